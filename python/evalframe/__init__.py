@@ -1,0 +1,6 @@
+"""evalframe: a frame evaluation framework for CPython.
+
+It captures unmodified NumPy programs as graphs with guards and runs them as native code.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,43 @@
+// What every backend makes of a graph.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace evalframe::backends {
+
+// Asked for the exit before a node that may leave the graph; called at compile time and when an exit is taken.
+using ExitAt = std::function<graph::ExitPoint(int32_t node)>;
+
+// How a run of the graph ended.
+struct Outcome {
+  int32_t node = -1;            // the node before which it left; nodes.size(): it ran to the end
+  bool raised = false;          // the node was run and raised: the exception is set on the thread
+  std::vector<Ref> values;      // the exit point's values, owned
+};
+
+// Where a run tells which node's Python-visible call it is about to make, so that warnings and tracebacks see the right line.
+class Position {
+ public:
+  virtual ~Position() = default;
+  virtual void at(int32_t node) = 0;
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Runs the graph. inputs: one borrowed object for each graph input; the guards have been checked. leave_before: for
+  // tests, the node before which it must leave (-1: nowhere). Nothing of the graph's effects is done twice or lost.
+  virtual Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before = -1) = 0;
+  // Generated code for people: kernels, schedule.
+  virtual std::string text() const { return {}; }
+  // An extra condition under which this executable may serve, beyond the recording's guards (sizes that agree, arguments
+  // that don't overlap, errstate). Cheap; no Python code runs.
+  virtual bool accepts(PyObject* const* inputs) const { (void)inputs; return true; }
+};
+
+}  // namespace evalframe::backends

@@ -1,0 +1,78 @@
+// A kernel: one fused loop nest over an iteration space, as data. kernel_codegen turns it into LLVM IR.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+using graph::DType;
+
+// Scalar operations on elements: one table, one LLVM lowering each.
+enum class ScalarOp : uint8_t {
+#define EVALFRAME_SCALAR_OP(name, arity) name,
+#include "backends/native/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+};
+const char* name(ScalarOp op);
+
+// One SSA value of the body. `dtype` is the type of the result; operands are indices of earlier values.
+struct KernelOp {
+  ScalarOp op;
+  DType dtype;
+  int32_t a = -1, b = -1, c = -1;
+};
+
+// An array or scalar read by the kernel. Values 0 .. inputs-1 of the body are the inputs, the ops follow.
+struct KernelInput {
+  DType dtype;
+  bool scalar = false;  // one element for the whole space (a Python number converted to dtype, or an array of rank 0)
+};
+
+enum class ReduceOp : uint8_t { kNone, kAdd, kMultiply, kMinimum, kMaximum, kAny, kAll, kArgMin, kArgMax };
+
+struct KernelOutput {
+  int32_t value;
+  DType dtype;
+  ReduceOp reduce = ReduceOp::kNone;
+};
+
+// The space has `rank` dimensions (outermost first). Where `reduced` has a dimension's bit, outputs with a reduce op are
+// reduced over it (their stride there is 0). All reducing outputs of a kernel reduce over the same dimensions.
+struct Kernel {
+  int rank = 1;
+  uint32_t reduced = 0;
+  std::vector<KernelInput> inputs;
+  std::vector<KernelOp> ops;
+  std::vector<KernelOutput> outputs;
+  bool exact_sum_order = true;  // sums in NumPy's pairwise order
+};
+std::string print(const Kernel& kernel);
+
+// One operand at run time: base address and a byte stride for each dimension of the space.
+struct KernelOperand {
+  char* data;
+  const int64_t* strides;
+};
+
+// Floating-point conditions met, as NumPy's NPY_FPE_* bits: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid.
+using FloatFlags = int;
+
+// A compiled kernel, made once per kernel text and kept for the process (and on disk).
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+  // Runs over the whole space; extents: `rank` sizes (any may be 0 for maps). operands: inputs, then outputs. Chooses the
+  // contiguous or strided version, splits over threads where the work pays, and returns the flags raised by any thread.
+  // Doesn't touch Python objects; the caller may release the GIL around it.
+  virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
+  virtual const std::string& ir() const = 0;
+};
+
+// Compiles, or finds in this process or on disk. Throws std::runtime_error with LLVM's message.
+const CompiledKernel& compile(const Kernel& kernel);
+
+}  // namespace evalframe::native

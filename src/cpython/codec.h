@@ -1,0 +1,30 @@
+// The border for bytecode: CPython's code objects to canonical instructions and back. Implemented once for each version.
+#pragma once
+
+#include <memory>
+
+#include "bytecode/instruction.h"
+
+namespace evalframe::cpython {
+
+// Decodes `code` (a PyCodeObject). Null with a Python exception (ValueError naming the offset) for bytecode that the
+// running version's compiler can't have made.
+std::unique_ptr<bytecode::Code> decode(Borrowed code);
+
+// The decoded form of `code`, made on first use and kept with the code object (co_extra); null with an exception as above.
+const bytecode::Code* decoded(Borrowed code);
+
+// Encodes instructions, positions and regions into a code object that has all else from `code.code`, and the given
+// constants, names and stack size. Jumps are by instruction index; EXTENDED_ARG, caches and tables are made anew.
+// Null with a Python exception (ValueError) where an instruction doesn't exist on the running version.
+struct EncodeOptions {
+  Borrowed constants;   // tuple, or null: as they are
+  Borrowed names;       // tuple, or null: as they are
+  int stack_size = -1;  // -1: as it is
+};
+Ref encode(const bytecode::Code& code, const EncodeOptions& options = {});
+
+// The running version's own name of the instruction (for `dis`), e.g. LOAD_FAST_LOAD_FAST.
+const char* real_name(const bytecode::Instruction& instruction);
+
+}  // namespace evalframe::cpython
