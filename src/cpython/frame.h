@@ -1,0 +1,79 @@
+// The border for frames: making, filling, linking, leaving and dropping CPython's interpreter frames.
+// Nothing outside cpython/ knows the layout behind `Frame`. A slot of localsplus or of the stack is one PyObject* on
+// 3.11-3.13 (tagged from 3.14 on), so it is read and written through Slots only.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ref.h"
+
+struct _PyInterpreterFrame;
+
+namespace evalframe::cpython {
+
+using Frame = ::_PyInterpreterFrame;
+
+// localsplus and the value stack of one frame as one array: locals, cells and free variables first, then the stack.
+class Slots {
+ public:
+  explicit Slots(PyObject** base) : base_(base) {}
+  PyObject* get(int index) const { return base_[index]; }                    // borrowed; null where unbound
+  void set(int index, Ref value) { Ref old = Ref::steal(base_[index]); base_[index] = value.release(); }  // drops the old value last
+  void put(int index, Ref value) { base_[index] = value.release(); }         // into a slot that holds nothing
+  Ref take(int index) { PyObject* value = base_[index]; base_[index] = nullptr; return Ref::steal(value); }
+
+ private:
+  PyObject** base_;
+};
+Slots slots(Frame* frame);
+
+Borrowed code_of(Frame* frame);       // the code object being run
+Borrowed function_of(Frame* frame);   // its function object
+Borrowed globals_of(Frame* frame);
+Borrowed builtins_of(Frame* frame);
+Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, else null
+
+// A new frame on the thread's data stack for `function` running its own code: every slot null, not linked. Null with
+// MemoryError. The frame holds its own references.
+Frame* push_frame(PyThreadState* thread, Borrowed function);
+// Drops everything the frame holds and gives its space back; a frame object that others still hold keeps its values
+// (as when CPython returns from a frame). The frame must be the newest on the data stack and not linked.
+void pop_frame(PyThreadState* thread, Frame* frame);
+
+// Where the frame is: the canonical instruction that runs now / is next is at code unit `unit`; `depth` counts slots in use (localsplus + stack).
+// set_position(f, unit, depth): "next to run is `unit`"; used before a hand-over and for a caller that is suspended in a call.
+void set_next(Frame* frame, int unit, int depth);
+// While our evaluator runs the frame: instruction at `unit` is being run (line numbers, tracebacks).
+void set_running(Frame* frame, int unit);
+int next_unit(Frame* frame);   // of a frame that CPython gave us
+int depth_of(Frame* frame);    // slots in use, of a frame that isn't running
+
+// Makes `frame` the thread's current one (what sys._getframe sees), on top of the present one; and takes it off.
+// `Link` is placed on the C stack (3.11 and 3.12 need a _PyCFrame there).
+class Link {
+ public:
+  Link(PyThreadState* thread, Frame* frame);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+ private:
+  PyThreadState* thread_;
+  alignas(8) unsigned char storage_[64];
+};
+
+// Runs the rest of the frame (set_next was called; not linked) in CPython's evaluator. raise: the exception that is set on
+// the thread is thrown at the instruction before next. The result, or null with an exception. Clears the frame as
+// CPython's own return does, and gives its space back: the frame is gone afterwards, on every version.
+Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise);
+
+// True while a tracer, profiler or monitoring tool is active on this thread: frames then belong to CPython's evaluator.
+bool is_traced(PyThreadState* thread);
+// True where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
+bool breaker_is_set(PyThreadState* thread);
+// Services them; false with an exception.
+bool service_breaker(PyThreadState* thread);
+// Python's recursion limit and the C stack; false with RecursionError. Balanced by leave_recursion.
+bool enter_recursion(PyThreadState* thread);
+void leave_recursion(PyThreadState* thread);
+
+}  // namespace evalframe::cpython

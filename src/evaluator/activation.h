@@ -1,0 +1,75 @@
+// One frame being run by our evaluator, one canonical instruction at a time.
+//
+// The frame is always a valid CPython frame at an instruction boundary: it can be handed over to CPython's evaluator there.
+#pragma once
+
+#include <optional>
+
+#include "bytecode/instruction.h"
+#include "cpython/frame.h"
+
+namespace evalframe::evaluator {
+
+enum class Event : uint8_t {
+  kNext,      // the instruction is done; `next()` is the one to run now (after an exception that the frame handles: its handler)
+  kCaught,    // it raised and the frame's exception table has a handler: the stack is unwound, `next()` is the handler
+  kReturned,  // the frame is finished; `take_result()` has its value
+  kRaised,    // it raised and the frame doesn't handle it: the traceback entry is added, the exception is set
+  kHandOver,  // nothing was done: the instruction isn't ours (or a tracer became active); CPython must go on from here
+};
+
+// Lives on the C stack, linked as the thread's current frame while it exists. Doesn't own the frame.
+class Activation {
+ public:
+  // `frame`: filled, not linked. Starts at the frame's next instruction.
+  Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code);
+  ~Activation();
+
+  cpython::Frame* frame() const { return frame_; }
+  const bytecode::Code& code() const { return *code_; }
+  const bytecode::Instruction& instruction() const { return code_->instructions[next_]; }
+  int32_t next() const { return next_; }       // index of the next instruction
+  int depth() const;                           // slots in use: localsplus + stack
+  PyObject* slot(int index) const { return base_[index]; }   // borrowed; index as in cpython::Slots
+  PyThreadState* thread() const { return thread_; }
+
+  // Runs the next instruction. Calls of Python functions run to their end inside it.
+  Event step();
+  // Runs until the frame is finished or must be handed over (never kNext or kCaught).
+  Event run();
+  Ref take_result() { return std::move(result_); }
+
+  // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX) -------------------------
+  // Where the operands of the CALL stand. `callable` and `first` are slot indices; a bound self is among the arguments.
+  struct CallSite {
+    int callable, first, count;   // positional arguments in slots first .. first + count - 1 (keyword values last)
+    Borrowed keyword_names;       // tuple or null
+  };
+  std::optional<CallSite> call_site() const;   // none for CALL_FUNCTION_EX and other instructions
+  // Takes the operands of the CALL off the stack and makes the callee's frame: `function` with `arguments` bound as
+  // CPython binds them (defaults, keyword-only ones; the caller has checked that they fit, in localsplus order).
+  // This activation is then suspended in the call: set_next of its frame is behind the CALL.
+  void begin_call(int slots_from);
+  // The call is over: pushes the result, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
+  Event finish_call(Ref result);
+
+  // Writes the position into the frame so that CPython, or another Activation, can go on from here.
+  void save();
+
+ private:
+  friend struct Handlers;
+  PyThreadState* thread_;
+  cpython::Frame* frame_;
+  const bytecode::Code* code_;
+  PyObject** base_;
+  PyObject** stack_pointer_;
+  int32_t next_;
+  Ref result_;
+  cpython::Link link_;
+};
+
+// Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared
+// and its space given back. The result, or null with an exception.
+Ref evaluate(PyThreadState* thread, cpython::Frame* frame);
+
+}  // namespace evalframe::evaluator
