@@ -4,3 +4,7 @@ It captures unmodified NumPy programs as graphs with guards and runs them as nat
 """
 
 __version__ = "0.1.0"
+
+from evalframe.variables import Variable, VariableTable, variables
+
+__all__ = ["Variable", "VariableTable", "variables"]

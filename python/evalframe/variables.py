@@ -1,0 +1,185 @@
+"""Tells of each variable of a function what kind it is, and where CPython stores it."""
+
+import builtins
+import dis
+import symtable
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import decode_source
+from pathlib import Path
+
+# How a name is read or written where it isn't one of the frame's slots.
+_GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
+_NAME_OPS = frozenset({"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_STORE_OPS = frozenset({"STORE_NAME", "STORE_GLOBAL"})
+
+_ORDER = ("argument", "local", "cell", "free", "global", "builtin")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable as seen from one code object."""
+
+    name: str
+    kind: str  # one of _ORDER
+    storage: str  # "localsplus", or the dict it is looked up in
+    index: int  # slot in localsplus; index into co_names for a name that is looked up in a dict
+    is_argument: bool = False  # also true of an argument that an inner function uses, whose kind is "cell"
+
+
+@dataclass(frozen=True)
+class VariableTable:
+    """The variables of one code object: iterable, indexed by name, and a text table as its str."""
+
+    code: types.CodeType
+    variables: tuple[Variable, ...]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __getitem__(self, name: str) -> Variable:
+        for variable in self.variables:
+            if variable.name == name:
+                return variable
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        code = self.code
+        slots = sum(variable.storage == "localsplus" for variable in self.variables)
+        title = (
+            f"{code.co_qualname} ({code.co_filename}, line {code.co_firstlineno}): "
+            f"{slots} slots in localsplus, at most {code.co_stacksize} on the stack"
+        )
+        rows = [("kind", "index", "storage", "name")]
+        rows += [(v.kind, str(v.index), v.storage, _shown_name(v)) for v in self.variables]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            f"{kind:<{widths[0]}}  {index:>{widths[1]}}  {storage:<{widths[2]}}  {name}"
+            for kind, index, storage, name in rows
+        ]
+        return "\n".join([title, *lines])
+
+
+def variables(function: object) -> VariableTable:
+    """The variables of a function, a method, or a code object.
+
+    A function's globals decide what is a global and what a builtin at this moment; a bare code object has none, so
+    there a name counts as a builtin if the builtins have it.
+    """
+    target = _unwrapped(function)
+    if isinstance(target, types.FunctionType):
+        return _table(target.__code__, target.__globals__, vars(builtins))
+    if isinstance(target, types.CodeType):
+        return _table(target, {}, vars(builtins))
+    if isinstance(target, types.BuiltinFunctionType | types.BuiltinMethodType | type):
+        raise TypeError(f"evalframe.variables: {target!r} has no Python code; give it a function written in Python")
+    raise TypeError(
+        f"evalframe.variables: expected a function, a method or a code object, got {type(target).__name__}"
+    )
+
+
+def variables_of_file(path: str | Path, function: str | None = None) -> list[VariableTable]:
+    """The tables of every function in a source file that `function` names (all of them where it is None).
+
+    The file is compiled, not run. `function` is a qualified name, or the end of one: `function_2` or
+    `function_1.function_2`. Raises LookupError, with the names there are, if none matches.
+    """
+    source = Path(path).read_bytes()
+    module = compile(source, str(path), "exec", dont_inherit=True)
+    codes = list(_codes_in(module))
+    if function is not None:
+        wanted = function.split(".")
+        chosen = [code for code in codes if _parts(code)[-len(wanted) :] == wanted]
+        if not chosen:
+            known = ", ".join(".".join(_parts(code)) for code in codes[1:]) or "none"
+            raise LookupError(f"{path} has no function {function!r}; its functions are: {known}")
+        codes = chosen
+    known_globals = dict.fromkeys(_module_names(source, str(path)))
+    return [_table(code, known_globals, vars(builtins)) for code in codes]
+
+
+def _unwrapped(function: object) -> object:
+    while not isinstance(function, types.FunctionType | types.CodeType):
+        inner = getattr(function, "__func__", None) or getattr(function, "__wrapped__", None)
+        if inner is None:
+            return function
+        function = inner
+    return function
+
+
+def _parts(code: types.CodeType) -> list[str]:
+    return [part for part in code.co_qualname.split(".") if part != "<locals>"]
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes_in(constant)
+
+
+def _module_names(source: bytes, path: str) -> Iterator[str]:
+    """Names that the module binds: at its top level, or by a `global` statement in any function."""
+    tables = [symtable.symtable(decode_source(source), path, "exec")]
+    is_top = True
+    while tables:
+        table = tables.pop()
+        for symbol in table.get_symbols():
+            if (is_top or symbol.is_declared_global()) and (symbol.is_assigned() or symbol.is_imported()):
+                yield symbol.get_name()
+        tables += table.get_children()
+        is_top = False
+
+
+def _table(
+    code: types.CodeType, known_globals: Mapping[str, object], known_builtins: Mapping[str, object]
+) -> VariableTable:
+    found = [*_slots(code), *_looked_up(code, known_globals, known_builtins)]
+    return VariableTable(code, tuple(sorted(found, key=lambda v: (_ORDER.index(v.kind), v.index))))
+
+
+def _slots(code: types.CodeType) -> Iterator[Variable]:
+    """The variables in localsplus, in its order: arguments, other locals, cells that aren't arguments, free variables."""
+    names = [*code.co_varnames]
+    names += [name for name in code.co_cellvars if name not in names]
+    cells = frozenset(code.co_cellvars)
+    argument_count = code.co_argcount + code.co_kwonlyargcount
+    argument_count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+    for index, name in enumerate(names):
+        is_argument = index < argument_count
+        kind = "cell" if name in cells else "argument" if is_argument else "local"
+        yield Variable(name, kind, "localsplus", index, is_argument)
+    for index, name in enumerate(code.co_freevars, len(names)):
+        yield Variable(name, "free", "localsplus", index)
+
+
+def _looked_up(
+    code: types.CodeType, known_globals: Mapping[str, object], known_builtins: Mapping[str, object]
+) -> Iterator[Variable]:
+    """The names that are looked up in a dict each time: globals, builtins, and those of a class or module body."""
+    instructions = [i for i in dis.get_instructions(code) if i.opname in _GLOBAL_OPS | _NAME_OPS]
+    is_module = code.co_name == "<module>"
+    bound = {i.argval for i in instructions if i.opname in _STORE_OPS}
+    global_names = {i.argval for i in instructions if i.opname in _GLOBAL_OPS}
+    slots = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    for name in dict.fromkeys(i.argval for i in instructions):
+        if name in slots:
+            continue
+        index = code.co_names.index(name)
+        if name in bound and name not in global_names and not is_module:
+            yield Variable(name, "local", "namespace", index)
+        elif name in bound or name in known_globals or name not in known_builtins:
+            yield Variable(name, "global", "globals", index)
+        else:
+            yield Variable(name, "builtin", "builtins", index)
+
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
+
+
+def _shown_name(variable: Variable) -> str:
+    return f"{variable.name} (argument)" if variable.is_argument and variable.kind == "cell" else variable.name
