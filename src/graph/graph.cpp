@@ -54,7 +54,7 @@ Kind python_kind(PyObject* object) {
 }
 
 constexpr const char* kFormNames[] = {"call",    "binary", "unary", "compare", "getitem", "setitem", "getattr",
-                                      "truth",   "tuple",  "list",  "slice",   "iterator", "check"};
+                                      "truth",   "tuple",  "list",  "slice",   "iterator", "check",   "check_meta"};
 // By the number that BINARY_OP carries (NB_ADD ... NB_INPLACE_XOR).
 constexpr const char* kBinaryNames[] = {"+",  "&",  "//", "<<", "@",  "*",  "%",  "|",  "**", ">>", "-",  "/",
                                         "^",  "+=", "&=",     "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^="};
@@ -121,7 +121,7 @@ std::string head_text(const Graph& graph, const Node& node) {
     case Form::kCall:
     case Form::kGetAttr: return text + " " + constant_text(graph.constants[node.callable].get());
     case Form::kGetItem: case Form::kSetItem: case Form::kTruth: case Form::kTuple: case Form::kList: case Form::kSlice:
-    case Form::kCheck: return text;
+    case Form::kCheck: case Form::kCheckMeta: return text;
   }
   return text;
 }
@@ -147,7 +147,8 @@ int operand_count(Form form) {
   switch (form) {
     case Form::kBinary: case Form::kCompare: case Form::kGetItem: case Form::kCheck: return 2;
     case Form::kSetItem: case Form::kSlice: return 3;
-    case Form::kUnary: case Form::kGetAttr: case Form::kTruth: case Form::kIterator: return 1;
+    case Form::kUnary: case Form::kGetAttr: case Form::kTruth: case Form::kIterator:
+    case Form::kCheckMeta: return 1;
     case Form::kCall: case Form::kTuple: case Form::kList: return -1;
   }
   return -1;
@@ -159,7 +160,7 @@ int code_limit(Form form) {
     case Form::kUnary: return static_cast<int>(std::size(kUnaryNames));
     case Form::kCompare: return static_cast<int>(std::size(kCompareNames));
     case Form::kCall: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: case Form::kTuple:
-    case Form::kList: case Form::kSlice: case Form::kIterator: case Form::kCheck: return 256;
+    case Form::kList: case Form::kSlice: case Form::kIterator: case Form::kCheck: case Form::kCheckMeta: return 256;
   }
   return 0;
 }

@@ -51,6 +51,7 @@ enum class Form : uint8_t {
   kSlice,     // slice(operands[0], operands[1], operands[2])
   kIterator,  // iter(operands[0]) advanced to position code
   kCheck,     // leaves the graph at this node unless operands[0] is of the same type as and equal to operands[1] (a constant)
+  kCheckMeta,  // leaves the graph at this node unless operands[0] has the kind, dtype and rank of this node's meta
 };
 
 // What a node refers to: an input, an earlier node, or a constant.
