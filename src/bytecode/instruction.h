@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ref.h"
@@ -22,6 +24,7 @@ enum class Flow : uint8_t { next, jump, branch, stop };
 const char* name(Op op);
 Argument argument_kind(Op op);
 Flow flow(Op op);
+std::optional<Op> op_named(std::string_view name);
 
 // Where in the source an instruction comes from; -1 = unknown. Lines from 1, columns in UTF-8 bytes from 0.
 struct Position {
@@ -48,12 +51,15 @@ struct ExceptionRegion {
   bool push_lasti;
 };
 
-// A decoded code object. Immutable once made; what editing needs is in bytecode/assemble.h.
+// A decoded code object. Immutable once made.
 struct Code {
-  Ref code;  // the PyCodeObject it was decoded from
+  Borrowed code;   // the PyCodeObject it was decoded from
+  Ref keep_alive;  // owns `code`; null in the form that is kept with the code object, which would never be freed otherwise
   std::vector<Instruction> instructions;
   std::vector<Position> positions;        // one for each instruction
   std::vector<ExceptionRegion> regions;   // in the order of the table; sorted by start, no overlap
+  // Positions of folded KW_NAMES that differ from those of their CALL (3.11), by instruction index, ascending.
+  std::vector<std::pair<int32_t, Position>> keyword_positions;
   std::vector<int32_t> index_of_unit;     // code unit -> instruction that covers it (for f_lasti), size = number of units
 
   // The handler of the instruction at `index`, or null.

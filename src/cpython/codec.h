@@ -1,4 +1,5 @@
-// The border for bytecode: CPython's code objects to canonical instructions and back. Implemented once for each version.
+// The border for bytecode: CPython's code objects to canonical instructions and back.
+// One algorithm for all versions (codec.cpp), driven by the version's own table (v3XX/opcodes.def).
 #pragma once
 
 #include <memory>
@@ -24,7 +25,8 @@ struct EncodeOptions {
 };
 Ref encode(const bytecode::Code& code, const EncodeOptions& options = {});
 
-// The running version's own name of the instruction (for `dis`), e.g. LOAD_FAST_LOAD_FAST.
-const char* real_name(const bytecode::Instruction& instruction);
+// The running version's own name of the instruction at `index` (for `dis`), e.g. LOAD_FAST_LOAD_FAST for both halves; null
+// where the version has none.
+const char* real_name(const bytecode::Code& code, int32_t index);
 
 }  // namespace evalframe::cpython

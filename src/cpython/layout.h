@@ -1,0 +1,39 @@
+// What the running version's instructions do to the operand stack where versions differ, as constants.
+#pragma once
+
+#include <Python.h>
+
+namespace evalframe::cpython::layout {
+
+constexpr bool k311 = PY_VERSION_HEX < 0x030C0000;
+constexpr bool k312 = PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000;
+constexpr bool k313 = PY_VERSION_HEX >= 0x030D0000;
+
+// CALL (n arguments), from the bottom: 3.13 [callable, self or NULL, args]; before: [NULL, callable, args] or
+// [method, self, args].
+constexpr bool kSelfAfterCallable = k313;
+// LOAD_GLOBAL with arg2 = 1 pushes, from the bottom, NULL and the value; 3.13: the value and NULL.
+constexpr bool kGlobalThenNull = k313;
+// CALL_FUNCTION_EX, from the bottom: [NULL, callable, args, kwargs?]; 3.13: [callable, NULL, args, kwargs?].
+constexpr bool kCallExNullAfterCallable = k313;
+// A CALL's keyword names are a constant (arg2); in 3.13 CALL_KW has them on the stack.
+constexpr bool kKeywordNamesAreConstant = !k313;
+
+// An exhausted FOR_ITER pops its iterator and goes on this many instructions behind its target: the instructions that
+// the compiler put there (3.12: END_FOR; 3.13: END_FOR, POP_TOP) only matter to CPython's instrumentation.
+constexpr int kForIterSkip = k311 ? 0 : k312 ? 1 : 2;
+// END_FOR itself pops the iterator and the value (3.12), or the value (3.13).
+constexpr int kEndForPops = k312 ? 2 : 1;
+
+// SEND, when the receiver has returned: 3.11 pops the receiver and leaves the value; later ones leave both to END_SEND.
+constexpr bool kSendPopsReceiver = k311;
+// POP_JUMP_IF_* pop in every version; in 3.13 they want an exact bool on the stack (TO_BOOL or a comparison makes it).
+constexpr bool kJumpNeedsBool = k313;
+// COMPARE_OP must give an exact bool where this bit of arg2 is set (3.13).
+constexpr int kCompareAsBool = k313 ? 16 : 0;
+
+// MAKE_FUNCTION: closure, annotations and defaults lie below the code object, as its flags say; 3.13: they are set
+// afterwards by SET_FUNCTION_ATTRIBUTE.
+constexpr bool kMakeFunctionTakesAttributes = !k313;
+
+}  // namespace evalframe::cpython::layout

@@ -1,0 +1,27 @@
+// Bindings of bytecode/: decode, encode.
+#include <nanobind/nanobind.h>
+
+#include "cpython/codec.h"
+#include "module/bindings.h"
+
+namespace nb = nanobind;
+
+namespace evalframe {
+namespace {
+
+// Decodes a code object and encodes it again.
+nb::object round_trip(nb::handle code) {
+  const auto decoded = cpython::decode(code.ptr());
+  Ref encoded = decoded ? cpython::encode(*decoded) : Ref();
+  if (!encoded) throw nb::python_error();
+  return nb::steal(encoded.release());
+}
+
+}  // namespace
+
+void bind_bytecode(nb::module_& module) {
+  nb::module_ bytecode = module.def_submodule("bytecode", "Code objects as canonical instructions.");
+  bytecode.def("round_trip", &round_trip);
+}
+
+}  // namespace evalframe
