@@ -1,4 +1,4 @@
-"""Lets two substances react and diffuse (Gray and Scott) and writes the pattern as a picture, plain and under evalframe.
+"""Lets two substances react and diffuse (Gray and Scott), plain and under evalframe; writes the pattern as a picture.
 
     python examples/heat.py [--size 256] [--steps 2000] [--output pattern.png]
 """

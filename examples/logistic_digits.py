@@ -1,4 +1,4 @@
-"""Learns to tell handwritten digits apart (softmax regression on scikit-learn's bundled images), plain and under evalframe.
+"""Learns to tell handwritten digits apart (softmax regression on scikit-learn's images), plain and under evalframe.
 
     python examples/logistic_digits.py [--steps 400]
 """
@@ -51,7 +51,8 @@ def main() -> None:
     if not (np.allclose(W, plain_W, rtol=1e-6, atol=1e-9) and np.allclose(b, plain_b, rtol=1e-6, atol=1e-9)):
         raise SystemExit(f"weights differ by {np.max(np.abs(W - plain_W)):.1e}")
     right = np.mean(np.argmax(images[train_count:] @ W + b, axis=1) == digits[train_count:])
-    print(f"{options.steps} steps: loss {loss:.4f} (plain {plain_loss:.4f}), {right:.1%} of {len(images) - train_count} unseen digits right")
+    print(f"{options.steps} steps: loss {loss:.4f} (plain {plain_loss:.4f})")
+    print(f"{right:.1%} of {len(images) - train_count} unseen digits right")
     print(f"plain NumPy      {plain:7.3f} s")
     print(f"under evalframe  {jitted:7.3f} s   {plain / jitted:.1f} times as fast, first call included")
 

@@ -1,9 +1,161 @@
 """The command line: ``evalframe`` and ``python -m evalframe``."""
 
+import argparse
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
-def main() -> int:
-    raise SystemExit("evalframe: no commands yet")
+import evalframe
+from evalframe import program, report
+from evalframe.variables import variables_of_file
+
+_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] SCRIPT [ARGUMENT ...]
+       evalframe run [--report FILE] [--backend NAME] -m MODULE [ARGUMENT ...]"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # `run` hands everything behind the script's name over as it is, which argparse can't do.
+    if given[:1] == ["run"]:
+        return _run(given[1:])
+    if given[:1] == ["dis"]:
+        return _dis(given[1:])
+    options = _parser().parse_args(given)
+    command: Callable[[argparse.Namespace], int] = options.command
+    return command(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="evalframe", description=(evalframe.__doc__ or "").splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"evalframe {evalframe.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("run", help="run a script or module with its frames captured")
+    commands.add_parser("dis", help="disassemble a file, a function of it, or a source text")
+    names = commands.add_parser("variables", help="the kind and the slot of each variable of a function")
+    names.add_argument("where", metavar="FILE[:FUNCTION]", help="a source file, and a function in it by qualified name")
+    names.set_defaults(command=_variables)
+    explain = commands.add_parser("explain", help="run a script and tell what became of its frames")
+    explain.add_argument("script", metavar="SCRIPT")
+    explain.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
+    explain.set_defaults(command=_explain)
+    return parser
+
+
+def _variables(options: argparse.Namespace) -> int:
+    path, colon, function = options.where.rpartition(":")
+    if not colon:
+        path, function = options.where, ""
+    try:
+        tables = variables_of_file(path, function or None)
+    except OSError as error:
+        return _fail(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}")
+    except SyntaxError as error:
+        return _fail(f"{path}, line {error.lineno}: {error.msg}")
+    except LookupError as error:
+        return _fail(str(error.args[0]))
+    print("\n\n".join(map(str, tables)))
+    return 0
+
+
+def _dis(arguments: list[str]) -> int:
+    return int(importlib.import_module("evalframe.dis").main(arguments) or 0)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    def tell() -> None:
+        print(report.text(_stats()))
+
+    return _run_program(lambda: program.script(options.script, options.arguments), _capture("native"), tell)
+
+
+def _run(arguments: list[str]) -> int:
+    head, rest = _split_at_program(arguments)
+    parser = argparse.ArgumentParser(prog="evalframe run", usage=_RUN_USAGE)
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
+    parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+    options = parser.parse_args(head)
+    if not rest:
+        parser.error("no script to run")
+    if options.backend not in (known := _backends()):
+        parser.error(f"no backend {options.backend!r}; there are: {', '.join(known)}")
+    if options.report is not None and (problem := _not_writable(options.report)):
+        parser.error(f"can't write {str(options.report)!r}: {problem}")
+
+    def at_end() -> None:
+        stats = _stats()
+        print(report.summary(stats), file=sys.stderr)
+        if options.report is not None:
+            options.report.write_text(report.html(stats, " ".join(rest)), encoding="utf-8")
+
+    prepare = program.module if options.is_module else program.script
+    return _run_program(lambda: prepare(rest[0], rest[1:]), _capture(options.backend), at_end)
+
+
+def _capture(backend: str) -> AbstractContextManager[Any]:
+    enabled = getattr(evalframe, "enabled", None)
+    return contextlib.nullcontext() if enabled is None else enabled(backend=backend)
+
+
+def _stats() -> dict[str, Any]:
+    stats = getattr(evalframe, "stats", dict)
+    return dict(stats())
+
+
+def _backends() -> list[str]:
+    backends = getattr(evalframe, "backends", lambda: ["native", "reference"])
+    return sorted(backends())
+
+
+def _run_program(
+    prepare: Callable[[], Callable[[], object]], capture: AbstractContextManager[Any], at_end: Callable[[], None]
+) -> int:
+    try:
+        prepared = prepare()
+    except program.CannotOpen as error:
+        return _fail(str(error), error.status)
+    program.run(prepared, capture, at_end)
+    return 0
+
+
+def _split_at_program(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Our own options, and the program with its arguments, which are not ours to read."""
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        if argument == "-m":
+            return arguments[: index + 1], arguments[index + 1 :]
+        if argument == "--":
+            return arguments[:index], arguments[index + 1 :]
+        if not argument.startswith("-"):
+            break
+        index += 2 if argument in ("--report", "--backend") else 1
+    return arguments[:index], arguments[index:]
+
+
+def _not_writable(path: Path) -> str | None:
+    """Why a report can't be written to `path`, told before a long run and not after it."""
+    created = not path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        return error.strerror
+    if created:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return None
+
+
+def _fail(message: str, status: int = 2) -> int:
+    print(f"evalframe: {message}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

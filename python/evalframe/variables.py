@@ -77,9 +77,7 @@ def variables(function: object) -> VariableTable:
         return _table(target, {}, vars(builtins))
     if isinstance(target, types.BuiltinFunctionType | types.BuiltinMethodType | type):
         raise TypeError(f"evalframe.variables: {target!r} has no Python code; give it a function written in Python")
-    raise TypeError(
-        f"evalframe.variables: expected a function, a method or a code object, got {type(target).__name__}"
-    )
+    raise TypeError(f"evalframe.variables: expected a function, a method or a code object, got {type(target).__name__}")
 
 
 def variables_of_file(path: str | Path, function: str | None = None) -> list[VariableTable]:
@@ -143,7 +141,7 @@ def _table(
 
 
 def _slots(code: types.CodeType) -> Iterator[Variable]:
-    """The variables in localsplus, in its order: arguments, other locals, cells that aren't arguments, free variables."""
+    """The variables in localsplus, in order: arguments, other locals, cells that aren't arguments, free variables."""
     names = [*code.co_varnames]
     names += [name for name in code.co_cellvars if name not in names]
     cells = frozenset(code.co_cellvars)

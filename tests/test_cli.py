@@ -1,0 +1,187 @@
+"""The command line, run as a user runs it and compared with what `python` itself does."""
+
+import os
+import py_compile
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from evalframe import report
+
+NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
+
+
+def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
+    full = [sys.executable, *command]
+    return subprocess.run(full, capture_output=True, text=True, cwd=cwd, env=environment, timeout=120, check=False)
+
+
+def evalframe(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return run("-m", "evalframe", *arguments, cwd=cwd, **more)
+
+
+def without_summary(stderr: str) -> str:
+    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("evalframe: "))
+
+
+def assert_same_as_python(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    plain = run(*arguments, cwd=cwd, **more)
+    ours = evalframe("run", *arguments, cwd=cwd, **more)
+    assert ours.stdout == plain.stdout
+    assert without_summary(ours.stderr) == plain.stderr
+    assert ours.returncode == plain.returncode
+    return ours
+
+
+WORLD = """
+import sys
+print(sys.argv, repr(sys.path[0]), __name__, __file__, __package__, type(__loader__).__name__)
+print(__spec__ and __spec__.name, __doc__, sorted(globals()), sys.modules["__main__"].__dict__ is globals())
+"""
+
+
+def test_a_script_sees_the_world_that_python_makes(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "world.py").write_text(WORLD)
+    assert_same_as_python("folder/world.py", "-m", "--report", "x", "--", "y", cwd=tmp_path)
+    (tmp_path / "link.py").symlink_to(tmp_path / "folder" / "world.py")
+    assert_same_as_python("link.py", cwd=tmp_path)
+
+
+def test_a_module_sees_the_world_that_python_makes(tmp_path: Path) -> None:
+    (tmp_path / "world.py").write_text(WORLD)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("print('init')")
+    (tmp_path / "package" / "__main__.py").write_text(WORLD)
+    assert_same_as_python("-m", "world", "-m", "--report", cwd=tmp_path)
+    assert_same_as_python("-m", "package", "a", cwd=tmp_path)
+    assert_same_as_python("-m", "no_such_module", cwd=tmp_path)
+    assert_same_as_python("-m", "world", cwd=tmp_path, PYTHONSAFEPATH="1")
+
+
+def test_folders_archives_and_compiled_files_run(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__main__.py").write_text(WORLD)
+    assert_same_as_python("app", "1", cwd=tmp_path)
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.write(tmp_path / "app" / "__main__.py", "__main__.py")
+    assert_same_as_python("app.zip", "1", cwd=tmp_path)
+    py_compile.compile(str(tmp_path / "app" / "__main__.py"), cfile=str(tmp_path / "world.pyc"))
+    assert_same_as_python("world.pyc", "1", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys; sys.exit(7)",
+        "raise SystemExit",
+        "raise SystemExit('a message')",
+        "def f():\n    return 1 / 0\ntry:\n    f()\nexcept ArithmeticError as e:\n    raise KeyError('x') from e\n",
+        "def f(:\n",
+        "'\\N{no such name}'\n",
+        "import nothing_of_this_name\n",
+        "import atexit; atexit.register(print, 'bye'); raise ValueError(1)",
+        "import sys; sys.excepthook = lambda *a: print(a[0], a[2].tb_lineno, a[2].tb_next); raise ValueError(1)",
+        "import threading as t; t.Timer(0.3, print, ['thread']).start(); print('main')",
+        "from __future__ import annotations\ndef f(x: undefined): pass\nprint(f.__annotations__, __annotations__)",
+        "class C:\n    pass\nimport pickle; print(type(pickle.loads(pickle.dumps(C()))) is C, C.__module__)",
+        "x: int = 3\nprint(eval('x'), [x for _ in range(2)], (lambda: x)())",
+    ],
+)
+def test_a_script_ends_as_under_python(tmp_path: Path, source: str) -> None:
+    (tmp_path / "script.py").write_text(source)
+    assert_same_as_python("script.py", cwd=tmp_path)
+
+
+def test_an_interrupt_ends_the_run_by_the_signal(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
+    done = assert_same_as_python("script.py", cwd=tmp_path)
+    assert done.returncode == -signal.SIGINT
+
+
+def test_a_script_that_does_not_exist_is_pythons_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("nope.py", "empty"):
+        plain = run(name, cwd=tmp_path)
+        ours = evalframe("run", name, cwd=tmp_path)
+        assert ours.stderr == plain.stderr.replace(sys.executable, "evalframe")
+        assert (ours.returncode, ours.stdout) == (plain.returncode, "")
+
+
+def test_the_summary_is_one_line_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("print('hello')\n")
+    done = evalframe("run", "script.py", cwd=tmp_path)
+    assert done.stdout == "hello\n"
+    assert done.stderr.startswith("evalframe: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_report_is_one_page(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("print('hello')\n")
+    done = evalframe("run", "--report", "out.html", "script.py", "<b>", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "evalframe: script.py &lt;b&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run"], "no script to run"),
+        (["run", "-m"], "no script to run"),
+        (["run", "--backend", "nope", "script.py"], "no backend 'nope'; there are: "),
+        (["run", "--report", "no/such/folder/x.html", "script.py"], "can't write 'no/such/folder/x.html': No such"),
+        (["run", "--no-such-option", "script.py"], "unrecognized arguments: --no-such-option"),
+        (["no-such-command"], "invalid choice: 'no-such-command'"),
+        ([], "the following arguments are required: COMMAND"),
+        (["variables", "nope.py"], "can't open file 'nope.py': [Errno 2]"),
+        (["variables", f"{NEST}:nope"], "has no function 'nope'; its functions are: function_1"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_runs(tmp_path: Path, arguments: list[str], text: str) -> None:
+    (tmp_path / "script.py").write_text("print('ran')\n")
+    done = evalframe(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_variables_of_a_function_in_a_file(tmp_path: Path) -> None:
+    done = evalframe("variables", f"{NEST}:function_2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "free          4  localsplus  arg1" in done.stdout
+
+
+def test_help_names_each_command(tmp_path: Path) -> None:
+    done = evalframe("--help", cwd=tmp_path)
+    assert all(command in done.stdout for command in ("run", "dis", "variables", "explain"))
+
+
+STATS = {
+    "captured": 2,
+    "served": 1000,
+    "breaks": {"branch on data": 1},
+    "seconds_saved": 0.25,
+    "entries": [{"function": "f<lambda>", "calls": 3}, {"function": "g", "calls": 4}],
+    "kernel": "line 1\nline 2",
+}
+
+
+def test_summary_counts() -> None:
+    expected = "evalframe: 2 functions captured, served 1,000 calls, 1 graph break, about 0.25 s saved"
+    assert report.summary(STATS) == expected
+    assert report.summary({}) == "evalframe: nothing was captured"
+
+
+def test_text_and_page_show_everything() -> None:
+    text = report.text(STATS)
+    assert "branch on data: 1" in text and "function g, calls 4" in text
+    page = report.html(STATS, "a & b")
+    assert "<td>f&lt;lambda&gt;</td>" in page and "<pre>line 1\nline 2</pre>" in page and "a &amp; b" in page
