@@ -17,6 +17,7 @@ using Frame = ::_PyInterpreterFrame;
 class Slots {
  public:
   explicit Slots(PyObject** base) : base_(base) {}
+  PyObject** base() const { return base_; }
   PyObject* get(int index) const { return base_[index]; }                    // borrowed; null where unbound
   void set(int index, Ref value) { Ref old = Ref::steal(base_[index]); base_[index] = value.release(); }  // drops the old value last
   void put(int index, Ref value) { base_[index] = value.release(); }         // into a slot that holds nothing
@@ -45,8 +46,16 @@ void pop_frame(PyThreadState* thread, Frame* frame);
 void set_next(Frame* frame, int unit, int depth);
 // While our evaluator runs the frame: instruction at `unit` is being run (line numbers, tracebacks).
 void set_running(Frame* frame, int unit);
+// set_running for the evaluator's inner loop: one store. Leaves the depth alone.
+struct RunningCell {
+  char** cell;
+  char* code;
+  void set(int unit) const { *cell = code + 2 * unit; }
+};
+RunningCell running_cell(Frame* frame);
 int next_unit(Frame* frame);   // of a frame that CPython gave us
 int depth_of(Frame* frame);    // slots in use, of a frame that isn't running
+Ref frame_object(PyThreadState* thread);  // of the thread's current frame; null (no exception) without memory for it
 
 // Makes `frame` the thread's current one (what sys._getframe sees), on top of the present one; and takes it off.
 // `Link` is placed on the C stack (3.11 and 3.12 need a _PyCFrame there).
@@ -68,6 +77,8 @@ Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise);
 
 // True while a tracer, profiler or monitoring tool is active on this thread: frames then belong to CPython's evaluator.
 bool is_traced(PyThreadState* thread);
+// The same, or a tool that watches only the frame's code object (3.12+).
+bool is_traced(PyThreadState* thread, Frame* frame);
 // True where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
 bool breaker_is_set(PyThreadState* thread);
 // Services them; false with an exception.

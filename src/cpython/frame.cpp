@@ -1,0 +1,250 @@
+// Frames on the thread's data stack: making, linking, leaving to CPython's evaluator and dropping them.
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#include <pthread.h>
+
+#include <cstring>
+
+#include "core/check.h"
+#include "cpython/frame.h"
+#include "frame_layout.h"
+
+namespace evalframe::cpython {
+
+namespace {
+
+int code_units_before(Frame* frame, _Py_CODEUNIT* pointer) { return static_cast<int>(pointer - _PyCode_CODE(layout::code(frame))); }
+
+// --- space on the data stack: the same chunks as CPython's, whose own functions for them are hidden ---------------
+
+PyObject** push_chunk(PyThreadState* thread, size_t size) {
+  size_t bytes = 16 * 1024;
+  while (bytes < sizeof(PyObject*) * (size + 1024)) bytes *= 2;
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  auto* const chunk = static_cast<_PyStackChunk*>(arena.alloc(arena.ctx, bytes));
+  if (!chunk) return nullptr;
+  chunk->previous = thread->datastack_chunk;
+  chunk->size = bytes;
+  chunk->top = 0;
+  if (thread->datastack_chunk) thread->datastack_chunk->top = static_cast<size_t>(thread->datastack_top - &thread->datastack_chunk->data[0]);
+  thread->datastack_chunk = chunk;
+  thread->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(chunk) + bytes);
+  // The first chunk of a thread keeps one slot, so that popping never empties and frees it.
+  PyObject** const space = &chunk->data[chunk->previous == nullptr];
+  thread->datastack_top = space + size;
+  return space;
+}
+
+PyObject** push_space(PyThreadState* thread, size_t size) {
+  const bool fits = thread->datastack_top && size < static_cast<size_t>(thread->datastack_limit - thread->datastack_top);
+  if (!fits) return push_chunk(thread, size);
+  PyObject** const space = thread->datastack_top;
+  thread->datastack_top += size;
+  return space;
+}
+
+#if PY_VERSION_HEX < 0x030D0000
+void pop_space(PyThreadState* thread, Frame* frame) {
+  auto** const base = reinterpret_cast<PyObject**>(frame);
+  _PyStackChunk* const chunk = thread->datastack_chunk;
+  if (base != &chunk->data[0]) {
+    CHECK(base < thread->datastack_top && base > &chunk->data[0]);
+    thread->datastack_top = base;
+    return;
+  }
+  _PyStackChunk* const previous = chunk->previous;
+  thread->datastack_chunk = previous;
+  thread->datastack_top = &previous->data[previous->top];
+  thread->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  arena.free(arena.ctx, chunk, chunk->size);
+}
+
+// True where the frame's contents have moved into its frame object, because others hold that.
+bool kept_by_frame_object(PyThreadState* thread, Frame* frame) {
+  const Ref object = Ref::steal(std::exchange(frame->frame_obj, nullptr));
+  if (!object || Py_REFCNT(object.get()) == 1) return false;
+  // The frame isn't linked any more, so the thread's current one is its caller.
+  PyFrameObject* const back = PyThreadState_GetFrame(thread);
+  layout::move_into(object.as<PyFrameObject>(), frame, back);
+  if (!PyObject_GC_IsTracked(object.get())) PyObject_GC_Track(object.get());
+  return true;
+}
+
+void clear(PyThreadState* thread, Frame* frame) {
+  PyCodeObject* const code = layout::code(frame);
+  if (kept_by_frame_object(thread, frame)) {
+    if (layout::kCalleeClears) Py_DECREF(code);
+    return;
+  }
+  for (int index = 0; index < frame->stacktop; ++index) Py_XDECREF(frame->localsplus[index]);
+  Py_XDECREF(frame->f_locals);
+  Py_DECREF(layout::function(frame));
+  Py_DECREF(code);
+}
+#endif
+
+// --- the C stack -------------------------------------------------------------------------------------------------
+
+// Python called from C in our evaluator takes about a kilobyte a level; libraries called from there need room too.
+constexpr size_t kStackReserve = 128 * 1024;
+
+// The lowest address that a call may still start from on this thread.
+uintptr_t stack_limit() {
+  thread_local uintptr_t limit = 0;
+  if (limit) return limit;
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_destroy(&attributes);
+  }
+  const size_t reserve = size / 3 < kStackReserve ? size / 3 : kStackReserve;
+  limit = lowest ? reinterpret_cast<uintptr_t>(lowest) + reserve : 1;
+  return limit;
+}
+
+bool c_stack_is_low() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_limit(); }
+
+bool raise_recursion_error(PyThreadState* thread) {
+  thread->recursion_headroom++;
+  PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+  thread->recursion_headroom--;
+  return false;
+}
+
+}  // namespace
+
+Slots slots(Frame* frame) { return Slots(frame->localsplus); }
+Borrowed code_of(Frame* frame) { return Borrowed(layout::code(frame)); }
+Borrowed function_of(Frame* frame) { return Borrowed(layout::function(frame)); }
+Borrowed globals_of(Frame* frame) { return Borrowed(frame->f_globals); }
+Borrowed builtins_of(Frame* frame) { return Borrowed(frame->f_builtins); }
+Borrowed locals_dict_of(Frame* frame) { return Borrowed(frame->f_locals); }
+
+Frame* push_frame(PyThreadState* thread, Borrowed function) {
+  auto* const callee = reinterpret_cast<PyFunctionObject*>(function.get());
+  const size_t size = layout::frame_size(reinterpret_cast<PyCodeObject*>(callee->func_code));
+  PyObject** const space = push_space(thread, size);
+  if (!space) {
+    PyErr_NoMemory();
+    return nullptr;
+  }
+  memset(static_cast<void*>(space), 0, size * sizeof(PyObject*));
+  auto* const frame = reinterpret_cast<Frame*>(space);
+  layout::initialize(frame, reinterpret_cast<PyFunctionObject*>(Py_NewRef(function.get())));
+  return frame;
+}
+
+void pop_frame(PyThreadState* thread, Frame* frame) {
+  CHECK(frame->stacktop >= 0);
+#if PY_VERSION_HEX >= 0x030D0000
+  _PyEval_FrameClearAndPop(thread, frame);
+#else
+  // Finalizers run here as in a callee, as when CPython drops a frame.
+  layout::recursion_remaining(thread)--;
+  clear(thread, frame);
+  layout::recursion_remaining(thread)++;
+  pop_space(thread, frame);
+#endif
+}
+
+void set_next(Frame* frame, int unit, int depth) {
+  layout::pointer(frame) = _PyCode_CODE(layout::code(frame)) + unit - layout::kPointerToNext;
+  frame->stacktop = depth;
+}
+
+void set_running(Frame* frame, int unit) {
+  running_cell(frame).set(unit);
+  frame->stacktop = -1;
+}
+
+RunningCell running_cell(Frame* frame) {
+  return {reinterpret_cast<char**>(&layout::pointer(frame)), reinterpret_cast<char*>(_PyCode_CODE(layout::code(frame)))};
+}
+
+int next_unit(Frame* frame) { return code_units_before(frame, layout::pointer(frame)) + layout::kPointerToNext; }
+int depth_of(Frame* frame) { return frame->stacktop; }
+Ref frame_object(PyThreadState* thread) { return Ref::steal(PyThreadState_GetFrame(thread)); }
+
+Link::Link(PyThreadState* thread, Frame* frame) : thread_(thread) {
+  static_assert(sizeof(layout::LinkStorage) <= sizeof storage_);
+  layout::link(thread, frame, *reinterpret_cast<layout::LinkStorage*>(storage_));
+}
+Link::~Link() { layout::unlink(thread_, *reinterpret_cast<layout::LinkStorage*>(storage_)); }
+
+Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
+  CHECK(frame->stacktop >= 0);
+  // Where 3.13 is thrown into, the pointer must be on the instruction that raises: tracebacks read the line from it.
+  if (raise && layout::kPointerToNext == 0) --layout::pointer(frame);
+  [[maybe_unused]] const layout::KeepCBudget budget(thread);
+  Ref result = Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
+  if (!layout::kCalleeClears) pop_frame(thread, frame);
+  return result;
+}
+
+bool is_traced(PyThreadState* thread) { return layout::traced(thread); }
+bool is_traced(PyThreadState* thread, Frame* frame) { return layout::traced(thread) || layout::code_traced(layout::code(frame)); }
+bool breaker_is_set(PyThreadState* thread) { return layout::breaker(thread); }
+
+#if PY_VERSION_HEX >= 0x030D0000
+extern "C" PyAPI_FUNC(int) _Py_HandlePending(PyThreadState* thread);
+bool service_breaker(PyThreadState* thread) { return _Py_HandlePending(thread) == 0; }
+#else
+namespace {
+
+// An empty Python function: its RESUME makes CPython's evaluator service the breaker.
+PyObject* empty_function() {
+  static PyObject* function = nullptr;
+  if (function) return function;
+  const Ref globals = Ref::steal(PyDict_New());
+  if (!globals) return nullptr;
+  const Ref done = Ref::steal(PyRun_String("def service_breaker(): pass\n", Py_file_input, globals.get(), globals.get()));
+  if (!done) return nullptr;
+  function = Py_XNewRef(PyDict_GetItemString(globals.get(), "service_breaker"));
+  return function;
+}
+
+// The empty function's own entry is the outermost of the traceback.
+void drop_outermost_traceback_entry() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref old = Ref::steal(traceback);
+  PyTracebackObject* const inner = old ? old.as<PyTracebackObject>()->tb_next : nullptr;
+  if (value) PyException_SetTraceback(value, inner ? reinterpret_cast<PyObject*>(inner) : Py_None);
+  PyErr_Restore(type, value, Py_XNewRef(reinterpret_cast<PyObject*>(inner)));
+}
+
+}  // namespace
+
+bool service_breaker(PyThreadState* thread) {
+  // Signal handlers are given the current frame, so they run before another frame is entered.
+  if (PyErr_CheckSignals() < 0) return false;
+  if (!layout::breaker(thread)) return true;
+  PyObject* const function = empty_function();
+  if (!function) return false;
+  [[maybe_unused]] const layout::KeepCBudget budget(thread);
+  layout::recursion_remaining(thread) += 2;  // there must be room for the helper where the program is at its limit
+  const Ref result = Ref::steal(PyObject_CallNoArgs(function));
+  layout::recursion_remaining(thread) -= 2;
+  if (!result) drop_outermost_traceback_entry();
+  return static_cast<bool>(result);
+}
+#endif
+
+bool enter_recursion(PyThreadState* thread) {
+  int& remaining = layout::recursion_remaining(thread);
+  if (c_stack_is_low()) return raise_recursion_error(thread);
+  // While a RecursionError is being handled there is headroom of 50 calls, as in CPython.
+  if (remaining-- > 0 || (thread->recursion_headroom && remaining >= -50)) return true;
+  ++remaining;
+  return raise_recursion_error(thread);
+}
+
+void leave_recursion(PyThreadState* thread) { ++layout::recursion_remaining(thread); }
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,65 @@
+// CPython 3.11's interpreter frame and thread state, behind names that all versions share.
+#pragma once
+
+#include "cpython/pycore.h"
+
+namespace evalframe::cpython::layout {
+
+using Frame = ::_PyInterpreterFrame;
+// Who drops a frame that _PyEval_EvalFrameDefault has finished.
+constexpr bool kCalleeClears = false;
+
+inline PyCodeObject* code(Frame* frame) { return frame->f_code; }
+inline PyFunctionObject* function(Frame* frame) { return frame->f_func; }
+inline size_t frame_size(PyCodeObject* code) {
+  return static_cast<size_t>(code->co_nlocalsplus) + static_cast<size_t>(code->co_stacksize) + FRAME_SPECIALS_SIZE;
+}
+// Takes over the reference to `function`.
+inline void initialize(Frame* frame, PyFunctionObject* function) {
+  _PyFrame_InitializeSpecials(frame, function, nullptr, reinterpret_cast<PyCodeObject*>(function->func_code)->co_nlocalsplus);
+  frame->previous = nullptr;
+}
+
+// prev_instr is the unit before the next instruction, and the instruction itself while it runs.
+inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
+constexpr int kPointerToNext = 1;
+
+struct LinkStorage {
+  _PyCFrame cframe;
+};
+inline Frame* current(PyThreadState* thread) { return thread->cframe->current_frame; }
+inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
+  _PyCFrame* const outer = thread->cframe;
+  storage.cframe.use_tracing = outer->use_tracing;
+  storage.cframe.previous = outer;
+  storage.cframe.current_frame = frame;
+  frame->previous = outer->current_frame;
+  frame->is_entry = true;
+  thread->cframe = &storage.cframe;
+}
+inline void unlink(PyThreadState* thread, LinkStorage& storage) {
+  thread->cframe = storage.cframe.previous;
+  thread->cframe->use_tracing = storage.cframe.use_tracing;
+}
+
+inline bool traced(PyThreadState* thread) { return thread->cframe->use_tracing != 0; }
+inline bool code_traced(PyCodeObject*) { return false; }
+inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
+
+inline int& recursion_remaining(PyThreadState* thread) { return thread->recursion_remaining; }
+// Entering CPython's evaluator from C takes nothing from a C recursion budget here: the recursion limit is the only one.
+struct KeepCBudget {
+  explicit KeepCBudget(PyThreadState*) {}
+};
+
+// The frame lives on in its frame object, which others hold; the frame's references go with it.
+inline void move_into(PyFrameObject* object, Frame* frame, PyFrameObject* back) {
+  auto* const moved = reinterpret_cast<Frame*>(object->_f_frame_data);
+  memcpy(static_cast<void*>(moved), frame, static_cast<size_t>(reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame)));
+  moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+  moved->previous = nullptr;
+  object->f_frame = moved;
+  object->f_back = back;
+}
+
+}  // namespace evalframe::cpython::layout

@@ -1,0 +1,72 @@
+// CPython 3.12's interpreter frame and thread state, behind names that all versions share.
+#pragma once
+
+#include "cpython/pycore.h"
+
+namespace evalframe::cpython::layout {
+
+using Frame = ::_PyInterpreterFrame;
+// Who drops a frame that _PyEval_EvalFrameDefault has finished.
+constexpr bool kCalleeClears = true;
+
+inline PyCodeObject* code(Frame* frame) { return frame->f_code; }
+inline PyFunctionObject* function(Frame* frame) { return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj); }
+inline size_t frame_size(PyCodeObject* code) { return static_cast<size_t>(code->co_framesize); }
+// Takes over the reference to `function`.
+inline void initialize(Frame* frame, PyFunctionObject* function) {
+  _PyFrame_Initialize(frame, function, nullptr, reinterpret_cast<PyCodeObject*>(function->func_code), 0);
+  frame->previous = nullptr;
+}
+
+// prev_instr is the unit before the next instruction, and the instruction itself while it runs.
+inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
+constexpr int kPointerToNext = 1;
+
+struct LinkStorage {
+  _PyCFrame cframe;
+};
+inline Frame* current(PyThreadState* thread) { return thread->cframe->current_frame; }
+inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
+  storage.cframe.previous = thread->cframe;
+  storage.cframe.current_frame = frame;
+  frame->previous = thread->cframe->current_frame;
+  thread->cframe = &storage.cframe;
+}
+inline void unlink(PyThreadState* thread, LinkStorage& storage) { thread->cframe = storage.cframe.previous; }
+
+inline bool any_tool(const uint8_t* tools) {
+  for (int event = 0; event < _PY_MONITORING_UNGROUPED_EVENTS; ++event) {
+    if (tools[event]) return true;
+  }
+  return false;
+}
+inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools); }
+inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools); }
+inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
+
+inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }
+// CPython's evaluator takes two units of the small C recursion budget for each entry from C. A Python call in our
+// evaluator stands for one that CPython would have inlined, so they are given back; enter_recursion guards the C stack.
+class KeepCBudget {
+ public:
+  explicit KeepCBudget(PyThreadState* thread) : thread_(thread) { thread_->c_recursion_remaining += 2; }
+  ~KeepCBudget() { thread_->c_recursion_remaining -= 2; }
+  KeepCBudget(const KeepCBudget&) = delete;
+  KeepCBudget& operator=(const KeepCBudget&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
+// The frame lives on in its frame object, which others hold; the frame's references but that to the code go with it.
+inline void move_into(PyFrameObject* object, Frame* frame, PyFrameObject* back) {
+  auto* const moved = reinterpret_cast<Frame*>(object->_f_frame_data);
+  Py_INCREF(frame->f_code);
+  memcpy(static_cast<void*>(moved), frame, static_cast<size_t>(reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame)));
+  moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+  moved->previous = nullptr;
+  object->f_frame = moved;
+  object->f_back = back;
+}
+
+}  // namespace evalframe::cpython::layout

@@ -1,0 +1,65 @@
+// CPython 3.13's interpreter frame and thread state, behind names that all versions share.
+#pragma once
+
+#include "cpython/pycore.h"
+
+extern "C" PyAPI_FUNC(void) _PyEval_FrameClearAndPop(PyThreadState* thread, ::_PyInterpreterFrame* frame);
+
+namespace evalframe::cpython::layout {
+
+using Frame = ::_PyInterpreterFrame;
+// Who drops a frame that _PyEval_EvalFrameDefault has finished.
+constexpr bool kCalleeClears = true;
+
+inline PyCodeObject* code(Frame* frame) { return reinterpret_cast<PyCodeObject*>(frame->f_executable); }
+inline PyFunctionObject* function(Frame* frame) { return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj); }
+inline size_t frame_size(PyCodeObject* code) { return static_cast<size_t>(code->co_framesize); }
+// Takes over the reference to `function`.
+inline void initialize(Frame* frame, PyFunctionObject* function) {
+  _PyFrame_Initialize(frame, function, nullptr, reinterpret_cast<PyCodeObject*>(function->func_code), 0);
+  frame->previous = nullptr;
+}
+
+// instr_ptr is the next instruction, and the instruction itself while it runs.
+inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->instr_ptr; }
+constexpr int kPointerToNext = 0;
+
+struct LinkStorage {
+  Frame* outer;
+};
+inline Frame* current(PyThreadState* thread) { return thread->current_frame; }
+inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
+  storage.outer = thread->current_frame;
+  frame->previous = storage.outer;
+  thread->current_frame = frame;
+}
+inline void unlink(PyThreadState* thread, LinkStorage& storage) { thread->current_frame = storage.outer; }
+
+inline bool any_tool(const uint8_t* tools, int count) {
+  for (int event = 0; event < count; ++event) {
+    if (tools[event]) return true;
+  }
+  return false;
+}
+inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools, _PY_MONITORING_UNGROUPED_EVENTS); }
+inline bool code_traced(PyCodeObject* code) {
+  return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools, _PY_MONITORING_LOCAL_EVENTS);
+}
+// The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
+inline bool breaker(PyThreadState* thread) { return (*const_cast<volatile uintptr_t*>(&thread->eval_breaker) & 0xFF) != 0; }
+
+inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }
+// CPython's evaluator takes two units of the C recursion budget for each entry from C. A Python call in our
+// evaluator stands for one that CPython would have inlined, so they are given back; enter_recursion guards the C stack.
+class KeepCBudget {
+ public:
+  explicit KeepCBudget(PyThreadState* thread) : thread_(thread) { thread_->c_recursion_remaining += 2; }
+  ~KeepCBudget() { thread_->c_recursion_remaining -= 2; }
+  KeepCBudget(const KeepCBudget&) = delete;
+  KeepCBudget& operator=(const KeepCBudget&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
+}  // namespace evalframe::cpython::layout
