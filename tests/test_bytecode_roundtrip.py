@@ -1,5 +1,6 @@
 """Decoding and encoding again gives the same code object, for the standard library of the running version."""
 
+import opcode
 import os
 import sys
 import types
@@ -72,8 +73,9 @@ def test_running_code_is_decoded_as_it_was_compiled() -> None:
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        (b"\xfe\x00", "unknown instruction"),
-        (b"\x00\x00", "inline cache"),
+        (bytes([opcode.opmap["NOP"], 0, opcode.EXTENDED_ARG, 1]), "ends in the middle"),
+        (bytes([opcode.opmap["JUMP_FORWARD"], 200]), "a jump to where no instruction starts"),
+        (bytes([opcode.opmap["CACHE"], 0]), "inline cache"),
     ],
 )
 def test_bytecode_that_no_compiler_makes_is_refused(code: bytes, problem: str) -> None:
