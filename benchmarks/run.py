@@ -1,0 +1,264 @@
+"""Times evalframe beside plain NumPy and, where it is installed, Numba, in one run, and prints the ratios.
+
+python benchmarks/run.py [--quick] [--json FILE] [--only NAME ...]
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from programs import PROGRAMS, chain, numba
+from timing import medians
+
+import evalframe
+
+Row = dict[str, Any]
+SCALE = 3  # the global that the dispatch case guards
+
+
+def dispatch(options: argparse.Namespace) -> Iterator[Row]:
+    """A call that hits, with guards on two arrays, an int and a global, against an empty Python call."""
+
+    def empty(x, y, n):
+        pass
+
+    def guarded(x, y, n):
+        return x if x.ndim + n == SCALE and y.ndim == 1 else y
+
+    def add(x, y):
+        return x + y
+
+    x, y = np.arange(8.0), np.arange(8.0)
+    compiled, compiled_add = evalframe.jit(guarded), evalframe.jit(add)
+    for _ in range(3):
+        compiled(x, y, 2)
+        compiled_add(x, y)
+    sides = {
+        "empty call": lambda: empty(x, y, 2),
+        "jit, guards only": lambda: compiled(x, y, 2),
+        "plain add": lambda: add(x, y),
+        "jit add": lambda: compiled_add(x, y),
+        "nothing": lambda: None,
+    }
+    times = medians(sides, options.rounds, options.seconds)
+    # Each lambda is a Python call of its own, which is no part of what is measured.
+    net = {name: seconds - times["nothing"] for name, seconds in times.items()}
+    yield row("dispatch", "guards only", net["empty call"], net["jit, guards only"], base="empty Python call")
+    yield row("dispatch", "8 + 8 floats", net["plain add"], net["jit add"])
+
+
+def programs(options: argparse.Namespace) -> Iterator[Row]:
+    """The numeric programs at three sizes, beside NumPy and Numba."""
+    for program in PROGRAMS:
+        if options.only and "programs" not in options.only and program.name not in options.only:
+            continue
+        for size in options.sizes:
+            arguments = program.arguments(size)
+            compiled = evalframe.jit(program.plain)
+            sides = {"plain": program.plain, "evalframe": compiled}
+            if numba is not None:
+                sides["numba"] = numba.njit(parallel=True)(program.loops)
+            expected = program.plain(*arguments)
+            for name, function in sides.items():
+                check_same(f"{program.name} by {name}", function(*arguments), expected)
+            calls = {name: bind(function, arguments) for name, function in sides.items()}
+            times = medians(calls, options.rounds, options.seconds)
+            yield row(program.name, f"{size:.0e}", times["plain"], times["evalframe"], times.get("numba"))
+
+
+def first_call(options: argparse.Namespace) -> Iterator[Row]:
+    """What recording and compiling cost, each time with a function that was never seen before."""
+
+    def scalar(x):
+        total = 0
+        for i in range(2000):
+            total = (total * 3 + i) % 1000003
+        return x + total
+
+    def many_ops(x):
+        for _ in range(500):
+            x = x + 1.0
+            x = x * 0.5
+        return x
+
+    x = np.arange(8.0)
+    for function, unit, count in ((scalar, "bytecode", 20_000), (many_ops, "graph op", 1_000)):
+        plain, recorded = fresh_medians(function, [x], "reference", options.rounds)
+        extra = (recorded - plain) / count
+        what = f"recording {count:,} {unit}s"
+        yield {"case": "first call", "what": what, "plain": plain, "evalframe": recorded, f"extra per {unit}": extra}
+    data = [np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)]
+    plain, recorded = fresh_medians(chain, data, "reference", options.rounds)
+    _, compiled = fresh_medians(chain, data, "native", options.rounds)
+    yield {"case": "first call", "what": "20-op chain", "plain": plain, "recorded": recorded, "compiled, too": compiled}
+
+
+def undecorated(options: argparse.Namespace) -> Iterator[Row]:
+    """Call-heavy Python that isn't decorated, in processes that do and don't import evalframe."""
+    program = Path(__file__).with_name("undecorated.py")
+
+    def run(*flags: str) -> float:
+        command = [sys.executable, str(program), *flags]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    times: dict[str, list[float]] = {"": [], "--import": []}
+    for _ in range(options.rounds):
+        for flag, seconds in times.items():
+            seconds.append(run(*filter(None, [flag])))
+    yield row("undecorated code", "evalframe imported", min(times[""]), min(times["--import"]))
+
+
+def memory(options: argparse.Namespace) -> Iterator[Row]:
+    """Growth of the process over many hits, and over many functions that are compiled and dropped."""
+
+    def add(x, y):
+        return x + y * 2.0
+
+    x, y = np.arange(64.0), np.arange(64.0)
+    compiled = evalframe.jit(add)
+    for _ in range(1000):
+        compiled(x, y)
+    before = resident_bytes()
+    for _ in range(options.hits):
+        compiled(x, y)
+    yield {"case": "memory", "what": f"{options.hits:,} hits", "bytes grown": resident_bytes() - before}
+
+    def record_new() -> None:
+        fresh(add, "reference")(x, y)
+
+    for _ in range(100):
+        record_new()
+    before = resident_bytes()
+    for _ in range(options.recompiles):
+        record_new()
+    grown = resident_bytes() - before
+    yield {"case": "memory", "what": f"{options.recompiles:,} functions dropped", "bytes grown": grown}
+
+
+CASES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
+    "dispatch": dispatch,
+    "programs": programs,
+    "first_call": first_call,
+    "undecorated": undecorated,
+    "memory": memory,
+}
+
+
+def row(case: str, what: str, plain: float, ours: float, other: float | None = None, base: str = "plain") -> Row:
+    result: Row = {
+        "case": case,
+        "what": what,
+        base: plain,
+        "evalframe": ours,
+        "speed-up": plain / ours if ours else math.inf,
+    }
+    if other is not None:
+        result |= {"numba": other, "speed-up over numba": other / ours}
+    return result
+
+
+def bind(function: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any]:
+    return lambda: function(*arguments)
+
+
+def fresh(function: Any, backend: str) -> Callable[..., Any]:
+    """A jit of a copy of `function` with a code object of its own, so that nothing recorded before serves it."""
+    copy = type(function)(function.__code__.replace(), function.__globals__, function.__name__)
+    return evalframe.jit(copy, backend=backend)
+
+
+def fresh_medians(function: Any, arguments: list[Any], backend: str, rounds: int) -> tuple[float, float]:
+    """Seconds of a plain call, and of the first call of a fresh jit."""
+
+    def seconds(call: Callable[..., Any]) -> float:
+        start = time.perf_counter()
+        call(*arguments)
+        return time.perf_counter() - start
+
+    seconds(fresh(function, backend))
+    pairs = [(seconds(function), seconds(fresh(function, backend))) for _ in range(max(rounds, 5))]
+    return tuple(float(np.median(column)) for column in zip(*pairs, strict=True))  # type: ignore[return-value]
+
+
+def check_same(name: str, result: Any, expected: Any) -> None:
+    if isinstance(expected, tuple):
+        for one, other in zip(result, expected, strict=True):
+            check_same(name, one, other)
+    elif not np.allclose(result, expected, rtol=1e-9, atol=1e-9):
+        raise SystemExit(f"{name}: wrong result, off by {np.max(np.abs(result - expected)):.1e}")
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine() -> dict[str, str]:
+    """Where and with what the figures were taken."""
+    cpu = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as file:
+            cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), cpu)
+    return {
+        "cpu": cpu,
+        "cores": str(len(os.sched_getaffinity(0))),
+        "load": f"{os.getloadavg()[0]:.2f}",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": "not installed" if numba is None else numba.__version__,
+        "evalframe": evalframe.__version__,
+    }
+
+
+def shown(value: Any, key: str) -> str:
+    if key.startswith("speed-up"):
+        return f"{value:.2f}x"
+    if key == "bytes grown":
+        return f"{value / 1024:,.0f} kB"
+    if not isinstance(value, float):
+        return str(value)
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rounds and small sizes: to see that it runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine to FILE")
+    names = [*CASES, *(program.name for program in PROGRAMS)]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
+    options = parser.parse_args()
+    options.rounds, options.seconds = (3, 0.005) if options.quick else (9, 0.1)
+    options.sizes = (1_000, 100_000) if options.quick else (1_000, 100_000, 10_000_000)
+    options.hits, options.recompiles = (20_000, 100) if options.quick else (1_000_000, 1_000)
+
+    where = machine()
+    print("\n".join(f"{key:<10}{value}" for key, value in where.items()))
+    rows = []
+    for name, case in CASES.items():
+        chosen = not options.only or name in options.only
+        if not chosen and not (name == "programs" and set(options.only) & {p.name for p in PROGRAMS}):
+            continue
+        for result in case(options):
+            rows.append(result)
+            cells = [f"{key} {shown(value, key)}" for key, value in result.items() if key not in ("case", "what")]
+            print(
+                f"{result['case']:<22} {result['what']:<18} " + "   ".join(f"{cell:<20}" for cell in cells), flush=True
+            )
+    if options.json is not None:
+        options.json.write_text(json.dumps({"machine": where, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
