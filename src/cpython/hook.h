@@ -1,0 +1,47 @@
+// The hook on frame evaluation (PEP 523): who sees a frame before it runs, and what becomes of the frame.
+//
+// Hooks belong to a thread, or to all of them; the last one installed sees a frame first and decides, or passes on. One
+// function of ours stands in CPython's slot while there is a hook, in front of whatever stood there before.
+#pragma once
+
+#include <memory>
+
+#include "cpython/entry_frame.h"
+
+namespace evalframe::cpython {
+
+class FrameHook {
+ public:
+  enum class Decision : uint8_t {
+    kPass,     // the next hook decides; after the last one the frame runs
+    kRunCode,  // run the code object in `value` in its place
+    kResult,   // `value` is the result; the frame doesn't run
+    kRaised,   // an exception is set, as if raised by the call; the frame doesn't run
+    kTaken,    // the hook has run the frame and dropped it: `value` is its result, or null with an exception
+  };
+  virtual ~FrameHook() = default;
+  // Called once for each frame, before it runs (for generators: when they are created). Python code that runs in here
+  // is seen by no hook.
+  virtual Decision on_frame(PyThreadState* thread, EntryFrame frame, Ref& value) = 0;
+};
+
+// Names an installed hook; 0 is none.
+using HookId = uint64_t;
+
+// Installs for this thread, or for all. 0 with RuntimeError where that can't be done.
+HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads = false);
+// Removes it, from whichever thread; the slot is given back with the last hook. False: it was not installed (any more).
+bool remove_frame_hook(HookId id);
+bool is_installed(HookId id);
+void remove_all_frame_hooks();
+
+// While one exists, no hook sees frames of this thread.
+class HooksSuspended {
+ public:
+  HooksSuspended();
+  ~HooksSuspended();
+  HooksSuspended(const HooksSuspended&) = delete;
+  HooksSuspended& operator=(const HooksSuspended&) = delete;
+};
+
+}  // namespace evalframe::cpython
