@@ -1,4 +1,4 @@
-"""Decoding and encoding again gives the same code object, for the standard library of the running version."""
+"""Decoding and encoding again gives the same code object, and the verifier finds its stack size, for the standard library of the running version."""
 
 import opcode
 import os
@@ -39,6 +39,7 @@ def check_file(path: Path) -> int:
         again = _core.bytecode.round_trip(code)
         for attribute in ("co_code", "co_exceptiontable", "co_linetable", "co_stacksize", "co_consts", "co_names"):
             assert getattr(again, attribute) == getattr(code, attribute), (attribute, code)
+        assert _core.bytecode.stack_size(code) <= code.co_stacksize, code  # less where the compiler saw dead code
         assert list(again.co_positions()) == list(code.co_positions()), code
     return count
 

@@ -36,4 +36,7 @@ constexpr int kCompareAsBool = k313 ? 16 : 0;
 // afterwards by SET_FUNCTION_ATTRIBUTE.
 constexpr bool kMakeFunctionTakesAttributes = !k313;
 
+// The least co_stacksize that the compiler gives.
+constexpr int kSmallestStack = k313 ? 1 : 0;
+
 }  // namespace evalframe::cpython::layout

@@ -1,0 +1,18 @@
+#include "cpython/variables.h"
+
+namespace evalframe::cpython {
+namespace {
+
+const PyCodeObject* as_code(Borrowed code) { return reinterpret_cast<const PyCodeObject*>(code.get()); }
+
+}  // namespace
+
+int variable_count(Borrowed code) { return as_code(code)->co_nlocalsplus; }
+
+Borrowed variable_name(Borrowed code, int slot) { return PyTuple_GET_ITEM(as_code(code)->co_localsplusnames, slot); }
+
+uint8_t variable_kind(Borrowed code, int slot) {
+  return static_cast<uint8_t>(PyBytes_AS_STRING(as_code(code)->co_localspluskinds)[slot]);
+}
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,17 @@
+// The variables of a code object: what each slot of localsplus is.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ref.h"
+
+namespace evalframe::cpython {
+
+// Bits of the kind of a variable; an argument that an inner function uses is local and cell.
+enum : uint8_t { kHiddenVariable = 0x10, kLocalVariable = 0x20, kCellVariable = 0x40, kFreeVariable = 0x80 };
+
+int variable_count(Borrowed code);
+Borrowed variable_name(Borrowed code, int slot);
+uint8_t variable_kind(Borrowed code, int slot);
+
+}  // namespace evalframe::cpython
