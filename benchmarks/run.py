@@ -158,7 +158,7 @@ def row(case: str, what: str, plain: float, ours: float, other: float | None = N
         "what": what,
         base: plain,
         "evalframe": ours,
-        "speed-up": plain / ours if ours else math.inf,
+        "speed-up": plain / ours,
     }
     if other is not None:
         result |= {"numba": other, "speed-up over numba": other / ours}

@@ -1,0 +1,94 @@
+"""Runs the examples of README.md and docs/, so that what they show is what happens.
+
+A ```python block is run; the ```text block behind it, if there is one, is what it prints. A ```console block holds
+commands (`$ evalframe ...`, `$ python ...`) and their output, and is run in the repository's root. A block marked
+`figures` may differ in its numbers; one marked `no-run` isn't run.
+"""
+
+import contextlib
+import io
+import linecache
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    marks: frozenset[str]
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(match[1], frozenset(match[2].split()), match[3], text.count("\n", 0, match.start()) + 2)
+        for match in FENCE.finditer(text)
+    ]
+
+
+def assert_same_output(shown: str, printed: str, marks: frozenset[str]) -> None:
+    shown, printed = (re.sub(r"[ \t]+$", "", text.strip(), flags=re.MULTILINE) for text in (shown, printed))
+    if "figures" in marks:
+        shown, printed = (re.sub(r"\s*[-+]?\d[\d.,]*(e[-+]?\d+)?", " 0", text) for text in (shown, printed))
+    assert printed == shown
+
+
+def run_python(block: Block, page: Path, namespace: dict[str, object]) -> str:
+    # The source has to be findable for tracebacks and for positions of breaks.
+    name = f"<{page.name}, line {block.line}>"
+    linecache.cache[name] = (len(block.text), None, block.text.splitlines(keepends=True), name)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.text, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def run_command(command: str) -> str:
+    words = shlex.split(command)
+    start = {"evalframe": [sys.executable, "-m", "evalframe"], "python": [sys.executable]}[words[0]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [*start, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, env=environment
+    )
+    return done.stdout
+
+
+def check_console(block: Block) -> None:
+    for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = session.partition("\n")
+        assert_same_output(shown, run_command(command), block.marks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = blocks_of(page)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block, following in zip(blocks, [*blocks[1:], None], strict=False):
+        if "no-run" in block.marks:
+            continue
+        if block.language == "python":
+            printed = run_python(block, page, namespace)
+            if following is not None and following.language == "text":
+                assert_same_output(following.text, printed, following.marks)
+        elif block.language == "console":
+            check_console(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}, which doesn't exist"
