@@ -1,6 +1,7 @@
 """What a frame hook sees, what it may decide, and that nothing of it stays behind."""
 
 import asyncio
+import contextlib
 import gc
 import subprocess
 import sys
@@ -9,7 +10,6 @@ import time
 import traceback
 import types
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -504,10 +504,9 @@ def test_each_thread_has_hooks_of_its_own() -> None:
 
 
 def test_a_thread_that_ends_takes_its_hooks_along() -> None:
-    callback = Counter[str]()  # any object that can be watched
-    watched = weakref.ref(callback)
-    hook = in_thread(lambda: evalframe.hook(lambda frame, counter=callback: counter.update([frame.name])))
-    del callback
+    callbacks = [replacing(deep.__code__, deep.__code__)]
+    watched = weakref.ref(callbacks[0])
+    hook = in_thread(lambda: evalframe.hook(callbacks.pop()))
     for _ in range(100):
         add(1)
         if not hook.installed:
@@ -571,7 +570,7 @@ def count_deltas(work: Callable[[], None], objects: list[object]) -> list[int]:
     blocks = sys.getallocatedblocks()
     work()
     gc.collect()
-    assert abs(sys.getallocatedblocks() - blocks) < 50
+    assert abs(sys.getallocatedblocks() - blocks) < 1000  # far less than one for each call
     after = [sys.getrefcount(item) for item in objects]
     return [new - old for new, old in zip(after, before, strict=True)]
 
@@ -593,10 +592,8 @@ def test_no_reference_is_lost_in_many_calls(answer: str) -> None:
     def work() -> None:
         with evalframe.hook(callback):
             for _ in range(20_000):
-                try:
+                with contextlib.suppress(KeyError, TypeError, ValueError):
                     function(argument)
-                except (KeyError, TypeError, ValueError):
-                    pass
 
     assert count_deltas(work, [argument, code, function, replacement, callback]) == [0] * 5
 

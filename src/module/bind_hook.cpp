@@ -1,6 +1,7 @@
 // The frame hook in Python: FrameInfo, Result, the installed hook, and the capsule of the C interface.
 #include "module/bindings.h"
 #include "runtime/callback_hook.h"
+#include "runtime/hook_api.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -122,6 +123,7 @@ last hook installed sees a call first; where it returns None the one before it i
 
 Calls that CPython has already specialised may pass unseen where its own frame evaluation slot is not asked: on 3.11
 ``obj[i]`` with a ``__getitem__`` written in Python.)");
+  module.attr("_hook_api") = nb::capsule(&runtime::hook_api(), EVALFRAME_HOOK_API_NAME);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(cpython::remove_all_frame_hooks));
 }
 
