@@ -67,6 +67,12 @@ def test_toy_explains_its_break() -> None:
     assert "toy.py" in text
 
 
+def test_hook_counts_calls() -> None:
+    first, second = output_of("hook_counts.py", "10").splitlines()
+    assert first == "fibonacci(10) = 55"
+    assert second.split() == ["177", "calls", "of", "fibonacci"]
+
+
 def test_variables_nest_prints_the_string_and_the_table() -> None:
     first, _, _, *rows = output_of("variables_nest.py").splitlines()
     assert first == "1 2 global_var 1 2 global_var 3 "
