@@ -1,0 +1,432 @@
+// Runs a planned graph: segments by their kernels, or, whenever anything is out of the ordinary, by the recorded calls.
+//
+// A segment has no effects. So whatever stands in its way (shapes that have no kernel, a number that doesn't fit, a
+// floating-point flag that NumPy would warn of, an exception, a failed check), all that it made is dropped and its nodes are run
+// from its start by the calls that were recorded: these warn, raise and leave exactly as NumPy and the program do.
+#include "backends/native/executor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "backends/native/native.h"
+#include "backends/native/numbers.h"
+#include "backends/node_call.h"
+#include "core/check.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::native {
+
+using backends::Outcome;
+using backends::Position;
+using graph::Form;
+using graph::Kind;
+using graph::Node;
+using graph::Operand;
+
+namespace {
+
+constexpr size_t kMaxVariants = 8;
+constexpr int kMaxRefused = 8;
+// A segment whose kernels were dropped for a warning this often is run by NumPy from then on.
+constexpr int kMaxFlagged = 16;
+// Elements times operations above which other threads may run meanwhile.
+constexpr int64_t kWorkToReleaseGil = 40000;
+
+// Where a storage is in this run.
+struct Place {
+  char* data = nullptr;
+  const int64_t* strides = nullptr;
+};
+
+// Whether NumPy, as np.errstate stands, does anything about one of these flags.
+bool cares_about(FloatFlags flags) {
+  const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
+  const Ref states = module ? Ref::steal(PyObject_CallMethod(module.get(), "geterr", nullptr)) : Ref();
+  if (!states) {
+    PyErr_Clear();
+    return true;
+  }
+  constexpr std::pair<int, const char*> kFlags[] = {{1, "divide"}, {2, "over"}, {4, "under"}, {8, "invalid"}};
+  for (const auto& [flag, name] : kFlags) {
+    if (!(flags & flag)) continue;
+    PyObject* const state = PyDict_GetItemString(states.get(), name);
+    if (!state || PyUnicode_CompareWithASCIIString(state, "ignore") != 0) return true;
+  }
+  return false;
+}
+
+bool is_check(Form form) { return form == Form::kCheck || form == Form::kCheckMeta; }
+
+bool is_ordinary_array(PyObject* object, const graph::Meta& meta) {
+  if (!PyArray_CheckExact(object)) return false;
+  PyArrayObject* const array = numpy::as_array(object);
+  return PyArray_NDIM(array) == meta.rank && PyArray_TYPE(array) == type_number(meta.dtype) && PyArray_ISBEHAVED_RO(array);
+}
+
+LeafShape shape_of(PyObject* object) {
+  PyArrayObject* const array = numpy::as_array(object);
+  static_assert(sizeof(npy_intp) == sizeof(int64_t));
+  return {reinterpret_cast<const int64_t*>(PyArray_DIMS(array)), reinterpret_cast<const int64_t*>(PyArray_STRIDES(array))};
+}
+
+// NumPy gives results the memory order of its operands; kernels write C order. They agree where strides fall.
+bool strides_fall(const int64_t* strides, const int64_t* extents, int rank) {
+  int64_t last = INT64_MAX;
+  for (int i = 0; i < rank; i++) {
+    const int64_t stride = std::abs(strides[i]);
+    if (stride == 0 || extents[i] == 1) continue;
+    if (stride > last) return false;
+    last = stride;
+  }
+  return true;
+}
+
+}  // namespace
+
+// One run of the graph.
+struct NativeExecutable::Run {
+  PyObject* const* inputs;
+  Position& position;
+  int32_t leave_before;
+  std::vector<Ref> values;  // of the nodes, where there is an object
+  Outcome outcome;
+};
+
+namespace {
+
+// One run of one variant: its symbols are known, its memory is taken from `scope`.
+class VariantRun {
+ public:
+  VariantRun(const Variant& variant, const int64_t* symbols, Arena::Scope& scope)
+      : variant_(variant), symbols_(symbols), scope_(scope), places_(scope.take<Place>(variant.storages.size())) {}
+
+  bool has_empty_space() const {
+    for (const KernelPlan& plan : variant_.kernels) {
+      for (const int size : plan.space) {
+        if (symbols_[size] == 0) return true;
+      }
+    }
+    return false;
+  }
+
+  // Finds or takes the memory of every storage. `made` gets the arrays that are results.
+  bool place(const std::vector<PyObject*>& leaves, char* scalars, const graph::Graph& graph, std::vector<Ref>& made) {
+    for (size_t i = 0; i < variant_.storages.size(); i++) {
+      const Storage& storage = variant_.storages[i];
+      switch (storage.kind) {
+        case Storage::Kind::kLeaf: {
+          PyArrayObject* const array = numpy::as_array(leaves[storage.source]);
+          places_[i] = {PyArray_BYTES(array), reinterpret_cast<const int64_t*>(PyArray_STRIDES(array))};
+          break;
+        }
+        case Storage::Kind::kScalar: places_[i] = {scalars + storage.source * kNumberBytes, nullptr}; break;
+        case Storage::Kind::kBuffer:
+          if (!place_buffer(storage, places_[i], graph, made)) return false;
+          break;
+      }
+    }
+    return true;
+  }
+
+  const Place& at(size_t storage) const { return places_[storage]; }
+
+  // Addresses and strides of a kernel's operands; false if they are in an order that kernels don't keep.
+  bool prepare(const KernelPlan& plan, int64_t*& extents, KernelOperand*& operands) {
+    const int rank = plan.kernel.rank;
+    extents = scope_.take<int64_t>(rank);
+    for (int i = 0; i < rank; i++) extents[i] = symbols_[plan.space[i]];
+    operands = scope_.take<KernelOperand>(plan.ports.size());
+    int64_t* strides = scope_.take<int64_t>(plan.ports.size() * rank);
+    for (size_t p = 0; p < plan.ports.size(); p++, strides += rank) {
+      const Box& port = plan.ports[p];
+      operands[p] = {address(port), strides};
+      for (int i = 0; i < rank; i++) strides[i] = stride(port, port.axes[i]);
+      if (rank > 1 && !strides_fall(strides, extents, rank)) return false;
+    }
+    return true;
+  }
+
+  FloatFlags run(const KernelPlan& plan, const int64_t* extents, const KernelOperand* operands) {
+    int64_t work = 1 + static_cast<int64_t>(plan.kernel.ops.size());
+    for (int i = 0; i < plan.kernel.rank; i++) work *= extents[i];
+    if (work < kWorkToReleaseGil) return plan.compiled->run(extents, operands);
+    PyThreadState* const thread = PyEval_SaveThread();
+    const FloatFlags flags = plan.compiled->run(extents, operands);
+    PyEval_RestoreThread(thread);
+    return flags;
+  }
+
+ private:
+  bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& made) {
+    const int rank = static_cast<int>(storage.dims.size());
+    int64_t* const sizes = scope_.take<int64_t>(2 * rank);
+    int64_t* const strides = sizes + rank;
+    int64_t size = graph::size_of(storage.dtype);
+    for (int i = rank - 1; i >= 0; i--) {
+      sizes[i] = symbols_[storage.dims[i]];
+      strides[i] = size;
+      size *= sizes[i];
+    }
+    place.strides = strides;
+    if (storage.node < 0 || graph.nodes[storage.node].meta.kind != Kind::kArray) {
+      place.data = scope_.take<char>(std::max<int64_t>(size, kNumberBytes));
+      return true;
+    }
+    Ref array = Ref::steal(PyArray_Empty(rank, reinterpret_cast<npy_intp*>(sizes), PyArray_DescrFromType(type_number(storage.dtype)), 0));
+    if (!array) return false;
+    place.data = PyArray_BYTES(array.as<PyArrayObject>());
+    made.push_back(std::move(array));
+    return true;
+  }
+
+  char* address(const Box& port) const {
+    const Place& place = places_[port.storage];
+    char* data = place.data;
+    for (const Offset& offset : port.offsets) data += symbols_[offset.symbol] * offset.step * place.strides[offset.axis];
+    return data;
+  }
+
+  int64_t stride(const Box& port, const Axis& axis) const {
+    if (axis.of == Axis::kBroadcast) return 0;
+    if (axis.of == Axis::kFlat) return graph::size_of(variant_.storages[port.storage].dtype);
+    return places_[port.storage].strides[axis.of] * axis.step;
+  }
+
+  const Variant& variant_;
+  const int64_t* symbols_;
+  Arena::Scope& scope_;
+  Place* places_;
+};
+
+bool serves(const Variant& variant, const std::vector<LeafShape>& shapes, const std::vector<PyObject*>& leaves, int64_t* symbols) {
+  if (!evaluate(variant.symbols, shapes.data(), symbols)) return false;
+  for (const auto& [a, b] : variant.equal) {
+    if (symbols[a] != symbols[b]) return false;
+  }
+  return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
+                     [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
+}
+
+}  // namespace
+
+NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at)
+    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), steps_(make_plan(graph, meanings_, exit_at_)), kernels_(steps_.size()) {
+  for (size_t step = 0; step < steps_.size(); step++) {
+    if (!steps_[step].is_segment) continue;
+    std::vector<LeafShape> shapes;
+    for (const Operand leaf : steps_[step].segment.leaves) {
+      const graph::Meta& meta = meanings_.meta(leaf);
+      shapes.push_back({graph.sizes.data() + meta.shape, graph.sizes.data() + meta.shape + meta.rank});
+    }
+    add_variant(step, shapes);
+  }
+}
+
+const Variant* NativeExecutable::add_variant(size_t step, const std::vector<LeafShape>& shapes) {
+  Kernels& kernels = kernels_[step];
+  std::optional<Variant> lowered = lower(graph_, meanings_, steps_[step].segment, shapes);
+  if (!lowered) {
+    kernels.refused++;
+    return nullptr;
+  }
+  for (KernelPlan& plan : lowered->kernels) plan.compiled = &compile(plan.kernel);
+  kernels.variants.push_back(std::make_unique<Variant>(std::move(*lowered)));
+  return kernels.variants.back().get();
+}
+
+Outcome NativeExecutable::run(PyObject* const* inputs, Position& position, int32_t leave_before) {
+  Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
+  if (leave_before >= 0) {
+    if (call_nodes(run, 0, static_cast<int32_t>(graph_.nodes.size()))) leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
+    return std::move(run.outcome);
+  }
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const Step& step = steps_[i];
+    const bool native = step.is_segment && run_segment(run, i);
+    if (!native && !call_nodes(run, step.segment.begin, step.segment.end)) return std::move(run.outcome);
+    for (const int32_t node : step.released) run.values[node].reset();
+  }
+  leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
+  return std::move(run.outcome);
+}
+
+bool NativeExecutable::run_segment(Run& run, size_t step) {
+  const Segment& segment = steps_[step].segment;
+  const Kernels& kernels = kernels_[step];
+  if (kernels.flagged >= kMaxFlagged || (kernels.variants.empty() && kernels.refused >= kMaxRefused)) return false;
+  Arena::Scope scope(Arena::current());
+  bool done = false;
+  std::vector<Ref> made;
+  const Variant* variant = nullptr;
+  auto attempt = [&] {
+    if (!call_quick(run, segment.early)) return false;
+    std::vector<Ref> held;
+    std::vector<PyObject*> leaves;
+    std::vector<LeafShape> shapes;
+    for (const Operand operand : segment.leaves) {
+      PyObject* const leaf = fetch(run, operand);
+      if (!leaf || !is_ordinary_array(leaf, meanings_.meta(operand))) return false;
+      // While the GIL is released another thread may drop what the program holds.
+      held.push_back(Ref::borrow(leaf));
+      leaves.push_back(leaf);
+      shapes.push_back(shape_of(leaf));
+    }
+    int64_t* symbols = nullptr;
+    for (const auto& candidate : kernels.variants) {
+      symbols = scope.take<int64_t>(candidate->symbols.size());
+      if (serves(*candidate, shapes, leaves, symbols)) variant = candidate.get();
+      if (variant) break;
+    }
+    if (!variant) {
+      if (kernels.variants.size() >= kMaxVariants || kernels.refused >= kMaxRefused) return false;
+      variant = add_variant(step, shapes);
+      if (!variant) return false;
+      symbols = scope.take<int64_t>(variant->symbols.size());
+      if (!serves(*variant, shapes, leaves, symbols)) return false;
+    }
+    VariantRun running(*variant, symbols, scope);
+    char* const scalars = scope.take<char>(variant->scalars.size() * kNumberBytes);
+    if (running.has_empty_space() || !fill_scalars(run, *variant, symbols, scalars)) return false;
+    if (!running.place(leaves, scalars, graph_, made)) return false;
+    FloatFlags flags = 0;
+    for (const KernelPlan& plan : variant->kernels) {
+      int64_t* extents;
+      KernelOperand* operands;
+      if (!running.prepare(plan, extents, operands)) return false;
+      flags |= running.run(plan, extents, operands);
+    }
+    if (flags && cares_about(flags)) {
+      kernels_[step].flagged++;
+      return false;
+    }
+    size_t array = 0;
+    for (size_t i = 0; i < variant->storages.size(); i++) {
+      const Storage& storage = variant->storages[i];
+      if (storage.node < 0) continue;
+      const bool scalar = graph_.nodes[storage.node].meta.kind != Kind::kArray;
+      run.values[storage.node] = scalar ? read_scalar(running.at(i).data, storage.dtype) : std::move(made[array++]);
+      if (!run.values[storage.node]) return false;
+    }
+    return call_quick(run, segment.late);
+  };
+  try {
+    done = attempt();
+  } catch (const std::runtime_error&) {
+    // A kernel for new shapes didn't compile: NumPy does it.
+    kernels_[step].refused++;
+  }
+  if (done) return true;
+  PyErr_Clear();
+  for (int32_t node = segment.begin; node < segment.end; node++) run.values[node].reset();
+  return false;
+}
+
+bool NativeExecutable::call_quick(Run& run, const std::vector<int32_t>& nodes) {
+  for (const int32_t node : nodes) {
+    Ref value = call(run, node);
+    if (!value) return false;
+    if (is_check(graph_.nodes[node].form)) {
+      if (value.get() != Py_True) return false;
+    } else if (!backends::matches(graph_.nodes[node].meta, value.get())) {
+      return false;
+    }
+    run.values[node] = std::move(value);
+  }
+  return true;
+}
+
+bool NativeExecutable::fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars) {
+  for (const ScalarSource& source : variant.scalars) {
+    if (!source.operand) {
+      write_count(symbols[source.symbol], source.dtype, scalars);
+    } else {
+      PyObject* const number = fetch(run, source.operand);
+      if (!number) return false;
+      const bool typed = meanings_.meta(source.operand).kind == Kind::kNumpyScalar;
+      if (typed ? !write_numpy_scalar(number, source.dtype, scalars) : !write_python_number(number, source.dtype, scalars)) return false;
+    }
+    scalars += kNumberBytes;
+  }
+  return true;
+}
+
+bool NativeExecutable::call_nodes(Run& run, int32_t begin, int32_t end) {
+  for (int32_t node = begin; node < end; node++) {
+    if (node == run.leave_before) return leave(run, node, false), false;
+    run.position.at(node);
+    Ref value = call(run, node);
+    if (!value) return leave(run, node, true), false;
+    const Form form = graph_.nodes[node].form;
+    if (is_check(form) && value.get() != Py_True) return leave(run, node, false), false;
+    const bool known = is_check(form) || form == Form::kSetItem || backends::matches(graph_.nodes[node].meta, value.get());
+    run.values[node] = std::move(value);
+    if (!known) return leave(run, node + 1, false), false;
+  }
+  return true;
+}
+
+// Hands over what the interpreter's state needs before `node`.
+void NativeExecutable::leave(Run& run, int32_t node, bool raised) {
+  Ref type, value, traceback;
+  if (raised) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    type = Ref::steal(t), value = Ref::steal(v), traceback = Ref::steal(tb);
+  }
+  run.outcome.node = node;
+  run.outcome.raised = raised;
+  for (const Operand operand : exit_at_(node).values) {
+    PyObject* const object = fetch(run, operand);
+    CHECK(object != nullptr);
+    run.outcome.values.push_back(Ref::borrow(object));
+  }
+  if (raised) PyErr_Restore(type.release(), value.release(), traceback.release());
+}
+
+// The object of an operand; a node without one is called for it.
+PyObject* NativeExecutable::fetch(Run& run, Operand operand) {
+  switch (operand.space) {
+    case Operand::Space::kInput: return run.inputs[operand.index];
+    case Operand::Space::kConstant: return graph_.constants[operand.index].get();
+    case Operand::Space::kNone: return nullptr;
+    case Operand::Space::kNode: break;
+  }
+  Ref& value = run.values[operand.index];
+  if (!value) value = call(run, operand.index);
+  return value.get();
+}
+
+Ref NativeExecutable::call(Run& run, int32_t index) {
+  const Node& node = graph_.nodes[index];
+  PyObject* few[8];
+  std::vector<PyObject*> many(node.count > 8 ? node.count : 0);
+  PyObject** const operands = node.count > 8 ? many.data() : few;
+  for (uint32_t i = 0; i < node.count; i++) {
+    operands[i] = fetch(run, graph_.operands_of(node)[i]);
+    if (!operands[i]) return Ref();
+  }
+  return backends::call_node(graph_, node, operands);
+}
+
+std::string NativeExecutable::text() const {
+  std::string text;
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const Segment& segment = steps_[i].segment;
+    const bool native = !kernels_[i].variants.empty();
+    text += native ? "kernels n" : steps_[i].is_segment ? "calls n" : "call n";
+    text += std::to_string(segment.begin);
+    if (steps_[i].is_segment) text.append(" .. n").append(std::to_string(segment.end - 1));
+    text += "\n";
+    for (const auto& variant : kernels_[i].variants) text += print(*variant);
+  }
+  return text;
+}
+
+std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at) {
+  const std::string error = graph::verify(graph);
+  if (!error.empty()) throw std::runtime_error("the graph is not valid: " + error);
+  return std::make_unique<NativeExecutable>(graph, std::move(exit_at));
+}
+
+}  // namespace evalframe::native

@@ -1,0 +1,46 @@
+// Runs a planned graph: segments by their kernels, or, whenever anything is out of the ordinary, by the recorded calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/executable.h"
+#include "backends/native/arena.h"
+#include "backends/native/plan.h"
+
+namespace evalframe::native {
+
+class NativeExecutable final : public backends::Executable {
+ public:
+  NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at);
+  backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
+  std::string text() const override;
+
+ private:
+  struct Run;
+  // Kernels of one segment, for the shapes met so far.
+  struct Kernels {
+    std::vector<std::unique_ptr<Variant>> variants;
+    int refused = 0;  // shapes for which there are no kernels
+    int flagged = 0;  // runs that were redone for a floating-point warning
+  };
+
+  bool run_segment(Run& run, size_t step);
+  bool call_quick(Run& run, const std::vector<int32_t>& nodes);
+  const Variant* add_variant(size_t step, const std::vector<LeafShape>& shapes);
+  bool fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars);
+  // Runs nodes by their calls. False if the run is over: `run.outcome` says how.
+  bool call_nodes(Run& run, int32_t begin, int32_t end);
+  void leave(Run& run, int32_t node, bool raised);
+  PyObject* fetch(Run& run, graph::Operand operand);
+  Ref call(Run& run, int32_t node);
+
+  const graph::Graph& graph_;
+  const backends::ExitAt exit_at_;
+  const Meanings meanings_;
+  const std::vector<Step> steps_;
+  std::vector<Kernels> kernels_;  // beside steps_
+};
+
+}  // namespace evalframe::native

@@ -1,0 +1,652 @@
+// Lowers a segment: finds the shape of each value in symbols, and groups the operations into kernels over equal spaces.
+#include "backends/native/lower.h"
+
+#include <Python.h>
+
+#include <algorithm>
+#include <map>
+
+namespace evalframe::native {
+
+using graph::Graph;
+using graph::Kind;
+using graph::Meta;
+using graph::Operand;
+
+namespace {
+
+constexpr size_t kMaxOperations = 256;
+constexpr size_t kMaxPorts = 24;
+
+// Thrown inside lower() only: these shapes or this combination stay with NumPy.
+struct Unsupported {};
+
+// What is known of an operand inside the segment.
+struct Value {
+  DType dtype = DType::kNone;
+  std::vector<int> dims;
+  int kernel = -1;  // that computes it, or -1
+  int index = -1;   // its value in the kernel's body
+  bool reduced = false;
+  Box box;          // where it stands, if box.storage >= 0
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Meanings& meanings, const Segment& segment, const std::vector<LeafShape>& shapes)
+      : graph_(graph), meanings_(meanings), segment_(segment), shapes_(shapes) {}
+
+  Variant run() {
+    for (size_t i = 0; i < segment_.leaves.size(); i++) add_leaf(static_cast<int>(i));
+    values_.resize(segment_.end - segment_.begin);
+    for (int32_t node = segment_.begin; node < segment_.end; node++) lower_node(node);
+    for (const int32_t node : segment_.kept) keep(node);
+    for (size_t k = 0; k < variant_.kernels.size(); k++) finish(static_cast<int>(k));
+    drop_empty_kernels();
+    return std::move(variant_);
+  }
+
+ private:
+  // --- symbols ---------------------------------------------------------------------------------------------------
+  int symbol(const Symbol& wanted) {
+    for (size_t i = 0; i < variant_.symbols.size(); i++) {
+      if (variant_.symbols[i] == wanted) return static_cast<int>(i);
+    }
+    variant_.symbols.push_back(wanted);
+    same_.push_back(static_cast<int>(same_.size()));
+    examples_.resize(variant_.symbols.size());
+    if (!evaluate(variant_.symbols, shapes_.data(), examples_.data())) throw Unsupported();
+    return static_cast<int>(variant_.symbols.size()) - 1;
+  }
+  int constant(int64_t value) { return symbol({Symbol::Kind::kConstant, -1, -1, value}); }
+
+  int find(int s) const {
+    while (same_[s] != s) s = same_[s];
+    return s;
+  }
+  // From here on two sizes are one; each run checks it.
+  int unite(int a, int b) {
+    a = find(a), b = find(b);
+    if (a == b) return a;
+    if (examples_[a] != examples_[b]) throw Unsupported();
+    variant_.equal.emplace_back(a, b);
+    same_[std::max(a, b)] = std::min(a, b);
+    return std::min(a, b);
+  }
+  std::vector<int> canonical(std::vector<int> dims) const {
+    for (int& dim : dims) dim = find(dim);
+    return dims;
+  }
+
+  // --- operands --------------------------------------------------------------------------------------------------
+  void add_leaf(int leaf) {
+    const Meta& meta = meanings_.meta(segment_.leaves[leaf]);
+    Value value;
+    value.dtype = meta.dtype;
+    Storage storage{Storage::Kind::kLeaf, leaf, meta.dtype};
+    for (int axis = 0; axis < meta.rank; axis++) {
+      storage.dims.push_back(symbol({Symbol::Kind::kLeafSize, leaf, axis}));
+      value.box.axes.push_back({axis, 1});
+    }
+    value.dims = value.box.dims = storage.dims;
+    value.box.storage = add_storage(std::move(storage));
+    leaves_.push_back(std::move(value));
+  }
+
+  int add_storage(Storage storage) {
+    variant_.storages.push_back(std::move(storage));
+    return static_cast<int>(variant_.storages.size()) - 1;
+  }
+
+  // A number as a storage of one element.
+  Value scalar(ScalarSource source) {
+    Value value;
+    value.dtype = source.dtype;
+    for (size_t i = 0; i < variant_.scalars.size(); i++) {
+      const ScalarSource& known = variant_.scalars[i];
+      if (known.operand == source.operand && known.symbol == source.symbol && known.dtype == source.dtype) {
+        value.box.storage = scalar_storages_[i];
+        return value;
+      }
+    }
+    variant_.scalars.push_back(source);
+    value.box.storage = add_storage({Storage::Kind::kScalar, static_cast<int>(variant_.scalars.size()) - 1, source.dtype});
+    scalar_storages_.push_back(value.box.storage);
+    return value;
+  }
+
+  bool inside(Operand operand) const {
+    return operand.space == Operand::Space::kNode && operand.index >= segment_.begin && operand.index < segment_.end;
+  }
+
+  Value& value_at(int32_t node) { return values_[node - segment_.begin]; }
+
+  Value value_of(Operand operand, DType loop) {
+    const Meta& meta = meanings_.meta(operand);
+    if (inside(operand) && value_at(operand.index).dtype != DType::kNone) return value_at(operand.index);
+    if (meta.kind == Kind::kNumpyScalar) return scalar({operand, -1, meta.dtype});
+    if (meta.kind != Kind::kArray) return scalar({operand, -1, loop});
+    const auto found = std::find(segment_.leaves.begin(), segment_.leaves.end(), operand);
+    if (found == segment_.leaves.end()) throw Unsupported();
+    return leaves_[found - segment_.leaves.begin()];
+  }
+
+  // --- kernels ---------------------------------------------------------------------------------------------------
+  struct Building {
+    std::vector<int> space;
+    std::map<std::pair<int, int>, int> casts;  // (value, dtype) -> value
+    std::vector<Value> inputs;
+    bool flat = true;         // every operand is a contiguous storage of the whole space, or a scalar
+    bool keep_flat = false;   // and must stay so
+    std::vector<int> result;  // operations' values are numbered after all inputs: fixed in finish()
+  };
+
+  // Inputs and operations get their numbers when the kernel is finished: until then an input is -1 - i.
+  static int input_number(size_t i) { return -1 - static_cast<int>(i); }
+
+  std::vector<int> broadcast(const std::vector<Value>& operands) {
+    size_t rank = 0;
+    for (const Value& value : operands) rank = std::max(rank, value.dims.size());
+    std::vector<int> space(rank);
+    for (size_t i = 0; i < rank; i++) space[i] = broadcast_dimension(operands, rank - i);
+    return space;
+  }
+
+  // The size of the dimension that is `from_end` from the end (1: the last).
+  int broadcast_dimension(const std::vector<Value>& operands, size_t from_end) {
+    int size = -1;
+    for (const Value& value : operands) {
+      if (value.dims.size() < from_end) continue;
+      const int dim = find(value.dims[value.dims.size() - from_end]);
+      if (size < 0 || (examples_[size] == 1 && examples_[dim] != 1)) size = dim;
+    }
+    for (const Value& value : operands) {
+      if (value.dims.size() < from_end) continue;
+      const int dim = find(value.dims[value.dims.size() - from_end]);
+      if (examples_[dim] == 1 && examples_[size] != 1) {
+        unite(dim, constant(1));
+      } else {
+        size = unite(size, dim);
+      }
+    }
+    return find(size);
+  }
+
+  // The box of `value` over `space`.
+  Box spread(const Value& value, const std::vector<int>& space) {
+    Box box = value.box;
+    box.axes.assign(space.size(), Axis{});
+    const size_t missing = space.size() - value.dims.size();
+    for (size_t i = 0; i < value.dims.size(); i++) {
+      const bool stretched = find(value.dims[i]) != find(space[missing + i]);
+      if (!stretched) box.axes[missing + i] = value.box.axes[i];
+    }
+    box.dims.clear();
+    return box;
+  }
+
+  bool whole(const Value& value, const std::vector<int>& space) const {
+    return value.dims.empty() || canonical(value.dims) == canonical(space);
+  }
+
+  bool is_flat(const Value& value, const std::vector<int>& space) const {
+    if (value.dims.empty() && value.box.offsets.empty()) return true;
+    const Storage& storage = variant_.storages[value.box.storage];
+    if (!value.box.offsets.empty() || storage.dims.size() != space.size()) return false;
+    if (canonical(value.dims) != canonical(space)) return false;
+    for (size_t i = 0; i < space.size(); i++) {
+      if (value.box.axes[i].of != static_cast<int>(i) || value.box.axes[i].step != 1) return false;
+    }
+    return storage.kind != Storage::Kind::kLeaf || contiguous(storage.source);
+  }
+
+  bool contiguous(int leaf) const {
+    const int rank = meanings_.meta(segment_.leaves[leaf]).rank;
+    int64_t expected = graph::size_of(meanings_.meta(segment_.leaves[leaf]).dtype);
+    for (int axis = rank - 1; axis >= 0; axis--) {
+      const int64_t size = shapes_[leaf].sizes[axis];
+      if (size != 1 && shapes_[leaf].strides[axis] != expected) return false;
+      expected *= size;
+    }
+    return true;
+  }
+
+  // The first kernel that can come after `value` is computed.
+  int earliest(const Value& value, const std::vector<int>& space) const {
+    if (value.kernel < 0) return value.box.storage >= 0 ? storage_ready(value.box.storage) : 0;
+    return !value.reduced && canonical(value.dims) == space ? value.kernel : value.kernel + 1;
+  }
+  int storage_ready(int storage) const {
+    const auto found = writer_.find(storage);
+    return found == writer_.end() ? 0 : found->second + 1;
+  }
+
+  int choose_kernel(const std::vector<Value>& operands, const std::vector<int>& space, uint32_t reduced, bool want_flat) {
+    int first = 0;
+    for (const Value& value : operands) first = std::max(first, earliest(value, space));
+    for (int k = first; k < static_cast<int>(building_.size()); k++) {
+      if (fits(k, operands, space, reduced, want_flat)) return k;
+    }
+    Building made;
+    made.space = space;
+    building_.push_back(std::move(made));
+    variant_.kernels.emplace_back();
+    return static_cast<int>(building_.size()) - 1;
+  }
+
+  bool fits(int k, const std::vector<Value>& operands, const std::vector<int>& space, uint32_t reduced, bool want_flat) const {
+    const Building& kernel = building_[k];
+    const Kernel& body = variant_.kernels[k].kernel;
+    if (canonical(kernel.space) != space) return false;
+    if (reduced && body.reduced && body.reduced != reduced) return false;
+    if (body.ops.size() > kMaxOperations || kernel.inputs.size() + body.outputs.size() > kMaxPorts) return false;
+    bool flat = kernel.flat;
+    for (const Value& value : operands) flat &= value.box.storage < 0 ? whole(value, space) : is_flat(value, space);
+    return flat || !(want_flat || kernel.keep_flat);
+  }
+
+  // The number of `value` in the body of kernel k, as `dtype`.
+  int use(int k, Value& value, DType dtype) {
+    Building& kernel = building_[k];
+    int number = value.index;
+    if (value.kernel != k || value.reduced) number = input(k, value);
+    if (value.dtype == dtype) return number;
+    const auto found = kernel.casts.find({number, static_cast<int>(dtype)});
+    if (found != kernel.casts.end()) return found->second;
+    const int cast = operation(k, {ScalarOp::cast, dtype, number});
+    kernel.casts.emplace(std::pair{number, static_cast<int>(dtype)}, cast);
+    return cast;
+  }
+
+  int input(int k, Value& value) {
+    if (value.kernel >= 0) store(value);
+    Building& kernel = building_[k];
+    const Box box = spread(value, kernel.space);
+    for (size_t i = 0; i < kernel.inputs.size(); i++) {
+      if (same_box(kernel.inputs[i].box, box)) return input_number(i);
+    }
+    kernel.flat &= is_flat(value, kernel.space);
+    Value entry;
+    entry.dtype = value.dtype;
+    entry.dims = value.dims;
+    entry.box = box;
+    kernel.inputs.push_back(std::move(entry));
+    return input_number(kernel.inputs.size() - 1);
+  }
+
+  static bool same_box(const Box& a, const Box& b) {
+    auto same_axis = [](const Axis& x, const Axis& y) { return x.of == y.of && (x.of < 0 || x.step == y.step); };
+    auto same_offset = [](const Offset& x, const Offset& y) { return x.symbol == y.symbol && x.axis == y.axis && x.step == y.step; };
+    return a.storage == b.storage && std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(), same_axis) &&
+           std::equal(a.offsets.begin(), a.offsets.end(), b.offsets.begin(), b.offsets.end(), same_offset);
+  }
+
+  int operation(int k, KernelOp op) {
+    std::vector<KernelOp>& ops = variant_.kernels[k].kernel.ops;
+    ops.push_back(op);
+    return static_cast<int>(ops.size()) - 1;
+  }
+
+  // Gives a computed value a storage of its own, written by its kernel.
+  void store(Value& value) {
+    if (value.box.storage >= 0) return;
+    // The same value may be held by copies: the storage is remembered by where it is computed.
+    const auto known = stored_.find({value.kernel, value.index});
+    if (known != stored_.end() && !value.reduced) {
+      value.box.storage = known->second;
+    } else {
+      value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims});
+      writer_[value.box.storage] = value.kernel;
+      if (!value.reduced) stored_[{value.kernel, value.index}] = value.box.storage;
+      outputs_.push_back({value.kernel, value.index, value.box.storage});
+    }
+    value.box.dims = value.dims;
+    value.box.axes.clear();
+    for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
+  }
+
+  // --- nodes -----------------------------------------------------------------------------------------------------
+  void lower_node(int32_t node) {
+    const Meaning& meaning = segment_.meanings[node - segment_.begin];
+    switch (meaning.sense) {
+      case Sense::kMap: case Sense::kWhere: case Sense::kClip: case Sense::kCast: lower_map(node, meaning); break;
+      case Sense::kReduce: lower_reduce(node, meaning); break;
+      case Sense::kView: lower_view(node, meaning); break;
+      case Sense::kQuick: case Sense::kCall: return;
+    }
+    if (static_cast<int>(value_at(node).dims.size()) != graph_.nodes[node].meta.rank) throw Unsupported();
+  }
+
+  void lower_map(int32_t node, const Meaning& meaning) {
+    std::vector<Value> operands;
+    for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
+    const std::vector<int> space = broadcast(operands);
+    if (meaning.in_place && canonical(operands[0].dims) != space) throw Unsupported();
+    const int k = choose_kernel(operands, space, 0, false);
+    std::vector<int> numbers;
+    for (int i = 0; i < meaning.count; i++) {
+      const bool condition = meaning.sense == Sense::kWhere && i == 0;
+      numbers.push_back(use(k, operands[i], condition ? DType::bool_ : meaning.loop));
+      remember(meaning.args[i], operands[i]);
+    }
+    Value value;
+    value.dims = space;
+    value.kernel = k;
+    value.dtype = meaning.result;
+    value.index = body(k, meaning, numbers);
+    const DType wanted = graph_.nodes[node].meta.dtype;
+    if (value.dtype != wanted) {
+      value.index = operation(k, {ScalarOp::cast, wanted, value.index});
+      value.dtype = wanted;
+    }
+    value_at(node) = std::move(value);
+  }
+
+  int body(int k, const Meaning& meaning, const std::vector<int>& numbers) {
+    switch (meaning.sense) {
+      case Sense::kWhere: return operation(k, {ScalarOp::select, meaning.result, numbers[0], numbers[1], numbers[2]});
+      case Sense::kClip: {
+        const int low = operation(k, {ScalarOp::maximum, meaning.result, numbers[0], numbers[1]});
+        return operation(k, {ScalarOp::minimum, meaning.result, low, numbers[2]});
+      }
+      case Sense::kCast: return operation(k, {ScalarOp::cast, meaning.result, numbers[0]});
+      default: return operation(k, {meaning.op, meaning.result, numbers[0], meaning.count > 1 ? numbers[1] : kNoValue});
+    }
+  }
+
+  // A storage that an operand was given in use is kept with it.
+  void remember(Operand operand, const Value& value) {
+    if (inside(operand) && value_at(operand.index).kernel >= 0) value_at(operand.index).box = value.box;
+  }
+
+  void lower_reduce(int32_t node, const Meaning& meaning) {
+    Value operand = value_of(meaning.args[0], meaning.loop);
+    const std::vector<int> space = canonical(operand.dims);
+    const uint32_t all = (1u << space.size()) - 1;
+    // The order of a sum shows in its last bits: NumPy sums a whole contiguous array as one dimension.
+    const bool ordered = (meaning.reduce == ReduceOp::kAdd || meaning.reduce == ReduceOp::kMultiply) &&
+                         graph::kind_of(meaning.loop) != 'i' && graph::kind_of(meaning.loop) != 'u';
+    const bool want_flat = ordered && space.size() > 1 && meaning.axes == all && (operand.kernel >= 0 || is_flat(operand, space));
+    int k = choose_kernel({operand}, space, meaning.axes, want_flat);
+    if (want_flat && !building_[k].flat) throw Unsupported();
+    building_[k].keep_flat |= want_flat;
+    variant_.kernels[k].kernel.reduced = meaning.axes;
+    Value value;
+    value.kernel = k;
+    value.reduced = true;
+    value.dtype = meaning.loop;
+    value.index = use(k, operand, meaning.loop);
+    remember(meaning.args[0], operand);
+    std::vector<Axis> axes;
+    int count = -1;
+    for (size_t i = 0; i < space.size(); i++) {
+      if (meaning.axes >> i & 1) {
+        count = count < 0 ? space[i] : symbol({Symbol::Kind::kProduct, count, space[i]});
+        axes.push_back({});
+        if (meaning.keepdims) value.dims.push_back(constant(1));
+      } else {
+        axes.push_back({static_cast<int>(value.dims.size()), 1});
+        value.dims.push_back(space[i]);
+      }
+    }
+    value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims});
+    writer_[value.box.storage] = k;
+    outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, axes});
+    value.box.dims = value.dims;
+    for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
+    value_at(node) = meaning.mean ? divide_by_count(std::move(value), count) : std::move(value);
+  }
+
+  // NumPy divides a sum by its count as float64, and then goes back to the sum's type.
+  Value divide_by_count(Value sum, int count) {
+    const std::vector<int> space = canonical(sum.dims);
+    Value divisor = scalar({Operand{}, count, DType::float64});
+    const int k = choose_kernel({sum, divisor}, space, 0, false);
+    const DType dtype = sum.dtype;
+    const int a = use(k, sum, DType::float64), b = use(k, divisor, DType::float64);
+    Value mean;
+    mean.dims = sum.dims;
+    mean.kernel = k;
+    mean.dtype = dtype;
+    mean.index = operation(k, {ScalarOp::divide, DType::float64, a, b});
+    if (dtype != DType::float64) mean.index = operation(k, {ScalarOp::cast, dtype, mean.index});
+    return mean;
+  }
+
+  void lower_view(int32_t node, const Meaning& meaning) {
+    Value base = value_of(meaning.args[0], DType::kNone);
+    if (base.kernel >= 0) store(base);
+    remember(meaning.args[0], base);
+    base.kernel = -1;
+    base.reduced = false;
+    Value view;
+    view.dtype = base.dtype;
+    view.box.storage = base.box.storage;
+    view.box.offsets = base.box.offsets;
+    if (meaning.transposed) {
+      view.dims.assign(base.dims.rbegin(), base.dims.rend());
+      view.box.axes.assign(base.box.axes.rbegin(), base.box.axes.rend());
+    } else {
+      index(base, meaning.items, view);
+    }
+    view.box.dims = view.dims;
+    value_at(node) = std::move(view);
+  }
+
+  void index(const Value& base, const std::vector<IndexItem>& items, Value& view) {
+    size_t used = 0;
+    for (const IndexItem& item : items) used += item.kind == IndexItem::Kind::kInteger || item.kind == IndexItem::Kind::kSlice;
+    size_t next = 0;
+    auto whole = [&](size_t count) {
+      for (; count > 0; count--, next++) {
+        view.dims.push_back(base.dims[next]);
+        view.box.axes.push_back(base.box.axes[next]);
+      }
+    };
+    for (const IndexItem& item : items) {
+      switch (item.kind) {
+        case IndexItem::Kind::kEllipsis: whole(base.dims.size() - used); break;
+        case IndexItem::Kind::kNewAxis:
+          view.dims.push_back(constant(1));
+          view.box.axes.push_back({});
+          break;
+        case IndexItem::Kind::kInteger:
+          add_offset(view, base, next, symbol({Symbol::Kind::kIndex, base.dims[next], -1, item.start}));
+          next++;
+          break;
+        case IndexItem::Kind::kSlice: slice(base, next++, item, view); break;
+      }
+    }
+    whole(base.dims.size() - next);
+  }
+
+  void slice(const Value& base, size_t dimension, const IndexItem& item, Value& view) {
+    const int size = base.dims[dimension];
+    const Axis& axis = base.box.axes[dimension];
+    view.dims.push_back(symbol({Symbol::Kind::kSliceLength, size, -1, item.start, item.stop, item.step}));
+    view.box.axes.push_back({axis.of, axis.step * item.step});
+    if (item.start == IndexItem::kAbsent && item.step > 0) return;
+    add_offset(view, base, dimension, symbol({Symbol::Kind::kSliceStart, size, -1, item.start, item.stop, item.step}));
+  }
+
+  void add_offset(Value& view, const Value& base, size_t dimension, int start) {
+    const Axis& axis = base.box.axes[dimension];
+    if (axis.of >= 0) view.box.offsets.push_back({start, axis.of, axis.step});
+  }
+
+  void keep(int32_t node) {
+    Value& value = value_at(node);
+    if (value.kernel < 0) throw Unsupported();
+    store(value);
+    int32_t& owner = variant_.storages[value.box.storage].node;
+    // Two nodes of one value (an operation that does nothing) would share an array.
+    if (owner >= 0) throw Unsupported();
+    owner = node;
+  }
+
+  // --- finishing -------------------------------------------------------------------------------------------------
+  void finish(int k) {
+    Building& building = building_[k];
+    KernelPlan& plan = variant_.kernels[k];
+    add_outputs(k);
+    number_values(building, plan);
+    plan.space = canonical(building.space);
+    if (plan.space.empty()) {
+      plan.space.push_back(constant(1));
+      for (Box& port : plan.ports) port.axes.push_back({});
+    }
+    plan.kernel.rank = static_cast<int>(plan.space.size());
+    if (plan.kernel.rank > 1) collapse(building, plan);
+  }
+
+  void add_outputs(int k) {
+    Building& building = building_[k];
+    KernelPlan& plan = variant_.kernels[k];
+    for (const Value& input : building.inputs) {
+      const bool scalar = std::all_of(input.box.axes.begin(), input.box.axes.end(), [](const Axis& axis) { return axis.of < 0; });
+      plan.kernel.inputs.push_back({input.dtype, scalar});
+      plan.ports.push_back(input.box);
+    }
+    for (const Written& output : outputs_) {
+      if (output.kernel != k) continue;
+      Box box;
+      box.storage = output.storage;
+      box.axes = output.axes;
+      if (output.reduce == ReduceOp::kNone) {
+        for (size_t i = 0; i < building.space.size(); i++) box.axes.push_back({static_cast<int>(i), 1});
+      }
+      plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
+      plan.ports.push_back(std::move(box));
+    }
+  }
+
+  void number_values(const Building& building, KernelPlan& plan) {
+    const int inputs = static_cast<int>(building.inputs.size());
+    auto renumber = [&](int32_t& value) {
+      if (value == kNoValue) value = -1;
+      else value = value < 0 ? -1 - value : value + inputs;
+    };
+    for (KernelOp& op : plan.kernel.ops) {
+      renumber(op.a);
+      if (arity(op.op) > 1) renumber(op.b); else op.b = -1;
+      if (arity(op.op) > 2) renumber(op.c); else op.c = -1;
+    }
+    for (KernelOutput& output : plan.kernel.outputs) renumber(output.value);
+  }
+
+  static int arity(ScalarOp op) {
+    switch (op) {
+#define EVALFRAME_SCALAR_OP(name, arity) \
+  case ScalarOp::name: return arity;
+#include "backends/native/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+    }
+    return 0;
+  }
+
+  // A space whose operands are all contiguous is one dimension.
+  void collapse(const Building& building, KernelPlan& plan) {
+    const uint32_t all = (1u << plan.space.size()) - 1;
+    if (!building.flat || (plan.kernel.reduced && plan.kernel.reduced != all)) return;
+    int size = plan.space[0];
+    for (size_t i = 1; i < plan.space.size(); i++) size = symbol({Symbol::Kind::kProduct, size, plan.space[i]});
+    plan.has_flat = true;
+    plan.space = {size};
+    plan.kernel.rank = 1;
+    plan.kernel.reduced = plan.kernel.reduced ? 1 : 0;
+    for (Box& port : plan.ports) {
+      const bool moves = std::any_of(port.axes.begin(), port.axes.end(), [](const Axis& axis) { return axis.of >= 0; });
+      port.axes = {Axis{moves ? Axis::kFlat : Axis::kBroadcast, 1}};
+      const Storage& storage = variant_.storages[port.storage];
+      const bool leaf = moves && storage.kind == Storage::Kind::kLeaf;
+      std::vector<int>& required = variant_.contiguous;
+      if (leaf && std::find(required.begin(), required.end(), storage.source) == required.end()) required.push_back(storage.source);
+    }
+  }
+
+  // A kernel that nothing is read from still raises floating-point flags; one without operations does nothing at all.
+  void drop_empty_kernels() {
+    std::vector<KernelPlan> used;
+    for (KernelPlan& plan : variant_.kernels) {
+      if (!plan.kernel.outputs.empty()) used.push_back(std::move(plan));
+    }
+    variant_.kernels = std::move(used);
+  }
+
+  static constexpr int kNoValue = INT32_MIN;
+  struct Written {
+    int kernel;
+    int value;
+    int storage;
+    ReduceOp reduce = ReduceOp::kNone;
+    std::vector<Axis> axes;
+  };
+
+  const Graph& graph_;
+  const Meanings& meanings_;
+  const Segment& segment_;
+  const std::vector<LeafShape>& shapes_;
+  Variant variant_;
+  std::vector<int> same_;           // union-find over symbols
+  std::vector<int64_t> examples_;   // values of the symbols for these shapes
+  std::vector<Value> leaves_;
+  std::vector<int> scalar_storages_;
+  std::vector<Value> values_;       // of the segment's nodes
+  std::vector<Building> building_;  // beside variant_.kernels
+  std::map<int, int> writer_;       // storage -> kernel
+  std::map<std::pair<int, int>, int> stored_;
+  std::vector<Written> outputs_;
+};
+
+int64_t slice_of(const Symbol& symbol, int64_t size, int64_t& start) {
+  start = symbol.start;
+  int64_t stop = symbol.stop;
+  if (start == IndexItem::kAbsent) start = symbol.step > 0 ? 0 : PY_SSIZE_T_MAX;
+  if (stop == IndexItem::kAbsent) stop = symbol.step > 0 ? PY_SSIZE_T_MAX : PY_SSIZE_T_MIN;
+  Py_ssize_t first = start, last = stop;
+  const int64_t length = PySlice_AdjustIndices(size, &first, &last, symbol.step);
+  // An empty slice stands nowhere.
+  start = length ? first : 0;
+  return length;
+}
+
+}  // namespace
+
+bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {
+  for (size_t i = 0; i < symbols.size(); i++) {
+    const Symbol& symbol = symbols[i];
+    int64_t start = 0;
+    switch (symbol.kind) {
+      case Symbol::Kind::kLeafSize: values[i] = shapes[symbol.a].sizes[symbol.b]; break;
+      case Symbol::Kind::kConstant: values[i] = symbol.start; break;
+      case Symbol::Kind::kSliceLength: values[i] = slice_of(symbol, values[symbol.a], start); break;
+      case Symbol::Kind::kSliceStart:
+        slice_of(symbol, values[symbol.a], start);
+        values[i] = start;
+        break;
+      case Symbol::Kind::kIndex:
+        values[i] = symbol.start < 0 ? symbol.start + values[symbol.a] : symbol.start;
+        if (values[i] < 0 || values[i] >= values[symbol.a]) return false;
+        break;
+      case Symbol::Kind::kProduct: values[i] = values[symbol.a] * values[symbol.b]; break;
+    }
+  }
+  return true;
+}
+
+std::optional<Variant> lower(const Graph& graph, const Meanings& meanings, const Segment& segment,
+                             const std::vector<LeafShape>& shapes) {
+  try {
+    return Lowering(graph, meanings, segment, shapes).run();
+  } catch (const Unsupported&) {
+    return std::nullopt;
+  }
+}
+
+std::string print(const Variant& variant) {
+  std::string text;
+  for (const KernelPlan& plan : variant.kernels) text += print(plan.kernel);
+  return text;
+}
+
+}  // namespace evalframe::native

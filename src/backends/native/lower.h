@@ -1,0 +1,105 @@
+// A segment (a run of nodes without effects) lowered to kernels, for a class of shapes and layouts of what enters it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/native/kernel.h"
+#include "backends/native/meaning.h"
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+// A size, a start or an index, computed at each run from the sizes of the leaves.
+struct Symbol {
+  enum class Kind : uint8_t {
+    kLeafSize,     // size of axis b of leaf a
+    kConstant,     // start
+    kSliceLength,  // of start:stop:step on a dimension of size symbol a
+    kSliceStart,   // its first index
+    kIndex,        // start, counted from the end if negative; the run is refused if it's out of range
+    kProduct,      // symbol a times symbol b
+  } kind;
+  int a = -1, b = -1;
+  int64_t start = IndexItem::kAbsent, stop = IndexItem::kAbsent, step = 1;
+  bool operator==(const Symbol&) const = default;
+};
+
+// How one dimension moves in a storage.
+struct Axis {
+  static constexpr int kBroadcast = -1, kFlat = -2;  // stride 0; the stride of an element of a contiguous storage
+  int of = kBroadcast;
+  int64_t step = 1;
+};
+
+struct Offset {
+  int symbol;
+  int axis;
+  int64_t step;
+};
+
+// Part of a storage, seen with dimensions of its own.
+struct Box {
+  int storage = -1;
+  std::vector<int> dims;  // symbols
+  std::vector<Axis> axes;
+  std::vector<Offset> offsets;
+};
+
+// Memory that kernels read or write.
+struct Storage {
+  enum class Kind : uint8_t { kLeaf, kScalar, kBuffer } kind;
+  int source = -1;         // kLeaf: leaf; kScalar: index into scalars
+  DType dtype = DType::kNone;
+  std::vector<int> dims;   // symbols
+  int32_t node = -1;       // kBuffer: the node that it becomes an object for, or -1: it only lives in the segment
+};
+
+// A number that enters kernels: a Python number converted to the loop's type, a NumPy scalar, or a count of elements.
+struct ScalarSource {
+  graph::Operand operand;  // no space: the count `symbol`
+  int symbol = -1;
+  DType dtype = DType::kNone;
+};
+
+struct KernelPlan {
+  Kernel kernel;
+  const CompiledKernel* compiled = nullptr;
+  std::vector<int> space;   // symbols
+  std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
+  bool has_flat = false;
+};
+
+struct Variant {
+  std::vector<Symbol> symbols;
+  std::vector<std::pair<int, int>> equal;  // symbols that must agree
+  std::vector<int> contiguous;             // leaves that must be
+  std::vector<Storage> storages;
+  std::vector<ScalarSource> scalars;
+  std::vector<KernelPlan> kernels;
+};
+
+struct Segment {
+  int32_t begin = 0, end = 0;
+  std::vector<graph::Operand> leaves;  // arrays that enter, as operands of the graph
+  std::vector<int32_t> early;          // quick nodes that need no kernel's result: called before
+  std::vector<int32_t> late;           // views, tuples ... that are needed behind the segment: called after
+  std::vector<int32_t> kept;           // maps and reductions that are needed as objects
+  std::vector<Meaning> meanings;       // of begin .. end - 1
+};
+
+// Sizes and strides of one leaf, for which a variant is made.
+struct LeafShape {
+  const int64_t* sizes;
+  const int64_t* strides;
+};
+
+// None if the segment isn't one that kernels can do for these shapes.
+std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings, const Segment& segment,
+                             const std::vector<LeafShape>& shapes);
+// Computes all symbols; false if an index is out of range.
+bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
+std::string print(const Variant& variant);
+
+}  // namespace evalframe::native

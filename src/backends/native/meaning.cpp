@@ -1,0 +1,541 @@
+// What a recorded node means for arrays, by NumPy's own rules for types (NEP 50, asked of the ufunc itself).
+#include "backends/native/meaning.h"
+
+#include <map>
+#include <stdexcept>
+#include <string_view>
+
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::native {
+
+using graph::Form;
+using graph::Graph;
+using graph::Kind;
+using graph::Meta;
+using graph::Node;
+using graph::Operand;
+
+namespace {
+
+enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kTranspose };
+
+struct Known {
+  Function function;
+  ScalarOp op = ScalarOp::add;
+  ReduceOp reduce = ReduceOp::kNone;
+  bool mean = false;
+};
+
+// The callables that have a meaning, and the ufuncs of the operators. Lives as long as the process.
+struct Names {
+  std::unordered_map<PyObject*, Known> known;
+  PyObject* by_binary[13];
+  PyObject* by_unary[3];
+  PyObject* by_compare[6];
+  PyObject* clip;
+};
+
+Ref attribute_of(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+void add_known(Names& names, PyObject* from, const char* name, Known known) {
+  Ref object = attribute_of(from, name);
+  if (object) names.known.emplace(object.release(), known);
+}
+
+Names load_names() {
+  if (!numpy::load_api()) throw std::runtime_error("NumPy 2 can't be imported");
+  const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
+  const Ref umath = Ref::steal(PyImport_ImportModule("numpy._core.umath"));
+  if (!module || !umath) throw std::runtime_error("NumPy 2 can't be imported");
+  PyObject* const array = reinterpret_cast<PyObject*>(&PyArray_Type);
+  Names names;
+#define EVALFRAME_UFUNC(name, op) add_known(names, module.get(), #name, {Function::kUfunc, ScalarOp::op});
+#include "backends/native/ufuncs.def"
+#undef EVALFRAME_UFUNC
+#define EVALFRAME_REDUCTION(name, op, mean)                                                             \
+  add_known(names, module.get(), #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, mean}); \
+  add_known(names, array, #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, mean});
+#include "backends/native/reductions.def"
+#undef EVALFRAME_REDUCTION
+  add_known(names, module.get(), "where", {Function::kWhere});
+  add_known(names, module.get(), "clip", {Function::kClip});
+  add_known(names, array, "clip", {Function::kClip});
+  add_known(names, array, "astype", {Function::kCast});
+  add_known(names, module.get(), "transpose", {Function::kTranspose});
+  add_known(names, array, "transpose", {Function::kTranspose});
+  constexpr const char* kBinary[] = {"add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
+                                     "bitwise_or", "power", "right_shift", "subtract", "true_divide", "bitwise_xor"};
+  constexpr const char* kUnary[] = {"negative", "positive", "invert"};
+  constexpr const char* kCompare[] = {"less", "less_equal", "equal", "not_equal", "greater", "greater_equal"};
+  for (int i = 0; i < 13; i++) names.by_binary[i] = attribute_of(module.get(), kBinary[i]).release();
+  for (int i = 0; i < 3; i++) names.by_unary[i] = attribute_of(module.get(), kUnary[i]).release();
+  for (int i = 0; i < 6; i++) names.by_compare[i] = attribute_of(module.get(), kCompare[i]).release();
+  names.clip = attribute_of(umath.get(), "clip").release();
+  return names;
+}
+
+const Names& names() {
+  static const Names* const loaded = new Names(load_names());
+  return *loaded;
+}
+
+// scipy.special.erf, if the program has imported SciPy.
+PyObject* scipy_erf() {
+  const Ref name = Ref::steal(PyUnicode_FromString("scipy.special"));
+  const Ref module = name ? Ref::steal(PyImport_GetModule(name.get())) : Ref();
+  if (!module) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return attribute_of(module.get(), "erf").get();  // the module keeps it
+}
+
+std::optional<Known> find(PyObject* callable) {
+  const auto found = names().known.find(callable);
+  if (found != names().known.end()) return found->second;
+  if (Py_TYPE(callable) == &PyUFunc_Type && callable == scipy_erf()) return Known{Function::kUfunc, ScalarOp::erf};
+  return std::nullopt;
+}
+
+int type_number(DType dtype) {
+  switch (dtype) {
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
+  case DType::name: return number;
+#include "graph/dtypes.def"
+#undef EVALFRAME_DTYPE
+    case DType::kNone: return -1;
+  }
+  return -1;
+}
+
+DType dtype_of_descr(PyObject* object) {
+  if (!PyArray_DescrCheck(object)) return DType::kNone;
+  const auto* descr = reinterpret_cast<PyArray_Descr*>(object);
+  if (!PyArray_ISNBO(descr->byteorder)) return DType::kNone;
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
+  if (descr->type_num == number) return DType::name;
+#include "graph/dtypes.def"
+#undef EVALFRAME_DTYPE
+  return DType::kNone;
+}
+
+// float64 from np.float64, "f8", float ... as NumPy reads a dtype argument.
+DType dtype_argument(PyObject* object) {
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter(object, &descr) != NPY_SUCCEED) {
+    PyErr_Clear();
+    return DType::kNone;
+  }
+  const Ref held = Ref::steal(descr);
+  return dtype_of_descr(held.get());
+}
+
+Ref type_argument(const Meta& meta) {
+  switch (meta.kind) {
+    case Kind::kInt: return Ref::borrow(&PyLong_Type);
+    case Kind::kFloat: return Ref::borrow(&PyFloat_Type);
+    case Kind::kComplex: return Ref::borrow(&PyComplex_Type);
+    case Kind::kBool: return Ref::steal(PyArray_DescrFromType(NPY_BOOL));
+    case Kind::kArray: case Kind::kNumpyScalar: return Ref::steal(PyArray_DescrFromType(type_number(meta.dtype)));
+    case Kind::kNone: case Kind::kObject: break;
+  }
+  return Ref();
+}
+
+struct Loop {
+  DType in = DType::kNone;
+  DType out = DType::kNone;
+};
+
+// The loop that the ufunc takes for these arguments; none if it takes none or one whose inputs differ in type.
+Loop resolve(PyObject* ufunc, const Meta* const* metas, int count) {
+  const Ref types = Ref::steal(PyTuple_New(count + 1));
+  for (int i = 0; i < count; i++) {
+    Ref type = type_argument(*metas[i]);
+    if (!type) return {};
+    PyTuple_SET_ITEM(types.get(), i, type.release());
+  }
+  PyTuple_SET_ITEM(types.get(), count, Ref::borrow(Py_None).release());
+  const Ref resolved = Ref::steal(PyObject_CallMethod(ufunc, "resolve_dtypes", "(O)", types.get()));
+  if (!resolved) {
+    PyErr_Clear();
+    return {};
+  }
+  const Loop loop{dtype_of_descr(PyTuple_GET_ITEM(resolved.get(), 0)), dtype_of_descr(PyTuple_GET_ITEM(resolved.get(), count))};
+  for (int i = 1; i < count; i++) {
+    if (dtype_of_descr(PyTuple_GET_ITEM(resolved.get(), i)) != loop.in) return {};
+  }
+  return loop;
+}
+
+// resolve, remembered: a program uses few combinations.
+Loop resolve_cached(PyObject* ufunc, const Meta* const* metas, int count) {
+  static std::map<std::pair<PyObject*, uint64_t>, Loop> cache;
+  uint64_t key = count;
+  for (int i = 0; i < count; i++) {
+    const bool weak = metas[i]->kind != Kind::kArray && metas[i]->kind != Kind::kNumpyScalar;
+    key = key * 256 + (weak ? 128 + static_cast<int>(metas[i]->kind) : static_cast<int>(metas[i]->dtype));
+  }
+  const auto found = cache.find({ufunc, key});
+  if (found != cache.end()) return found->second;
+  const Loop loop = resolve(ufunc, metas, count);
+  if (Py_TYPE(ufunc) == &PyUFunc_Type) cache.emplace(std::pair{Ref::borrow(ufunc).release(), key}, loop);
+  return loop;
+}
+
+bool is_number(Kind kind) { return kind == Kind::kInt || kind == Kind::kFloat || kind == Kind::kBool; }
+bool is_typed(const Meta& meta) {
+  return (meta.kind == Kind::kArray || meta.kind == Kind::kNumpyScalar) && meta.dtype != DType::kNone;
+}
+bool is_integer(DType dtype) { return graph::kind_of(dtype) == 'i' || graph::kind_of(dtype) == 'u'; }
+
+bool read_int(PyObject* object, int64_t& value) {
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return !overflow;
+}
+
+}  // namespace
+
+// The arguments of a call by name; `ok` is false if there is one that the reader doesn't know.
+struct Meanings::Arguments {
+  const Graph& graph;
+  const Node& node;
+  size_t known = 0;
+  // By position (-1: keyword only) or by name; no space if absent.
+  Operand get(int position, std::string_view name) {
+    const Operand* operands = graph.operands_of(node);
+    const int positional = static_cast<int>(node.count - node.keywords);
+    if (position >= 0 && position < positional) return known++, operands[position];
+    for (int i = 0; i < node.keywords; i++) {
+      PyObject* const keyword = PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i);
+      if (PyUnicode_CompareWithASCIIString(keyword, std::string(name).c_str()) == 0) return known++, operands[positional + i];
+    }
+    return {};
+  }
+  bool all_known() const { return known == node.count; }
+};
+
+Meanings::Meanings(const Graph& graph) : graph_(graph) {
+  std::vector<int64_t> sizes;
+  for (const Ref& constant : graph.constants) {
+    Meta meta = graph::meta_of(constant.get(), sizes);
+    // A constant array's sizes stand elsewhere than in the graph: it is read by calls only.
+    if (meta.kind == Kind::kArray) meta = Meta{};
+    constants_.push_back(meta);
+  }
+}
+
+const Meta& Meanings::meta(Operand operand) const {
+  static const Meta none;
+  if (operand.space == Operand::Space::kConstant) return constants_[operand.index];
+  const Meta* found = graph_.meta_of(operand);
+  return found ? *found : none;
+}
+
+PyObject* Meanings::constant(Operand operand) const {
+  return operand.space == Operand::Space::kConstant ? graph_.constants[operand.index].get() : nullptr;
+}
+
+bool Meanings::is_element(Operand operand) const {
+  const Meta& known = meta(operand);
+  return is_typed(known) || is_number(known.kind) || known.kind == Kind::kComplex;
+}
+
+Meaning Meanings::of(int32_t index) const {
+  const Node& node = graph_.nodes[index];
+  const Operand* operands = graph_.operands_of(node);
+  const Names& table = names();
+  Meaning meaning;
+  switch (node.form) {
+    case Form::kCall: meaning = call(node); break;
+    case Form::kBinary:
+      meaning = map(node, table.by_binary[node.code % 13], operands, 2, node.code >= 13);
+      break;
+    case Form::kUnary: meaning = map(node, table.by_unary[node.code], operands, 1, false); break;
+    case Form::kCompare: meaning = map(node, table.by_compare[node.code], operands, 2, false); break;
+    case Form::kGetItem: meaning = subscript(node); break;
+    case Form::kGetAttr: meaning = attribute(node); break;
+    case Form::kTuple: case Form::kSlice: case Form::kCheck: case Form::kTruth: case Form::kSetItem: case Form::kList:
+    case Form::kIterator: case Form::kCheckMeta: break;
+  }
+  if (meaning.sense == Sense::kCall && quick(node)) meaning.sense = Sense::kQuick;
+  return meaning;
+}
+
+// Nodes that neither make arrays nor warn nor change anything.
+bool Meanings::quick(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  switch (node.form) {
+    case Form::kTuple: case Form::kSlice: case Form::kList: case Form::kCheckMeta: return true;
+    case Form::kCheck: case Form::kTruth: return is_number(meta(operands[0]).kind);
+    case Form::kUnary: return is_number(meta(operands[0]).kind);
+    case Form::kBinary: case Form::kCompare: return is_number(meta(operands[0]).kind) && is_number(meta(operands[1]).kind);
+    case Form::kGetAttr: {
+      if (meta(operands[0]).kind != Kind::kArray) return false;
+      PyObject* const name = graph_.constants[node.callable].get();
+      for (const char* quiet : {"shape", "ndim", "size", "dtype", "T", "itemsize", "nbytes", "strides"}) {
+        if (PyUnicode_CompareWithASCIIString(name, quiet) == 0) return true;
+      }
+      return false;
+    }
+    case Form::kGetItem: {
+      // An item of a tuple that the graph itself made: a size of a shape.
+      if (operands[0].space != Operand::Space::kNode || meta(operands[1]).kind != Kind::kInt) return false;
+      const Node& container = graph_.nodes[operands[0].index];
+      return node.meta.kind == Kind::kInt && (container.form == Form::kTuple || container.form == Form::kGetAttr);
+    }
+    case Form::kCall: case Form::kSetItem: case Form::kIterator: return false;
+  }
+  return false;
+}
+
+Meaning Meanings::call(const Node& node) const {
+  PyObject* const callable = graph_.constants[node.callable].get();
+  const std::optional<Known> known = find(callable);
+  if (!known) return {};
+  switch (known->function) {
+    case Function::kUfunc: return ufunc_call(node, callable, known->op);
+    case Function::kReduction: return reduction(node, known->reduce, known->mean);
+    case Function::kWhere: return where(node);
+    case Function::kClip: return clip(node);
+    case Function::kCast: return cast(node);
+    case Function::kTranspose: {
+      const Operand* operands = graph_.operands_of(node);
+      Meaning meaning;
+      if (node.count != 1 || !is_typed(meta(operands[0])) || meta(operands[0]).kind != Kind::kArray) return {};
+      meaning.sense = Sense::kView;
+      meaning.args[0] = operands[0];
+      meaning.count = 1;
+      meaning.transposed = true;
+      return meaning;
+    }
+  }
+  return {};
+}
+
+Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp) const {
+  if (node.keywords || node.count != static_cast<uint32_t>(reinterpret_cast<PyUFuncObject*>(ufunc)->nin)) return {};
+  return map(node, ufunc, graph_.operands_of(node), static_cast<int>(node.count), false);
+}
+
+Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, bool in_place) const {
+  const std::optional<Known> known = ufunc ? find(ufunc) : std::nullopt;
+  if (!known || known->function != Function::kUfunc || !is_typed(node.meta)) return {};
+  const Meta* metas[2];
+  bool typed = false, array = false;
+  for (int i = 0; i < count; i++) {
+    metas[i] = &meta(operands[i]);
+    if (!is_element(operands[i])) return {};
+    typed |= is_typed(*metas[i]);
+    array |= metas[i]->kind == Kind::kArray;
+  }
+  if (!typed) return {};
+  const Loop loop = resolve_cached(ufunc, metas, count);
+  if (loop.in == DType::kNone || loop.out == DType::kNone) return {};
+  // Operators on NumPy's integer scalars warn of overflow, which the loops for arrays don't.
+  if (!array && node.form != Form::kCall && graph::kind_of(loop.in) != 'f') return {};
+  Meaning meaning;
+  meaning.sense = Sense::kMap;
+  meaning.op = known->op;
+  meaning.count = count;
+  meaning.loop = loop.in;
+  meaning.result = loop.out;
+  std::copy(operands, operands + count, meaning.args);
+  meaning.in_place = in_place && metas[0]->kind == Kind::kArray;
+  if (!meaning.in_place && loop.out != node.meta.dtype) return {};
+  if (meaning.op == ScalarOp::power) {
+    // NumPy takes a short way for a few exponents, and refuses negative ones of integers.
+    int64_t exponent = 0;
+    PyObject* const value = constant(operands[1]);
+    const bool two = value && ((read_int(value, exponent) && exponent == 2) ||
+                               (PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 2.0));
+    if (two && (array || node.form == Form::kCall)) {
+      meaning.op = ScalarOp::square;
+      meaning.count = 1;
+    } else if (is_integer(loop.in) && !(value && read_int(value, exponent) && exponent >= 0)) {
+      return {};
+    } else if (value && PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 0.5 && graph::kind_of(loop.in) == 'f' &&
+               node.form == Form::kBinary && array) {
+      meaning.op = ScalarOp::sqrt;
+      meaning.count = 1;
+    }
+  }
+  return meaning;
+}
+
+Meaning Meanings::reduction(const Node& node, ReduceOp op, bool mean) const {
+  Arguments arguments{graph_, node};
+  const Operand array = arguments.get(0, "a");
+  const Operand axis = arguments.get(1, "axis");
+  const Operand keepdims = arguments.get(-1, "keepdims");
+  if (!array || !arguments.all_known()) return {};
+  const Meta& known = meta(array);
+  if (known.kind != Kind::kArray || !is_typed(known) || known.rank == 0 || !is_typed(node.meta)) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kReduce;
+  meaning.args[0] = array;
+  meaning.count = 1;
+  meaning.reduce = op;
+  meaning.mean = mean;
+  meaning.axes = (1u << known.rank) - 1;
+  if (axis && constant(axis) != Py_None) {
+    int64_t value = 0;
+    if (!constant(axis) || !read_int(constant(axis), value)) return {};
+    if (value < -known.rank || value >= known.rank) return {};
+    meaning.axes = 1u << (value < 0 ? value + known.rank : value);
+  }
+  if (keepdims) {
+    if (!constant(keepdims) || !PyBool_Check(constant(keepdims))) return {};
+    meaning.keepdims = constant(keepdims) == Py_True;
+  }
+  const bool logical = op == ReduceOp::kAny || op == ReduceOp::kAll;
+  meaning.loop = logical ? DType::bool_ : node.meta.dtype;
+  meaning.result = node.meta.dtype;
+  if (logical && node.meta.dtype != DType::bool_) return {};
+  // A mean of halves is summed in singles, one of complex numbers divides otherwise.
+  if (mean && graph::kind_of(meaning.result) != 'f') return {};
+  if (meaning.result == DType::float16) return {};
+  return meaning;
+}
+
+Meaning Meanings::where(const Node& node) const {
+  if (node.count != 3 || node.keywords || !is_typed(node.meta) || node.meta.kind != Kind::kArray) return {};
+  const Operand* operands = graph_.operands_of(node);
+  Meaning meaning;
+  meaning.sense = Sense::kWhere;
+  meaning.count = 3;
+  for (int i = 0; i < 3; i++) {
+    if (!is_element(operands[i])) return {};
+    meaning.args[i] = operands[i];
+  }
+  if (meta(operands[0]).dtype != DType::bool_) return {};
+  meaning.loop = meaning.result = node.meta.dtype;
+  return meaning;
+}
+
+Meaning Meanings::clip(const Node& node) const {
+  Arguments arguments{graph_, node};
+  Operand array = arguments.get(0, "a");
+  Operand low = arguments.get(1, "a_min"), high = arguments.get(2, "a_max");
+  if (!low) low = arguments.get(-1, "min");
+  if (!high) high = arguments.get(-1, "max");
+  if (!array || !low || !high || !arguments.all_known() || !is_typed(node.meta)) return {};
+  const Meta* metas[] = {&meta(array), &meta(low), &meta(high)};
+  for (const Operand operand : {array, low, high}) {
+    if (!is_element(operand)) return {};
+  }
+  // Bounds that are Python ints are looked at by value for integer arrays.
+  if (metas[0]->kind != Kind::kArray || is_integer(metas[0]->dtype)) return {};
+  const Loop loop = resolve_cached(names().clip, metas, 3);
+  if (loop.in == DType::kNone || loop.out != node.meta.dtype) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kClip;
+  meaning.count = 3;
+  meaning.args[0] = array;
+  meaning.args[1] = low;
+  meaning.args[2] = high;
+  meaning.loop = meaning.result = loop.in;
+  return meaning;
+}
+
+Meaning Meanings::cast(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  if (node.count != 2 || node.keywords || !constant(operands[1])) return {};
+  const Meta& from = meta(operands[0]);
+  const DType to = dtype_argument(constant(operands[1]));
+  if (from.kind != Kind::kArray || !is_typed(from) || to == DType::kNone || to != node.meta.dtype) return {};
+  // Dropping the imaginary part warns.
+  if (graph::kind_of(from.dtype) == 'c' && graph::kind_of(to) != 'c') return {};
+  if (node.meta.kind != Kind::kArray) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kCast;
+  meaning.count = 1;
+  meaning.args[0] = operands[0];
+  meaning.loop = from.dtype;
+  meaning.result = to;
+  return meaning;
+}
+
+Meaning Meanings::subscript(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  const Meta& from = meta(operands[0]);
+  if (from.kind != Kind::kArray || !is_typed(from) || !is_typed(node.meta)) return {};
+  Meaning meaning;
+  if (!read_index(operands[1], meaning.items)) return {};
+  int used = 0, added = 0, taken = 0;
+  for (const IndexItem& item : meaning.items) {
+    used += item.kind == IndexItem::Kind::kInteger || item.kind == IndexItem::Kind::kSlice;
+    added += item.kind == IndexItem::Kind::kNewAxis;
+    taken += item.kind == IndexItem::Kind::kInteger;
+  }
+  if (used > from.rank || from.rank - taken + added != node.meta.rank) return {};
+  meaning.sense = Sense::kView;
+  meaning.args[0] = operands[0];
+  meaning.count = 1;
+  return meaning;
+}
+
+bool Meanings::read_index(Operand key, std::vector<IndexItem>& items) const {
+  int ellipses = 0;
+  bool ok = true;
+  PyObject* const object = constant(key);
+  if (object && PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object) && ok; i++) ok = read_constant_item(PyTuple_GET_ITEM(object, i), items);
+  } else if (key.space == Operand::Space::kNode && graph_.nodes[key.index].form == Form::kTuple) {
+    const Node& tuple = graph_.nodes[key.index];
+    for (uint32_t i = 0; i < tuple.count && ok; i++) ok = read_item(graph_.operands_of(tuple)[i], items);
+  } else {
+    ok = read_item(key, items);
+  }
+  for (const IndexItem& item : items) ellipses += item.kind == IndexItem::Kind::kEllipsis;
+  return ok && ellipses <= 1;
+}
+
+bool Meanings::read_item(Operand operand, std::vector<IndexItem>& items) const {
+  if (constant(operand)) return read_constant_item(constant(operand), items);
+  if (operand.space != Operand::Space::kNode || graph_.nodes[operand.index].form != Form::kSlice) return false;
+  const Operand* parts = graph_.operands_of(graph_.nodes[operand.index]);
+  if (!constant(parts[0]) || !constant(parts[1]) || !constant(parts[2])) return false;
+  const Ref slice = Ref::steal(PySlice_New(constant(parts[0]), constant(parts[1]), constant(parts[2])));
+  return slice && read_constant_item(slice.get(), items);
+}
+
+bool Meanings::read_constant_item(PyObject* object, std::vector<IndexItem>& items) const {
+  IndexItem item{IndexItem::Kind::kInteger};
+  if (object == Py_None) {
+    item.kind = IndexItem::Kind::kNewAxis;
+  } else if (object == Py_Ellipsis) {
+    item.kind = IndexItem::Kind::kEllipsis;
+  } else if (PySlice_Check(object)) {
+    const auto* slice = reinterpret_cast<PySliceObject*>(object);
+    item.kind = IndexItem::Kind::kSlice;
+    if (slice->start != Py_None && !read_int(slice->start, item.start)) return false;
+    if (slice->stop != Py_None && !read_int(slice->stop, item.stop)) return false;
+    if (slice->step != Py_None && (!read_int(slice->step, item.step) || item.step == 0)) return false;
+  } else if (!read_int(object, item.start)) {
+    return false;
+  }
+  items.push_back(item);
+  return true;
+}
+
+Meaning Meanings::attribute(const Node& node) const {
+  const Operand operand = graph_.operands_of(node)[0];
+  const bool array = meta(operand).kind == Kind::kArray && is_typed(meta(operand)) && node.meta.kind == Kind::kArray;
+  if (!array || PyUnicode_CompareWithASCIIString(graph_.constants[node.callable].get(), "T") != 0) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kView;
+  meaning.args[0] = operand;
+  meaning.count = 1;
+  meaning.transposed = true;
+  return meaning;
+}
+
+}  // namespace evalframe::native

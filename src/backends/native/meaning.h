@@ -1,0 +1,78 @@
+// What a recorded node means for arrays: an element-wise map, a reduction, a view, or a call that is made as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/native/kernel.h"
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+enum class Sense : uint8_t {
+  kMap,     // args -> scalar op, element by element with broadcasting
+  kWhere,   // args[0] ? args[1] : args[2]
+  kClip,    // minimum(maximum(args[0], args[1]), args[2]); an absent bound has no space
+  kCast,    // args[0] as dtype, a new array
+  kReduce,  // args[0] reduced over `axes`
+  kView,    // a box of args[0], by `items` (basic indexing) or `order` (transposition)
+  kQuick,   // makes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
+  kCall,    // anything else: called as it is, in program order
+};
+
+// One item of a basic index.
+struct IndexItem {
+  enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
+  static constexpr int64_t kAbsent = INT64_MIN;
+  int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
+};
+
+struct Meaning {
+  Sense sense = Sense::kCall;
+  ScalarOp op = ScalarOp::add;
+  graph::Operand args[3];
+  int count = 0;
+  DType loop = DType::kNone;    // type in which the arguments enter
+  DType result = DType::kNone;  // type of the result
+  bool in_place = false;        // kMap: the result is written into args[0], which is also the node's value
+  ReduceOp reduce = ReduceOp::kNone;
+  bool mean = false;
+  uint32_t axes = 0;            // kReduce
+  bool keepdims = false;
+  bool transposed = false;      // kView: axes in reverse order
+  std::vector<IndexItem> items;
+};
+
+// Reads the nodes of one graph. Looks functions up in NumPy once for the process.
+class Meanings {
+ public:
+  explicit Meanings(const graph::Graph& graph);
+  Meaning of(int32_t node) const;
+  // Meta of any operand, constants included.
+  const graph::Meta& meta(graph::Operand operand) const;
+
+ private:
+  struct Arguments;
+  Meaning call(const graph::Node& node) const;
+  Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
+  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, bool in_place) const;
+  Meaning reduction(const graph::Node& node, ReduceOp op, bool mean) const;
+  Meaning where(const graph::Node& node) const;
+  Meaning clip(const graph::Node& node) const;
+  Meaning cast(const graph::Node& node) const;
+  Meaning subscript(const graph::Node& node) const;
+  Meaning attribute(const graph::Node& node) const;
+  bool quick(const graph::Node& node) const;
+  bool read_index(graph::Operand key, std::vector<IndexItem>& items) const;
+  bool read_item(graph::Operand operand, std::vector<IndexItem>& items) const;
+  bool read_constant_item(PyObject* object, std::vector<IndexItem>& items) const;
+  PyObject* constant(graph::Operand operand) const;
+  bool is_element(graph::Operand operand) const;
+
+  const graph::Graph& graph_;
+  std::vector<graph::Meta> constants_;
+};
+
+}  // namespace evalframe::native

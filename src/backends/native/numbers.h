@@ -1,0 +1,20 @@
+// Numbers between Python objects and the memory that kernels read and write.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+// Bytes that hold one element of any type.
+constexpr int kNumberBytes = 32;
+
+int type_number(graph::DType dtype);
+// Writes a Python number as `dtype`. False if it can't be, or not without NumPy having something to say about it.
+bool write_python_number(PyObject* number, graph::DType dtype, char* to);
+// Writes a NumPy scalar of exactly `dtype`; false if it is of another type.
+bool write_numpy_scalar(PyObject* scalar, graph::DType dtype, char* to);
+void write_count(int64_t count, graph::DType dtype, char* to);
+// The NumPy scalar of an element.
+Ref read_scalar(const char* from, graph::DType dtype);
+
+}  // namespace evalframe::native

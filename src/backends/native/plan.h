@@ -1,0 +1,19 @@
+// Cuts a graph into steps: segments without effects, which become kernels, and calls in between.
+#pragma once
+
+#include <vector>
+
+#include "backends/executable.h"
+#include "backends/native/lower.h"
+
+namespace evalframe::native {
+
+struct Step {
+  bool is_segment = false;
+  Segment segment;                // a call: begin .. begin + 1
+  std::vector<int32_t> released;  // nodes whose values nothing behind this step needs
+};
+
+std::vector<Step> make_plan(const graph::Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at);
+
+}  // namespace evalframe::native

@@ -1,0 +1,149 @@
+// Runs one node by doing what the program did: the call, operator or subscript that its form names.
+#include "backends/node_call.h"
+
+#include <vector>
+
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::backends {
+
+using graph::Form;
+using graph::Graph;
+using graph::Kind;
+using graph::Meta;
+using graph::Node;
+
+namespace {
+
+using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
+
+PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
+PyObject* inplace_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
+
+// By the number that BINARY_OP carries.
+constexpr BinaryFunction kBinary[] = {
+    PyNumber_Add,          PyNumber_And,           PyNumber_FloorDivide,    PyNumber_Lshift,
+    PyNumber_MatrixMultiply, PyNumber_Multiply,    PyNumber_Remainder,      PyNumber_Or,
+    power,                 PyNumber_Rshift,        PyNumber_Subtract,       PyNumber_TrueDivide,
+    PyNumber_Xor,          PyNumber_InPlaceAdd,    PyNumber_InPlaceAnd,     PyNumber_InPlaceFloorDivide,
+    PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder,
+    PyNumber_InPlaceOr,    inplace_power,          PyNumber_InPlaceRshift,  PyNumber_InPlaceSubtract,
+    PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+
+PyObject* unary(int code, PyObject* operand) {
+  switch (code) {
+    case 0: return PyNumber_Negative(operand);
+    case 1: return PyNumber_Positive(operand);
+    default: return PyNumber_Invert(operand);
+  }
+}
+
+PyObject* call(const Graph& graph, const Node& node, PyObject* const* operands) {
+  PyObject* const callable = graph.constants[node.callable].get();
+  PyObject* const names = node.keywords ? graph.constants[node.keyword_names].get() : nullptr;
+  // One slot in front, so that a bound method can put its self there.
+  std::vector<PyObject*> arguments(node.count + 1);
+  std::copy(operands, operands + node.count, arguments.begin() + 1);
+  const size_t positional = (node.count - node.keywords) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  return PyObject_Vectorcall(callable, arguments.data() + 1, positional, names);
+}
+
+PyObject* set_item(PyObject* const* operands) {
+  if (PyObject_SetItem(operands[0], operands[1], operands[2]) < 0) return nullptr;
+  return Ref::borrow(Py_None).release();
+}
+
+PyObject* truth(PyObject* operand) {
+  const int value = PyObject_IsTrue(operand);
+  return value < 0 ? nullptr : PyBool_FromLong(value);
+}
+
+template <class Make, class Set>
+PyObject* pack(const Node& node, PyObject* const* operands, Make make, Set set) {
+  Ref made = Ref::steal(make(node.count));
+  if (!made) return nullptr;
+  for (uint32_t i = 0; i < node.count; i++) set(made.get(), i, Ref::borrow(operands[i]).release());
+  return made.release();
+}
+
+PyObject* iterator_at(PyObject* iterable, int position) {
+  Ref iterator = Ref::steal(PyObject_GetIter(iterable));
+  if (!iterator) return nullptr;
+  for (int i = 0; i < position; i++) {
+    const Ref item = Ref::steal(PyIter_Next(iterator.get()));
+    if (!item && PyErr_Occurred()) return nullptr;
+  }
+  return iterator.release();
+}
+
+PyObject* check(PyObject* value, PyObject* expected) {
+  if (Py_TYPE(value) != Py_TYPE(expected)) return Ref::borrow(Py_False).release();
+  const int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
+  return equal < 0 ? nullptr : PyBool_FromLong(equal);
+}
+
+PyObject* run(const Graph& graph, const Node& node, PyObject* const* operands) {
+  switch (node.form) {
+    case Form::kCall: return call(graph, node, operands);
+    case Form::kBinary: return kBinary[node.code](operands[0], operands[1]);
+    case Form::kUnary: return unary(node.code, operands[0]);
+    case Form::kCompare: return PyObject_RichCompare(operands[0], operands[1], node.code);
+    case Form::kGetItem: return PyObject_GetItem(operands[0], operands[1]);
+    case Form::kSetItem: return set_item(operands);
+    case Form::kGetAttr: return PyObject_GetAttr(operands[0], graph.constants[node.callable].get());
+    case Form::kTruth: return truth(operands[0]);
+    case Form::kTuple:
+      return pack(node, operands, PyTuple_New, [](PyObject* t, Py_ssize_t i, PyObject* item) { PyTuple_SET_ITEM(t, i, item); });
+    case Form::kList:
+      return pack(node, operands, PyList_New, [](PyObject* l, Py_ssize_t i, PyObject* item) { PyList_SET_ITEM(l, i, item); });
+    case Form::kSlice: return PySlice_New(operands[0], operands[1], operands[2]);
+    case Form::kIterator: return iterator_at(operands[0], node.code);
+    case Form::kCheck: return check(operands[0], operands[1]);
+    case Form::kCheckMeta: return PyBool_FromLong(matches(node.meta, operands[0]));
+  }
+  return nullptr;
+}
+
+int type_number(graph::DType dtype) {
+  switch (dtype) {
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
+  case graph::DType::name: return number;
+#include "graph/dtypes.def"
+#undef EVALFRAME_DTYPE
+    case graph::DType::kNone: return -1;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Ref call_node(const Graph& graph, const Node& node, PyObject* const* operands) {
+  return Ref::steal(run(graph, node, operands));
+}
+
+bool matches(const Meta& meta, PyObject* object) {
+  switch (meta.kind) {
+    case Kind::kArray: {
+      if (!PyArray_CheckExact(object)) return false;
+      PyArrayObject* const array = numpy::as_array(object);
+      if (PyArray_NDIM(array) != meta.rank) return false;
+      const bool known = meta.dtype != graph::DType::kNone;
+      return !known || (PyArray_TYPE(array) == type_number(meta.dtype) && PyArray_ISNOTSWAPPED(array));
+    }
+    case Kind::kNumpyScalar: {
+      if (!PyArray_CheckScalar(object)) return false;
+      if (meta.dtype == graph::DType::kNone) return true;
+      const Ref descr = Ref::steal(PyArray_DescrFromType(type_number(meta.dtype)));
+      return descr && descr.as<PyArray_Descr>()->typeobj == Py_TYPE(object);
+    }
+    case Kind::kInt: return PyLong_CheckExact(object);
+    case Kind::kFloat: return PyFloat_CheckExact(object);
+    case Kind::kBool: return PyBool_Check(object);
+    case Kind::kComplex: return PyComplex_CheckExact(object);
+    case Kind::kNone: return object == Py_None;
+    case Kind::kObject: return true;
+  }
+  return false;
+}
+
+}  // namespace evalframe::backends
