@@ -168,6 +168,13 @@ RunningCell running_cell(Frame* frame) {
 
 int next_unit(Frame* frame) { return code_units_before(frame, layout::pointer(frame)) + layout::kPointerToNext; }
 int depth_of(Frame* frame) { return frame->stacktop; }
+void set_depth(Frame* frame, int depth) { frame->stacktop = depth; }
+
+void add_traceback_entry(PyThreadState* thread, Frame* frame) {
+  if (_PyFrame_IsIncomplete(frame)) return;
+  if (const Ref object = frame_object(thread)) PyTraceBack_Here(object.as<PyFrameObject>());
+}
+
 Ref frame_object(PyThreadState* thread) { return Ref::steal(PyThreadState_GetFrame(thread)); }
 
 Link::Link(PyThreadState* thread, Frame* frame) : thread_(thread) {

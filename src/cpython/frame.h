@@ -55,6 +55,9 @@ struct RunningCell {
 RunningCell running_cell(Frame* frame);
 int next_unit(Frame* frame);   // of a frame that CPython gave us
 int depth_of(Frame* frame);    // slots in use, of a frame that isn't running
+void set_depth(Frame* frame, int depth);  // -1 while it runs: its stack is then nobody else's to see
+// Puts the frame, the thread's current one, on the traceback of the exception that is set; not before its first RESUME.
+void add_traceback_entry(PyThreadState* thread, Frame* frame);
 Ref frame_object(PyThreadState* thread);  // of the thread's current frame; null (no exception) without memory for it
 
 // Makes `frame` the thread's current one (what sys._getframe sees), on top of the present one; and takes it off.

@@ -53,17 +53,28 @@ class Activation {
   // The call is over: pushes the result, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
   Event finish_call(Ref result);
 
+  // False between the halves of a fused instruction, where nothing can be handed over.
+  bool at_boundary() const { return next_ == 0 || !(code_->instructions[next_ - 1].flags & bytecode::Instruction::kFusedWithNext); }
+
   // Writes the position into the frame so that CPython, or another Activation, can go on from here.
   void save();
 
  private:
   friend struct Handlers;
+  Event conclude(uint8_t outcome);
+  Event unwind(bool add_entry);
+  void drop_to(PyObject** stack_pointer);
+
   PyThreadState* thread_;
   cpython::Frame* frame_;
   const bytecode::Code* code_;
   PyObject** base_;
   PyObject** stack_pointer_;
   int32_t next_;
+  int32_t current_;      // the instruction being run
+  int32_t handled_at_;   // where its handler is looked up, should it raise
+  bool traced_ = false;  // a tracer became active: hand over at the next boundary
+  cpython::RunningCell running_;
   Ref result_;
   cpython::Link link_;
 };
@@ -71,5 +82,17 @@ class Activation {
 // Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared
 // and its space given back. The result, or null with an exception.
 Ref evaluate(PyThreadState* thread, cpython::Frame* frame);
+
+// While one lives, calls of Python functions by frames of this thread run in our evaluator too.
+class DeepEvaluation {
+ public:
+  DeepEvaluation();
+  ~DeepEvaluation();
+  DeepEvaluation(const DeepEvaluation&) = delete;
+  DeepEvaluation& operator=(const DeepEvaluation&) = delete;
+
+ private:
+  bool outer_;
+};
 
 }  // namespace evalframe::evaluator

@@ -1,0 +1,22 @@
+// CPython functions that every supported libpython exports and whose headers differ, and the exception being handled.
+#pragma once
+
+#include "core/ref.h"
+
+extern "C" {
+PyAPI_FUNC(int) _PyObject_GetMethod(PyObject* object, PyObject* name, PyObject** method);
+PyAPI_FUNC(PyObject*) _PyType_Lookup(PyTypeObject* type, PyObject* name);
+}
+
+namespace evalframe::cpython {
+
+// Takes the exception that is set off the thread: normalized, with its traceback.
+Ref take_raised();
+// Sets it again, with the traceback that it carries.
+void set_raised(Ref exception);
+// The innermost exception being handled on this thread, or null.
+Ref handled_exception(PyThreadState* thread);
+// Puts `exception` (null or None: none) in the place of the one being handled by the innermost frame, and gives the old one.
+Ref exchange_handled(PyThreadState* thread, Ref exception);
+
+}  // namespace evalframe::cpython

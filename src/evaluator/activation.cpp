@@ -1,0 +1,185 @@
+// The evaluator's loop, one step of it, unwinding, and the calls that a driver runs itself.
+#include "evaluator/activation.h"
+
+#include "core/check.h"
+#include "cpython/caches.h"
+#include "cpython/codec.h"
+#include "evaluator/handlers.h"
+#include "evaluator/opcodes/calls.h"
+#include "evaluator/opcodes/containers.h"
+#include "evaluator/opcodes/control.h"
+#include "evaluator/opcodes/exceptions.h"
+#include "evaluator/opcodes/operators.h"
+#include "evaluator/opcodes/variables.h"
+
+namespace evalframe::evaluator {
+
+using bytecode::Op;
+
+Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
+    : thread_(thread),
+      frame_(frame),
+      code_(&code),
+      base_(cpython::slots(frame).base()),
+      stack_pointer_(base_ + cpython::depth_of(frame)),
+      next_(code.index_of_unit[static_cast<size_t>(cpython::next_unit(frame))]),
+      current_(next_),
+      handled_at_(next_),
+      running_(cpython::running_cell(frame)),
+      link_(thread, frame) {
+  CHECK(stack_pointer_ >= base_);
+  cpython::set_depth(frame_, -1);
+  traced_ = cpython::is_traced(thread_, frame_);
+}
+
+Activation::~Activation() = default;
+
+int Activation::depth() const { return static_cast<int>(stack_pointer_ - base_); }
+
+void Activation::save() { cpython::set_next(frame_, instruction().offset, depth()); }
+
+Event Activation::step() {
+  using Handler = Outcome (*)(Activation&, const Instruction&);
+  static constexpr Handler kHandlers[] = {
+#define EVALFRAME_INSTRUCTION(name, argument, flow) [](Activation& a, const Instruction& i) { return Handlers::name(a, i); },
+#include "bytecode/instructions.def"
+#undef EVALFRAME_INSTRUCTION
+  };
+  if (traced_ && at_boundary()) return Event::kHandOver;
+  const Instruction& now = instruction();
+  current_ = handled_at_ = next_++;
+  running_.set(cpython::own_unit(now));
+  return conclude(static_cast<uint8_t>(kHandlers[static_cast<size_t>(now.op)](*this, now)));
+}
+
+Event Activation::run() {
+  static const void* const labels[] = {
+#define EVALFRAME_INSTRUCTION(name, argument, flow) &&run_##name,
+#include "bytecode/instructions.def"
+#undef EVALFRAME_INSTRUCTION
+  };
+  const Instruction* const instructions = code_->instructions.data();
+  const Instruction* now;
+  Outcome outcome;
+
+next:
+  if (traced_ && at_boundary()) return Event::kHandOver;
+  now = instructions + next_;
+  current_ = handled_at_ = next_++;
+  goto* labels[static_cast<size_t>(now->op)];
+
+#define EVALFRAME_INSTRUCTION(name, argument, flow)                                     \
+  run_##name : running_.set(cpython::own_unit(*now, Op::name));                         \
+  outcome = Handlers::name(*this, *now);                                                \
+  if (__builtin_expect(outcome != Outcome::kDone, 0)) goto concluded;                   \
+  now = instructions + next_;                                                           \
+  current_ = handled_at_ = next_++;                                                     \
+  goto* labels[static_cast<size_t>(now->op)];
+#include "bytecode/instructions.def"
+#undef EVALFRAME_INSTRUCTION
+
+concluded:
+  const Event event = conclude(static_cast<uint8_t>(outcome));
+  if (event == Event::kNext || event == Event::kCaught) goto next;
+  return event;
+}
+
+Event Activation::conclude(uint8_t outcome) {
+  switch (static_cast<Outcome>(outcome)) {
+    case Outcome::kDone: return Event::kNext;
+    case Outcome::kRan:
+      traced_ = cpython::is_traced(thread_, frame_);
+      return Event::kNext;
+    case Outcome::kRaised: return unwind(true);
+    case Outcome::kReraised: return unwind(false);
+    case Outcome::kReturned:
+      cpython::set_depth(frame_, depth());
+      return Event::kReturned;
+    case Outcome::kHandOver:
+      next_ = current_;
+      // The second half of a fused instruction is never left to CPython: its handlers don't ask for it.
+      CHECK(at_boundary());
+      return Event::kHandOver;
+  }
+  __builtin_unreachable();
+}
+
+void Activation::drop_to(PyObject** stack_pointer) {
+  while (stack_pointer_ > stack_pointer) Py_XDECREF(*--stack_pointer_);
+}
+
+Event Activation::unwind(bool add_entry) {
+  CHECK(PyErr_Occurred());
+  if (add_entry) cpython::add_traceback_entry(thread_, frame_);
+  const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
+  PyObject** const stack = base_ + code->co_nlocalsplus;
+  const bytecode::ExceptionRegion* const handler = code_->handler(handled_at_);
+  if (!handler) {
+    drop_to(stack);
+    cpython::set_depth(frame_, depth());
+    return Event::kRaised;
+  }
+  drop_to(stack + handler->depth);
+  if (handler->push_lasti) Handlers::push(*this, PyLong_FromLong(static_cast<long>((*running_.cell - running_.code) / 2)));
+  Handlers::push(*this, cpython::take_raised());
+  next_ = handler->target;
+  traced_ = cpython::is_traced(thread_, frame_);
+  return Event::kCaught;
+}
+
+std::optional<Activation::CallSite> Activation::call_site() const {
+  const Instruction& call = instruction();
+  if (call.op != Op::CALL && call.op != Op::CALL_KW) return std::nullopt;
+  const int names_on_stack = call.op == Op::CALL_KW;
+  const int first = depth() - names_on_stack - call.arg;
+  const bool has_self = slot(layout::kSelfAfterCallable ? first - 1 : first - 2) != nullptr;
+  const int callable = layout::kSelfAfterCallable || has_self ? first - 2 : first - 1;
+  Borrowed names;
+  if (names_on_stack) {
+    names = slot(depth() - 1);
+  } else if (call.arg2 >= 0) {
+    names = PyTuple_GET_ITEM(reinterpret_cast<PyCodeObject*>(code_->code.get())->co_consts, call.arg2);
+  }
+  return CallSite{callable, first - has_self, call.arg + has_self, names};
+}
+
+void Activation::begin_call(int slots_from) {
+  running_.set(cpython::own_unit(instruction()));
+  current_ = handled_at_ = next_++;
+  drop_to(base_ + slots_from);
+  cpython::set_depth(frame_, depth());
+}
+
+Event Activation::finish_call(Ref result) {
+  cpython::set_depth(frame_, -1);
+  if (!result) return unwind(true);
+  Handlers::push(*this, std::move(result));
+  return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
+}
+
+Ref evaluate(PyThreadState* thread, cpython::Frame* frame) {
+  const bytecode::Code* const code = cpython::decoded(cpython::code_of(frame));
+  if (!code) PyErr_Clear();
+  if (!code || cpython::is_traced(thread, frame)) return cpython::run_in_cpython(thread, frame, false);
+  if (!cpython::enter_recursion(thread)) {
+    cpython::pop_frame(thread, frame);
+    return Ref();
+  }
+  Ref result;
+  Event event;
+  {
+    Activation activation(thread, frame, *code);
+    event = activation.run();
+    if (event == Event::kHandOver) activation.save();
+    result = activation.take_result();
+  }
+  cpython::leave_recursion(thread);
+  if (event == Event::kHandOver) return cpython::run_in_cpython(thread, frame, false);
+  cpython::pop_frame(thread, frame);
+  return result;
+}
+
+DeepEvaluation::DeepEvaluation() : outer_(std::exchange(deep_evaluation, true)) {}
+DeepEvaluation::~DeepEvaluation() { deep_evaluation = outer_; }
+
+}  // namespace evalframe::evaluator

@@ -1,0 +1,90 @@
+// The handlers' common ground: what an instruction can lead to, and the moves on the frame's stack.
+#pragma once
+
+#include "bytecode/instruction.h"
+#include "cpython/frame.h"
+#include "cpython/layout.h"
+#include "cpython/objects.h"
+#include "evaluator/activation.h"
+
+namespace evalframe::evaluator {
+
+using bytecode::Instruction;
+namespace layout = cpython::layout;
+
+enum class Outcome : uint8_t {
+  kDone,      // nothing but the evaluator ran
+  kRan,       // done; other code may have run, and switched a tracer on
+  kRaised,    // an exception is set; the frame is to be put on its traceback
+  kReraised,  // an exception is set, its traceback is complete
+  kReturned,  // the result is taken
+  kHandOver,  // nothing was done: CPython is to run this instruction
+};
+
+// Handlers check, then act: one that gives kHandOver has changed nothing. One that gives kRaised may leave its operands
+// on the stack, unwinding drops them.
+struct Handlers {
+#define EVALFRAME_INSTRUCTION(name, argument, flow) static inline Outcome name(Activation& a, const Instruction& i);
+#include "bytecode/instructions.def"
+#undef EVALFRAME_INSTRUCTION
+
+  // --- the stack ---------------------------------------------------------------------------------------------------
+  static void push(Activation& a, PyObject* owned) { *a.stack_pointer_++ = owned; }
+  static void push(Activation& a, Ref value) { *a.stack_pointer_++ = value.release(); }
+  static PyObject* pop_owned(Activation& a) { return *--a.stack_pointer_; }
+  static Ref pop(Activation& a) { return Ref::steal(*--a.stack_pointer_); }
+  // The entry `distance` from the top, 1 being the top.
+  static PyObject*& peek(Activation& a, int distance) { return a.stack_pointer_[-distance]; }
+  // Drops `count` entries, the topmost first.
+  static void drop(Activation& a, int count) {
+    for (; count > 0; --count) Py_XDECREF(*--a.stack_pointer_);
+  }
+  // The entries below are consumed and the result takes their place; null: raised.
+  static Outcome replace(Activation& a, int count, PyObject* result) {
+    if (!result) return Outcome::kRaised;
+    drop(a, count);
+    push(a, result);
+    return Outcome::kRan;
+  }
+  static Outcome consume(Activation& a, int count, bool ok) {
+    if (!ok) return Outcome::kRaised;
+    drop(a, count);
+    return Outcome::kRan;
+  }
+
+  // --- the frame ---------------------------------------------------------------------------------------------------
+  static PyObject*& local(Activation& a, int index) { return a.base_[index]; }
+  static PyCodeObject* code(Activation& a) { return reinterpret_cast<PyCodeObject*>(a.code_->code.get()); }
+  static PyObject* name(Activation& a, const Instruction& i) { return PyTuple_GET_ITEM(code(a)->co_names, i.arg); }
+  static PyObject* constant(Activation& a, int index) { return PyTuple_GET_ITEM(code(a)->co_consts, index); }
+  static void set_local(Activation& a, int index, PyObject* owned) {
+    PyObject* const old = std::exchange(a.base_[index], owned);
+    Py_XDECREF(old);
+  }
+  static void jump(Activation& a, int32_t target) { a.next_ = target; }
+  static PyThreadState* thread(Activation& a) { return a.thread_; }
+  static cpython::Frame* frame(Activation& a) { return a.frame_; }
+  static void set_result(Activation& a, Ref result) { a.result_ = std::move(result); }
+  // CPython looks the handler up at the unit before the next instruction; only up to 3.12 has it jumped by then.
+  static void handle_before(Activation& a, int32_t target) {
+    if (layout::k313) return;
+    const int unit = a.code_->instructions[target].offset - 1;
+    a.handled_at_ = unit < 0 ? target : a.code_->index_of_unit[unit];
+  }
+  static Outcome service_breaker(Activation& a) {
+    if (!cpython::breaker_is_set(a.thread_)) return Outcome::kRan;
+    return cpython::service_breaker(a.thread_) ? Outcome::kRan : Outcome::kRaised;
+  }
+  // RERAISE: where the exception was raised first.
+  static void set_running(Activation& a, int unit) { a.running_.set(unit); }
+
+  // --- helpers of several opcode groups ----------------------------------------------------------------------------
+  static Outcome raise_name_error(PyObject* type, const char* format, PyObject* name);
+  static Outcome raise_unbound(Activation& a, int index);
+  static Outcome branch(Activation& a, const Instruction& i, bool taken);
+  static Outcome call_entries(Activation& a, int count, PyObject* keyword_names, int above);
+  static Outcome finish(Activation& a, int entries, PyObject* result);
+  static PyObject* call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names);
+};
+
+}  // namespace evalframe::evaluator

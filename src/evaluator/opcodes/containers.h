@@ -1,0 +1,190 @@
+// Instructions that build, extend and unpack containers.
+#pragma once
+
+#include "evaluator/handlers.h"
+
+namespace evalframe::evaluator {
+
+inline Outcome Handlers::BUILD_TUPLE(Activation& a, const Instruction& i) {
+  PyObject* const tuple = PyTuple_New(i.arg);
+  if (!tuple) return Outcome::kRaised;
+  for (int index = i.arg; index-- > 0;) PyTuple_SET_ITEM(tuple, index, pop_owned(a));
+  push(a, tuple);
+  return Outcome::kDone;
+}
+inline Outcome Handlers::BUILD_LIST(Activation& a, const Instruction& i) {
+  PyObject* const list = PyList_New(i.arg);
+  if (!list) return Outcome::kRaised;
+  for (int index = i.arg; index-- > 0;) PyList_SET_ITEM(list, index, pop_owned(a));
+  push(a, list);
+  return Outcome::kDone;
+}
+inline Outcome Handlers::BUILD_SET(Activation& a, const Instruction& i) {
+  Ref set = Ref::steal(PySet_New(nullptr));
+  for (int distance = i.arg; set && distance > 0; --distance) {
+    if (PySet_Add(set.get(), peek(a, distance)) < 0) set.reset();
+  }
+  return replace(a, i.arg, set.release());
+}
+inline Outcome Handlers::BUILD_MAP(Activation& a, const Instruction& i) {
+  Ref map = Ref::steal(PyDict_New());
+  for (int distance = 2 * i.arg; map && distance > 0; distance -= 2) {
+    if (PyDict_SetItem(map.get(), peek(a, distance), peek(a, distance - 1)) < 0) map.reset();
+  }
+  return replace(a, 2 * i.arg, map.release());
+}
+inline Outcome Handlers::BUILD_CONST_KEY_MAP(Activation& a, const Instruction& i) {
+  PyObject* const keys = peek(a, 1);
+  Ref map = Ref::steal(PyDict_New());
+  for (int index = 0; map && index < i.arg; ++index) {
+    if (PyDict_SetItem(map.get(), PyTuple_GET_ITEM(keys, index), peek(a, i.arg + 1 - index)) < 0) map.reset();
+  }
+  return replace(a, i.arg + 1, map.release());
+}
+inline Outcome Handlers::BUILD_STRING(Activation& a, const Instruction& i) {
+  const Ref pieces = Ref::steal(PyTuple_New(i.arg));
+  const Ref empty = Ref::steal(PyUnicode_New(0, 0));
+  if (!pieces || !empty) return Outcome::kRaised;
+  for (int index = 0; index < i.arg; ++index) PyTuple_SET_ITEM(pieces.get(), index, Py_NewRef(peek(a, i.arg - index)));
+  return replace(a, i.arg, PyUnicode_Join(empty.get(), pieces.get()));
+}
+inline Outcome Handlers::BUILD_SLICE(Activation& a, const Instruction& i) {
+  PyObject* const step = i.arg == 3 ? peek(a, 1) : nullptr;
+  return replace(a, i.arg, PySlice_New(peek(a, i.arg), peek(a, i.arg - 1), step));
+}
+
+inline Outcome Handlers::LIST_APPEND(Activation& a, const Instruction& i) {
+  return consume(a, 1, PyList_Append(peek(a, i.arg + 1), peek(a, 1)) == 0);
+}
+inline Outcome Handlers::SET_ADD(Activation& a, const Instruction& i) {
+  return consume(a, 1, PySet_Add(peek(a, i.arg + 1), peek(a, 1)) == 0);
+}
+inline Outcome Handlers::MAP_ADD(Activation& a, const Instruction& i) {
+  return consume(a, 2, PyDict_SetItem(peek(a, i.arg + 2), peek(a, 2), peek(a, 1)) == 0);
+}
+// What can't be iterated gives an error text of its own, which is left to CPython.
+inline bool looks_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter || PySequence_Check(object); }
+inline Outcome Handlers::LIST_EXTEND(Activation& a, const Instruction& i) {
+  if (!looks_iterable(peek(a, 1))) return Outcome::kHandOver;
+  const Ref same = Ref::steal(PySequence_InPlaceConcat(peek(a, i.arg + 1), peek(a, 1)));
+  return consume(a, 1, static_cast<bool>(same));
+}
+inline Outcome Handlers::SET_UPDATE(Activation& a, const Instruction& i) {
+  const Ref done = Ref::steal(PyObject_CallMethod(peek(a, i.arg + 1), "update", "(O)", peek(a, 1)));
+  return consume(a, 1, static_cast<bool>(done));
+}
+inline Outcome Handlers::DICT_UPDATE(Activation& a, const Instruction& i) {
+  if (!PyDict_CheckExact(peek(a, 1))) return Outcome::kHandOver;
+  return consume(a, 1, PyDict_Update(peek(a, i.arg + 1), peek(a, 1)) == 0);
+}
+// The keywords of a call: an exact dict of strings without one that is there already; all else is CPython's.
+inline bool merges_plainly(PyObject* target, PyObject* update) {
+  if (!PyDict_CheckExact(update)) return false;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(update, &position, &key, &value)) {
+    if (!PyUnicode_CheckExact(key) || PyDict_Contains(target, key) != 0) return false;
+  }
+  return true;
+}
+inline Outcome Handlers::DICT_MERGE(Activation& a, const Instruction& i) {
+  if (!merges_plainly(peek(a, i.arg + 1), peek(a, 1))) return Outcome::kHandOver;
+  return consume(a, 1, PyDict_Update(peek(a, i.arg + 1), peek(a, 1)) == 0);
+}
+inline Outcome Handlers::LIST_TO_TUPLE(Activation& a, const Instruction&) { return replace(a, 1, PyList_AsTuple(peek(a, 1))); }
+
+// The items of an iterable that is neither a list nor a tuple, as UNPACK_SEQUENCE and UNPACK_EX count them:
+// `before` items, and with `after` >= 0 a list of the rest and `after` more. Pushed with the first on top.
+inline Ref unpacked(PyObject* iterable, int before, int after) {
+  const Ref iterator = Ref::steal(PyObject_GetIter(iterable));
+  Ref items = Ref::steal(PyList_New(0));
+  if (!iterator || !items) return Ref();
+  for (int index = 0; index < before; ++index) {
+    const Ref item = Ref::steal(PyIter_Next(iterator.get()));
+    if (!item) {
+      if (PyErr_Occurred()) return Ref();
+      if (after < 0) {
+        PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", before, index);
+      } else {
+        PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %d)", before + after, index);
+      }
+      return Ref();
+    }
+    if (PyList_Append(items.get(), item.get()) < 0) return Ref();
+  }
+  if (after < 0) {
+    const Ref more = Ref::steal(PyIter_Next(iterator.get()));
+    if (more) PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", before);
+    return more || PyErr_Occurred() ? Ref() : std::move(items);
+  }
+  const Ref rest = Ref::steal(PySequence_List(iterator.get()));
+  if (!rest) return Ref();
+  const Py_ssize_t size = PyList_GET_SIZE(rest.get());
+  if (size < after) {
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, before + size);
+    return Ref();
+  }
+  const Ref middle = Ref::steal(PyList_GetSlice(rest.get(), 0, size - after));
+  if (!middle || PyList_Append(items.get(), middle.get()) < 0) return Ref();
+  for (Py_ssize_t index = size - after; index < size; ++index) {
+    if (PyList_Append(items.get(), PyList_GET_ITEM(rest.get(), index)) < 0) return Ref();
+  }
+  return items;
+}
+inline Outcome Handlers::UNPACK_SEQUENCE(Activation& a, const Instruction& i) {
+  PyObject* const source = peek(a, 1);
+  if (!looks_iterable(source)) return Outcome::kHandOver;
+  const bool direct = (PyTuple_CheckExact(source) || PyList_CheckExact(source)) && PySequence_Fast_GET_SIZE(source) == i.arg;
+  const Ref items = direct ? Ref::borrow(source) : unpacked(source, i.arg, -1);
+  if (!items) return Outcome::kRaised;
+  const Ref consumed = pop(a);
+  for (int index = i.arg; index-- > 0;) push(a, Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), index)));
+  return Outcome::kRan;
+}
+inline Outcome Handlers::UNPACK_EX(Activation& a, const Instruction& i) {
+  const int before = i.arg & 0xFF, after = i.arg >> 8;
+  if (!looks_iterable(peek(a, 1))) return Outcome::kHandOver;
+  const Ref items = unpacked(peek(a, 1), before, after);
+  if (!items) return Outcome::kRaised;
+  const Ref consumed = pop(a);
+  for (int index = before + 1 + after; index-- > 0;) push(a, Py_NewRef(PyList_GET_ITEM(items.get(), index)));
+  return Outcome::kRan;
+}
+
+// --- match ---------------------------------------------------------------------------------------------------------
+inline Outcome Handlers::MATCH_MAPPING(Activation& a, const Instruction&) {
+  push(a, Py_NewRef(Py_TYPE(peek(a, 1))->tp_flags & Py_TPFLAGS_MAPPING ? Py_True : Py_False));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::MATCH_SEQUENCE(Activation& a, const Instruction&) {
+  push(a, Py_NewRef(Py_TYPE(peek(a, 1))->tp_flags & Py_TPFLAGS_SEQUENCE ? Py_True : Py_False));
+  return Outcome::kDone;
+}
+// [subject, keys] -> [subject, keys, values or None]; CPython goes through `get` for other mappings.
+inline Outcome Handlers::MATCH_KEYS(Activation& a, const Instruction&) {
+  PyObject *const keys = peek(a, 1), *const subject = peek(a, 2);
+  if (!PyDict_CheckExact(subject)) return Outcome::kHandOver;
+  const Py_ssize_t count = PyTuple_GET_SIZE(keys);
+  for (Py_ssize_t index = 0; index < count; ++index) {
+    if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(keys, index))) return Outcome::kHandOver;
+    for (Py_ssize_t earlier = 0; earlier < index; ++earlier) {
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(keys, earlier), PyTuple_GET_ITEM(keys, index)) == 0) return Outcome::kHandOver;
+    }
+  }
+  Ref values = Ref::steal(PyTuple_New(count));
+  if (!values) return Outcome::kRaised;
+  for (Py_ssize_t index = 0; index < count; ++index) {
+    PyObject* const value = PyDict_GetItemWithError(subject, PyTuple_GET_ITEM(keys, index));
+    if (!value && PyErr_Occurred()) return Outcome::kRaised;
+    if (!value) {
+      values = Ref::borrow(Py_None);
+      break;
+    }
+    PyTuple_SET_ITEM(values.get(), index, Py_NewRef(value));
+  }
+  push(a, std::move(values));
+  return Outcome::kRan;
+}
+inline Outcome Handlers::MATCH_CLASS(Activation&, const Instruction&) { return Outcome::kHandOver; }
+
+}  // namespace evalframe::evaluator

@@ -1,0 +1,205 @@
+// Instructions that load, store and delete variables, constants and attributes, and that shuffle the stack.
+#pragma once
+
+#include "evaluator/handlers.h"
+
+namespace evalframe::evaluator {
+
+inline Outcome Handlers::raise_name_error(PyObject* type, const char* format, PyObject* name) {
+  PyErr_Format(type, format, PyUnicode_AsUTF8(name));
+  if (type != PyExc_NameError) return Outcome::kRaised;
+  // Suggestions are made from the name.
+  Ref error = cpython::take_raised();
+  if (PyObject_SetAttrString(error.get(), "name", name) < 0) PyErr_Clear();
+  cpython::set_raised(std::move(error));
+  return Outcome::kRaised;
+}
+
+inline Outcome Handlers::raise_unbound(Activation& a, int index) {
+  PyObject* const name = PyTuple_GET_ITEM(code(a)->co_localsplusnames, index);
+  if (index < code(a)->co_nlocalsplus - code(a)->co_nfreevars) {
+    return raise_name_error(PyExc_UnboundLocalError,
+                            "cannot access local variable '%.200s' where it is not associated with a value", name);
+  }
+  return raise_name_error(PyExc_NameError,
+                          "cannot access free variable '%.200s' where it is not associated with a value in enclosing scope",
+                          name);
+}
+
+inline Outcome Handlers::NOP(Activation&, const Instruction&) { return Outcome::kDone; }
+inline Outcome Handlers::RESUME(Activation& a, const Instruction& i) {
+  return (i.arg & 3) < 2 ? service_breaker(a) : Outcome::kDone;
+}
+inline Outcome Handlers::POP_TOP(Activation& a, const Instruction&) {
+  drop(a, 1);
+  return Outcome::kDone;
+}
+inline Outcome Handlers::PUSH_NULL(Activation& a, const Instruction&) {
+  push(a, static_cast<PyObject*>(nullptr));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::COPY(Activation& a, const Instruction& i) {
+  push(a, Py_XNewRef(peek(a, i.arg)));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::SWAP(Activation& a, const Instruction& i) {
+  std::swap(peek(a, 1), peek(a, i.arg));
+  return Outcome::kDone;
+}
+
+inline Outcome Handlers::LOAD_CONST(Activation& a, const Instruction& i) {
+  push(a, Py_NewRef(constant(a, i.arg)));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::LOAD_FAST(Activation& a, const Instruction& i) {
+  PyObject* const value = local(a, i.arg);
+  if (!value) return raise_unbound(a, i.arg);
+  push(a, Py_NewRef(value));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::LOAD_FAST_CHECK(Activation& a, const Instruction& i) { return LOAD_FAST(a, i); }
+inline Outcome Handlers::LOAD_FAST_AND_CLEAR(Activation& a, const Instruction& i) {
+  push(a, std::exchange(local(a, i.arg), nullptr));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::STORE_FAST(Activation& a, const Instruction& i) {
+  set_local(a, i.arg, pop_owned(a));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::DELETE_FAST(Activation& a, const Instruction& i) {
+  if (!local(a, i.arg)) return raise_unbound(a, i.arg);
+  set_local(a, i.arg, nullptr);
+  return Outcome::kRan;
+}
+inline Outcome Handlers::LOAD_CLOSURE(Activation& a, const Instruction& i) { return LOAD_FAST(a, i); }
+
+inline Outcome Handlers::MAKE_CELL(Activation& a, const Instruction& i) {
+  PyObject* const cell = PyCell_New(local(a, i.arg));
+  if (!cell) return Outcome::kRaised;
+  set_local(a, i.arg, cell);
+  return Outcome::kDone;
+}
+inline Outcome Handlers::COPY_FREE_VARS(Activation& a, const Instruction& i) {
+  const auto* const function = reinterpret_cast<PyFunctionObject*>(cpython::function_of(frame(a)).get());
+  const int first = code(a)->co_nlocalsplus - i.arg;
+  for (int index = 0; index < i.arg; ++index) local(a, first + index) = Py_NewRef(PyTuple_GET_ITEM(function->func_closure, index));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::LOAD_DEREF(Activation& a, const Instruction& i) {
+  PyObject* const value = PyCell_GET(local(a, i.arg));
+  if (!value) return raise_unbound(a, i.arg);
+  push(a, Py_NewRef(value));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::STORE_DEREF(Activation& a, const Instruction& i) {
+  PyObject* const cell = local(a, i.arg);
+  const Ref old = Ref::steal(PyCell_GET(cell));
+  PyCell_SET(cell, pop_owned(a));
+  return Outcome::kRan;
+}
+inline Outcome Handlers::DELETE_DEREF(Activation& a, const Instruction& i) {
+  PyObject* const cell = local(a, i.arg);
+  const Ref old = Ref::steal(PyCell_GET(cell));
+  if (!old) return raise_unbound(a, i.arg);
+  PyCell_SET(cell, nullptr);
+  return Outcome::kRan;
+}
+
+inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
+  PyObject* const globals = cpython::globals_of(frame(a)).get();
+  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
+  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) return Outcome::kHandOver;
+  PyObject* value = PyDict_GetItemWithError(globals, name(a, i));
+  if (!value && !PyErr_Occurred()) value = PyDict_GetItemWithError(builtins, name(a, i));
+  if (!value) return PyErr_Occurred() ? Outcome::kRaised : raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
+  if (i.arg2 == 1 && !layout::kGlobalThenNull) push(a, static_cast<PyObject*>(nullptr));
+  push(a, Py_NewRef(value));
+  if (i.arg2 == 1 && layout::kGlobalThenNull) push(a, static_cast<PyObject*>(nullptr));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::STORE_GLOBAL(Activation& a, const Instruction& i) {
+  return consume(a, 1, PyDict_SetItem(cpython::globals_of(frame(a)).get(), name(a, i), peek(a, 1)) == 0);
+}
+inline Outcome Handlers::DELETE_GLOBAL(Activation& a, const Instruction& i) {
+  if (PyDict_DelItem(cpython::globals_of(frame(a)).get(), name(a, i)) == 0) return Outcome::kRan;
+  if (!PyErr_ExceptionMatches(PyExc_KeyError)) return Outcome::kRaised;
+  PyErr_Clear();
+  return raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
+}
+
+// Names of module and class bodies, where the namespace is a plain dict.
+inline Outcome Handlers::LOAD_NAME(Activation& a, const Instruction& i) {
+  PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
+  if (!locals || !PyDict_CheckExact(locals)) return Outcome::kHandOver;
+  PyObject* const value = PyDict_GetItemWithError(locals, name(a, i));
+  if (!value) {
+    if (PyErr_Occurred()) return Outcome::kRaised;
+    Instruction global = i;
+    global.arg2 = 0;
+    return LOAD_GLOBAL(a, global);
+  }
+  push(a, Py_NewRef(value));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::STORE_NAME(Activation& a, const Instruction& i) {
+  PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
+  if (!locals || !PyDict_CheckExact(locals)) return Outcome::kHandOver;
+  return consume(a, 1, PyDict_SetItem(locals, name(a, i), peek(a, 1)) == 0);
+}
+inline Outcome Handlers::DELETE_NAME(Activation&, const Instruction&) { return Outcome::kHandOver; }
+inline Outcome Handlers::LOAD_CLASSDEREF(Activation&, const Instruction&) { return Outcome::kHandOver; }
+inline Outcome Handlers::LOAD_FROM_DICT_OR_DEREF(Activation&, const Instruction&) { return Outcome::kHandOver; }
+inline Outcome Handlers::LOAD_FROM_DICT_OR_GLOBALS(Activation&, const Instruction&) { return Outcome::kHandOver; }
+inline Outcome Handlers::LOAD_LOCALS(Activation&, const Instruction&) { return Outcome::kHandOver; }
+inline Outcome Handlers::SETUP_ANNOTATIONS(Activation&, const Instruction&) { return Outcome::kHandOver; }
+
+inline Outcome Handlers::LOAD_BUILD_CLASS(Activation& a, const Instruction&) {
+  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
+  PyObject* const build = PyDict_CheckExact(builtins) ? PyDict_GetItemString(builtins, "__build_class__") : nullptr;
+  if (!build) return Outcome::kHandOver;
+  push(a, Py_NewRef(build));
+  return Outcome::kDone;
+}
+inline Outcome Handlers::LOAD_ASSERTION_ERROR(Activation& a, const Instruction&) {
+  push(a, Py_NewRef(PyExc_AssertionError));
+  return Outcome::kDone;
+}
+
+inline Outcome Handlers::LOAD_ATTR(Activation& a, const Instruction& i) {
+  return replace(a, 1, PyObject_GetAttr(peek(a, 1), name(a, i)));
+}
+// Leaves [method, self], or [NULL, attribute] (3.13: [attribute, NULL]).
+inline Outcome Handlers::LOAD_METHOD(Activation& a, const Instruction& i) {
+  PyObject* found = nullptr;
+  const bool unbound = _PyObject_GetMethod(peek(a, 1), name(a, i), &found) != 0;
+  if (!found) return Outcome::kRaised;
+  Ref owner = pop(a);
+  if (unbound) {
+    push(a, found);
+    push(a, std::move(owner));
+    return Outcome::kRan;
+  }
+  push(a, layout::kSelfAfterCallable ? found : nullptr);
+  push(a, layout::kSelfAfterCallable ? nullptr : found);
+  return Outcome::kRan;
+}
+inline Outcome Handlers::LOAD_SUPER_ATTR(Activation& a, const Instruction& i) {
+  const Ref super = Ref::steal(PyObject_Vectorcall(peek(a, 3), &peek(a, 2), i.arg2 & 2, nullptr));
+  if (!super) return Outcome::kRaised;
+  PyObject* const value = PyObject_GetAttr(super.get(), name(a, i));
+  if (!value) return Outcome::kRaised;
+  drop(a, 3);
+  const bool method = i.arg2 & 1;
+  if (method && !layout::kSelfAfterCallable) push(a, static_cast<PyObject*>(nullptr));
+  push(a, value);
+  if (method && layout::kSelfAfterCallable) push(a, static_cast<PyObject*>(nullptr));
+  return Outcome::kRan;
+}
+inline Outcome Handlers::STORE_ATTR(Activation& a, const Instruction& i) {
+  return consume(a, 2, PyObject_SetAttr(peek(a, 1), name(a, i), peek(a, 2)) == 0);
+}
+inline Outcome Handlers::DELETE_ATTR(Activation& a, const Instruction& i) {
+  return consume(a, 1, PyObject_SetAttr(peek(a, 1), name(a, i), nullptr) == 0);
+}
+
+}  // namespace evalframe::evaluator
