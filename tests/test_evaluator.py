@@ -400,7 +400,8 @@ def call_not_iterable():
 
 @case()
 def call_not_callable():
-    return (1)(2)
+    number = 1
+    return number(2)
 
 
 @case(3)
