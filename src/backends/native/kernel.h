@@ -33,6 +33,7 @@ struct KernelInput {
 };
 
 enum class ReduceOp : uint8_t { kNone, kAdd, kMultiply, kMinimum, kMaximum, kAny, kAll, kArgMin, kArgMax };
+const char* name(ReduceOp op);
 
 struct KernelOutput {
   int32_t value;
@@ -52,7 +53,8 @@ struct Kernel {
 };
 std::string print(const Kernel& kernel);
 
-// One operand at run time: base address and a byte stride for each dimension of the space.
+// One operand at run time: base address and a byte stride for each dimension of the space. An output may overlap another
+// operand only where both are the same elements at the same points of the space (in place).
 struct KernelOperand {
   char* data;
   const int64_t* strides;
@@ -72,7 +74,8 @@ class CompiledKernel {
   virtual const std::string& ir() const = 0;
 };
 
-// Compiles, or finds in this process or on disk. Throws std::runtime_error with LLVM's message.
+// Compiles, or finds in this process or on disk. Needs the GIL. Throws std::runtime_error: no lowering, or LLVM's message.
+// A layout first met in run is compiled there (run takes the GIL for it).
 const CompiledKernel& compile(const Kernel& kernel);
 
 }  // namespace evalframe::native

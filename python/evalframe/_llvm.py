@@ -1,0 +1,75 @@
+"""LLVM through llvmlite: IR text to object code for this machine, object code to an address. Called by the C++ core."""
+
+import functools
+
+import llvmlite
+import llvmlite.binding as llvm
+
+
+@functools.cache
+def _features() -> str:
+    # A preference, not an instruction set: without it LLVM would stay at 256 bits on some CPUs with AVX-512.
+    return str(llvm.get_host_cpu_features().flatten())
+
+
+@functools.cache
+def _machine() -> llvm.TargetMachine:
+    for initialize in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+        initialize()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=2, reloc="pic", codemodel="small"
+    )
+
+
+@functools.cache
+def _engine() -> llvm.ExecutionEngine:
+    # One engine for all kernels of the process; it owns their code.
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+
+
+def target() -> str:
+    """Everything besides the IR that object code depends on."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return f"{llvm.get_host_cpu_name()} {_features()} llvmlite {llvmlite.__version__} LLVM {version}"
+
+
+def add_symbol(name: str, address: int) -> None:
+    """Makes a function of the core callable from kernels."""
+    llvm.add_symbol(name, address)
+
+
+def _optimized(ir: str) -> llvm.ModuleRef:
+    module = llvm.parse_assembly(ir)
+    module.triple = _machine().triple
+    module.data_layout = str(_machine().target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    options.loop_interleaving = True
+    options.loop_unrolling = True
+    builder = llvm.create_pass_builder(_machine(), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def compile_ir(ir: str) -> bytes:
+    """The object code of a module, optimised for this machine."""
+    return bytes(_machine().emit_object(_optimized(ir)))
+
+
+def assembly(ir: str) -> str:
+    """The assembly of a module, for people."""
+    return str(_machine().emit_assembly(_optimized(ir)))
+
+
+def link(code: bytes, name: str) -> int:
+    """Loads object code and returns the address of the function `name`."""
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(name)
+    if not address:
+        raise RuntimeError(f"object code without the function {name}")
+    return int(address)

@@ -1,0 +1,91 @@
+// Writes LLVM IR text for straight-line code on elements, one SSA value a line.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace evalframe::native {
+
+class Emitter;
+
+// An SSA value or a constant of an LLVM scalar or vector type. The operators write one instruction each: floating-point for float
+// types, integer otherwise (>> is the arithmetic shift).
+struct Term {
+  Emitter* emitter = nullptr;
+  std::string type;
+  std::string ref;
+
+  bool is_float() const;
+  bool is_vector() const { return type[0] == '<'; }
+};
+
+// Sticky conditions that integer or special-case code reports without raising a hardware flag.
+enum class Condition : uint8_t { kDivide, kOverflow, kUnderflow, kInvalid };
+inline constexpr int kConditions = 4;
+
+class Emitter {
+ public:
+  explicit Emitter(bool has_fma) : has_fma_(has_fma) {}
+
+  bool has_fma() const { return has_fma_; }
+  // Writes `%vN = <instruction>` and returns it as a value of the given type.
+  Term let(std::string type, const std::string& instruction);
+  void line(const std::string& text) { text_ += "  " + text + "\n"; }
+  void label(const std::string& name) { text_ += name + ":\n"; }
+  // Asks for a declaration or a helper function in the module; each text is written once.
+  void need(const std::string& declaration);
+
+  Term number(const std::string& type, double value);
+  Term integer(const std::string& type, int64_t value);
+
+  // Marks that a condition holds for this element (an i1), reported when the kernel returns.
+  void report(Condition condition, const Term& holds);
+  // The i1 that has gathered the reports of a condition so far; empty where nothing was reported.
+  const std::string& gathered(Condition condition) const { return gathered_[static_cast<int>(condition)]; }
+
+  const std::string& text() const { return text_; }
+  const std::string& needed() const { return needed_; }
+
+ private:
+  bool has_fma_;
+  int next_ = 0;
+  std::string text_;
+  std::string needed_;
+  std::array<std::string, kConditions> gathered_;
+};
+
+Term operator+(const Term& a, const Term& b);
+Term operator-(const Term& a, const Term& b);
+Term operator*(const Term& a, const Term& b);
+Term operator/(const Term& a, const Term& b);
+Term operator-(const Term& a);
+Term operator&(const Term& a, const Term& b);
+Term operator|(const Term& a, const Term& b);
+Term operator^(const Term& a, const Term& b);
+Term operator!(const Term& a);
+Term operator<<(const Term& a, int by);
+Term operator>>(const Term& a, int by);
+Term operator+(const Term& a, double b);
+Term operator-(const Term& a, double b);
+Term operator*(const Term& a, double b);
+Term operator-(double a, const Term& b);
+Term operator/(double a, const Term& b);
+
+Term binary(const char* instruction, const Term& a, const Term& b);
+// One of LLVM's predicates. The ordered comparisons of vectors raise "invalid" on a NaN; see quiet_less for user arithmetic.
+Term compare(const char* predicate, const Term& a, const Term& b);
+Term compare(const char* predicate, const Term& a, int64_t b);
+Term convert(const char* instruction, const Term& a, const std::string& type);
+Term select(const Term& condition, const Term& yes, const Term& no);
+Term call(const std::string& function, const std::string& type, std::initializer_list<Term> arguments);
+Term intrinsic(const char* name, std::initializer_list<Term> arguments);  // llvm.<name>.<type>, result of the same type
+Term fma(const Term& a, const Term& b, const Term& c);
+Term as_bits(const Term& a);
+Term as_float(const Term& a);  // bits -> float or double of the same width
+// a < b and a <= b that raise no flag on NaN, as NumPy's comparisons.
+Term quiet_less(const Term& a, const Term& b);
+Term quiet_less_equal(const Term& a, const Term& b);
+
+}  // namespace evalframe::native

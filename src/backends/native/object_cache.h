@@ -1,0 +1,14 @@
+// Object code on disk, by the hash of everything it depends on: private to the user, written atomically, verified before use.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace evalframe::native {
+
+// key: 32 bytes. Nothing where the cache is off, has no such file, or the file is not one that this user's evalframe wrote.
+std::optional<std::string> cached_object(const std::string& key);
+// Best effort: a directory that can't be written leaves the program without a cache.
+void cache_object(const std::string& key, const std::string& object);
+
+}  // namespace evalframe::native

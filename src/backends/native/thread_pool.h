@@ -1,0 +1,15 @@
+// A few persistent threads for large kernels; safe to fork.
+#pragma once
+
+#include <functional>
+
+namespace evalframe::native {
+
+// EVALFRAME_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs that this process may use.
+int thread_count();
+
+// Runs task(0) .. task(pieces - 1), each once, and returns when all are done. The caller works too. Where the pool is busy with
+// another caller's work, the caller does everything itself. The tasks must not throw.
+void parallel_for(int pieces, const std::function<void(int)>& task);
+
+}  // namespace evalframe::native
