@@ -173,6 +173,28 @@ def test_code_that_cannot_run_is_refused(edit: Callable[[Bytecode], None], messa
         edited_add(edit).assemble()
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="LOAD_FAST looks for unbound variables up to 3.11")
+def test_read_of_a_variable_that_may_be_unbound_is_refused() -> None:
+    body = Bytecode.from_code(add)
+    read = Instruction("LOAD_FAST", argval="fresh")
+    body.insert_before(find(body, "BINARY_OP"), read, Instruction("POP_TOP"))
+    with pytest.raises(ValueError, match=r"\(LOAD_FAST, line \d+\): .* may be unbound .* use LOAD_FAST_CHECK"):
+        body.assemble()
+    read.opname = "LOAD_FAST_CHECK"
+    with pytest.raises(UnboundLocalError, match="fresh"):
+        with_code(add, body.assemble())(1, 2)
+
+
+def test_read_of_a_cell_that_was_not_made_is_refused() -> None:
+    def outer(value: int) -> Any:
+        return lambda: value
+
+    body = Bytecode.from_code(outer(1))
+    body.remove(find(body, "COPY_FREE_VARS"))
+    with pytest.raises(ValueError, match="may have no cell here"):
+        body.assemble()
+
+
 def test_instruction_of_another_version_is_refused() -> None:
     missing = "TO_BOOL" if sys.version_info < (3, 13) else "LOAD_CLOSURE"
     body = Bytecode.from_code(add)

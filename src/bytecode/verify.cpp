@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bytecode/assignment.h"
 #include "cpython/layout.h"
 #include "cpython/variables.h"
 
@@ -34,11 +35,6 @@ constexpr Range kRanges[] = {
     {Op::DICT_MERGE, 1, INT32_MAX},
 };
 
-bool needs_cell(Op op) {
-  return op == Op::LOAD_DEREF || op == Op::STORE_DEREF || op == Op::DELETE_DEREF || op == Op::LOAD_CLASSDEREF ||
-         op == Op::LOAD_FROM_DICT_OR_DEREF || op == Op::MAKE_CELL || op == Op::LOAD_CLOSURE;
-}
-
 class Verifier {
  public:
   Verifier(const Code& code, const Operands& operands) : code_(code), operands_(operands) {}
@@ -51,7 +47,8 @@ class Verifier {
     for (const ExceptionRegion& region : code_.regions) {
       if (auto problem = check_region(region)) return problem;
     }
-    return find_depths(code_, depths);
+    if (auto problem = find_depths(code_, depths)) return problem;
+    return find_unbound_read(code_);
   }
 
  private:
