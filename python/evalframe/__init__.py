@@ -5,21 +5,26 @@ It captures unmodified NumPy programs as graphs with guards and runs them as nat
 
 __version__ = "0.1.0"
 
-from evalframe import bytecode
 from evalframe._core import FrameInfo, Hook, Result, hook
-from evalframe.dis import dis
 from evalframe.headers import get_include
+from evalframe.jit import BackendError, Break, Explanation, GraphBreakError, backends, explain, jit, stats
 from evalframe.variables import Variable, VariableTable, variables
 
 __all__ = [
+    "BackendError",
+    "Break",
+    "Explanation",
     "FrameInfo",
+    "GraphBreakError",
     "Hook",
     "Result",
     "Variable",
     "VariableTable",
-    "bytecode",
-    "dis",
+    "backends",
+    "explain",
     "get_include",
     "hook",
+    "jit",
+    "stats",
     "variables",
 ]

@@ -16,6 +16,10 @@ class Borrowed {
     requires(!std::is_same_v<T, PyObject>)
   Borrowed(T* object) : object_(reinterpret_cast<PyObject*>(object)) {}
   PyObject* get() const { return object_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(object_);
+  }
   explicit operator bool() const { return object_ != nullptr; }
   bool operator==(const Borrowed&) const = default;
 

@@ -1,4 +1,3 @@
-// Who owns a reference, and when it is dropped.
 #include "core/ref.h"
 
 #include "core/testing.h"

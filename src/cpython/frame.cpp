@@ -119,6 +119,7 @@ bool raise_recursion_error(PyThreadState* thread) {
 }  // namespace
 
 Slots slots(Frame* frame) { return Slots(frame->localsplus); }
+bool has_frame_object(Frame* frame) { return frame->frame_obj != nullptr; }
 Borrowed code_of(Frame* frame) { return Borrowed(layout::code(frame)); }
 Borrowed function_of(Frame* frame) { return Borrowed(layout::function(frame)); }
 Borrowed globals_of(Frame* frame) { return Borrowed(frame->f_globals); }
@@ -191,16 +192,6 @@ Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
   Ref result = Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
   if (!layout::kCalleeClears) pop_frame(thread, frame);
   return result;
-}
-
-PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* arguments, size_t nargsf, PyObject* keyword_names) {
-  if (!PyFunction_Check(callable) && !PyMethod_Check(callable)) return PyObject_Vectorcall(callable, arguments, nargsf, keyword_names);
-  if (c_stack_is_low()) {
-    raise_recursion_error(thread);
-    return nullptr;
-  }
-  [[maybe_unused]] const layout::KeepCBudget budget(thread);
-  return PyObject_Vectorcall(callable, arguments, nargsf, keyword_names);
 }
 
 bool is_traced(PyThreadState* thread) { return layout::traced(thread); }

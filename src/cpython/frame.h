@@ -32,6 +32,7 @@ Borrowed code_of(Frame* frame);       // the code object being run
 Borrowed function_of(Frame* frame);   // its function object
 Borrowed globals_of(Frame* frame);
 Borrowed builtins_of(Frame* frame);
+bool has_frame_object(Frame* frame);  // someone may hold it: sys._getframe, a traceback
 Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, else null
 
 // A new frame on the thread's data stack for `function` running its own code: every slot null, not linked. Null with
@@ -77,10 +78,6 @@ class Link {
 // the thread is thrown at the instruction before next. The result, or null with an exception. Clears the frame as
 // CPython's own return does, and gives its space back: the frame is gone afterwards, on every version.
 Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise);
-
-// PyObject_Vectorcall for calls of our evaluator. A Python function called by CPython's evaluator takes no C recursion
-// budget, so it takes none here; RecursionError where the C stack is low.
-PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* arguments, size_t nargsf, PyObject* keyword_names);
 
 // True while a tracer, profiler or monitoring tool is active on this thread: frames then belong to CPython's evaluator.
 bool is_traced(PyThreadState* thread);

@@ -1,0 +1,24 @@
+// Reads the version tags of dicts and classes.
+#include "cpython/versions.h"
+
+namespace evalframe::cpython {
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+uint64_t dict_version(Borrowed dict) { return reinterpret_cast<PyDictObject*>(dict.get())->ma_version_tag; }
+#pragma GCC diagnostic pop
+
+uint32_t type_version(PyTypeObject* type) {
+  if (!type->tp_version_tag) {
+    // Any look-up assigns a version (3.11-3.13).
+    static PyObject* probe = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, probe);
+  }
+  return current_type_version(type);
+}
+
+uint32_t current_type_version(const PyTypeObject* type) {
+  return PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,20 @@
+// The border for version tags: one number that changes whenever a dict or a class does.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ref.h"
+
+namespace evalframe::cpython {
+
+// Changes with every store into or deletion from the dict (ma_version_tag, 3.11-3.13). Also changes on stores that don't
+// concern the reader: re-read the value and re-arm then.
+uint64_t dict_version(Borrowed dict);
+
+// Changes with every change of the class or its bases (tp_version_tag); 0: the class can't be versioned.
+// Assigns a version where the class has none yet.
+uint32_t type_version(PyTypeObject* type);
+// The version it has now, assigning none.
+uint32_t current_type_version(const PyTypeObject* type);
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,157 @@
+// Recognises NumPy's functions by the objects themselves, never by the names a program gives them.
+#include "frontends/numpy/calls.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::numpy {
+
+namespace {
+
+bool known_dtype(PyObject* object) {
+  std::vector<int64_t> sizes;
+  return graph::meta_of(object, sizes).dtype != graph::DType::kNone;
+}
+
+bool starts_with_package(PyObject* module) {
+  if (!module || !PyUnicode_Check(module)) return false;
+  const char* utf8 = PyUnicode_AsUTF8(module);
+  if (!utf8) return PyErr_Clear(), false;
+  const std::string_view name(utf8);
+  for (std::string_view package : {"numpy", "scipy"}) {
+    if (name.substr(0, package.size()) == package && (name.size() == package.size() || name[package.size()] == '.')) return true;
+  }
+  return false;
+}
+
+// The module a callable says it is from; null where it says nothing.
+Ref module_of(PyObject* callable) {
+  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
+  if (!module) PyErr_Clear();
+  return module;
+}
+
+bool is_random_generator(PyObject* object) {
+  const std::string_view name(Py_TYPE(object)->tp_name);
+  return name.find("RandomState") != std::string_view::npos || name.find("random._generator.Generator") != std::string_view::npos;
+}
+
+// Functions that call back into Python, or whose effects go beyond their arguments.
+bool calls_back(PyObject* callable) {
+  static constexpr std::string_view kNames[] = {
+      "vectorize", "apply_along_axis", "apply_over_axes", "fromfunction", "frompyfunc", "piecewise", "seterr", "errstate",
+      "seterrcall", "setbufsize", "set_printoptions", "printoptions", "save", "savez", "savez_compressed", "savetxt", "load",
+      "loadtxt", "genfromtxt", "fromfile", "memmap", "nditer", "array_repr", "array_str", "array2string", "info", "show_config",
+      "test", "default_rng", "get_printoptions", "geterr", "tofile", "dump", "dumps", "tolist", "item", "setflags",
+      "resize", "__setstate__", "getfield", "setfield", "data"};
+  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!utf8) return PyErr_Clear(), true;
+  for (std::string_view known : kNames) {
+    if (known == utf8) return true;
+  }
+  return false;
+}
+
+PyObject* builtin(const char* name) {
+  static PyObject* builtins = PyEval_GetBuiltins();  // the interpreter's own dict, alive as long as it
+  return PyDict_GetItemString(builtins, name);
+}
+
+CallKind builtin_kind(PyObject* callable) {
+  struct Row {
+    const char* name;
+    CallKind kind;
+  };
+  static constexpr Row kRows[] = {
+      {"len", CallKind::kLength}, {"isinstance", CallKind::kTypeTest}, {"callable", CallKind::kTypeTest},
+      {"abs", CallKind::kPure},   {"min", CallKind::kPure},            {"max", CallKind::kPure},
+      {"round", CallKind::kPure}, {"divmod", CallKind::kPure},         {"pow", CallKind::kPure},
+      {"range", CallKind::kPure}, {"int", CallKind::kPure},            {"float", CallKind::kPure},
+      {"bool", CallKind::kPure},  {"complex", CallKind::kPure},        {"str", CallKind::kPure},
+      {"ord", CallKind::kPure},   {"chr", CallKind::kPure},            {"slice", CallKind::kPure},
+      {"sum", CallKind::kPure},   {"tuple", CallKind::kPure}};
+  for (const Row& row : kRows) {
+    if (builtin(row.name) == callable) return row.kind;
+  }
+  return CallKind::kUnknown;
+}
+
+CallKind method_kind(PyObject* callable) {
+  auto* type = reinterpret_cast<PyMethodDescrObject*>(callable)->d_common.d_type;
+  const bool of_arrays = type == &PyArray_Type || PyType_IsSubtype(type, &PyGenericArrType_Type);
+  if (!of_arrays || calls_back(callable)) return CallKind::kUnknown;
+  return CallKind::kOpaque;
+}
+
+CallKind c_function_kind(PyObject* callable) {
+  PyObject* self = PyCFunction_GET_SELF(callable);
+  const CallKind kind = builtin_kind(callable);
+  if (kind != CallKind::kUnknown) return kind;
+  if (self && is_random_generator(self)) return CallKind::kOpaque;
+  PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
+  if (module && PyUnicode_Check(module)) {
+    if (PyUnicode_CompareWithASCIIString(module, "math") == 0 || PyUnicode_CompareWithASCIIString(module, "_operator") == 0) return CallKind::kPure;
+    if (starts_with_package(module) && !calls_back(callable)) return CallKind::kOpaque;
+  }
+  return CallKind::kUnknown;
+}
+
+CallKind other_kind(PyObject* callable) {
+  const std::string_view type(Py_TYPE(callable)->tp_name);
+  if (type == "numpy._ArrayFunctionDispatcher" || type == "cython_function_or_method" || PyFunction_Check(callable)) {
+    Ref module = module_of(callable);
+    return starts_with_package(module.get()) && !calls_back(callable) ? CallKind::kOpaque : CallKind::kUnknown;
+  }
+  return CallKind::kUnknown;
+}
+
+}  // namespace
+
+bool is_exact_array(PyObject* object) { return Py_TYPE(object) == &PyArray_Type && known_dtype(object); }
+
+bool is_scalar(PyObject* object) {
+  // NumPy's own scalar types are static; a subclass in Python is a heap type.
+  if (!PyArray_IsScalar(object, Generic) || PyArray_IsScalar(object, Flexible) || !known_dtype(object)) return false;
+  PyTypeObject* type = Py_TYPE(object);
+  return !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
+}
+
+bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(object); }
+
+CallKind call_kind(Borrowed borrowed) {
+  PyObject* callable = borrowed.get();
+  if (Py_TYPE(callable) == &PyUFunc_Type) return CallKind::kUfunc;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return method_kind(callable);
+  if (PyCFunction_Check(callable)) return c_function_kind(callable);
+  if (PyType_Check(callable)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(callable);
+    if (type == &PyType_Type) return CallKind::kTypeTest;
+    if (PyType_IsSubtype(type, &PyGenericArrType_Type)) return CallKind::kOpaque;
+    return builtin_kind(callable);
+  }
+  return other_kind(callable);
+}
+
+bool result_follows(Borrowed callable) {
+  return Py_TYPE(callable.get()) == &PyUFunc_Type;
+}
+
+bool is_metadata_attribute(Borrowed name) {
+  for (const char* known : {"shape", "ndim", "size", "nbytes", "itemsize"}) {
+    if (PyUnicode_CompareWithASCIIString(name.get(), known) == 0) return true;
+  }
+  return false;
+}
+
+bool is_array_attribute(Borrowed name) {
+  if (is_metadata_attribute(name)) return true;
+  for (const char* known : {"T", "mT", "real", "imag", "dtype"}) {
+    if (PyUnicode_CompareWithASCIIString(name.get(), known) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace evalframe::numpy

@@ -1,0 +1,31 @@
+// Which objects are arrays and which calls may become graph nodes: NumPy's part of the recorder's rules.
+#pragma once
+
+#include "core/ref.h"
+#include "graph/graph.h"
+
+namespace evalframe::numpy {
+
+// An exact ndarray, or an exact NumPy scalar, of an element type that graphs know.
+bool is_array(PyObject* object);
+bool is_exact_array(PyObject* object);
+bool is_scalar(PyObject* object);
+
+// What calling `callable` does, as far as recording is concerned.
+enum class CallKind : uint8_t {
+  kUnknown,   // may do anything
+  kUfunc,     // pure; dtype and rank of the result follow from those of the arguments
+  kOpaque,    // may be called as it is inside a graph; its result's metadata is checked
+  kLength,    // len()
+  kPure,      // a builtin that looks at its arguments only: on values known here, its result is known here
+  kTypeTest,  // isinstance, type, callable: depends on the arguments' types only
+};
+CallKind call_kind(Borrowed callable);
+
+// Methods of arrays and NumPy scalars whose result's metadata follows from the arguments'.
+bool result_follows(Borrowed callable);
+// Attributes of arrays: those that follow from metadata alone (shape, ndim, size, nbytes, itemsize), and all that may be read in a graph.
+bool is_metadata_attribute(Borrowed name);
+bool is_array_attribute(Borrowed name);
+
+}  // namespace evalframe::numpy

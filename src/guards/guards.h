@@ -1,0 +1,84 @@
+// Sources say how to reach a value again; guards say what must hold of it. Together they are a check program, run before a
+// recording may serve.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ref.h"
+#include "graph/graph.h"
+
+namespace evalframe::guards {
+
+enum class Reach : uint8_t {
+  kSlot,       // slot `index` of frame `frame` of the chain
+  kAttribute,  // attribute `name` of the parent; the parent's class is guarded so that no Python code runs
+  kMethod,     // the function that `parent.name` binds, found on the class and not shadowed by the instance
+  kItem,       // parent[index] of a list or tuple, parent[key] of a dict
+  kCell,       // contents of the cell `object`
+  kObject,     // `object` itself, which a name guard or a function's defaults fix
+};
+
+enum class Check : uint8_t {
+#define EVALFRAME_CHECK(name, text) name,
+#include "guards/checks.def"
+#undef EVALFRAME_CHECK
+};
+
+// One value that the recording read from outside. Parents come before children.
+struct Source {
+  Reach reach;
+  Check check = Check::kNone;
+  int32_t parent = -1;  // index of a source, or -1
+  int32_t frame = 0;    // kSlot
+  int32_t index = -1;   // kSlot, kItem of sequences
+  Ref object;           // kAttribute, kMethod: the name; kItem of dicts: the key; kCell: the cell
+  // What the check compares with.
+  Ref want;                 // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type
+  uint32_t type_version = 0;
+  Py_ssize_t length = 0;
+  graph::Meta meta;         // kArray
+};
+
+// Names that a dict (globals, builtins, a module's) must still map to the same objects; null: must lack.
+struct DictGuard {
+  Ref dict;
+  mutable uint64_t version;  // re-armed when an unrelated store changed it
+  std::vector<std::pair<Ref, Ref>> names;
+};
+
+// A function whose code was recorded: code, defaults and keyword defaults must be the same objects.
+struct FunctionGuard {
+  Ref function, code, defaults, keyword_defaults;
+};
+
+// All facts of one recording.
+class GuardTable {
+ public:
+  std::vector<Source> sources;
+  std::vector<DictGuard> dicts;
+  std::vector<FunctionGuard> functions;
+
+  int32_t add(Source source);  // or the equal one that is there already
+  // Strengthen what is asked of a source; `object` is its present value.
+  void require_type(int32_t source, Borrowed object);
+  void require_equal(int32_t source, Borrowed object);
+  void require_identity(int32_t source, Borrowed object);
+  void require_array(int32_t source, Borrowed object);
+  bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
+  void require_length(int32_t source, Borrowed object);
+  void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
+  void require_function(Borrowed function);
+
+  // Checks everything. frames[k]: the slots of frame k of the chain. On success `objects` holds an owned object for each
+  // source. On failure returns false, holds nothing, and *failed (if given) says which (see describe).
+  // Runs no Python code; no exception is left set.
+  bool check(PyObject* const* const* frames, std::vector<Ref>& objects, int32_t* failed = nullptr) const;
+
+  // Text of source / of all guards, one line each.
+  std::string source_name(int32_t source) const;
+  std::vector<std::string> describe() const;
+  std::vector<std::string> slot_names;  // for texts: names of frame 0's slots
+};
+
+}  // namespace evalframe::guards

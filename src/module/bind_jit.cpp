@@ -1,0 +1,99 @@
+// Binds the jit type, statistics, and readers of what was captured.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "frontends/numpy/numpy_api.h"
+#include "module/bindings.h"
+#include "runtime/jit.h"
+
+namespace nb = nanobind;
+
+namespace evalframe {
+
+namespace {
+
+std::shared_ptr<runtime::Capture> capture(nb::handle jit) {
+  auto found = runtime::capture_of(jit.ptr());
+  if (!found) throw nb::python_error();
+  return found;
+}
+
+nb::dict counters(const runtime::Counters& of) {
+  nb::dict result;
+  result["calls"] = of.calls;
+  result["hits"] = of.hits;
+  result["recordings"] = of.recordings;
+  result["exits"] = of.exits;
+  result["plain_calls"] = of.plain_calls;
+  return result;
+}
+
+nb::dict break_note(const runtime::BreakNote& note) {
+  nb::dict result;
+  result["reason"] = recorder::reason(note.why);
+  result["detail"] = note.detail;
+  result["hint"] = recorder::hint(note.why);
+  result["file"] = note.file;
+  result["function"] = note.function;
+  result["line"] = note.position.line;
+  result["column"] = note.position.column;
+  result["end_column"] = note.position.end_column;
+  result["count"] = note.count;
+  return result;
+}
+
+nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilation) {
+  const recorder::Recording& recording = *compilation.recording;
+  nb::dict result;
+  const bytecode::Code& code = *recording.start.back().code;
+  const auto* object = code.code.as<PyCodeObject>();
+  result["function"] = PyUnicode_AsUTF8(object->co_qualname);
+  result["depth"] = place.frames.size();
+  result["instruction"] = place.frames.back().next;
+  result["line"] = code.positions[place.frames.back().next].line;
+  result["graph"] = graph::print(recording.graph);
+  result["guards"] = recording.guards.describe();
+  result["nodes"] = recording.graph.nodes.size();
+  result["bytecodes"] = recording.bytecodes;
+  result["backend"] = compilation.backend;
+  result["fallback"] = compilation.fallback;
+  result["text"] = compilation.executable->text();
+  result["hits"] = compilation.hits;
+  result["misses"] = compilation.misses;
+  result["returns"] = recording.returns;
+  result["record_seconds"] = recording.seconds;
+  result["compile_seconds"] = compilation.compile_seconds;
+  return result;
+}
+
+nb::list entries(nb::handle jit) {
+  nb::list result;
+  for (const auto& [place, list] : capture(jit)->places()) {
+    for (const auto& compilation : list) result.append(entry(place, *compilation));
+  }
+  return result;
+}
+
+nb::list breaks(nb::handle jit) {
+  nb::list result;
+  for (const runtime::BreakNote& note : capture(jit)->breaks()) result.append(break_note(note));
+  return result;
+}
+
+}  // namespace
+
+void bind_jit(nb::module_& module) {
+  if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
+  module.def("jit_entries", entries, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
+             "What was recorded, by place: graph, guards, backend, counts.");
+  module.def("jit_breaks", breaks, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
+             "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
+  module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
+  module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
+  module.def("total_counters", [] { return counters(runtime::totals()); });
+  module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
+             "For tests: every graph is left before this node; -1: nowhere.");
+}
+
+}  // namespace evalframe

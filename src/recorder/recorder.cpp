@@ -1,0 +1,382 @@
+// Keeps labels beside slots, and turns plans into nodes.
+#include "recorder/recorder.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "cpython/codec.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::recorder {
+
+using evaluator::Activation;
+using graph::Form;
+using graph::Kind;
+using graph::Operand;
+
+namespace {
+
+int locals_count(const bytecode::Code& code) { return code.code.as<PyCodeObject>()->co_nlocalsplus; }
+int frame_size(const bytecode::Code& code) { return locals_count(code) + code.code.as<PyCodeObject>()->co_stacksize + 1; }
+
+// Immutable through and through: equality says all.
+bool is_immutable(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+      if (!is_immutable(PyTuple_GET_ITEM(object, i))) return false;
+    }
+    return true;
+  }
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
+         type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_None ||
+         object == Py_Ellipsis;
+}
+
+bool is_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::vector<const Activation*>& chain) : recording_(std::make_unique<Recording>()) {
+  int32_t base = 0;
+  for (size_t k = 0; k < chain.size(); k++) {
+    const Activation& frame = *chain[k];
+    const int depth = frame.depth();
+    const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
+    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, frame.next()});
+    recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, frame.next(), depth});
+    recording_->guards.require_function(cpython::function_of(frame.frame()));
+    frames_.push_back({&frame.code(), base, graph_frame});
+    labels_.resize(base + frame_size(frame.code()));
+    std::vector<uint32_t> slots(depth);
+    for (int i = 0; i < depth; i++) {
+      if (!frame.slot(i)) continue;
+      guards::Source at{guards::Reach::kSlot};
+      at.frame = static_cast<int32_t>(k);
+      at.index = i;
+      slots[i] = source(std::move(at));
+      labels_[base + i] = slots[i];
+    }
+    if (k == 0) {
+      PyObject* names = frame.code().code.as<PyCodeObject>()->co_localsplusnames;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) recording_->guards.slot_names.emplace_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i)));
+    }
+    recording_->initial.push_back(std::move(slots));
+    base += frame_size(frame.code());
+  }
+}
+
+std::unique_ptr<Recording> Recorder::finish() {
+  recording_->marks.push_back(mark_);
+  return std::move(recording_);
+}
+
+void Recorder::stop(Break why, std::string detail) {
+  stopped_ = true;
+  recording_->why = why;
+  recording_->why_detail = std::move(detail);
+}
+
+Plan Recorder::before(const Activation& frame) {
+  built_.clear();
+  recording_->bytecodes++;
+  mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+  if (static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) {
+    Plan plan;
+    plan.kind = Plan::Kind::kBreak;
+    plan.why = Break::kTooLong;
+    return plan;
+  }
+  const bytecode::Instruction& instruction = frame.instruction();
+  const bool back = instruction.target >= 0 && instruction.target <= frame.next();
+  if (back && ++back_jumps_ > kMaxBackJumps) {
+    Plan plan;
+    plan.kind = Plan::Kind::kBreak;
+    plan.why = Break::kLoop;
+    return plan;
+  }
+  return rule(instruction.op).before({*this, frame, instruction, mark_.depth});
+}
+
+void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, int depth_before) {
+  const bytecode::Instruction& instruction = frame.code().instructions[index];
+  const Site site{*this, frame, instruction, depth_before};
+  const Rule& present = rule(instruction.op);
+  if (present.after) return present.after(site, plan);
+  relabel_result(site, plan);
+}
+
+// The usual case: operands are popped, one result is pushed (or none).
+void Recorder::relabel_result(const Site& site, const Plan& plan) {
+  const int depth = site.frame.depth();
+  const bool pushes = !plan.no_result && plan.kind != Plan::Kind::kLabels;
+  uint32_t result = 0;
+  PyObject* object = pushes ? site.frame.slot(depth - 1) : nullptr;
+  int32_t node = -1;
+  switch (plan.kind) {
+    case Plan::Kind::kNode:
+      node = add_node(plan, object ? Borrowed(object) : Borrowed(Py_None));
+      if (pushes) result = node_value(node, plan.of_shapes);
+      break;
+    case Plan::Kind::kConstant: result = constant(object); break;
+    case Plan::Kind::kValue: result = plan.label; break;
+    case Plan::Kind::kLabels:
+    case Plan::Kind::kBreak:
+    case Plan::Kind::kInline: break;
+  }
+  const int kept = pushes ? depth - 1 : depth;
+  for (int i = kept; i < site.depth; i++) set_label(i, 0);
+  if (pushes) set_label(depth - 1, result);
+  if (plan.check_result && node >= 0) check_result(site.frame, node);
+}
+
+void Recorder::check_result(const Activation& frame, int32_t node) {
+  const Mark here = mark_;
+  mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+  const graph::Meta meta = recording_->graph.nodes[node].meta;
+  const int32_t check = add_plain_node(Form::kCheckMeta, 0, nullptr, {Operand::node(node)}, Py_None);
+  recording_->graph.nodes[check].meta = meta;
+  mark_ = here;
+}
+
+void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
+                      const std::vector<int>& argument_slots, int caller_depth) {
+  const Live& outer = frames_.back();
+  const int32_t base = outer.base + frame_size(*outer.code);
+  const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
+  if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
+  recording_->pushes.push_back({Ref::borrow(function), &callee.code(), base, graph_frame, caller.next(), caller_depth});
+  std::vector<uint32_t> labels;
+  for (size_t i = 0; i < argument_slots.size(); i++) {
+    labels.push_back(argument_slots[i] >= 0 ? label(argument_slots[i]) : callee.slot(static_cast<int>(i)) ? fixed(callee.slot(static_cast<int>(i))) : 0);
+  }
+  for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
+  recording_->journal.push_back({Change::Kind::kPush, static_cast<int32_t>(recording_->pushes.size()) - 1, 0});
+  frames_.push_back({&callee.code(), base, graph_frame});
+  for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
+}
+
+void Recorder::returned(const Activation& callee, bool outermost) {
+  (void)callee;
+  if (outermost) {
+    recording_->returns = true;
+    stopped_ = true;
+    return;
+  }
+  recording_->journal.push_back({Change::Kind::kPop, 0, 0});
+  frames_.pop_back();
+}
+
+void Recorder::resumed(const Activation& caller) { set_label(caller.depth() - 1, recording_->result); }
+
+void Recorder::set_label(int slot, uint32_t value) {
+  const int32_t absolute = frames_.back().base + slot;
+  labels_[absolute] = value;
+  recording_->journal.push_back({Change::Kind::kSlot, absolute, value});
+}
+
+uint32_t Recorder::add_value(Value value) {
+  recording_->values.push_back(value);
+  return static_cast<uint32_t>(recording_->values.size()) - 1;
+}
+
+uint32_t Recorder::constant(Borrowed object) {
+  recording_->graph.constants.push_back(Ref::borrow(object));
+  return add_value({Value::Kind::kConstant, false, static_cast<int32_t>(recording_->graph.constants.size()) - 1});
+}
+
+uint32_t Recorder::fixed(Borrowed borrowed) {
+  PyObject* object = borrowed.get();
+  const bool callable = PyFunction_Check(object) || PyCFunction_Check(object) || Py_TYPE(object) == &PyMethodDescr_Type;
+  if (is_immutable(object) || PyType_Check(object) || PyModule_CheckExact(object) || callable ||
+      numpy::call_kind(borrowed) != numpy::CallKind::kUnknown || PyArray_DescrCheck(object)) {
+    return constant(borrowed);
+  }
+  guards::Source at{guards::Reach::kObject};
+  at.object = Ref::borrow(borrowed);
+  return source(std::move(at));
+}
+
+uint32_t Recorder::container(Value::Kind kind, std::vector<uint32_t> elements) {
+  Container made;
+  made.initial = static_cast<uint32_t>(elements.size());
+  made.elements = std::move(elements);
+  recording_->containers.push_back(std::move(made));
+  return add_value({kind, false, static_cast<int32_t>(recording_->containers.size()) - 1});
+}
+
+uint32_t Recorder::source(guards::Source wanted) {
+  const int32_t index = recording_->guards.add(std::move(wanted));
+  for (size_t i = 1; i < recording_->values.size(); i++) {
+    const Value& value = recording_->values[i];
+    if (value.kind == Value::Kind::kSource && value.a == index) return static_cast<uint32_t>(i);
+  }
+  return add_value({Value::Kind::kSource, false, index});
+}
+
+void Recorder::append(const Value& list, uint32_t element) {
+  recording_->containers[list.a].elements.push_back(element);
+  recording_->journal.push_back({Change::Kind::kAppend, list.a, element});
+}
+
+bool Recorder::known(uint32_t index, Borrowed object) {
+  const Value value = recording_->values[index];
+  switch (value.kind) {
+    case Value::Kind::kConstant: return is_immutable(object.get());
+    case Value::Kind::kSource:
+      if (!is_immutable(object.get())) return false;
+      guards().require_equal(value.a, object);
+      return true;
+    case Value::Kind::kNode:
+      if (!value.of_shapes || !is_immutable(object.get())) return false;
+      check_constant(index, object);
+      return true;
+    case Value::Kind::kTuple: {
+      if (!PyTuple_CheckExact(object.get())) return false;
+      const std::vector<uint32_t> parts = elements(value);
+      for (size_t i = 0; i < parts.size(); i++) {
+        if (!known(parts[i], PyTuple_GET_ITEM(object.get(), i))) return false;
+      }
+      return true;
+    }
+    case Value::Kind::kSlice: {
+      auto* slice = reinterpret_cast<PySliceObject*>(object.get());
+      const std::vector<uint32_t> parts = elements(value);
+      return known(parts[0], slice->start) && known(parts[1], slice->stop) && known(parts[2], slice->step);
+    }
+    case Value::Kind::kNull:
+    case Value::Kind::kList:
+    case Value::Kind::kIterator: return false;
+  }
+  return false;
+}
+
+void Recorder::check_constant(uint32_t index, Borrowed object) {
+  const int32_t node = recording_->values[index].a;
+  recording_->graph.constants.push_back(Ref::borrow(object));
+  const Operand wanted = Operand::constant(static_cast<int32_t>(recording_->graph.constants.size()) - 1);
+  for (const graph::Node& other : recording_->graph.nodes) {
+    if (other.form == Form::kCheck && *recording_->graph.operands_of(other) == Operand::node(node)) return;
+  }
+  add_plain_node(Form::kCheck, 0, nullptr, {Operand::node(node), wanted}, Py_None);
+}
+
+bool Recorder::is_graph_value(uint32_t index, Borrowed object) const {
+  return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get());
+}
+
+Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
+  const Value value = recording_->values[index];
+  PyObject* object = borrowed.get();
+  switch (value.kind) {
+    case Value::Kind::kNull:
+    case Value::Kind::kIterator: return {};
+    case Value::Kind::kNode: return Operand::node(value.a);
+    case Value::Kind::kConstant: return Operand::constant(value.a);
+    case Value::Kind::kTuple:
+    case Value::Kind::kList:
+    case Value::Kind::kSlice: return container_operand(index, borrowed);
+    case Value::Kind::kSource: break;
+  }
+  if (numpy::is_exact_array(object)) {
+    guards().require_array(value.a, borrowed);
+  } else if (numpy::is_scalar(object) || is_number(object)) {
+    guards().require_type(value.a, borrowed);
+  } else if (is_immutable(object)) {
+    guards().require_equal(value.a, borrowed);
+    return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
+    guards().require_identity(value.a, borrowed);
+    return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else {
+    return {};
+  }
+  if (source_inputs_.size() <= static_cast<size_t>(value.a)) source_inputs_.resize(value.a + 1, -1);
+  int32_t& input = source_inputs_[value.a];
+  if (input < 0) {
+    input = static_cast<int32_t>(recording_->graph.inputs.size());
+    recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a)});
+    recording_->input_sources.push_back(value.a);
+  }
+  return Operand::input(input);
+}
+
+// Elements of a container that is live as `object`.
+static PyObject* element_of(PyObject* object, size_t i) {
+  if (PyTuple_CheckExact(object)) return PyTuple_GET_ITEM(object, i);
+  if (PyList_CheckExact(object)) return PyList_GET_ITEM(object, i);
+  auto* slice = reinterpret_cast<PySliceObject*>(object);
+  return i == 0 ? slice->start : i == 1 ? slice->stop : slice->step;
+}
+
+Operand Recorder::container_operand(uint32_t index, Borrowed object) {
+  for (const auto& [known_value, made] : built_) {
+    if (known_value == index) return made;
+  }
+  const Value value = recording_->values[index];
+  const std::vector<uint32_t> parts = elements(value);
+  std::vector<Operand> operands;
+  bool constant_parts = value.kind != Value::Kind::kList;
+  for (size_t i = 0; i < parts.size(); i++) {
+    PyObject* part = element_of(object.get(), i);
+    // Numbers that shape an index are facts of the recording; others stay inputs.
+    if (value.kind == Value::Kind::kSlice || (value.kind == Value::Kind::kTuple && PyLong_CheckExact(part))) {
+      if (recording_->values[parts[i]].kind == Value::Kind::kSource) {
+        if (known(parts[i], part)) {
+          operands.push_back(Operand::constant(recording_->values[constant(part)].a));
+          continue;
+        }
+      }
+    }
+    operands.push_back(operand(parts[i], part));
+    if (!operands.back()) return {};
+    constant_parts = constant_parts && operands.back().space == Operand::Space::kConstant;
+  }
+  Operand made;
+  if (constant_parts) {
+    made = Operand::constant(recording_->values[constant(object)].a);
+  } else {
+    const Form form = value.kind == Value::Kind::kTuple ? Form::kTuple : value.kind == Value::Kind::kList ? Form::kList : Form::kSlice;
+    made = Operand::node(add_plain_node(form, 0, nullptr, std::move(operands), object));
+  }
+  built_.emplace_back(index, made);
+  return made;
+}
+
+int32_t Recorder::add_plain_node(Form form, uint8_t code, Borrowed name, std::vector<Operand> operands, Borrowed result) {
+  Plan plan;
+  plan.form = form;
+  plan.code = code;
+  plan.callable = name;
+  plan.operands = std::move(operands);
+  return add_node(plan, result);
+}
+
+int32_t Recorder::add_node(const Plan& plan, Borrowed result) {
+  graph::Graph& graph = recording_->graph;
+  auto keep = [&](Borrowed object) {
+    graph.constants.push_back(Ref::borrow(object));
+    return static_cast<int32_t>(graph.constants.size()) - 1;
+  };
+  graph::Node node{plan.form};
+  node.code = plan.code;
+  node.keywords = plan.keywords;
+  node.operands = static_cast<uint32_t>(graph.operands.size());
+  node.count = static_cast<uint32_t>(plan.operands.size());
+  if (plan.callable) node.callable = keep(plan.callable);
+  if (plan.keyword_names) node.keyword_names = keep(plan.keyword_names);
+  node.origin = {frames_.back().graph_frame, mark_.instruction};
+  node.meta = graph::meta_of(result, graph.sizes);
+  graph.operands.insert(graph.operands.end(), plan.operands.begin(), plan.operands.end());
+  graph.nodes.push_back(node);
+  recording_->marks.push_back(mark_);
+  return static_cast<int32_t>(graph.nodes.size()) - 1;
+}
+
+uint32_t Recorder::node_value(int32_t node, bool of_shapes) { return add_value({Value::Kind::kNode, of_shapes, node}); }
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,138 @@
+// The observer: sees each instruction of a run before and after it happens, and writes down what it did to arrays.
+//
+// A rule looks at an instruction in front of it (operands are live objects, what is known of them are the labels of
+// their slots) and answers with a Plan; when the instruction is done, the plan becomes a node, a constant, or nothing.
+// Whatever can't be recorded is a break, found before the instruction runs; the recording ends there and the program goes on.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluator/activation.h"
+#include "recorder/recording.h"
+
+namespace evalframe::recorder {
+
+// What an instruction will mean for the recording, decided before it runs.
+struct Plan {
+  enum class Kind : uint8_t {
+    kLabels,    // no value of interest: the rule moves labels in `after`
+    kNode,      // its result (top of stack) becomes a node
+    kConstant,  // its result is the same whenever the guards hold
+    kValue,     // its result has the label `label`
+    kBreak,     // can't be recorded
+    kInline,    // a call whose callee is recorded, too
+  };
+  Kind kind = Kind::kLabels;
+  graph::Form form = graph::Form::kCall;
+  uint8_t code = 0;
+  uint16_t keywords = 0;
+  bool of_shapes = false;
+  bool check_result = false;   // an opaque result: its metadata is checked in the graph
+  bool no_result = false;      // kNode: the instruction pushes nothing (stores)
+  Borrowed callable, keyword_names;
+  std::vector<graph::Operand> operands;
+  uint32_t label = 0;
+  Break why = Break::kInstruction;
+  std::string detail;
+  Borrowed function;           // kInline
+};
+
+class Recorder;
+
+// What a rule sees.
+struct Site {
+  Recorder& recorder;
+  const evaluator::Activation& frame;
+  const bytecode::Instruction& instruction;
+  int depth;  // slots in use before the instruction
+};
+
+// One instruction's rule. `before` must change nothing but guards; `after` (may be null: the default moves labels by the
+// plan) is called when the instruction has run, with the frame's new depth.
+struct Rule {
+  Plan (*before)(const Site& site);
+  void (*after)(const Site& site, const Plan& plan);
+};
+// The rule of each instruction; a break for those that aren't recorded.
+const Rule& rule(bytecode::Op op);
+
+// Records one stretch of a run: from where a chain of frames stands to a break, an exception, or the outermost return.
+class Recorder {
+ public:
+  static constexpr int32_t kMaxNodes = 20000;
+  static constexpr int32_t kMaxBackJumps = 64;
+  static constexpr int kMaxInlineDepth = 200;
+
+  // chain: the live frames, outermost first; the innermost is about to run its next instruction.
+  explicit Recorder(const std::vector<const evaluator::Activation*>& chain);
+
+  Recording& recording() { return *recording_; }
+  // The finished recording. Nothing else may be called afterwards.
+  std::unique_ptr<Recording> finish();
+
+  // The driver's calls, in this order for each instruction.
+  Plan before(const evaluator::Activation& frame);
+  void after(const evaluator::Activation& frame, const Plan& plan, int32_t instruction, int depth_before);
+  // For kInline: the callee's frame is made; its arguments came from these slots of the caller (-1: a default, a constant).
+  void pushed(const evaluator::Activation& caller, const evaluator::Activation& callee, Borrowed function,
+              const std::vector<int>& argument_slots, int caller_depth);
+  // The innermost frame returns the object whose label is at the top of its stack (instruction is RETURN_*).
+  void returned(const evaluator::Activation& callee, bool outermost);
+  // The result of the inlined call is now at the top of the caller's stack.
+  void resumed(const evaluator::Activation& caller);
+  // Ends the recording before the present instruction.
+  void stop(Break why, std::string detail = {});
+  bool stopped() const { return stopped_; }
+
+  // --- for rules -----------------------------------------------------------------------------------------------------
+  uint32_t label(int slot) const { return labels_[frames_.back().base + slot]; }
+  const Value& value_at(int slot) const { return recording_->values[label(slot)]; }
+  const Value& value(uint32_t index) const { return recording_->values[index]; }
+  void set_label(int slot, uint32_t value);
+  uint32_t add_value(Value value);
+  uint32_t constant(Borrowed object);
+  // A value fixed by a guard on the place it was read from: a constant, or a source where its contents may change.
+  uint32_t fixed(Borrowed object);
+  uint32_t container(Value::Kind kind, std::vector<uint32_t> elements);
+  uint32_t source(guards::Source source);
+  const std::vector<uint32_t>& elements(const Value& value) const { return recording_->containers[value.a].elements; }
+  void append(const Value& list, uint32_t element);
+  guards::GuardTable& guards() { return recording_->guards; }
+  bytecode::Instruction const& instruction_at(int32_t index) const { return frames_.back().code->instructions[index]; }
+
+  // May the value be treated as a constant? Sources of immutable type get an equality guard.
+  bool known(uint32_t value, Borrowed object);
+  // A node's operand for the value; guards what a node needs to know of it. kNone: it can't be one.
+  graph::Operand operand(uint32_t value, Borrowed object);
+  // An array, a NumPy scalar, or a number or tuple that only the graph knows.
+  bool is_graph_value(uint32_t value, Borrowed object) const;
+  int32_t add_node(const Plan& plan, Borrowed result);
+  int32_t add_plain_node(graph::Form form, uint8_t code, Borrowed name, std::vector<graph::Operand> operands, Borrowed result);
+  uint32_t node_value(int32_t node, bool of_shapes);
+  // Behind the instruction: an opaque node's result must be of the kind, dtype and rank that was seen.
+  void check_result(const evaluator::Activation& frame, int32_t node);
+  // Makes the value of a shape-derived node a constant, by a check in the graph; returns the constant's value.
+  void check_constant(uint32_t value, Borrowed object);
+
+ private:
+  struct Live {
+    const bytecode::Code* code;
+    int32_t base;
+    int32_t graph_frame;
+  };
+  graph::Operand container_operand(uint32_t value, Borrowed object);
+  void relabel_result(const Site& site, const Plan& plan);
+
+  std::unique_ptr<Recording> recording_;
+  std::vector<Live> frames_;
+  std::vector<uint32_t> labels_;
+  Mark mark_{};              // of the present instruction
+  int32_t back_jumps_ = 0;
+  bool stopped_ = false;
+  std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
+  std::vector<int32_t> source_inputs_;
+};
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,184 @@
+// States at exits: the journal read forwards, and objects made again from it.
+#include "recorder/recording.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace evalframe::recorder {
+
+using graph::Operand;
+
+namespace {
+struct BreakRow {
+  const char* reason;
+  const char* hint;
+};
+constexpr BreakRow kBreaks[] = {
+#define EVALFRAME_BREAK(name, reason, hint) {reason, hint},
+#include "recorder/breaks.def"
+#undef EVALFRAME_BREAK
+};
+}  // namespace
+
+const char* reason(Break why) { return kBreaks[static_cast<int>(why)].reason; }
+const char* hint(Break why) { return kBreaks[static_cast<int>(why)].hint; }
+
+// The state while the journal is read: frames with their slots, and how far each list has grown.
+struct Recording::Cursor {
+  struct Live {
+    const FrameStart* frame;
+    int32_t next, depth;
+  };
+  uint32_t position = 0;
+  std::vector<Live> frames;
+  std::vector<uint32_t> slots;
+  std::vector<uint32_t> lengths;
+
+  void set(int32_t slot, uint32_t value) {
+    if (static_cast<size_t>(slot) >= slots.size()) slots.resize(slot + 1);
+    slots[slot] = value;
+  }
+
+  void start(const Recording& recording) {
+    for (size_t k = 0; k < recording.start.size(); k++) {
+      const FrameStart& frame = recording.start[k];
+      frames.push_back({&frame, frame.next, frame.depth});
+      for (size_t i = 0; i < recording.initial[k].size(); i++) set(frame.base + static_cast<int32_t>(i), recording.initial[k][i]);
+    }
+    for (const Container& container : recording.containers) lengths.push_back(container.initial);
+  }
+
+  void apply(const Recording& recording, const Change& change) {
+    switch (change.kind) {
+      case Change::Kind::kSlot: return set(change.where, change.value);
+      case Change::Kind::kPush: {
+        const FrameStart& pushed = recording.pushes[change.where];
+        frames.back().next = pushed.next;
+        frames.back().depth = pushed.depth;
+        frames.push_back({&pushed, 0, 0});
+        return;
+      }
+      case Change::Kind::kPop: frames.pop_back(); return;
+      case Change::Kind::kAppend: lengths[change.where]++; return;
+    }
+  }
+};
+
+Recording::Cursor& Recording::cursor_to(int32_t node) const {
+  const uint32_t wanted = marks[node].journal;
+  if (!cursor_ || cursor_->position > wanted) {
+    cursor_ = std::make_shared<Cursor>();
+    cursor_->start(*this);
+  }
+  while (cursor_->position < wanted) cursor_->apply(*this, journal[cursor_->position++]);
+  return *cursor_;
+}
+
+std::vector<FrameState> Recording::state_at(int32_t node) const {
+  const Cursor& cursor = cursor_to(node);
+  std::vector<FrameState> states;
+  for (size_t k = 0; k < cursor.frames.size(); k++) {
+    const Cursor::Live& live = cursor.frames[k];
+    const bool innermost = k + 1 == cursor.frames.size();
+    const int32_t depth = innermost ? marks[node].depth : live.depth;
+    FrameState state{live.frame->function.get(), live.frame->code, innermost ? marks[node].instruction : live.next, {}};
+    for (int32_t i = 0; i < depth; i++) {
+      const size_t slot = live.frame->base + i;
+      state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+void Recording::collect(uint32_t index, const Cursor& cursor, std::vector<Operand>& operands, std::vector<char>& seen) const {
+  if (seen[index]) return;
+  seen[index] = 1;
+  const Value& value = values[index];
+  switch (value.kind) {
+    case Value::Kind::kNode: operands.push_back(Operand::node(value.a)); return;
+    case Value::Kind::kTuple:
+    case Value::Kind::kSlice:
+    case Value::Kind::kList: {
+      const Container& container = containers[value.a];
+      const size_t count = value.kind == Value::Kind::kList ? cursor.lengths[value.a] : container.elements.size();
+      for (size_t i = 0; i < count; i++) collect(container.elements[i], cursor, operands, seen);
+      return;
+    }
+    case Value::Kind::kIterator: return collect(value.a, cursor, operands, seen);
+    case Value::Kind::kNull:
+    case Value::Kind::kSource:
+    case Value::Kind::kConstant: return;
+  }
+}
+
+graph::ExitPoint Recording::exit_at(int32_t node) const {
+  graph::ExitPoint exit{node, {}};
+  std::vector<char> seen(values.size());
+  const Cursor& cursor = cursor_to(node);
+  if (static_cast<size_t>(node) == graph.nodes.size() && returns) {
+    collect(result, cursor, exit.values, seen);
+    return exit;
+  }
+  for (const FrameState& state : state_at(node)) {
+    for (uint32_t value : state.slots) collect(value, cursor, exit.values, seen);
+  }
+  return exit;
+}
+
+Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,
+                 const std::vector<Ref>& sources)
+    : recording_(recording), exit_(exit), objects_(objects), sources_(sources) {}
+
+Ref Rebuild::make(uint32_t value) {
+  for (const auto& [known, object] : made_) {
+    if (known == value) return Ref::borrow(object.get());
+  }
+  Ref object = make_fresh(value);
+  if (recording_.values[value].kind >= Value::Kind::kTuple && object) made_.emplace_back(value, Ref::borrow(object.get()));
+  return object;
+}
+
+Ref Rebuild::make_fresh(uint32_t index) {
+  const Value& value = recording_.values[index];
+  switch (value.kind) {
+    case Value::Kind::kNull: return Ref();
+    case Value::Kind::kSource: return Ref::borrow(sources_[value.a].get());
+    case Value::Kind::kConstant: return Ref::borrow(recording_.graph.constants[value.a].get());
+    case Value::Kind::kNode: {
+      const auto at = std::find(exit_.values.begin(), exit_.values.end(), Operand::node(value.a));
+      CHECK(at != exit_.values.end());
+      return Ref::borrow(objects_[at - exit_.values.begin()].get());
+    }
+    case Value::Kind::kTuple: {
+      const auto& elements = recording_.containers[value.a].elements;
+      Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(elements.size())));
+      for (size_t i = 0; tuple && i < elements.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, make(elements[i]).release());
+      return tuple;
+    }
+    case Value::Kind::kList: {
+      const size_t count = recording_.cursor_to(exit_.node).lengths[value.a];
+      Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+      for (size_t i = 0; list && i < count; i++) {
+        PyList_SET_ITEM(list.get(), i, make(recording_.containers[value.a].elements[i]).release());
+      }
+      return list;
+    }
+    case Value::Kind::kSlice: {
+      const auto& parts = recording_.containers[value.a].elements;
+      Ref start = make(parts[0]), stop = make(parts[1]), step = make(parts[2]);
+      return Ref::steal(PySlice_New(start.get(), stop.get(), step.get()));
+    }
+    case Value::Kind::kIterator: {
+      Ref iterable = make(value.a);
+      Ref iterator = iterable ? Ref::steal(PyObject_GetIter(iterable.get())) : Ref();
+      if (!iterator || value.b == 0) return iterator;
+      Ref done = Ref::steal(PyObject_CallMethod(iterator.get(), "__setstate__", "i", value.b));
+      return done ? std::move(iterator) : Ref();
+    }
+  }
+  return Ref();
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,123 @@
+// What a recording is: the graph, the guards, and for every point at which it may be left, the interpreter's state there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bytecode/instruction.h"
+#include "graph/graph.h"
+#include "guards/guards.h"
+
+namespace evalframe::recorder {
+
+enum class Break : uint8_t {
+#define EVALFRAME_BREAK(name, reason, hint) name,
+#include "recorder/breaks.def"
+#undef EVALFRAME_BREAK
+};
+const char* reason(Break why);
+const char* hint(Break why);
+
+// What is known about the object in a slot. Immutable, named by its index in Recording::values; slots hold the index.
+// Value 0 is "nothing in the slot".
+struct Value {
+  enum class Kind : uint8_t { kNull, kSource, kNode, kConstant, kTuple, kList, kSlice, kIterator };
+  Kind kind = Kind::kNull;
+  bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
+  int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value
+  int32_t b = 0;           // kIterator: position
+};
+
+// Elements of a tuple, list or slice made by the recorded code. Lists grow: `initial` elements when made, the others by
+// the journal's appends.
+struct Container {
+  std::vector<uint32_t> elements;
+  uint32_t initial = 0;
+};
+
+// One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
+struct Change {
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend };
+  Kind kind;
+  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container
+  uint32_t value;  // kSlot, kAppend
+};
+
+// A frame of the inlined chain: at the start of the recording, or pushed by a call in it.
+struct FrameStart {
+  Ref function;
+  const bytecode::Code* code;
+  int32_t base;         // its first slot in the numbering over all frames
+  int32_t graph_frame;  // index into Graph::frames
+  // The state of the frame itself (innermost frame at the start) or of its caller (pushes): next instruction and slots in use.
+  int32_t next;
+  int32_t depth;
+};
+
+// State of one frame at an exit.
+struct FrameState {
+  Borrowed function;
+  const bytecode::Code* code;
+  int32_t next;  // the instruction to run next
+  std::vector<uint32_t> slots;  // values, localsplus and stack
+};
+
+// Where in the journal, and at which instruction, a node's exit stands.
+struct Mark {
+  uint32_t journal;
+  int32_t instruction;
+  int32_t depth;
+};
+
+struct Recording {
+  graph::Graph graph;
+  guards::GuardTable guards;
+  std::vector<int32_t> input_sources;  // source of each graph input
+
+  std::vector<Value> values{Value{}};
+  std::vector<Container> containers;
+  std::vector<Change> journal;
+  std::vector<FrameStart> start;               // the chain at the start, outermost first; `next`, `depth` of each
+  std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
+  std::vector<FrameStart> pushes;
+  std::vector<Mark> marks;  // of each node, and one more: the end
+
+  bool returns = false;     // ends by returning `result` from the outermost frame; else by the exit at the end
+  uint32_t result = 0;
+  Break why = Break::kInstruction;
+  std::string why_detail;   // what it was about: the callable, the type
+  uint64_t bytecodes = 0;
+  double seconds = 0;       // time of the recorded run, execution included
+
+  // The state before node `node`, or (== nodes.size()) at the end. Cheap when asked with growing numbers.
+  std::vector<FrameState> state_at(int32_t node) const;
+  // The graph values that this state is made of.
+  graph::ExitPoint exit_at(int32_t node) const;
+
+ private:
+  struct Cursor;
+  mutable std::shared_ptr<Cursor> cursor_;
+  Cursor& cursor_to(int32_t node) const;
+  void collect(uint32_t value, const Cursor& cursor, std::vector<graph::Operand>& operands, std::vector<char>& seen) const;
+  friend class Rebuild;
+};
+
+// Makes the objects of a state again from the exit's graph values: one object for each value, so that identities hold.
+class Rebuild {
+ public:
+  // objects: one for each of exit.values. sources: the objects of the guards' sources.
+  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, const std::vector<Ref>& sources);
+  // A new reference; null for value 0, or with an exception (memory).
+  Ref make(uint32_t value);
+
+ private:
+  Ref make_fresh(uint32_t value);
+  const Recording& recording_;
+  const graph::ExitPoint& exit_;
+  const std::vector<Ref>& objects_;
+  const std::vector<Ref>& sources_;
+  std::vector<std::pair<uint32_t, Ref>> made_;
+};
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,188 @@
+// Rules for calls, by what is called: a Python function is recorded, too; NumPy's functions become nodes; a builtin that
+// only looks at what is known here gives a constant; anything else breaks.
+#include "cpython/codec.h"
+#include "cpython/frame.h"
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+using graph::Operand;
+using numpy::CallKind;
+
+std::string callable_name(PyObject* callable) {
+  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (utf8) return utf8;
+  PyErr_Clear();
+  return type_name(callable);
+}
+
+// Whether the callable is fixed by the guards (asking for it where it is a source).
+bool is_fixed(Recorder& recorder, uint32_t label, PyObject* callable) {
+  const Value value = recorder.value(label);
+  if (value.kind == Value::Kind::kConstant) return true;
+  if (value.kind != Value::Kind::kSource) return false;
+  recorder.guards().require_identity(value.a, callable);
+  return true;
+}
+
+// Functions whose frames can be run beside their caller's: plain parameters only.
+bool is_plain_function(PyObject* callable) {
+  if (!PyFunction_Check(callable)) return false;
+  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
+  constexpr int kOther = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & kOther);
+}
+
+// Every argument as an operand; the detail of the first that can't be one.
+bool add_operands(const Site& site, const Activation::CallSite& call, Plan& plan) {
+  for (int i = 0; i < call.count; i++) {
+    PyObject* object = site.frame.slot(call.first + i);
+    plan.operands.push_back(site.recorder.operand(site.recorder.label(call.first + i), object));
+    if (plan.operands.back()) continue;
+    plan.detail = type_name(object);
+    return false;
+  }
+  return true;
+}
+
+bool any_in_graph(const Site& site, const Activation::CallSite& call) {
+  for (int i = 0; i < call.count; i++) {
+    if (site.recorder.is_graph_value(site.recorder.label(call.first + i), site.frame.slot(call.first + i))) return true;
+  }
+  return false;
+}
+
+bool all_known(const Site& site, const Activation::CallSite& call) {
+  for (int i = 0; i < call.count; i++) {
+    if (!site.recorder.known(site.recorder.label(call.first + i), site.frame.slot(call.first + i))) return false;
+  }
+  return true;
+}
+
+Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* callable, bool check_result) {
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = graph::Form::kCall;
+  plan.callable = callable;
+  plan.keyword_names = call.keyword_names;
+  plan.keywords = call.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  plan.check_result = check_result;
+  if (!add_operands(site, call, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + plan.detail);
+  return plan;
+}
+
+// math.sqrt(x), int(x), float(x): of things known here a constant, of arrays and computed numbers a node.
+Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (any_in_graph(site, call)) return node_call(site, call, callable, true);
+  for (int i = 0; i < call.count; i++) {
+    PyObject* object = site.frame.slot(call.first + i);
+    const bool source = site.recorder.value_at(call.first + i).kind == Value::Kind::kSource;
+    if (source && PyFloat_CheckExact(object)) return node_call(site, call, callable, true);
+  }
+  if (all_known(site, call)) return plan_constant();
+  return plan_break(Break::kUnknownCall, callable_name(callable));
+}
+
+Plan length_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (call.count != 1 || call.keyword_names) return plan_break(Break::kUnknownCall, callable_name(callable));
+  Recorder& recorder = site.recorder;
+  PyObject* object = site.frame.slot(call.first);
+  const Value value = recorder.value_at(call.first);
+  if (recorder.is_graph_value(recorder.label(call.first), object)) {
+    Plan plan = node_call(site, call, callable, false);
+    plan.of_shapes = numpy::is_exact_array(object);
+    return plan;
+  }
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return plan_constant();
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object))) {
+    recorder.guards().require_length(value.a, object);
+    return plan_constant();
+  }
+  return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
+}
+
+// isinstance, type: the answer follows from the type, which is guarded.
+Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  if (call.keyword_names || call.count < 1 || call.count > 2) return plan_break(Break::kUnknownCall, callable_name(callable));
+  PyObject* object = site.frame.slot(call.first);
+  if (Py_TYPE(Py_TYPE(object)) != &PyType_Type) return plan_break(Break::kUnknownCall, callable_name(callable));
+  for (int i = 0; i < call.count; i++) {
+    PyObject* argument = site.frame.slot(call.first + i);
+    const Value value = recorder.value_at(call.first + i);
+    if (i == 1 && (!PyType_Check(argument) || Py_TYPE(argument) != &PyType_Type)) return plan_break(Break::kUnknownCall, callable_name(callable));
+    if (value.kind == Value::Kind::kSource) {
+      if (!recorder.operand(recorder.label(call.first + i), argument)) recorder.guards().require_type(value.a, argument);
+    }
+  }
+  return plan_constant();
+}
+
+bool is_list_append(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject* append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+  return callable == append && call.count == 2 && !call.keyword_names && site.recorder.value_at(call.first).kind == Value::Kind::kList;
+}
+
+Plan inlined_call(const Site& site, PyObject* function) {
+  Plan plan;
+  plan.kind = Plan::Kind::kInline;
+  plan.function = function;
+  site.recorder.guards().require_function(function);
+  return plan;
+}
+
+Plan call(const Site& site) {
+  const auto found = site.frame.call_site();
+  if (!found) return plan_break(Break::kInstruction, bytecode::name(site.instruction.op));
+  const Activation::CallSite& call = *found;
+  Recorder& recorder = site.recorder;
+  PyObject* callable = site.frame.slot(call.callable);
+  if (!is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (is_list_append(site, call, callable)) return plan_constant();
+  switch (numpy::call_kind(callable)) {
+    case CallKind::kUfunc: return node_call(site, call, callable, false);
+    case CallKind::kOpaque: return node_call(site, call, callable, !numpy::result_follows(callable));
+    case CallKind::kLength: return length_call(site, call, callable);
+    case CallKind::kPure: return pure_call(site, call, callable);
+    case CallKind::kTypeTest: return type_test(site, call, callable);
+    case CallKind::kUnknown: break;
+  }
+  if (is_plain_function(callable)) return inlined_call(site, callable);
+  return plan_break(Break::kUnknownCall, callable_name(callable));
+}
+
+void call_after(const Site& site, const Plan& plan) {
+  const int depth = site.frame.depth();
+  PyObject* result = site.frame.slot(depth - 1);
+  Recorder& recorder = site.recorder;
+  uint32_t label = 0;
+  if (plan.kind == Plan::Kind::kNode) {
+    const int32_t node = recorder.add_node(plan, result);
+    label = recorder.node_value(node, plan.of_shapes);
+    for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
+    recorder.set_label(depth - 1, label);
+    if (plan.check_result) recorder.check_result(site.frame, node);
+    return;
+  }
+  if (result == Py_None && depth < site.depth && recorder.value_at(site.depth - 2).kind == Value::Kind::kList) {
+    recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
+  }
+  label = recorder.constant(result);
+  for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
+  recorder.set_label(depth - 1, label);
+}
+
+}  // namespace
+
+void add_call_rules(RuleTable& table) {
+  using enum bytecode::Op;
+  table[static_cast<size_t>(CALL)] = {call, call_after};
+  table[static_cast<size_t>(CALL_KW)] = {call, call_after};
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,129 @@
+// Rules for branches, loops and returns.
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+// A branch is taken the same way as long as the guards hold, or it breaks.
+Plan branch(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* object = site.frame.slot(top);
+  const Value value = recorder.value_at(top);
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return {};
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object))) {
+    recorder.guards().require_length(value.a, object);
+    return {};
+  }
+  if (recorder.known(recorder.label(top), object)) return {};
+  return plan_break(Break::kDataBranch, type_name(object));
+}
+
+void pop_after(const Site& site, const Plan&) {
+  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
+}
+
+Plan none_branch(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* object = site.frame.slot(top);
+  const Value value = recorder.value_at(top);
+  if (value.kind != Value::Kind::kSource) return {};
+  if (object == Py_None) {
+    recorder.guards().require_identity(value.a, object);
+  } else if (!recorder.operand(recorder.label(top), object)) {
+    recorder.guards().require_type(value.a, object);
+  }
+  return {};
+}
+
+Plan jump(const Site&) { return {}; }
+
+Plan get_iter(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* object = site.frame.slot(top);
+  const Value value = recorder.value_at(top);
+  const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
+  const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
+  if (value.kind == Value::Kind::kSource && sequence) {
+    recorder.guards().require_length(value.a, object);
+  } else if (value.kind != Value::Kind::kTuple && value.kind != Value::Kind::kList && !fixed) {
+    return plan_break(Break::kIterator, type_name(object));
+  }
+  return plan_value(recorder.add_value({Value::Kind::kIterator, false, static_cast<int32_t>(recorder.label(top)), 0}));
+}
+
+Plan for_iter(const Site& site) {
+  if (site.recorder.value_at(site.depth - 1).kind != Value::Kind::kIterator) {
+    return plan_break(Break::kIterator, type_name(site.frame.slot(site.depth - 1)));
+  }
+  return {};
+}
+
+uint32_t iterated_label(const Site& site, const Value& iterator) {
+  Recorder& recorder = site.recorder;
+  const Value iterable = recorder.value(static_cast<uint32_t>(iterator.a));
+  switch (iterable.kind) {
+    case Value::Kind::kTuple:
+    case Value::Kind::kList: return recorder.elements(iterable)[iterator.b];
+    case Value::Kind::kSource: {
+      guards::Source source{guards::Reach::kItem};
+      source.parent = iterable.a;
+      source.index = iterator.b;
+      return recorder.source(std::move(source));
+    }
+    case Value::Kind::kNull:
+    case Value::Kind::kNode:
+    case Value::Kind::kConstant:
+    case Value::Kind::kSlice:
+    case Value::Kind::kIterator: break;
+  }
+  return recorder.constant(site.frame.slot(site.depth));
+}
+
+void for_iter_after(const Site& site, const Plan&) {
+  Recorder& recorder = site.recorder;
+  if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
+  const Value iterator = recorder.value_at(site.depth - 1);
+  const uint32_t element = iterated_label(site, iterator);
+  recorder.set_label(site.depth - 1, recorder.add_value({Value::Kind::kIterator, false, iterator.a, iterator.b + 1}));
+  recorder.set_label(site.depth, element);
+}
+
+Plan return_value(const Site& site) {
+  site.recorder.recording().result = site.recorder.label(site.depth - 1);
+  return {};
+}
+
+Plan return_const(const Site& site) {
+  PyObject* constants = site.frame.code().code.as<PyCodeObject>()->co_consts;
+  site.recorder.recording().result = site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg));
+  return {};
+}
+
+}  // namespace
+
+void add_control_rules(RuleTable& table) {
+  auto add = [&](bytecode::Op op, Plan (*before)(const Site&), void (*after)(const Site&, const Plan&) = pop_after) {
+    table[static_cast<size_t>(op)] = {before, after};
+  };
+  using enum bytecode::Op;
+  add(POP_JUMP_IF_FALSE, branch);
+  add(POP_JUMP_IF_TRUE, branch);
+  add(JUMP_IF_FALSE_OR_POP, branch);
+  add(JUMP_IF_TRUE_OR_POP, branch);
+  add(POP_JUMP_IF_NONE, none_branch);
+  add(POP_JUMP_IF_NOT_NONE, none_branch);
+  add(JUMP_FORWARD, jump);
+  add(JUMP_BACKWARD, jump);
+  add(JUMP_BACKWARD_NO_INTERRUPT, jump);
+  add(GET_ITER, get_iter, nullptr);
+  add(FOR_ITER, for_iter, for_iter_after);
+  add(RETURN_VALUE, return_value);
+  add(RETURN_CONST, return_const);
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,196 @@
+// Rules for globals, attributes, methods and closures: what is read from outside becomes a guarded source or a constant.
+#include "cpython/frame.h"
+#include "cpython/layout.h"
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+namespace layout = cpython::layout;
+using guards::Reach;
+
+PyObject* name_of(const Site& site) {
+  return PyTuple_GET_ITEM(site.frame.code().code.as<PyCodeObject>()->co_names, site.instruction.arg);
+}
+
+// A value found through a dict that is guarded name by name: functions, modules, classes are constants; so is all else
+// by identity, for a global that is rebound changes its dict.
+Plan load_global(const Site& site) {
+  Borrowed globals = cpython::globals_of(site.frame.frame()), builtins = cpython::builtins_of(site.frame.frame());
+  if (!PyDict_CheckExact(globals.get()) || !PyDict_CheckExact(builtins.get())) return plan_break(Break::kAttribute, "globals are no plain dict");
+  PyObject* name = name_of(site);
+  PyObject* value = PyDict_GetItemWithError(globals.get(), name);
+  guards::GuardTable& guards = site.recorder.guards();
+  if (!value) {
+    value = PyDict_GetItemWithError(builtins.get(), name);
+    if (!value) return plan_break(Break::kException, "name is not defined");
+    guards.require_name(builtins, name, value);
+    guards.require_name(globals, name, nullptr);
+    return plan_constant();
+  }
+  guards.require_name(globals, name, value);
+  return plan_constant();
+}
+
+void load_global_after(const Site& site, const Plan& plan) {
+  const bool with_null = site.instruction.arg2 == 1;
+  const int slot = site.depth + (with_null && !layout::kGlobalThenNull ? 1 : 0);
+  if (with_null) site.recorder.set_label(site.depth + (layout::kGlobalThenNull ? 1 : 0), 0);
+  if (plan.kind == Plan::Kind::kConstant) site.recorder.set_label(slot, site.recorder.fixed(site.frame.slot(slot)));
+}
+
+// Whether reading the attribute runs no Python code, now and as long as the class is unchanged.
+bool is_plain_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
+  PyObject* found = _PyType_Lookup(type, name);
+  if (!found) return true;
+  const auto* kind = Py_TYPE(found);
+  return !kind->tp_descr_set || kind == &PyMemberDescr_Type;
+}
+
+// An attribute of an array is read in the graph, or is a constant where the guards already fix it.
+Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
+  if (!numpy::is_array_attribute(name)) return plan_break(Break::kAttribute, "attribute of an array");
+  Recorder& recorder = site.recorder;
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = graph::Form::kGetAttr;
+  plan.callable = name;
+  plan.of_shapes = numpy::is_metadata_attribute(name);
+  plan.operands = {recorder.operand(recorder.label(site.depth - 1), object)};
+  if (!plan.operands[0]) return plan_break(Break::kAttribute, "attribute of " + type_name(object));
+  const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
+  if (is_dtype && plan.operands[0].space == graph::Operand::Space::kInput) return plan_constant();
+  if (is_dtype) return plan_break(Break::kAttribute, "dtype of a computed array");
+  return plan;
+}
+
+Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
+  PyObject* dict = PyModule_GetDict(module);
+  PyObject* value = PyDict_GetItemWithError(dict, name);
+  if (!value) return plan_break(Break::kAttribute, "made by the module's __getattr__");
+  site.recorder.guards().require_name(dict, name, value);
+  return plan_constant();
+}
+
+// The source of a value, making one for a constant object where needed: constants are reached by identity already.
+Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
+  Recorder& recorder = site.recorder;
+  const Value owner = recorder.value_at(site.depth - 1);
+  if (!is_plain_attribute(object, name)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (owner.kind != Value::Kind::kSource) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (!recorder.guards().require_type_version(owner.a, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  return plan_value(0);  // the label is made once the attribute is there
+}
+
+Plan load_attr(const Site& site) {
+  PyObject* object = site.frame.slot(site.depth - 1);
+  PyObject* name = name_of(site);
+  if (site.recorder.is_graph_value(site.recorder.label(site.depth - 1), object)) return array_attribute(site, object, name);
+  if (PyModule_CheckExact(object) && site.recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  return object_attribute(site, object, name);
+}
+
+uint32_t attribute_label(const Site& site, const Plan& plan, int slot, const Value& owner) {
+  if (plan.kind == Plan::Kind::kConstant) return site.recorder.fixed(site.frame.slot(slot));
+  guards::Source source{Reach::kAttribute};
+  source.parent = owner.a;
+  source.object = Ref::borrow(name_of(site));
+  return site.recorder.source(std::move(source));
+}
+
+void load_attr_after(const Site& site, const Plan& plan) {
+  const int slot = site.depth - 1;
+  if (plan.kind == Plan::Kind::kNode) {
+    const int32_t node = site.recorder.add_node(plan, site.frame.slot(slot));
+    return site.recorder.set_label(slot, site.recorder.node_value(node, plan.of_shapes));
+  }
+  const Value owner = site.recorder.value_at(slot);
+  site.recorder.set_label(slot, attribute_label(site, plan, slot, owner));
+}
+
+// LOAD_METHOD on an array or a guarded object: the function is a constant, self keeps its label.
+Plan load_method(const Site& site) {
+  PyObject* object = site.frame.slot(site.depth - 1);
+  PyObject* name = name_of(site);
+  Recorder& recorder = site.recorder;
+  if (PyModule_CheckExact(object) && recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
+  const bool is_method = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
+  const Value owner = recorder.value_at(site.depth - 1);
+  if (is_method && recorder.is_graph_value(recorder.label(site.depth - 1), object)) {
+    return recorder.operand(recorder.label(site.depth - 1), object) ? plan_value(0) : plan_break(Break::kAttribute, type_name(object));
+  }
+  if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
+  if (is_method && owner.kind == Value::Kind::kSource && Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr &&
+      recorder.guards().require_type_version(owner.a, object)) {
+    PyObject* method = nullptr;
+    const int unbound = _PyObject_GetMethod(object, name, &method);
+    Ref held = Ref::steal(method);
+    if (!method) PyErr_Clear();
+    if (!unbound || !method) return object_attribute(site, object, name);
+    guards::Source source{Reach::kMethod};
+    source.parent = owner.a;
+    source.object = Ref::borrow(name);
+    recorder.guards().require_identity(recorder.value(recorder.source(std::move(source))).a, method);
+    return plan_value(0);
+  }
+  if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
+    return plan_value(0);
+  }
+  return object_attribute(site, object, name);
+}
+
+void load_method_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
+  const int low = site.depth - 1;
+  const uint32_t self = recorder.label(low);
+  // [method, self] or, where nothing was bound, [NULL, value] (3.13: [value, NULL]).
+  const bool bound = site.frame.slot(low) && site.frame.slot(low + 1);
+  if (bound) {
+    recorder.set_label(low, recorder.constant(site.frame.slot(low)));
+    return recorder.set_label(low + 1, self);
+  }
+  const int slot = site.frame.slot(low) ? low : low + 1;
+  const Value owner = recorder.value(self);
+  const uint32_t label = attribute_label(site, plan, slot, owner);
+  recorder.set_label(low, 0);
+  recorder.set_label(low + 1, 0);
+  recorder.set_label(slot, label);
+}
+
+Plan copy_free_vars(const Site&) { return {}; }
+void copy_free_vars_after(const Site& site, const Plan&) {
+  const auto* code = site.frame.code().code.as<PyCodeObject>();
+  const int first = code->co_nlocalsplus - site.instruction.arg;
+  // The function is guarded and its closure can't change: the cells are constants, their contents are not.
+  for (int i = first; i < code->co_nlocalsplus; i++) site.recorder.set_label(i, site.recorder.constant(site.frame.slot(i)));
+}
+
+Plan load_deref(const Site& site) {
+  const Value cell = site.recorder.value_at(site.instruction.arg);
+  if (cell.kind != Value::Kind::kConstant) return plan_break(Break::kInstruction, "variable shared with an inner function");
+  return plan_value(0);
+}
+
+void load_deref_after(const Site& site, const Plan&) {
+  guards::Source source{Reach::kCell};
+  source.object = Ref::borrow(site.frame.slot(site.instruction.arg));
+  site.recorder.set_label(site.depth, site.recorder.source(std::move(source)));
+}
+
+}  // namespace
+
+void add_name_rules(RuleTable& table) {
+  using enum bytecode::Op;
+  table[static_cast<size_t>(LOAD_GLOBAL)] = {load_global, load_global_after};
+  table[static_cast<size_t>(LOAD_ATTR)] = {load_attr, load_attr_after};
+  table[static_cast<size_t>(LOAD_METHOD)] = {load_method, load_method_after};
+  table[static_cast<size_t>(COPY_FREE_VARS)] = {copy_free_vars, copy_free_vars_after};
+  table[static_cast<size_t>(LOAD_DEREF)] = {load_deref, load_deref_after};
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,222 @@
+// Rules for arithmetic, comparison and subscripts.
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using graph::Form;
+using graph::Operand;
+
+struct Input {
+  uint32_t label;
+  PyObject* object;
+};
+Input input_at(const Site& site, int from_top) {
+  const int slot = site.depth - from_top;
+  return {site.recorder.label(slot), site.frame.slot(slot)};
+}
+
+bool all_of_shapes(Recorder& recorder, std::initializer_list<Input> inputs) {
+  for (const Input& input : inputs) {
+    const Value& value = recorder.value(input.label);
+    if (value.kind == Value::Kind::kNode ? !value.of_shapes : value.kind != Value::Kind::kConstant) return false;
+  }
+  return true;
+}
+
+// An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
+Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Input> inputs) {
+  Recorder& recorder = site.recorder;
+  bool in_graph = false, all_known = true;
+  for (const Input& input : inputs) in_graph = in_graph || recorder.is_graph_value(input.label, input.object);
+  // Arithmetic on a float argument stays in the graph: its value may change from call to call.
+  for (const Input& input : inputs) in_graph = in_graph || (recorder.value(input.label).kind == Value::Kind::kSource && PyFloat_CheckExact(input.object));
+  if (!in_graph) {
+    for (const Input& input : inputs) all_known = all_known && recorder.known(input.label, input.object);
+    return all_known ? plan_constant() : plan_break(Break::kUnknownObject, type_name(inputs.begin()->object));
+  }
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = form;
+  plan.code = code;
+  plan.of_shapes = all_of_shapes(recorder, inputs);
+  for (const Input& input : inputs) {
+    plan.operands.push_back(recorder.operand(input.label, input.object));
+    if (!plan.operands.back()) return plan_break(Break::kUnknownObject, type_name(input.object));
+  }
+  return plan;
+}
+
+Plan binary_op(const Site& site) {
+  return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+}
+Plan compare_op(const Site& site) {
+  return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+}
+Plan compare_op_checked(const Site& site) {
+  Plan plan = compare_op(site);
+  // 3.13 may ask for the truth in the same instruction: of an array or NumPy scalar that takes a value out of the graph.
+  if (plan.kind == Plan::Kind::kNode && site.instruction.arg2 > 0 && (site.instruction.arg2 & 16)) {
+    if (plan.of_shapes) return plan;
+    return plan_break(Break::kDataBranch, "comparison");
+  }
+  return plan;
+}
+Plan unary_negative(const Site& site) { return operation(site, Form::kUnary, 0, {input_at(site, 1)}); }
+Plan unary_positive(const Site& site) { return operation(site, Form::kUnary, 1, {input_at(site, 1)}); }
+Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {input_at(site, 1)}); }
+
+Plan truth(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Input input = input_at(site, 1);
+  const Value& value = recorder.value(input.label);
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return plan_constant();
+  if (recorder.known(input.label, input.object)) return plan_constant();
+  return plan_break(Break::kDataBranch, type_name(input.object));
+}
+
+// Two objects are the same or not as long as each is what the guards say.
+Plan is_op(const Site& site) {
+  Recorder& recorder = site.recorder;
+  for (const Input& input : {input_at(site, 2), input_at(site, 1)}) {
+    const Value& value = recorder.value(input.label);
+    if (value.kind != Value::Kind::kSource) continue;
+    if (input.object == Py_None || PyType_Check(input.object) || PyBool_Check(input.object)) {
+      recorder.guards().require_identity(value.a, input.object);
+    } else if (input_at(site, 2).object == Py_None || input_at(site, 1).object == Py_None) {
+      if (!recorder.operand(input.label, input.object)) return plan_break(Break::kUnknownObject, type_name(input.object));
+    } else {
+      return plan_break(Break::kUnknownObject, "identity of " + type_name(input.object));
+    }
+  }
+  const bool nodes = recorder.value(input_at(site, 2).label).kind == Value::Kind::kNode || recorder.value(input_at(site, 1).label).kind == Value::Kind::kNode;
+  const bool with_none = input_at(site, 2).object == Py_None || input_at(site, 1).object == Py_None;
+  if (nodes && !with_none) return plan_break(Break::kUnknownObject, "identity of a computed value");
+  return plan_constant();
+}
+
+Plan contains_op(const Site& site) {
+  const Input item = input_at(site, 2), container = input_at(site, 1);
+  if (site.recorder.known(item.label, item.object) && site.recorder.known(container.label, container.object)) return plan_constant();
+  return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
+}
+
+// A subscript of a Python container that came from outside is a source of its own.
+Plan item_of_source(const Site& site, const Input& container, const Input& key) {
+  Recorder& recorder = site.recorder;
+  const Value owner = recorder.value(container.label);
+  const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object);
+  const bool dict = PyDict_CheckExact(container.object) && PyUnicode_CheckExact(key.object);
+  if (owner.kind != Value::Kind::kSource || (!sequence && !dict) || !recorder.known(key.label, key.object)) {
+    return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
+  }
+  if (sequence && !PyLong_CheckExact(key.object)) return plan_break(Break::kUnknownObject, "slice of " + type_name(container.object));
+  if (sequence) recorder.guards().require_length(owner.a, container.object);
+  if (dict) recorder.guards().require_type(owner.a, container.object);
+  guards::Source source{guards::Reach::kItem};
+  source.parent = owner.a;
+  if (dict) {
+    if (!PyDict_GetItemWithError(container.object, key.object)) return plan_break(Break::kException, "no such key");
+    source.object = Ref::borrow(key.object);
+  } else {
+    Py_ssize_t index = PyLong_AsSsize_t(key.object);
+    if (index < 0) index += PySequence_Fast_GET_SIZE(container.object);
+    if (index < 0 || index >= PySequence_Fast_GET_SIZE(container.object)) return plan_break(Break::kException, "index out of range");
+    source.index = static_cast<int32_t>(index);
+  }
+  return plan_value(recorder.source(std::move(source)));
+}
+
+// An element of a tuple or list that the recorded code made.
+Plan item_of_container(const Site& site, const Input& container, const Input& key) {
+  Recorder& recorder = site.recorder;
+  const Value owner = recorder.value(container.label);
+  if (!PyLong_CheckExact(key.object) || !recorder.known(key.label, key.object)) {
+    return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
+  }
+  Py_ssize_t index = PyLong_AsSsize_t(key.object);
+  const auto count = static_cast<Py_ssize_t>(recorder.elements(owner).size());
+  if (index < 0) index += count;
+  if (index < 0 || index >= count) return plan_break(Break::kException, "index out of range");
+  return plan_value(recorder.elements(owner)[index]);
+}
+
+Plan subscript(const Site& site) {
+  const Input container = input_at(site, 2), key = input_at(site, 1);
+  Recorder& recorder = site.recorder;
+  if (recorder.is_graph_value(container.label, container.object)) {
+    // Which elements an index means is a fact of the recording; an index array is a value like any other.
+    if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource) recorder.known(key.label, key.object);
+    if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource) {
+      Plan plan;
+      plan.kind = Plan::Kind::kNode;
+      plan.form = Form::kGetItem;
+      plan.operands = {recorder.operand(container.label, container.object), Operand::constant(recorder.value(recorder.constant(key.object)).a)};
+      return plan.operands[0] ? plan : plan_break(Break::kUnknownObject, type_name(container.object));
+    }
+    return operation(site, Form::kGetItem, 0, {container, key});
+  }
+  const Value::Kind kind = recorder.value(container.label).kind;
+  if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
+  if (kind == Value::Kind::kConstant && PyTuple_CheckExact(container.object) && recorder.known(key.label, key.object)) return plan_constant();
+  return item_of_source(site, container, key);
+}
+
+void value_after(const Site& site, const Plan& plan) {
+  const int slot = site.frame.depth() - 1;
+  uint32_t label = 0;
+  int32_t node = -1;
+  if (plan.kind == Plan::Kind::kNode) {
+    node = site.recorder.add_node(plan, site.frame.slot(slot));
+    label = site.recorder.node_value(node, plan.of_shapes);
+  } else {
+    label = plan.kind == Plan::Kind::kConstant ? site.recorder.constant(site.frame.slot(slot)) : plan.label;
+  }
+  for (int i = slot; i < site.depth; i++) site.recorder.set_label(i, 0);
+  site.recorder.set_label(slot, label);
+}
+
+Plan store_subscript(const Site& site) {
+  const Input value = input_at(site, 3), container = input_at(site, 2), key = input_at(site, 1);
+  Recorder& recorder = site.recorder;
+  if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = Form::kSetItem;
+  plan.no_result = true;
+  Operand key_operand;
+  if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource && recorder.known(key.label, key.object)) {
+    key_operand = Operand::constant(recorder.value(recorder.constant(key.object)).a);
+  } else {
+    key_operand = recorder.operand(key.label, key.object);
+  }
+  plan.operands = {recorder.operand(container.label, container.object), key_operand, recorder.operand(value.label, value.object)};
+  for (const Operand& operand : plan.operands) {
+    if (!operand) return plan_break(Break::kUnknownObject, "store of " + type_name(value.object));
+  }
+  return plan;
+}
+
+}  // namespace
+
+void add_operator_rules(RuleTable& table) {
+  auto add = [&](bytecode::Op op, Plan (*before)(const Site&), void (*after)(const Site&, const Plan&) = nullptr) {
+    table[static_cast<size_t>(op)] = {before, after};
+  };
+  using enum bytecode::Op;
+  add(BINARY_OP, binary_op);
+  add(COMPARE_OP, compare_op_checked);
+  add(UNARY_NEGATIVE, unary_negative);
+  add(UNARY_POSITIVE, unary_positive);
+  add(UNARY_INVERT, unary_invert);
+  add(UNARY_NOT, truth);
+  add(TO_BOOL, truth);
+  add(IS_OP, is_op);
+  add(CONTAINS_OP, contains_op);
+  add(BINARY_SUBSCR, subscript, value_after);
+  add(STORE_SUBSCR, store_subscript);
+}
+
+}  // namespace evalframe::recorder

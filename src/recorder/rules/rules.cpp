@@ -1,0 +1,52 @@
+// The table of rules.
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+Plan not_recorded(const Site& site) { return plan_break(Break::kInstruction, bytecode::name(site.instruction.op)); }
+
+RuleTable make_table() {
+  RuleTable table;
+  table.fill({not_recorded, nullptr});
+  add_stack_rules(table);
+  add_name_rules(table);
+  add_operator_rules(table);
+  add_call_rules(table);
+  add_container_rules(table);
+  add_control_rules(table);
+  return table;
+}
+
+}  // namespace
+
+const Rule& rule(bytecode::Op op) {
+  static const RuleTable table = make_table();
+  return table[static_cast<size_t>(op)];
+}
+
+Plan plan_break(Break why, std::string detail) {
+  Plan plan;
+  plan.kind = Plan::Kind::kBreak;
+  plan.why = why;
+  plan.detail = std::move(detail);
+  return plan;
+}
+
+Plan plan_constant() {
+  Plan plan;
+  plan.kind = Plan::Kind::kConstant;
+  return plan;
+}
+
+Plan plan_value(uint32_t label) {
+  Plan plan;
+  plan.kind = Plan::Kind::kValue;
+  plan.label = label;
+  return plan;
+}
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+}  // namespace evalframe::recorder

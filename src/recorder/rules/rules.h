@@ -1,0 +1,26 @@
+// The recorder's rules, grouped by language feature; each group fills its rows of the table.
+#pragma once
+
+#include <array>
+
+#include "recorder/recorder.h"
+
+namespace evalframe::recorder {
+
+using RuleTable = std::array<Rule, static_cast<size_t>(bytecode::Op::kCount)>;
+
+void add_stack_rules(RuleTable& table);      // constants, locals, stack shuffling
+void add_name_rules(RuleTable& table);       // globals, attributes, closures
+void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscripts
+void add_call_rules(RuleTable& table);
+void add_container_rules(RuleTable& table);  // building, unpacking
+void add_control_rules(RuleTable& table);    // branches, loops, returns
+
+// Plans that rules share.
+Plan plan_break(Break why, std::string detail = {});
+Plan plan_constant();
+Plan plan_value(uint32_t label);
+// The name of the object's type, for details of breaks.
+std::string type_name(PyObject* object);
+
+}  // namespace evalframe::recorder

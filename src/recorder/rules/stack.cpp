@@ -1,0 +1,67 @@
+// Rules for constants, locals and shuffling the stack: labels move as the objects do.
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+Plan nothing(const Site&) { return {}; }
+
+void clear_popped(const Site& site, const Plan&) {
+  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
+}
+
+void push_null(const Site& site, const Plan&) { site.recorder.set_label(site.depth, 0); }
+
+void load_const(const Site& site, const Plan&) {
+  site.recorder.set_label(site.depth, site.recorder.constant(site.frame.slot(site.depth)));
+}
+
+void load_fast(const Site& site, const Plan&) {
+  site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
+}
+
+void load_fast_and_clear(const Site& site, const Plan& plan) {
+  load_fast(site, plan);
+  site.recorder.set_label(site.instruction.arg, 0);
+}
+
+void store_fast(const Site& site, const Plan&) {
+  site.recorder.set_label(site.instruction.arg, site.recorder.label(site.depth - 1));
+  site.recorder.set_label(site.depth - 1, 0);
+}
+
+void delete_fast(const Site& site, const Plan&) { site.recorder.set_label(site.instruction.arg, 0); }
+
+void copy(const Site& site, const Plan&) {
+  site.recorder.set_label(site.depth, site.recorder.label(site.depth - site.instruction.arg));
+}
+
+void swap(const Site& site, const Plan&) {
+  const int top = site.depth - 1, other = site.depth - site.instruction.arg;
+  const uint32_t value = site.recorder.label(top);
+  site.recorder.set_label(top, site.recorder.label(other));
+  site.recorder.set_label(other, value);
+}
+
+}  // namespace
+
+void add_stack_rules(RuleTable& table) {
+  auto add = [&](bytecode::Op op, void (*after)(const Site&, const Plan&)) { table[static_cast<size_t>(op)] = {nothing, after}; };
+  using enum bytecode::Op;
+  add(NOP, clear_popped);
+  add(RESUME, clear_popped);
+  add(POP_TOP, clear_popped);
+  add(END_FOR, clear_popped);
+  add(PUSH_NULL, push_null);
+  add(LOAD_CONST, load_const);
+  add(LOAD_FAST, load_fast);
+  add(LOAD_FAST_CHECK, load_fast);
+  add(LOAD_FAST_AND_CLEAR, load_fast_and_clear);
+  add(STORE_FAST, store_fast);
+  add(DELETE_FAST, delete_fast);
+  add(COPY, copy);
+  add(SWAP, swap);
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,316 @@
+// Runs what was captured, records what wasn't, and lets CPython run the rest.
+#include "runtime/capture.h"
+
+#include "core/check.h"
+#include "cpython/codec.h"
+
+namespace evalframe::runtime {
+
+using recorder::Recording;
+
+int32_t Capture::leave_before = -1;
+
+Counters& totals() {
+  static Counters all;
+  return all;
+}
+
+namespace {
+
+// Exits in one call after which capturing must have paid, or the call is left to CPython.
+constexpr uint64_t kPatience = 2000;
+
+// Tells the thread which line runs while a graph is run and no frame of the function exists: frames are made when the
+// first call needs them, without values in their slots.
+class ReplayPosition final : public backends::Position {
+ public:
+  ReplayPosition(PyThreadState* thread, const Recording& recording) : thread_(thread), recording_(recording) {}
+  ~ReplayPosition() override { pop_to(0); }
+
+  void at(int32_t node) override {
+    const graph::Origin origin = recording_.graph.nodes[node].origin;
+    path_.clear();
+    for (int32_t frame = origin.frame; frame >= 0; frame = recording_.graph.frames[frame].parent) path_.insert(path_.begin(), frame);
+    size_t same = 0;
+    while (same < live_.size() && same < path_.size() && live_[same].graph_frame == path_[same]) same++;
+    pop_to(same);
+    while (live_.size() < path_.size()) {
+      if (!live_.empty()) set_line(live_.back(), recording_.graph.frames[path_[live_.size()]].call_instruction);
+      if (!push(path_[live_.size()])) return;
+    }
+    set_line(live_.back(), origin.instruction);
+  }
+
+ private:
+  struct LiveFrame {
+    int32_t graph_frame;
+    const bytecode::Code* code;
+    cpython::Frame* frame;
+    std::unique_ptr<cpython::Link> link;
+  };
+
+  bool push(int32_t graph_frame) {
+    Borrowed function;
+    const bytecode::Code* code = nullptr;
+    for (const auto* starts : {&recording_.start, &recording_.pushes}) {
+      for (const recorder::FrameStart& start : *starts) {
+        if (start.graph_frame == graph_frame) function = start.function.get(), code = start.code;
+      }
+    }
+    cpython::Frame* frame = cpython::push_frame(thread_, function);
+    if (!frame) return PyErr_Clear(), false;
+    cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
+    live_.push_back({graph_frame, code, frame, std::make_unique<cpython::Link>(thread_, frame)});
+    return true;
+  }
+
+  void set_line(LiveFrame& live, int32_t instruction) {
+    cpython::set_running(live.frame, live.code->instructions[instruction].offset);
+  }
+
+  void pop_to(size_t count) {
+    while (live_.size() > count) {
+      live_.back().link.reset();
+      cpython::Frame* frame = live_.back().frame;
+      cpython::set_next(frame, 0, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
+      live_.pop_back();
+      cpython::pop_frame(thread_, frame);
+    }
+  }
+
+  PyThreadState* thread_;
+  const Recording& recording_;
+  std::vector<LiveFrame> live_;
+  std::vector<int32_t> path_;
+};
+
+Place place_of(const Chain& chain) {
+  Place place;
+  for (cpython::Frame* frame : chain.frames()) {
+    const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));
+    const int unit = cpython::next_unit(frame);
+    place.frames.push_back({cpython::code_of(frame).get(), code.index_of_unit[unit], cpython::depth_of(frame)});
+  }
+  return place;
+}
+
+bool same_bound_slots(const Recording& recording, PyObject* const* const* frames) {
+  for (size_t k = 0; k < recording.initial.size(); k++) {
+    for (size_t i = 0; i < recording.initial[k].size(); i++) {
+      if ((recording.initial[k][i] != 0) != (frames[k][i] != nullptr)) return false;
+    }
+  }
+  return true;
+}
+
+bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std::vector<Ref>& values, const std::vector<Ref>& sources) {
+  const graph::ExitPoint exit = recording.exit_at(node);
+  recorder::Rebuild rebuild(recording, exit, values, sources);
+  for (const recorder::FrameState& state : recording.state_at(node)) {
+    std::vector<Ref> slots;
+    for (uint32_t value : state.slots) {
+      slots.push_back(rebuild.make(value));
+      if (value && !slots.back()) return false;
+    }
+    if (!chain.push(state.function, *state.code, std::move(slots), state.next)) return false;
+  }
+  return true;
+}
+
+
+}  // namespace
+
+std::shared_ptr<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, std::vector<Ref>& objects) {
+  std::vector<PyObject*> inputs;
+  for (size_t i = 0; i < entries.size(); i++) {
+    // Held: guards run no Python code, but the last reference to an entry could go with a clear() elsewhere.
+    const std::shared_ptr<Compilation>& entry = entries[i];
+    const Recording& recording = *entry->recording;
+    if (!same_bound_slots(recording, frames) || !recording.guards.check(frames, objects, &entry->last_failed_guard)) {
+      entry->misses++;
+      continue;
+    }
+    inputs.clear();
+    for (int32_t source : recording.input_sources) inputs.push_back(objects[source].get());
+    if (!entry->executable->accepts(inputs.data())) {
+      entry->misses++;
+      objects.clear();
+      continue;
+    }
+    entry->hits++;
+    return entry;
+  }
+  return nullptr;
+}
+
+void Capture::note_break(const Recording& recording) {
+  const auto states = recording.state_at(static_cast<int32_t>(recording.graph.nodes.size()));
+  const recorder::FrameState& inner = states.back();
+  const auto* code = inner.code->code.as<PyCodeObject>();
+  BreakNote note{recording.why, recording.why_detail, PyUnicode_AsUTF8(code->co_filename), PyUnicode_AsUTF8(code->co_qualname),
+                 inner.code->positions[inner.next], 1};
+  for (BreakNote& known : breaks_) {
+    if (known.why == note.why && known.function == note.function && known.position == note.position) {
+      known.count++;
+      return;
+    }
+  }
+  breaks_.push_back(std::move(note));
+}
+
+std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
+  if (!recording->returns) note_break(*recording);
+  counters_.recordings++;
+  totals().recordings++;
+  std::shared_ptr<Compilation> compilation = compile(std::move(recording), settings_);
+  if (!compilation) return nullptr;
+  places_[place].push_back(compilation);
+  return compilation;
+}
+
+Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) {
+  const std::shared_ptr<Capture> keep = shared_from_this();
+  counters_.calls++;
+  *handled = true;
+  auto* code = reinterpret_cast<PyFunctionObject*>(function_.get())->func_code;
+  if (given_up_ || cpython::is_traced(thread)) {
+    *handled = false;
+    counters_.plain_calls++;
+    return Ref();
+  }
+  if (entry_.frames.empty() || entry_.frames[0].code != code) {
+    entry_.frames = {{code, 0, reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus}};
+    first_ = &places_[entry_];
+  }
+  std::vector<Ref> objects;
+  PyObject* const* frames[] = {slots};
+  if (auto compilation = match(*first_, frames, objects)) {
+    counters_.hits++;
+    Chain chain(thread);
+    return run(thread, std::move(compilation), std::move(objects), chain);
+  }
+  const bytecode::Code* decoded = cpython::decoded(code);
+  if (!decoded || first_->size() >= static_cast<size_t>(settings_.max_entries)) {
+    PyErr_Clear();
+    *handled = false;
+    counters_.plain_calls++;
+    return Ref();
+  }
+  Chain chain(thread);
+  std::vector<Ref> owned;
+  for (int i = 0; i < entry_.frames[0].depth; i++) owned.push_back(Ref::borrow(slots[i]));
+  if (!chain.push(function_.get(), *decoded, std::move(owned), 0)) return Ref();
+  return go_on(thread, chain);
+}
+
+// The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
+Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
+  uint64_t rounds = 0;
+  uint64_t nodes = 0;
+  Ref result;
+  while (true) {
+    if (rounds++ > kPatience && nodes < rounds / 2) {
+      given_up_ = true;
+      return chain.finish_in_cpython(false);
+    }
+    if (cpython::is_traced(thread) || chain.is_held()) return chain.finish_in_cpython(false);
+    if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return chain.finish_in_cpython(true);
+    const Place place = place_of(chain);
+    Entries& entries = places_[place];
+    std::vector<PyObject*> slots_storage;
+    std::vector<size_t> offsets;
+    for (size_t k = 0; k < chain.size(); k++) {
+      offsets.push_back(slots_storage.size());
+      for (int i = 0; i < place.frames[k].depth; i++) slots_storage.push_back(cpython::slots(chain.frames()[k]).get(i));
+    }
+    std::vector<PyObject* const*> frames;
+    for (size_t offset : offsets) frames.push_back(slots_storage.data() + offset);
+    std::vector<Ref> objects;
+    bool step = false;
+    if (auto compilation = match(entries, frames.data(), objects)) {
+      nodes += compilation->recording->graph.nodes.size();
+      chain.drop();
+      const Ended ended = run_graph(thread, *compilation, objects, chain, result);
+      if (ended == Ended::kReturned) return result;
+      if (ended == Ended::kRaised) return Ref();
+      step = true;
+    } else if (entries.size() >= static_cast<size_t>(settings_.max_entries)) {
+      return chain.finish_in_cpython(false);
+    } else {
+      std::unique_ptr<Recording> recording;
+      bool past_exception = false;
+      const Ended ended = chain.record(result, recording, past_exception);
+      nodes += recording->graph.nodes.size();
+      const bool added = add(place, std::move(recording)) != nullptr;
+      if (ended == Ended::kRaised) return Ref();
+      if (ended == Ended::kReturned) return result;
+      if (!added) return chain.finish_in_cpython(false);
+      step = !past_exception;
+    }
+    if (!step) continue;
+    counters_.exits++;
+    const Ended ended = chain.step(result);
+    if (ended == Ended::kReturned) return result;
+    if (ended == Ended::kRaised) return Ref();
+  }
+}
+
+// Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
+Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const std::vector<Ref>& objects, Chain& chain, Ref& result) {
+  const Recording& recording = *compilation.recording;
+  std::vector<PyObject*> inputs;
+  for (int32_t source : recording.input_sources) inputs.push_back(objects[source].get());
+  backends::Outcome outcome;
+  {
+    ReplayPosition position(thread, recording);
+    outcome = compilation.executable->run(inputs.data(), position, leave_before);
+  }
+  if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
+    const graph::ExitPoint exit = recording.exit_at(outcome.node);
+    result = recorder::Rebuild(recording, exit, outcome.values, objects).make(recording.result);
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  // An exception that is set must survive the frames' making.
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  if (outcome.raised) PyErr_Fetch(&type, &value, &trace);
+  const bool made = push_exit(chain, recording, outcome.node, outcome.values, objects);
+  outcome.values.clear();
+  if (!made) {
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    return Ended::kRaised;
+  }
+  if (outcome.raised) {
+    PyErr_Restore(type, value, trace);
+    result = chain.throw_here();
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  return Ended::kRunning;
+}
+
+Ref Capture::run(PyThreadState* thread, std::shared_ptr<Compilation> compilation, std::vector<Ref> objects, Chain& chain) {
+  Ref result;
+  const Ended ended = run_graph(thread, *compilation, objects, chain, result);
+  if (ended == Ended::kReturned) return result;
+  if (ended == Ended::kRaised) return Ref();
+  objects.clear();
+  counters_.exits++;
+  const Ended stepped = chain.step(result);
+  if (stepped == Ended::kReturned) return result;
+  if (stepped == Ended::kRaised) return Ref();
+  return go_on(thread, chain);
+}
+
+void Capture::clear() {
+  // Entries may be running: they are held there. Dropping them can run any code, so the map is empty first.
+  auto old = std::move(places_);
+  places_.clear();
+  entry_.frames.clear();
+  first_ = nullptr;
+}
+
+int Capture::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(function_.get());
+  return 0;
+}
+
+}  // namespace evalframe::runtime

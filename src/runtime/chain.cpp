@@ -1,0 +1,257 @@
+// Steps, records and finishes chains of frames.
+#include "runtime/chain.h"
+
+#include <chrono>
+
+#include "core/check.h"
+#include "cpython/codec.h"
+#include "recorder/recorder.h"
+
+namespace evalframe::runtime {
+
+using evaluator::Activation;
+using evaluator::Event;
+using Live = std::vector<std::unique_ptr<Activation>>;
+
+namespace {
+
+Live activate(PyThreadState* thread, const std::vector<cpython::Frame*>& frames) {
+  Live live;
+  for (cpython::Frame* frame : frames) {
+    live.push_back(std::make_unique<Activation>(thread, frame, *cpython::decoded(cpython::code_of(frame))));
+  }
+  return live;
+}
+
+// Innermost first, as they were linked last.
+void deactivate(Live& live) {
+  for (auto& activation : live) activation->save();
+  while (!live.empty()) live.pop_back();
+}
+
+int next_unit(const bytecode::Code& code, int32_t instruction) { return code.instructions[instruction].offset; }
+
+}  // namespace
+
+bool Chain::push(Borrowed function, const bytecode::Code& code, std::vector<Ref> slots, int32_t next) {
+  cpython::Frame* frame = cpython::push_frame(thread_, function);
+  if (!frame) return false;
+  cpython::Slots into = cpython::slots(frame);
+  for (size_t i = 0; i < slots.size(); i++) into.put(static_cast<int>(i), std::move(slots[i]));
+  cpython::set_next(frame, next_unit(code, next), static_cast<int>(slots.size()));
+  frames_.push_back(frame);
+  return true;
+}
+
+void Chain::drop() {
+  while (!frames_.empty()) {
+    cpython::Frame* frame = frames_.back();
+    frames_.pop_back();
+    cpython::pop_frame(thread_, frame);
+  }
+}
+
+bool Chain::is_held() const {
+  for (cpython::Frame* frame : frames_) {
+    if (cpython::has_frame_object(frame)) return true;
+  }
+  return false;
+}
+
+// The innermost frame is finished (value null: it raised): callers take the result until one goes on running.
+Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
+  while (true) {
+    live.pop_back();
+    cpython::Frame* frame = frames_.back();
+    frames_.pop_back();
+    cpython::pop_frame(thread_, frame);
+    if (live.empty()) {
+      result = std::move(value);
+      return result ? Ended::kReturned : Ended::kRaised;
+    }
+    const Event event = live.back()->finish_call(std::move(value));
+    if (event != Event::kRaised) return Ended::kRunning;
+    value = Ref();
+  }
+}
+
+Ended Chain::step(Ref& result) {
+  Live live = activate(thread_, frames_);
+  const Event event = live.back()->step();
+  Ended ended = Ended::kRunning;
+  if (event == Event::kReturned) {
+    ended = finish_inner(live, live.back()->take_result(), result);
+  } else if (event == Event::kRaised) {
+    ended = finish_inner(live, Ref(), result);
+  } else if (event == Event::kHandOver) {
+    deactivate(live);
+    result = finish_in_cpython(false);
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  deactivate(live);
+  return ended;
+}
+
+Ref Chain::throw_here() {
+  cpython::Frame* frame = frames_.back();
+  const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));
+  const bytecode::Instruction& instruction = code.instructions[code.index_of_unit[cpython::next_unit(frame)]];
+  // CPython looks for the handler of the instruction before the next one.
+  cpython::set_next(frame, instruction.end, cpython::depth_of(frame));
+  return finish_in_cpython(true);
+}
+
+Ref Chain::finish_in_cpython(bool raise) {
+  while (true) {
+    cpython::Frame* frame = frames_.back();
+    frames_.pop_back();
+    Ref value;
+    {
+      // Callers are suspended in their calls, linked below the frame that runs.
+      std::vector<std::unique_ptr<cpython::Link>> links;
+      for (cpython::Frame* outer : frames_) links.push_back(std::make_unique<cpython::Link>(thread_, outer));
+      value = cpython::run_in_cpython(thread_, frame, raise);
+      while (!links.empty()) links.pop_back();
+    }
+    raise = false;
+    if (frames_.empty()) return value;
+    Live live = activate(thread_, frames_);
+    const Event event = live.back()->finish_call(std::move(value));
+    Ref result;
+    if (event == Event::kRaised) {
+      if (finish_inner(live, Ref(), result) != Ended::kRunning) return result;
+    }
+    deactivate(live);
+  }
+}
+
+namespace {
+
+// Binds the operands of the CALL to the callee's slots. False: they don't fit plainly (CPython must make the call).
+bool bind_slots(const Activation& caller, const Activation::CallSite& call, Borrowed function, std::vector<int>& from) {
+  const auto* callee = reinterpret_cast<PyFunctionObject*>(function.get());
+  const auto* code = reinterpret_cast<PyCodeObject*>(callee->func_code);
+  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int positional = call.count - keywords, parameters = code->co_argcount + code->co_kwonlyargcount;
+  if (positional > code->co_argcount) return false;
+  from.assign(code->co_nlocalsplus, -1);
+  for (int i = 0; i < positional; i++) from[i] = call.first + i;
+  for (int k = 0; k < keywords; k++) {
+    PyObject* name = PyTuple_GET_ITEM(call.keyword_names.get(), k);
+    int at = code->co_posonlyargcount;
+    while (at < parameters && PyTuple_GET_ITEM(code->co_localsplusnames, at) != name) at++;
+    if (at == parameters || from[at] >= 0) return false;
+    from[at] = call.first + positional + k;
+  }
+  const int defaults = callee->func_defaults ? static_cast<int>(PyTuple_GET_SIZE(callee->func_defaults)) : 0;
+  for (int i = 0; i < parameters; i++) {
+    if (from[i] >= 0) continue;
+    const bool has = i < code->co_argcount ? i >= code->co_argcount - defaults
+                                           : callee->func_kwdefaults && PyDict_GetItemWithError(callee->func_kwdefaults, PyTuple_GET_ITEM(code->co_localsplusnames, i));
+    if (!has) return false;
+  }
+  (void)caller;
+  return true;
+}
+
+Ref default_of(Borrowed function, int parameter) {
+  const auto* callee = reinterpret_cast<PyFunctionObject*>(function.get());
+  const auto* code = reinterpret_cast<PyCodeObject*>(callee->func_code);
+  if (parameter < code->co_argcount) {
+    const auto defaults = static_cast<int>(PyTuple_GET_SIZE(callee->func_defaults));
+    return Ref::borrow(PyTuple_GET_ITEM(callee->func_defaults, parameter - (code->co_argcount - defaults)));
+  }
+  return Ref::borrow(PyDict_GetItemWithError(callee->func_kwdefaults, PyTuple_GET_ITEM(code->co_localsplusnames, parameter)));
+}
+
+}  // namespace
+
+Ended Chain::record(Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  stepped_past_exception = false;
+  Live live = activate(thread_, frames_);
+  std::vector<const Activation*> view;
+  for (const auto& activation : live) view.push_back(activation.get());
+  recorder::Recorder recorder(view);
+  Ended ended = Ended::kRunning;
+  while (!recorder.stopped()) {
+    Activation& frame = *live.back();
+    if (cpython::is_traced(thread_)) {
+      recorder.before(frame);
+      recorder.stop(recorder::Break::kInstruction, "tracing is on");
+      break;
+    }
+    recorder::Plan plan = recorder.before(frame);
+    if (plan.kind == recorder::Plan::Kind::kInline) {
+      const auto call = *frame.call_site();
+      std::vector<int> from;
+      Borrowed function = plan.function;
+      const auto* code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
+      const bytecode::Code* decoded = cpython::decoded(const_cast<PyObject*>(code));
+      if (!decoded) PyErr_Clear();
+      if (!decoded || live.size() >= recorder::Recorder::kMaxInlineDepth || !bind_slots(frame, call, function, from)) {
+        recorder.stop(recorder::Break::kUnknownCall, "a call whose arguments aren't bound plainly");
+        break;
+      }
+      const Ref held = Ref::borrow(function);
+      cpython::Frame* callee = cpython::push_frame(thread_, function);
+      if (!callee) {
+        PyErr_Clear();
+        recorder.stop(recorder::Break::kTooLong, "no memory for a frame");
+        break;
+      }
+      cpython::Slots into = cpython::slots(callee), caller = cpython::slots(frame.frame());
+      const auto* callee_code = decoded->code.as<PyCodeObject>();
+      const int parameters = callee_code->co_argcount + callee_code->co_kwonlyargcount;
+      for (int i = 0; i < parameters; i++) {
+        into.put(i, from[i] >= 0 ? caller.take(from[i]) : default_of(function, i));
+      }
+      cpython::set_next(callee, 0, callee_code->co_nlocalsplus);
+      const int base = frame.depth() - frame.instruction().arg - 2 - (frame.instruction().op == bytecode::Op::CALL_KW ? 1 : 0);
+      frame.begin_call(base);
+      frames_.push_back(callee);
+      live.push_back(std::make_unique<Activation>(thread_, callee, *decoded));
+      for (int i = parameters; i < static_cast<int>(from.size()); i++) from[i] = -1;
+      recorder.pushed(frame, *live.back(), function, from, base);
+      continue;
+    }
+    if (plan.kind == recorder::Plan::Kind::kBreak) {
+      recorder.stop(plan.why, std::move(plan.detail));
+      break;
+    }
+    const int32_t index = frame.next();
+    const int depth = frame.depth();
+    const Event event = frame.step();
+    switch (event) {
+      case Event::kNext:
+        recorder.after(frame, plan, index, depth);
+        break;
+      case Event::kReturned: {
+        Ref value = frame.take_result();
+        recorder.returned(frame, live.size() == 1);
+        ended = finish_inner(live, std::move(value), result);
+        if (ended == Ended::kRunning) recorder.resumed(*live.back());
+        break;
+      }
+      case Event::kCaught:
+        recorder.stop(recorder::Break::kException);
+        stepped_past_exception = true;
+        break;
+      case Event::kRaised:
+        recorder.stop(recorder::Break::kException);
+        stepped_past_exception = true;
+        ended = finish_inner(live, Ref(), result);
+        break;
+      case Event::kHandOver:
+        recorder.stop(recorder::Break::kInstruction, bytecode::name(frame.code().instructions[index].op));
+        break;
+    }
+  }
+  deactivate(live);
+  recording = recorder.finish();
+  recording->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return ended;
+}
+
+}  // namespace evalframe::runtime

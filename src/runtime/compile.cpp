@@ -1,0 +1,37 @@
+// Runs the stages behind the recorder in order.
+#include "runtime/compile.h"
+
+#include <chrono>
+#include <stdexcept>
+
+#include "backends/reference.h"
+#include "core/check.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+std::unique_ptr<backends::Executable> make_executable(const Settings& settings, const graph::Graph& graph, backends::ExitAt exit_at,
+                                                      std::string& fallback) {
+  (void)settings;
+  (void)fallback;
+  return backends::make_reference(graph, std::move(exit_at));
+}
+
+}  // namespace
+
+std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  auto compilation = std::make_shared<Compilation>();
+  compilation->recording = std::move(recording);
+  compilation->backend = settings.backend;
+  const recorder::Recording* record = compilation->recording.get();
+  DCHECK(graph::verify(record->graph).empty());
+  compilation->executable = make_executable(settings, record->graph, [record](int32_t node) { return record->exit_at(node); },
+                                            compilation->fallback);
+  compilation->compile_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return compilation;
+}
+
+}  // namespace evalframe::runtime

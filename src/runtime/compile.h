@@ -1,0 +1,28 @@
+// From a recording to something that runs: the order of the stages, and nothing else.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/executable.h"
+#include "recorder/recording.h"
+#include "runtime/settings.h"
+
+namespace evalframe::runtime {
+
+// A recording with its compiled graph: what one cache entry holds.
+struct Compilation {
+  std::unique_ptr<recorder::Recording> recording;
+  std::unique_ptr<backends::Executable> executable;
+  std::string backend;      // the one that serves
+  std::string fallback;     // why it isn't the one that was asked for; empty: it is
+  double compile_seconds = 0;
+  uint64_t hits = 0;        // times it served
+  uint64_t misses = 0;      // times its guards said no
+  int32_t last_failed_guard = -1;
+};
+
+// Null with a Python exception where the user's backend failed.
+std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings);
+
+}  // namespace evalframe::runtime

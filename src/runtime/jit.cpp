@@ -1,0 +1,169 @@
+// The jit object's type: vectorcall into the Capture, a descriptor like a function's, attributes of what it wraps.
+#include "runtime/jit.h"
+
+#include <structmember.h>
+
+#include "evaluator/bind_arguments.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+struct JitObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* function;  // __wrapped__
+  PyObject* dict;
+  PyObject* weak_references;
+  std::shared_ptr<Capture> capture;
+  bool plain;  // generators and coroutines run as they are
+};
+
+PyTypeObject* jit_type;
+
+JitObject* as_jit(PyObject* object) { return reinterpret_cast<JitObject*>(object); }
+
+// Arguments that already lie in order: every parameter given by position.
+bool are_in_order(const PyCodeObject* code, Py_ssize_t count, PyObject* names) {
+  return !names && count == code->co_argcount && !code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
+}
+
+PyObject* call(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  JitObject* jit = as_jit(self);
+  auto* function = reinterpret_cast<PyFunctionObject*>(jit->function);
+  const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  if (jit->plain) return PyObject_Vectorcall(jit->function, arguments, flags, names);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  PyThreadState* thread = PyThreadState_Get();
+  bool handled = false;
+  Ref result;
+  constexpr int kInPlace = 32;
+  if (are_in_order(code, count, names) && code->co_nlocalsplus <= kInPlace) {
+    PyObject* slots[kInPlace] = {};
+    for (Py_ssize_t i = 0; i < count; i++) slots[i] = arguments[i];
+    result = jit->capture->call(thread, slots, &handled);
+  } else {
+    std::vector<Ref> bound(code->co_nlocalsplus);
+    if (!evaluator::bind_arguments(jit->function, arguments, flags, names, bound.data())) {
+      if (PyErr_Occurred()) return nullptr;
+      return PyObject_Vectorcall(jit->function, arguments, flags, names);
+    }
+    std::vector<PyObject*> slots;
+    for (const Ref& value : bound) slots.push_back(value.get());
+    result = jit->capture->call(thread, slots.data(), &handled);
+  }
+  if (!handled) return PyObject_Vectorcall(jit->function, arguments, flags, names);
+  return result.release();
+}
+
+PyObject* get(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Ref::borrow(self).release();
+  return PyMethod_New(self, object);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  JitObject* jit = as_jit(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(jit->function);
+  Py_VISIT(jit->dict);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  JitObject* jit = as_jit(self);
+  if (jit->capture) jit->capture->clear();
+  Py_CLEAR(jit->dict);
+  return 0;
+}
+
+void dealloc(PyObject* self) {
+  JitObject* jit = as_jit(self);
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (jit->weak_references) PyObject_ClearWeakRefs(self);
+  clear(self);
+  Ref function = Ref::steal(jit->function);
+  jit->capture.~shared_ptr();
+  type->tp_free(self);
+  Ref held = Ref::steal(type);
+}
+
+// What the object doesn't have itself is the function's: __name__, __doc__, __defaults__, user attributes.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(as_jit(self)->function, name);
+}
+
+PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.jit of %R>", as_jit(self)->function); }
+
+PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
+
+PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  static const char* kNames[] = {"function", "backend", "fullgraph", "max_entries", nullptr};
+  PyObject* function = nullptr;
+  PyObject* backend = nullptr;
+  int fullgraph = 0, max_entries = 8;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|Opi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
+                                   &fullgraph, &max_entries)) {
+    return nullptr;
+  }
+  Settings settings;
+  if (backend && PyUnicode_Check(backend)) {
+    settings.backend = PyUnicode_AsUTF8(backend);
+  } else if (backend && backend != Py_None) {
+    settings.backend = "custom";
+    settings.custom = Ref::borrow(backend);
+  }
+  settings.fullgraph = fullgraph;
+  settings.max_entries = max_entries;
+  auto* jit = as_jit(type->tp_alloc(type, 0));
+  if (!jit) return nullptr;
+  new (&jit->capture) std::shared_ptr<Capture>(std::make_shared<Capture>(function, std::move(settings)));
+  jit->vectorcall = call;
+  jit->function = Ref::borrow(function).release();
+  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
+  jit->plain = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+  return reinterpret_cast<PyObject*>(jit);
+}
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, "Pickled by name, as functions are."}, {}};
+PyMemberDef members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(JitObject, function), READONLY, "The function as it was."},
+    {"__dictoffset__", T_PYSSIZET, offsetof(JitObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(JitObject, weak_references), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(JitObject, vectorcall), READONLY, nullptr},
+    {}};
+PyGetSetDef getters[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_descr_get, reinterpret_cast<void*>(get)},
+                       {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                       {Py_tp_repr, reinterpret_cast<void*>(represent)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, getters},
+                       {Py_tp_doc, const_cast<char*>("A function whose calls are captured and served by compiled graphs.")},
+                       {0, nullptr}};
+PyType_Spec spec = {"evalframe._core.Jit", sizeof(JitObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+
+}  // namespace
+
+bool add_jit_type(PyObject* module) {
+  if (!jit_type) jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return jit_type && PyModule_AddObjectRef(module, "Jit", reinterpret_cast<PyObject*>(jit_type)) == 0;
+}
+
+std::shared_ptr<Capture> capture_of(Borrowed object) {
+  if (jit_type && PyObject_TypeCheck(object.get(), jit_type)) return as_jit(object.get())->capture;
+  PyErr_Format(PyExc_TypeError, "expected a function made by evalframe.jit, not %.100s", Py_TYPE(object.get())->tp_name);
+  return nullptr;
+}
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,15 @@
+// The jit object: a callable that checks guards before any frame exists.
+#pragma once
+
+#include <memory>
+
+#include "runtime/capture.h"
+
+namespace evalframe::runtime {
+
+// Makes the type (once) and adds it to the module as `Jit`. False with an exception.
+bool add_jit_type(PyObject* module);
+// The Capture behind a jit object; null (TypeError) for anything else.
+std::shared_ptr<Capture> capture_of(Borrowed jit);
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,17 @@
+// What a user chose for one jit object or one enabled() block.
+#pragma once
+
+#include <string>
+
+#include "core/ref.h"
+
+namespace evalframe::runtime {
+
+struct Settings {
+  std::string backend = "native";
+  Ref custom;              // a Python backend: (graph, example inputs) -> callable
+  bool fullgraph = false;  // a break is an error
+  int max_entries = 8;     // recordings that start at the same place
+};
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,326 @@
+"""Captured functions behave as the plain ones: results, exceptions, effects, whichever graph serves and wherever it is left."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+
+A = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
+B = np.arange(12.0).reshape(3, 4) + 1
+V = np.array([3.0, -1.0, 2.0, 5.0])
+WEIGHT = np.full(4, 0.5)
+
+
+def chain(x: Any, y: Any) -> Any:
+    z = x + y * 2
+    return np.exp(z) - 1
+
+
+def toy_function(a: Any, b: Any) -> Any:
+    x = a / (np.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+def helper(x: Any, scale: float = 2.0, *, shift: float = 1.0) -> Any:
+    if x.ndim > 1:
+        return x * scale + shift
+    return x - shift
+
+
+def inlined(x: Any, y: Any) -> Any:
+    return helper(x) + helper(y, 3.0) + helper(x, shift=0.5)
+
+
+def inlined_break(x: Any, y: Any) -> Any:
+    def unused() -> None:
+        return None
+
+    return toy_function(x, y) + toy_function(x, -y)
+
+
+def break_in_callee(x: Any, y: Any) -> Any:
+    r = toy_function(x, y)
+    s = toy_function(x, -y)
+    return r + s * 2
+
+
+def loop(x: Any, y: Any) -> Any:
+    for i in range(4):
+        x = x + y[i % 3] * i
+    return x
+
+
+def long_loop(x: Any, y: Any) -> Any:
+    for i in range(300):
+        x = x * 0.99 + y
+    return x
+
+
+def shapes(x: Any, y: Any) -> Any:
+    n, m = x.shape
+    if n > 2:
+        x = x[1:, : m - 1]
+    return x.sum() + n * m + len(y)
+
+
+def containers(x: Any, y: Any) -> Any:
+    parts = [x, y]
+    parts.append(x + y)
+    pair = (parts[2], parts[0])
+    u, v = pair
+    return parts, pair, u - v
+
+
+def in_place(x: Any, y: Any) -> Any:
+    x = x.copy()
+    x += y
+    x[1] = 0.0
+    x[:, 1:3] *= 2
+    z = x
+    z[0, 0] = 7
+    return x, z
+
+
+def scalars(x: Any, y: Any) -> Any:
+    t = 0.5
+    s = x.mean() * t
+    k = math.sqrt(4.0)
+    return x * s + k, float(s)
+
+
+def reductions(x: Any, y: Any) -> Any:
+    m = x.max(axis=1, keepdims=True)
+    e = np.exp(x - m)
+    return e / e.sum(axis=1, keepdims=True), x.argmin(), np.any(x > 0)
+
+
+def opaque(x: Any, y: Any) -> Any:
+    q = np.sort(x, axis=1)
+    return np.concatenate([q, y]) @ WEIGHT, np.where(x > 0, x, 0.0), x[x > 0]
+
+
+def handled(x: Any, y: Any) -> Any:
+    try:
+        z = x + 1
+        w = z @ np.ones(9)
+    except ValueError as error:
+        return str(error), z * 2
+    return w
+
+
+def raises(x: Any, y: Any) -> Any:
+    z = x * 2
+    return helper(z) @ np.ones(9)
+
+
+def with_none(x: Any, y: Any, out: Any = None) -> Any:
+    if out is None:
+        out = x * 0
+    return out + y
+
+
+def comprehension(x: Any, y: Any) -> Any:
+    return sum([row * 2 for row in [x, y]])
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    chain,
+    toy_function,
+    inlined,
+    inlined_break,
+    break_in_callee,
+    loop,
+    long_loop,
+    shapes,
+    containers,
+    in_place,
+    scalars,
+    reductions,
+    opaque,
+    handled,
+    raises,
+    with_none,
+    comprehension,
+]
+ARGUMENTS = [(A, B), (A, -B), (B, A), (A[:2], B[:2])]
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = ("value", function(*arguments))
+        except Exception as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            here = [(frame.name, frame.lineno) for frame in frames if frame.name != "outcome"]
+            result = ("raised", (type(error), str(error), here))
+    return result, [(str(w.message), w.category, w.lineno) for w in caught]
+
+
+def same(left: Any, right: Any) -> bool:
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, np.ndarray):
+        # The vector math functions may differ by 2 ulp.
+        close = left.dtype.kind != "f" or np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
+        return (
+            left.dtype == right.dtype
+            and left.shape == right.shape
+            and close
+            and (left.dtype.kind == "f" or np.array_equal(left, right))
+        )
+    if isinstance(left, float):
+        return math.isclose(left, right, rel_tol=1e-14) or left == right
+    return bool(left == right)
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS * 3:
+        expected = outcome(function, *arguments)
+        assert same(outcome(captured, *arguments), expected)
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
+    try:
+        for node in range(14):
+            captured = evalframe.jit(function, backend=backend)
+            for arguments in ARGUMENTS:
+                outcome(captured, *arguments)
+            _core.set_leave_before(node)
+            for arguments in ARGUMENTS:
+                assert same(outcome(captured, *arguments), outcome(function, *arguments)), node
+            _core.set_leave_before(-1)
+    finally:
+        _core.set_leave_before(-1)
+
+
+def test_toy_function_is_one_graph_and_two_that_go_on() -> None:
+    captured = evalframe.jit(toy_function)
+    evalframe.explain(captured)(A, B)
+    told = evalframe.explain(captured)(A, -B)
+    assert len(told.graphs) == 3
+    assert len(told.breaks) == 1
+    assert told.breaks[0].reason == "branch on the value of an array"
+
+
+def test_identities_hold() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        pair = [y, y]
+        return pair, pair, y
+
+    captured = evalframe.jit(function)
+    for _ in range(3):
+        first, second, y = captured(A)
+        assert first is second and first[0] is y and first[1] is y
+
+
+def test_hits_are_counted_and_sizes_may_vary() -> None:
+    captured = evalframe.jit(chain)
+    for n in (3, 4, 5, 100):
+        assert np.array_equal(captured(np.ones(n), np.ones(n)), chain(np.ones(n), np.ones(n)))
+    assert _core.jit_counters(captured)["recordings"] == 1
+    assert _core.jit_counters(captured)["hits"] == 3
+
+
+class Model:
+    factor = 2.0
+
+    def __init__(self) -> None:
+        self.weight = V
+
+    @evalframe.jit
+    def forward(self, x: Any) -> Any:
+        return self.activate(x * self.weight) * self.factor
+
+    def activate(self, x: Any) -> Any:
+        return np.maximum(x, 0)
+
+    @staticmethod
+    @evalframe.jit
+    def double(x: Any) -> Any:
+        return x * 2
+
+    @evalframe.jit
+    @classmethod
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.factor
+
+
+def test_methods() -> None:
+    model = Model()
+    for _ in range(3):
+        assert np.array_equal(model.forward(A), np.maximum(A * V, 0) * 2)
+        assert np.array_equal(Model.double(A), A * 2)
+        assert np.array_equal(Model.scaled(A), A * 2)
+    model.weight = V + 1
+    assert np.array_equal(model.forward(A), np.maximum(A * (V + 1), 0) * 2)
+
+
+def test_nothing_goes_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    model.forward(A)
+    model.forward(A)
+    monkeypatch.setattr(Model, "activate", lambda self, x: x)
+    assert np.array_equal(model.forward(A), A * V * 2)
+    model.activate = lambda x: x + 1
+    assert np.array_equal(model.forward(A), (A * V + 1) * 2)
+    Model.factor = 3.0
+    try:
+        assert np.array_equal(model.forward(A), (A * V + 1) * 3)
+    finally:
+        Model.factor = 2.0
+
+    captured = evalframe.jit(inlined)
+    before = captured(A, B)
+    assert np.array_equal(before, inlined(A, B))
+    monkeypatch.setattr(helper, "__defaults__", (5.0,))
+    assert np.array_equal(captured(A, B), inlined(A, B))
+    monkeypatch.setattr(helper, "__kwdefaults__", {"shift": -1.0})
+    assert np.array_equal(captured(A, B), inlined(A, B))
+    monkeypatch.setattr(helper, "__code__", (lambda x, scale=1, *, shift=1: x).__code__)
+    assert np.array_equal(captured(A, B), inlined(A, B))
+
+
+def test_is_a_function_to_others() -> None:
+    captured = evalframe.jit(helper)
+    assert captured.__name__ == "helper" and captured.__wrapped__ is helper
+    assert captured.__defaults__ == helper.__defaults__
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        captured()
+    assert pickle.loads(pickle.dumps(Model.double)) is Model.double
+
+
+def test_generators_run_as_they_are() -> None:
+    @evalframe.jit
+    def generate(x: Any) -> Any:
+        yield x + 1
+        yield x * 2
+
+    assert np.array_equal(list(generate(A))[1], A * 2)
+
+
+def test_refuses_what_has_no_code() -> None:
+    with pytest.raises(TypeError, match="no Python code to capture"):
+        evalframe.jit(len)
+    with pytest.raises(ValueError, match="unknown backend 'nothing'"):
+        evalframe.jit(chain, backend="nothing")
