@@ -165,17 +165,18 @@ def test_help_names_each_command(tmp_path: Path) -> None:
 
 
 STATS = {
-    "captured": 2,
-    "served": 1000,
-    "breaks": {"branch on data": 1},
-    "seconds_saved": 0.25,
+    "calls": 1003,
+    "hits": 1000,
+    "recordings": 2,
+    "breaks": 1,
+    "reasons": {"branch on data": 1},
     "entries": [{"function": "f<lambda>", "calls": 3}, {"function": "g", "calls": 4}],
     "kernel": "line 1\nline 2",
 }
 
 
 def test_summary_counts() -> None:
-    expected = "evalframe: 2 functions captured, served 1,000 calls, 1 graph break, about 0.25 s saved"
+    expected = "evalframe: 2 graphs recorded, 1,000 of 1,003 calls served, 1 graph break"
     assert report.summary(STATS) == expected
     assert report.summary({}) == "evalframe: nothing was captured"
 

@@ -12,15 +12,13 @@ Stats = Mapping[str, Any]
 
 
 def summary(stats: Stats) -> str:
-    """One line: what was captured, how often it served, breaks, and the time saved."""
-    if not stats:
+    """One line: what was captured, how often it served, and breaks."""
+    if not stats.get("recordings"):
         return "evalframe: nothing was captured"
-    parts = [_counted(stats.get("captured", 0), "function") + " captured"]
-    parts.append("served " + _counted(stats.get("served", 0), "call"))
-    parts.append(_counted(stats.get("breaks", 0), "graph break"))
-    saved = stats.get("seconds_saved")
-    if saved is not None:
-        parts.append(f"about {saved:.3g} s saved")
+    calls, hits = stats.get("calls", 0), stats.get("hits", 0)
+    parts = [f"{_counted(stats['recordings'], 'graph')} recorded, {hits:,} of {_counted(calls, 'call')} served"]
+    if "breaks" in stats:
+        parts.append(_counted(stats["breaks"], "graph break"))
     return "evalframe: " + ", ".join(parts)
 
 
@@ -50,8 +48,7 @@ pre { background: #8882; padding: .8rem; overflow-x: auto; } td.number { text-al
 """
 
 
-def _counted(value: Any, noun: str) -> str:
-    number = value if isinstance(value, int) else sum(value.values()) if isinstance(value, Mapping) else len(value)
+def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
