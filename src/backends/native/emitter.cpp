@@ -134,7 +134,7 @@ Term intrinsic(const char* name, std::initializer_list<Term> arguments) {
 }
 
 Term fma(const Term& a, const Term& b, const Term& c) {
-  return a.emitter->has_fma() ? intrinsic("fma", {a, b, c}) : a * b + c;
+  return intrinsic("fma", {a, b, c});
 }
 
 Term as_bits(const Term& a) {

@@ -21,15 +21,17 @@ struct Term {
   bool is_vector() const { return type[0] == '<'; }
 };
 
-// Sticky conditions that integer or special-case code reports without raising a hardware flag.
-enum class Condition : uint8_t { kDivide, kOverflow, kUnderflow, kInvalid };
-inline constexpr int kConditions = 4;
+// Sticky conditions that integer or special-case code reports without raising a hardware flag. kRetry: an argument was beyond
+// what the vector form of a function is made for; the run is done again with the library's functions.
+enum class Condition : uint8_t { kDivide, kOverflow, kUnderflow, kInvalid, kRetry };
+inline constexpr int kConditions = 5;
 
 class Emitter {
  public:
-  explicit Emitter(bool has_fma) : has_fma_(has_fma) {}
+  explicit Emitter(bool vector_math) : vector_math_(vector_math) {}
 
-  bool has_fma() const { return has_fma_; }
+  // Whether functions take their vector form, which needs fused multiply-add; else they call the library.
+  bool vector_math() const { return vector_math_; }
   // Writes `%vN = <instruction>` and returns it as a value of the given type.
   Term let(std::string type, const std::string& instruction);
   void line(const std::string& text) { text_ += "  " + text + "\n"; }
@@ -49,7 +51,7 @@ class Emitter {
   const std::string& needed() const { return needed_; }
 
  private:
-  bool has_fma_;
+  bool vector_math_;
   int next_ = 0;
   std::string text_;
   std::string needed_;

@@ -29,7 +29,7 @@ DType dtype_of(const Kernel& kernel, int32_t value) {
 // Writes the kernel function. Names: %d operand bases, %so/%si strides, %r row bases, %sticky gathered conditions.
 class Writer {
  public:
-  Writer(const Kernel& kernel, const std::string& access, bool has_fma) : kernel_(kernel), access_(access), body_(has_fma), entry_(has_fma), row_(has_fma) {}
+  Writer(const Kernel& kernel, const std::string& access, bool vector_math) : kernel_(kernel), access_(access), body_(vector_math), entry_(vector_math), row_(vector_math) {}
 
   std::string write() {
     values_.resize(kernel_.inputs.size());
@@ -146,7 +146,7 @@ class Writer {
   }
 
   std::string returned() const {
-    constexpr int kBits[kConditions] = {1, 2, 4, 8};
+    constexpr int kBits[kConditions] = {1, 2, 4, 8, kRetryBit};
     std::string text;
     std::string sum = "0";
     for (int c = 0; c < kConditions; ++c) {
@@ -185,8 +185,8 @@ DType stored_dtype(const Kernel& kernel, const KernelOutput& output) {
   return output.dtype;
 }
 
-std::string generate(const Kernel& kernel, const std::string& access, bool has_fma) {
-  return Writer(kernel, access, has_fma).write();
+std::string generate(const Kernel& kernel, const std::string& access, bool vector_math) {
+  return Writer(kernel, access, vector_math).write();
 }
 
 }  // namespace evalframe::native

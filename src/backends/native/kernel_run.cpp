@@ -10,6 +10,7 @@
 #include <shared_mutex>
 #include <stdexcept>
 
+#include "backends/native/emitter.h"
 #include "backends/native/kernel.h"
 #include "backends/native/kernel_codegen.h"
 #include "backends/native/machine.h"
@@ -32,10 +33,6 @@ void clear_flags() { _mm_setcsr(_mm_getcsr() & ~kStatusBits); }
 FloatFlags raised_flags() {
   const unsigned status = _mm_getcsr();
   return (status >> 2 & 1) | (status >> 3 & 1) << 1 | (status >> 4 & 1) << 2 | (status & 1) << 3;
-}
-
-bool reduces(const Kernel& kernel) {
-  return std::any_of(kernel.outputs.begin(), kernel.outputs.end(), [](const KernelOutput& o) { return o.reduce != ReduceOp::kNone; });
 }
 
 bool is_arg(ReduceOp op) { return op == ReduceOp::kArgMin || op == ReduceOp::kArgMax; }
@@ -85,7 +82,9 @@ class Native final : public CompiledKernel {
   int per_element() const { return per_element_; }
 
  private:
-  KernelFunction version(const std::string& access) const;
+  KernelFunction version(const std::string& access, bool vector_math) const;
+  FloatFlags run_space(const Space& space, bool vector_math) const;
+  FloatFlags run_or_retry(const Space& space) const;
   int pieces_for(const Space& space) const;
   FloatFlags run_map(const Space& space, KernelFunction function) const;
   FloatFlags run_reduction(const Space& space, KernelFunction function) const;
@@ -94,6 +93,8 @@ class Native final : public CompiledKernel {
   std::string ir_;
   std::vector<Fold> folds_;
   bool has_arg_ = false;
+  bool vector_math_ = false;
+  bool may_retry_ = false;
   bool splits_sums_ = false;  // some output is summed in NumPy's pairwise order
   int per_element_ = 1;
   double seconds_per_element_ = 0;
@@ -122,20 +123,23 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
   std::string access;
   for (const KernelInput& input : kernel.inputs) access += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
   access.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
-  ir_ = generate(kernel_, access, target_has_fma());
-  versions_[access] = machine_code(ir_);
+  vector_math_ = target_has_fma();
+  ir_ = generate(kernel_, access, vector_math_);
+  may_retry_ = ir_.find("%sticky" + std::to_string(static_cast<int>(Condition::kRetry))) != std::string::npos;
+  versions_[access + (vector_math_ ? "" : " library")] = machine_code(ir_);
 }
 
-KernelFunction Native::version(const std::string& access) const {
+KernelFunction Native::version(const std::string& access, bool vector_math) const {
+  const std::string key = access + (vector_math ? "" : " library");
   {
     const std::shared_lock lock(mutex_);
-    const auto found = versions_.find(access);
+    const auto found = versions_.find(key);
     if (found != versions_.end()) return found->second;
   }
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
-  const KernelFunction made = machine_code(generate(kernel_, access, target_has_fma()));
+  const KernelFunction made = machine_code(generate(kernel_, access, vector_math));
   const std::unique_lock lock(mutex_);
-  return versions_.emplace(access, made).first->second;
+  return versions_.emplace(key, made).first->second;
 }
 
 int64_t size_of(const Space& space) {
@@ -520,22 +524,59 @@ class ArgStates {
   std::vector<States> states_;
 };
 
+// Whether a run may be done a second time: no output stands where an input does.
+bool repeatable(const Kernel& kernel, const Space& space) {
+  struct Range {
+    uintptr_t begin, end;
+  };
+  const auto range = [&](size_t operand) {
+    Range covered{reinterpret_cast<uintptr_t>(space.data[operand]), reinterpret_cast<uintptr_t>(space.data[operand]) + kElement};
+    for (const Dimension& d : space.dimensions) {
+      const int64_t reach = (d.extent - 1) * d.strides[operand];
+      (reach < 0 ? covered.begin : covered.end) += static_cast<uintptr_t>(reach);
+    }
+    return covered;
+  };
+  for (size_t output = kernel.inputs.size(); output < space.data.size(); ++output) {
+    const Range written = range(output);
+    for (size_t input = 0; input < kernel.inputs.size(); ++input) {
+      const Range read = range(input);
+      if (written.begin < read.end && read.begin < written.end) return false;
+    }
+  }
+  return true;
+}
+
+FloatFlags Native::run_space(const Space& space, bool vector_math) const {
+  const KernelFunction function = version(access_of(kernel_, space), vector_math);
+  return folds_.empty() ? run_map(space, function) : run_reduction(space, function);
+}
+
+FloatFlags Native::run_or_retry(const Space& space) const {
+  if (!may_retry_) return run_space(space, vector_math_);
+  if (repeatable(kernel_, space)) {
+    const FloatFlags flags = run_space(space, vector_math_);
+    if (!(flags & kRetryBit)) return flags;
+  }
+  return run_space(space, false);
+}
+
 FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) const {
   for (int d = 0; d < kernel_.rank; ++d) {
     if (extents[d] == 0 && !(kernel_.reduced >> d & 1)) return 0;
   }
-  if (!reduces(kernel_)) {
+  if (folds_.empty()) {
     const Space space = space_of(kernel_, extents, operands, false);
-    return size_of(space) ? run_map(space, version(access_of(kernel_, space))) : 0;
+    return size_of(space) ? run_or_retry(space) : 0;
   }
   if (!has_arg_) {
     const Space space = space_of(kernel_, extents, operands, false);
-    return run_reduction(space, version(access_of(kernel_, space)));
+    return run_or_retry(space);
   }
   std::vector<KernelOperand> own(operands, operands + this->operands());
   const ArgStates states(*this, extents, own);
   const Space space = space_of(kernel_, extents, own.data(), true);
-  const FloatFlags flags = run_reduction(space, version(access_of(kernel_, space)));
+  const FloatFlags flags = run_or_retry(space);
   states.write();
   return flags;
 }

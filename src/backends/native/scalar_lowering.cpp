@@ -320,7 +320,7 @@ Value through_double2(DType result, const Operands& in, Function function) {
 
 Value lower_power(Emitter& emitter, DType result, const Operands& in) {
   if (is_integer(result)) return integer_power(emitter, result, in[0].real, in[1].real);
-  return through_double2(result, in, [](const Term& x, const Term& y) { return math::library("pow", x, y); });
+  return through_double2(result, in, math::power);
 }
 
 Value lower_negative(Emitter&, DType result, const Operands& in) {
@@ -334,7 +334,7 @@ Value lower_absolute(Emitter& emitter, DType result, const Operands& in) {
   const Value& a = in[0];
   if (is_complex(a.dtype)) {
     return through_double2(result, {exact(result, a.real), exact(result, a.imag)},
-                           [](const Term& x, const Term& y) { return math::library("hypot", x, y); });
+                           math::hypot);
   }
   if (is_float(result)) return exact(result, magnitude(a.real));
   if (!is_signed(result)) return a;
@@ -367,37 +367,30 @@ Value lower_reciprocal(Emitter& emitter, DType result, const Operands& in) {
   return cast(exact(DType::float64, 1.0 / wide.real), result);
 }
 
-Value lower_exp(Emitter&, DType result, const Operands& in) { return through_double(result, in, math::exp); }
-Value lower_log(Emitter&, DType result, const Operands& in) { return through_double(result, in, math::log); }
+#define EVALFRAME_MATH(op) \
+  Value lower_##op(Emitter&, DType result, const Operands& in) { return through_double(result, in, math::op); }
+EVALFRAME_MATH(cbrt)
+EVALFRAME_MATH(exp)
+EVALFRAME_MATH(exp2)
+EVALFRAME_MATH(expm1)
+EVALFRAME_MATH(log)
+EVALFRAME_MATH(log2)
+EVALFRAME_MATH(log10)
+EVALFRAME_MATH(log1p)
+EVALFRAME_MATH(sin)
+EVALFRAME_MATH(cos)
+EVALFRAME_MATH(tan)
+EVALFRAME_MATH(arcsin)
+EVALFRAME_MATH(arccos)
+EVALFRAME_MATH(arctan)
+EVALFRAME_MATH(sinh)
+EVALFRAME_MATH(cosh)
+EVALFRAME_MATH(tanh)
+EVALFRAME_MATH(erf)
+#undef EVALFRAME_MATH
 
-#define EVALFRAME_LIBRARY(op)                                                                    \
-  Value lower_##op(Emitter&, DType result, const Operands& in) {                                 \
-    return through_double(result, in, [](const Term& x) { return math::library(#op, x); });      \
-  }
-EVALFRAME_LIBRARY(cbrt)
-EVALFRAME_LIBRARY(exp2)
-EVALFRAME_LIBRARY(expm1)
-EVALFRAME_LIBRARY(log2)
-EVALFRAME_LIBRARY(log10)
-EVALFRAME_LIBRARY(log1p)
-EVALFRAME_LIBRARY(sin)
-EVALFRAME_LIBRARY(cos)
-EVALFRAME_LIBRARY(tan)
-EVALFRAME_LIBRARY(arcsin)
-EVALFRAME_LIBRARY(arccos)
-EVALFRAME_LIBRARY(arctan)
-EVALFRAME_LIBRARY(sinh)
-EVALFRAME_LIBRARY(cosh)
-EVALFRAME_LIBRARY(tanh)
-EVALFRAME_LIBRARY(erf)
-#undef EVALFRAME_LIBRARY
-
-Value lower_arctan2(Emitter&, DType result, const Operands& in) {
-  return through_double2(result, in, [](const Term& y, const Term& x) { return math::library("arctan2", y, x); });
-}
-Value lower_hypot(Emitter&, DType result, const Operands& in) {
-  return through_double2(result, in, [](const Term& x, const Term& y) { return math::library("hypot", x, y); });
-}
+Value lower_arctan2(Emitter&, DType result, const Operands& in) { return through_double2(result, in, math::arctan2); }
+Value lower_hypot(Emitter&, DType result, const Operands& in) { return through_double2(result, in, math::hypot); }
 
 Value round_with(const char* name, DType result, const Operands& in) {
   return is_float(result) ? exact(result, intrinsic(name, {in[0].real})) : in[0];
