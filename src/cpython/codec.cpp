@@ -390,16 +390,31 @@ class Encoder {
     return keyword_units(i) + precall_units(i) + units_of(*opcodes_[i], real_argument(i));
   }
 
-  // Where each instruction starts: grows jumps until all distances fit their arguments.
+  // Where each instruction starts. A jump may fit with and without an EXTENDED_ARG where that itself makes the distance
+  // longer, and compilers took either; so the layout of the original stays where it fits, and else jumps grow until all do.
   void lay_out() {
+    starts_ = original_starts();
+    if (starts_with_these_sizes() == starts_) return;
     starts_.assign(count() + 1, 0);
-    for (bool changed = true; changed;) {
-      changed = false;
-      std::vector<int32_t> starts(1, 0);
-      for (int32_t i = 0; i < count(); ++i) starts.push_back(starts[i] + size_of(i));
-      changed = starts != starts_;
+    for (std::vector<int32_t> starts = starts_with_these_sizes(); starts != starts_; starts = starts_with_these_sizes()) {
       starts_ = std::move(starts);
     }
+  }
+
+  std::vector<int32_t> original_starts() const {
+    std::vector<int32_t> starts;
+    for (int32_t i = 0; i < count(); ++i) {
+      starts.push_back(opcodes_[i] == nullptr ? instructions_[i].end : instructions_[i].offset);
+    }
+    starts.push_back(count() == 0 ? 0 : instructions_.back().end);
+    return starts;
+  }
+
+  // The starts that follow from the sizes of the instructions if jumps are as far as `starts_` says.
+  std::vector<int32_t> starts_with_these_sizes() const {
+    std::vector<int32_t> starts(1, 0);
+    for (int32_t i = 0; i < count(); ++i) starts.push_back(starts[i] + size_of(i));
+    return starts;
   }
 
   void write_unit(const Opcode& opcode, uint32_t arg) {
