@@ -316,3 +316,42 @@ def test_cache_on_disk(tmp_path: Path) -> None:
     place.chmod(0o777)
     assert compiles(EVALFRAME_CACHE_DIR=str(place)) == 1
     assert compiles(EVALFRAME_CACHE_DIR="/proc/nowhere") == 1
+
+
+THREADS_PROGRAM = """
+import os, sys, threading; sys.path.insert(0, {tests!r})
+import numpy as np
+from test_kernels import run
+x = np.random.default_rng(0).standard_normal(1_000_001)
+def check():
+    outputs = [(1, "float64", "sum"), (1, "float64", "max"), (0, "float64", "min"), (1, "float64", "store")]
+    total, largest, smallest, square = run([("multiply", "float64", [0, 0])], [x], outputs, reduced=1)[0]
+    assert total[0] == (x * x).sum() and largest[0] == (x * x).max() and smallest[0] == x.min()
+    assert (square == x * x).all()
+    table = x[:1_000_000].reshape(500, 2000)
+    for array in (table, table.T):
+        for axis in (0, 1):
+            got = run([], [array], [(0, "float64", "sum")], reduced=1 << axis)[0][0]
+            assert (got == array.sum(axis, keepdims=True)).all()
+check()
+child = os.fork()
+if child == 0:
+    check()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+failures = []
+threading.excepthook = failures.append
+threads = [threading.Thread(target=check) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not failures
+"""
+
+
+def test_threads_and_forks() -> None:
+    program = THREADS_PROGRAM.format(tests=str(Path(__file__).parent))
+    environment = {**os.environ, "EVALFRAME_NUM_THREADS": "4"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -8,7 +8,6 @@ import llvmlite.binding as llvm
 
 @functools.cache
 def _features() -> str:
-    # A preference, not an instruction set: without it LLVM would stay at 256 bits on some CPUs with AVX-512.
     return str(llvm.get_host_cpu_features().flatten())
 
 
