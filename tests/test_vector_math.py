@@ -107,3 +107,23 @@ def test_conditions(op: str, dtype: str) -> None:
                 want |= bit
         got: Any = run([(op, dtype, [0])], [x], [(1, dtype, "store")])[1]
         assert got & 11 == want, (op, value)
+
+
+@pytest.mark.parametrize(
+    "op", ["divide", "floor_divide", "remainder", "arctan2", "hypot", "maximum", "minimum", "fmax", "fmin", "multiply"]
+)
+def test_conditions_of_pairs(op: str) -> None:
+    names = {"divide": 1, "over": 2, "invalid": 8}
+    values = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e300, 1e-300, 5e-324, 3.0, -7.5]
+    for a in values:
+        for b in values:
+            x, y = np.full(21, a), np.full(21, b)
+            want = 0
+            for name, bit in names.items():
+                try:
+                    with np.errstate(**{"all": "ignore", name: "raise"}):
+                        getattr(np, op)(x, y)
+                except FloatingPointError:
+                    want |= bit
+            got: Any = run([(op, "float64", [0, 1])], [x, y], [(2, "float64", "store")])[1]
+            assert got & 11 == want, (op, a, b)

@@ -222,15 +222,16 @@ struct DivMod {
 DivMod float_divmod(const Term& a, const Term& b) {
   Emitter& emitter = *a.emitter;
   const Term nothing = emitter.number(a.type, 0.0);
-  const Term half = emitter.number(a.type, 0.5);
+  const int64_t half = a.type == "double" ? 0x3fe0000000000000 : 0x3f000000;
   const Term mod = float_mod(a, b);
   const Term quotient = (a - mod) / b;
   const Term nonzero = compare("une", mod, nothing);
-  const Term adjust = nonzero & (quiet_less(b, nothing) ^ quiet_less(mod, nothing));
+  // Signs and sizes are told from the bits: LLVM makes a comparison with a constant one that raises "invalid" on NaN.
+  const Term adjust = nonzero & compare("slt", as_bits(b) ^ as_bits(mod), 0);
   const Term adjusted_mod = select(adjust, mod + b, mod);
   const Term adjusted = select(adjust, quotient - 1.0, quotient);
   const Term floored = intrinsic("floor", {adjusted});
-  const Term rounded = select(quiet_less(half, adjusted - floored), floored + 1.0, floored);
+  const Term rounded = select(compare("sgt", as_bits(adjusted - floored), half), floored + 1.0, floored);
   const Term sign = as_float((as_bits(a) ^ as_bits(b)) & emitter.integer(as_bits(a).type, a.type == "double" ? INT64_MIN : INT32_MIN));
   return {select(compare("une", adjusted, nothing), rounded, sign),
           select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};

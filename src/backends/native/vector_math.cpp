@@ -477,7 +477,7 @@ Term arctan2(const Term& y, const Term& x) {
   const Term base = turns * kQuarterPi;
   const Term rest = fma(turns, constant(x, kQuarterPi), -base) + turns * kQuarterPiLow;
   const Term signed_arc = as_float(as_bits(arc) ^ select(backward, x.emitter->integer("i64", INT64_MIN), x.emitter->integer("i64", 0)));
-  return select(nan, x + y, with_sign_of(base + (signed_arc + rest), y));
+  return select(nan, select(compare("uno", x, x), x, y), with_sign_of(base + (signed_arc + rest), y));
 }
 
 Term cbrt(const Term& x) {
