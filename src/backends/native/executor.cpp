@@ -82,6 +82,16 @@ bool strides_fall(const int64_t* strides, const int64_t* extents, int rank) {
   return true;
 }
 
+// NumPy sums what lies in memory in memory's order: it turns negative strides round and joins dimensions that follow on.
+bool sums_in_memory_order(const int64_t* strides, const int64_t* extents, const Kernel& kernel) {
+  for (int i = 0; i < kernel.rank; i++) {
+    if (strides[i] < 0) return true;
+    const bool both = i + 1 < kernel.rank && (kernel.reduced >> i & 3) == 3;
+    if (both && strides[i] != 0 && strides[i] == strides[i + 1] * extents[i + 1]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // One run of the graph.
@@ -143,6 +153,7 @@ class VariantRun {
       operands[p] = {address(port), strides};
       for (int i = 0; i < rank; i++) strides[i] = stride(port, port.axes[i]);
       if (rank > 1 && !strides_fall(strides, extents, rank)) return false;
+      if (plan.sums_floats && sums_in_memory_order(strides, extents, plan.kernel)) return false;
     }
     return true;
   }
@@ -230,7 +241,13 @@ const Variant* NativeExecutable::add_variant(size_t step, const std::vector<Leaf
     kernels.refused++;
     return nullptr;
   }
-  for (KernelPlan& plan : lowered->kernels) plan.compiled = &compile(plan.kernel);
+  try {
+    for (KernelPlan& plan : lowered->kernels) plan.compiled = &compile(plan.kernel);
+  } catch (const std::runtime_error& error) {
+    kernels.refused = kMaxRefused;
+    kernels.reason = error.what();
+    return nullptr;
+  }
   kernels.variants.push_back(std::make_unique<Variant>(std::move(*lowered)));
   return kernels.variants.back().get();
 }
@@ -256,7 +273,6 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
   const Kernels& kernels = kernels_[step];
   if (kernels.flagged >= kMaxFlagged || (kernels.variants.empty() && kernels.refused >= kMaxRefused)) return false;
   Arena::Scope scope(Arena::current());
-  bool done = false;
   std::vector<Ref> made;
   const Variant* variant = nullptr;
   auto attempt = [&] {
@@ -310,13 +326,7 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
     }
     return call_quick(run, segment.late);
   };
-  try {
-    done = attempt();
-  } catch (const std::runtime_error&) {
-    // A kernel for new shapes didn't compile: NumPy does it.
-    kernels_[step].refused++;
-  }
-  if (done) return true;
+  if (attempt()) return true;
   PyErr_Clear();
   for (int32_t node = segment.begin; node < segment.end; node++) run.values[node].reset();
   return false;
@@ -414,6 +424,7 @@ std::string NativeExecutable::text() const {
   for (size_t i = 0; i < steps_.size(); i++) {
     const Segment& segment = steps_[i].segment;
     const bool native = !kernels_[i].variants.empty();
+    if (!kernels_[i].reason.empty()) text += "no kernels: " + kernels_[i].reason + "\n";
     text += native ? "kernels n" : steps_[i].is_segment ? "calls n" : "call n";
     text += std::to_string(segment.begin);
     if (steps_[i].is_segment) text.append(" .. n").append(std::to_string(segment.end - 1));

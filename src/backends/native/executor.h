@@ -22,6 +22,7 @@ class NativeExecutable final : public backends::Executable {
   // Kernels of one segment, for the shapes met so far.
   struct Kernels {
     std::vector<std::unique_ptr<Variant>> variants;
+    std::string reason;  // why a kernel didn't compile
     int refused = 0;  // shapes for which there are no kernels
     int flagged = 0;  // runs that were redone for a floating-point warning
   };

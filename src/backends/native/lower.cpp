@@ -359,14 +359,19 @@ class Lowering {
     if (inside(operand) && value_at(operand.index).kernel >= 0) value_at(operand.index).box = value.box;
   }
 
+  static bool order_shows(ReduceOp reduce, DType dtype) {
+    const bool sum = reduce == ReduceOp::kAdd || reduce == ReduceOp::kMultiply;
+    return sum && (graph::kind_of(dtype) == 'f' || graph::kind_of(dtype) == 'c');
+  }
+
   void lower_reduce(int32_t node, const Meaning& meaning) {
     Value operand = value_of(meaning.args[0], meaning.loop);
     const std::vector<int> space = canonical(operand.dims);
     const uint32_t all = (1u << space.size()) - 1;
     // The order of a sum shows in its last bits: NumPy sums a whole contiguous array as one dimension.
-    const bool ordered = (meaning.reduce == ReduceOp::kAdd || meaning.reduce == ReduceOp::kMultiply) &&
-                         graph::kind_of(meaning.loop) != 'i' && graph::kind_of(meaning.loop) != 'u';
-    const bool want_flat = ordered && space.size() > 1 && meaning.axes == all && (operand.kernel >= 0 || is_flat(operand, space));
+    const bool want_flat = order_shows(meaning.reduce, meaning.loop) && space.size() > 1 && meaning.axes == all;
+    // What isn't contiguous it sums in an order that depends on its strides.
+    if (want_flat && operand.kernel < 0 && !is_flat(operand, space)) throw Unsupported();
     int k = choose_kernel({operand}, space, meaning.axes, want_flat);
     if (want_flat && !building_[k].flat) throw Unsupported();
     building_[k].keep_flat |= want_flat;
@@ -515,6 +520,7 @@ class Lowering {
       if (output.reduce == ReduceOp::kNone) {
         for (size_t i = 0; i < building.space.size(); i++) box.axes.push_back({static_cast<int>(i), 1});
       }
+      plan.sums_floats |= order_shows(output.reduce, variant_.storages[output.storage].dtype);
       plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
       plan.ports.push_back(std::move(box));
     }
@@ -550,7 +556,6 @@ class Lowering {
     if (!building.flat || (plan.kernel.reduced && plan.kernel.reduced != all)) return;
     int size = plan.space[0];
     for (size_t i = 1; i < plan.space.size(); i++) size = symbol({Symbol::Kind::kProduct, size, plan.space[i]});
-    plan.has_flat = true;
     plan.space = {size};
     plan.kernel.rank = 1;
     plan.kernel.reduced = plan.kernel.reduced ? 1 : 0;

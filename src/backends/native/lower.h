@@ -68,7 +68,7 @@ struct KernelPlan {
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
-  bool has_flat = false;
+  bool sums_floats = false;  // the order of the elements shows in the result
 };
 
 struct Variant {

@@ -192,6 +192,15 @@ bool is_number(Kind kind) { return kind == Kind::kInt || kind == Kind::kFloat ||
 bool is_typed(const Meta& meta) {
   return (meta.kind == Kind::kArray || meta.kind == Kind::kNumpyScalar) && meta.dtype != DType::kNone;
 }
+// Operations that kernels have for complex numbers.
+bool has_complex(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::add: case ScalarOp::subtract: case ScalarOp::multiply: case ScalarOp::divide: case ScalarOp::negative:
+    case ScalarOp::positive: case ScalarOp::square: case ScalarOp::absolute: case ScalarOp::conjugate: case ScalarOp::equal:
+    case ScalarOp::not_equal: return true;
+    default: return false;
+  }
+}
 bool is_integer(DType dtype) { return graph::kind_of(dtype) == 'i' || graph::kind_of(dtype) == 'u'; }
 
 bool read_int(PyObject* object, int64_t& value) {
@@ -339,6 +348,7 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   if (!typed) return {};
   const Loop loop = resolve_cached(ufunc, metas, count);
   if (loop.in == DType::kNone || loop.out == DType::kNone) return {};
+  if (graph::kind_of(loop.in) == 'c' && !has_complex(known->op)) return {};
   // Operators on NumPy's integer scalars warn of overflow, which the loops for arrays don't.
   if (!array && node.form != Form::kCall && graph::kind_of(loop.in) != 'f') return {};
   Meaning meaning;
@@ -401,6 +411,7 @@ Meaning Meanings::reduction(const Node& node, ReduceOp op, bool mean) const {
   if (logical && node.meta.dtype != DType::bool_) return {};
   // A mean of halves is summed in singles, one of complex numbers divides otherwise.
   if (mean && graph::kind_of(meaning.result) != 'f') return {};
+  if (graph::kind_of(meaning.loop) == 'c' && op != ReduceOp::kAdd) return {};
   if (meaning.result == DType::float16) return {};
   return meaning;
 }
@@ -434,7 +445,7 @@ Meaning Meanings::clip(const Node& node) const {
   // Bounds that are Python ints are looked at by value for integer arrays.
   if (metas[0]->kind != Kind::kArray || is_integer(metas[0]->dtype)) return {};
   const Loop loop = resolve_cached(names().clip, metas, 3);
-  if (loop.in == DType::kNone || loop.out != node.meta.dtype) return {};
+  if (loop.in == DType::kNone || loop.out != node.meta.dtype || graph::kind_of(loop.in) == 'c') return {};
   Meaning meaning;
   meaning.sense = Sense::kClip;
   meaning.count = 3;

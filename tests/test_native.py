@@ -1,0 +1,254 @@
+"""The native backend against NumPy: values, types, layouts, warnings, aliasing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs import Compiled, assert_same, check
+
+DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+rng = np.random.default_rng(7)
+
+
+def array(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(1, 7, shape).astype(dtype)
+    return (rng.random(shape) + 0.5).astype(dtype)
+
+
+def layouts(x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    wide = np.zeros((x.shape[0] * 2, x.shape[1] * 3), x.dtype)
+    wide[::2, ::3] = x
+    return {
+        "c": x,
+        "f": np.asfortranarray(x),
+        "sliced": wide[::2, ::3],
+        "negative": x[::-1, ::-1],
+        "row": np.broadcast_to(x[0], x.shape),
+        "column": np.broadcast_to(x[:, :1], x.shape),
+    }
+
+
+def chain(np: Any, x: Any, y: Any) -> Any:
+    a = x * y + x
+    b = a - y * a
+    return a, b * b + a
+
+
+def test_a_chain_of_operators_is_one_kernel() -> None:
+    compiled = check(chain, array("f8", 1000), array("f8", 1000))
+    assert compiled.builder.text().count("kernels") == 1
+
+
+@pytest.mark.parametrize("a", DTYPES)
+@pytest.mark.parametrize("b", DTYPES)
+def test_operators_promote_as_numpy(a: str, b: str) -> None:
+    check(lambda np, x, y: (x + y, x * y, x == y, x < y, np.maximum(x, y), x / y), array(a, 33), array(b, 33))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("number", [2, True, 0.5])
+def test_python_numbers_are_weak(dtype: str, number: Any) -> None:
+    check(lambda np, x, n: (x + n, n * x, x > n, x / n), array(dtype, 40), number)
+    check(lambda np, x: (x + number, number * x, x > number), array(dtype, 40))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_other_python_numbers_of_the_same_type_are_not_baked_in(dtype: str) -> None:
+    compiled = Compiled(lambda np, x, n: x * n + n, [array(dtype, 40), 2])
+    x = array(dtype, 40)
+    assert_same(compiled(x, 3), x * 3 + 3)
+    if dtype == "u1":
+        with pytest.raises(OverflowError):
+            compiled(x, 300)
+
+
+@pytest.mark.parametrize("left", ["c", "f", "sliced", "negative", "row", "column"])
+@pytest.mark.parametrize("right", ["c", "f", "sliced", "negative", "row", "column"])
+def test_layouts(left: str, right: str) -> None:
+    x, y = layouts(array("f8", 6, 5))[left], layouts(array("f8", 6, 5))[right]
+    check(chain, x, y)
+    check(chain, x, y, examples=[array("f8", 6, 5), array("f8", 6, 5)])
+    check(lambda np, a, b: (np.where(a > b, a, b) * 2.0, (a + b).sum(axis=0), np.max(a * b)), x, y)
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4,)), ((3, 1), (1, 4)), ((1,), (5,)), ((2, 3, 4), (3, 1)), ((), (3,)), ((), ())])
+def test_broadcasting(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    x, y = array("f8", *shapes[0]), array("f8", *shapes[1])
+    check(chain, x, y)
+
+
+def test_other_shapes_than_recorded() -> None:
+    compiled = Compiled(chain, [array("f8", 3, 4), array("f8", 3, 4)])
+    for left, right in [((7, 9), (7, 9)), ((1, 9), (7, 9)), ((7, 1), (7, 9)), ((1, 1), (1, 1)), ((0, 4), (0, 4)), ((3, 4), (1, 1))]:
+        x, y = array("f8", *left), array("f8", *right)
+        assert_same(compiled(x, y), chain(np, x, y))
+    with pytest.raises(ValueError, match="broadcast"):
+        compiled(array("f8", 3, 4), array("f8", 4, 4))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", ["sum", "mean", "min", "max", "prod", "any", "all"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "bool"])
+def test_reductions(name: str, axis: Any, keepdims: bool, dtype: str) -> None:
+    x = array(dtype, 37, 53)
+
+    def function(np: Any, x: Any) -> Any:
+        y = x * x
+        method = getattr(y, name)(axis=axis, keepdims=keepdims)
+        return method, getattr(np, name)(x, axis=axis, keepdims=keepdims)
+
+    check(function, x)
+
+
+def softmax(np: Any, x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def test_softmax() -> None:
+    check(softmax, rng.standard_normal((20, 30)), ulp=4)
+
+
+def stencil(np: Any, u: Any) -> Any:
+    v = u.copy()
+    v[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+    v[0] = v[1]
+    return v
+
+
+def test_stencil_with_stores() -> None:
+    check(stencil, array("f8", 12, 17))
+    check(stencil, array("f8", 12, 17), examples=[array("f8", 5, 5)])
+
+
+def test_views_escape_as_views() -> None:
+    x = array("f8", 6, 5)
+    compiled = check(lambda np, x: ((x * 2)[1:, ::-2], x[1], x[2, 3], x.T, x[None, ..., 0]), x)
+    view = compiled(x)[1]
+    assert view.base is x and np.shares_memory(view, x)
+
+
+def test_stores_order_with_reads() -> None:
+    def function(np: Any, x: Any) -> Any:
+        before = x[1:] * 2.0
+        x[1:] = x[:-1] + before
+        after = x * 3.0
+        x += after
+        return before, after, x.sum()
+
+    check(function, array("f8", 50))
+
+
+def test_in_place_on_fresh_arrays_is_fused_and_keeps_identity() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = x * 2.0
+        y += 1.0
+        y *= x
+        return y
+
+    compiled = check(function, array("f4", 64))
+    assert compiled.builder.text().count("call n") == 0
+
+    def aliased(np: Any, x: Any) -> Any:
+        y = x * 2.0
+        z = y
+        y += 1.0
+        return y, z
+
+    a, b = check(aliased, array("f4", 64))(array("f4", 64))
+    assert a is b
+
+
+def test_overlapping_inputs() -> None:
+    def function(np: Any, x: Any, y: Any) -> Any:
+        y[:] = x * 2.0 + y
+        return x + y
+
+    compiled = Compiled(function, [array("f8", 9), array("f8", 9)])
+    base, copy = array("f8", 10), None
+    copy = base.copy()
+    got = compiled(base[:-1], base[1:])
+    wanted = function(np, copy[:-1], copy[1:])
+    assert_same(got, wanted)
+    assert_same(base, copy)
+
+
+def warn(np: Any, x: Any, y: Any) -> Any:
+    return np.log(x) / y + np.sqrt(x)
+
+
+def test_warnings_are_numpys() -> None:
+    x, y = array("f8", 20), array("f8", 20)
+    check(warn, x, y, ulp=4)
+    x[3], y[4] = -1.0, 0.0
+    check(warn, x, y, ulp=4)
+    compiled = Compiled(warn, [x, y])
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="invalid value encountered in log"):
+        compiled(x, y)
+    with np.errstate(all="ignore"):
+        assert_same(compiled(x, y), warn(np, x, y), ulp=4)
+
+
+def test_integer_division_by_zero_warns() -> None:
+    check(lambda np, x, y: (x // y) + x, array("i4", 10), np.zeros(10, "i4"))
+
+
+def test_opaque_calls_between_kernels() -> None:
+    def function(np: Any, x: Any, y: Any) -> Any:
+        a = x * 2.0 + y
+        s = np.sort(a)
+        return np.cumsum(s - a) * 2.0, s
+
+    check(function, array("f8", 31), array("f8", 31))
+
+
+def test_exception_in_an_opaque_call() -> None:
+    def function(np: Any, x: Any, y: Any) -> Any:
+        a = x * 2.0
+        return np.dot(a, y) + 1.0
+
+    compiled = Compiled(function, [array("f8", 3), array("f8", 3)])
+    with pytest.raises(ValueError, match="not aligned"):
+        compiled(array("f8", 4), array("f8", 3))
+
+
+def test_shape_of_an_input_in_arithmetic() -> None:
+    check(lambda np, x: x / x.shape[0] + x.sum() / x.shape[0], array("f8", 21), examples=[array("f8", 5)])
+
+
+def test_every_forced_exit_leaves_a_state_to_go_on_from() -> None:
+    x, y = array("f8", 31), array("f8", 31)
+    compiled = Compiled(chain, [x, y])
+    for node in range(6):
+        assert compiled.builder.run([x, y], node)[0] == node
+
+
+def test_misaligned_and_swapped_arrays_are_left_to_numpy() -> None:
+    raw = np.zeros(81, "u1")[1:].view("f8")
+    raw[:] = array("f8", 10)
+    compiled = Compiled(chain, [array("f8", 10), array("f8", 10)])
+    assert_same(compiled(raw, raw), chain(np, raw, raw))
+
+
+def test_index_out_of_range_raises_numpys_error() -> None:
+    compiled = Compiled(lambda np, x: x[7] + x[1:], [array("f8", 9)])
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(array("f8", 3))
+
+
+def test_memory_and_references_stay_flat() -> None:
+    import sys
+
+    x, y = array("f8", 1000), array("f8", 1000)
+    compiled = Compiled(chain, [x, y])
+    before = sys.getrefcount(x), sys.getrefcount(y)
+    for _ in range(1000):
+        compiled(x, y)
+    assert (sys.getrefcount(x), sys.getrefcount(y)) == before

@@ -1,0 +1,138 @@
+"""Random programs over arrays of many types, shapes and layouts: the native backend against NumPy."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs import check
+
+SHAPES = [(), (1,), (6,), (5, 6), (1, 6), (5, 1), (3, 5, 6), (3, 1, 6)]
+DTYPES = ["f8", "f8", "f4", "i8", "i4", "u1", "i2", "bool", "c16"]
+BINARY = ["__add__", "__sub__", "__mul__", "__truediv__", "__lt__", "__eq__", "__radd__", "__rsub__"]
+UFUNCS = ["maximum", "minimum", "add", "fmax", "copysign", "logical_and", "not_equal"]
+UNARY = ["square", "absolute", "negative", "sqrt", "floor", "sign", "isnan", "logical_not", "conjugate", "rint"]
+REDUCTIONS = ["sum", "mean", "min", "max", "prod", "any", "all"]
+INPLACE = ["__iadd__", "__isub__", "__imul__"]
+KEYS = [slice(1, None), slice(None, -1), slice(None, None, -1), slice(1, 4, 2), (Ellipsis, slice(1, -1)), None, 0, -1, (Ellipsis, 0)]
+
+
+def make_input(r: random.Random) -> Any:
+    kind = r.random()
+    if kind < 0.1:
+        return r.choice([2, 0.5, True, -3])
+    shape, dtype = r.choice(SHAPES), r.choice(DTYPES)
+    rng = np.random.default_rng(r.randrange(1 << 30))
+    x = (rng.standard_normal(shape) * 3).astype(dtype) if dtype != "bool" else rng.integers(0, 2, shape).astype(bool)
+    if kind < 0.2:
+        return x.reshape(-1)[0]
+    if kind < 0.3:
+        return np.asfortranarray(x)
+    if kind < 0.4 and x.ndim:
+        wide = np.zeros([2 * n for n in x.shape], dtype)
+        wide[tuple(slice(None, None, 2) for _ in x.shape)] = x
+        return wide[tuple(slice(None, None, 2) for _ in x.shape)]
+    if kind < 0.5 and x.ndim:
+        return x[::-1]
+    return np.asarray(x)
+
+
+def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
+    program: list[tuple[Any, ...]] = []
+    for i in range(r.randrange(2, 14)):
+        count = inputs + i
+        pick = lambda: max(r.randrange(count), r.randrange(count))  # noqa: E731
+        kind = r.choices(["binary", "ufunc", "unary", "reduce", "inplace", "view", "store", "where", "number", "astype", "call"],
+                         [6, 3, 4, 2, 2, 2, 1, 1, 2, 1, 1])[0]  # fmt: skip
+        if kind in ("binary", "ufunc", "inplace"):
+            names = {"binary": BINARY, "ufunc": UFUNCS, "inplace": INPLACE}[kind]
+            program.append((kind, r.choice(names), pick(), pick()))
+        elif kind == "unary":
+            program.append((kind, r.choice(UNARY), pick()))
+        elif kind == "reduce":
+            program.append((kind, r.choice(REDUCTIONS), pick(), r.choice([None, None, 0, -1]), r.random() < 0.3))
+        elif kind == "view":
+            program.append((kind, "", pick(), r.choice(KEYS)))
+        elif kind == "store":
+            program.append((kind, "", pick(), r.choice(KEYS), pick()))
+        elif kind == "where":
+            program.append((kind, "", pick(), pick(), pick()))
+        elif kind == "number":
+            program.append((kind, r.choice(BINARY), pick(), r.choice([2, 0.5, 3, -1, 1.5])))
+        elif kind == "astype":
+            program.append((kind, "", pick(), r.choice(["f4", "f8", "i8"])))
+        else:
+            program.append((kind, r.choice(["sort", "cumsum", "copy"]), pick()))
+    return program
+
+
+def step(np: Any, values: list[Any], op: tuple[Any, ...]) -> Any:
+    kind, name, *args = op
+    x = values[args[0]]
+    match kind:
+        case "binary" | "inplace":
+            return getattr(x, name)(values[args[1]])
+        case "number":
+            return getattr(x, name)(args[1])
+        case "ufunc":
+            return getattr(np, name)(x, values[args[1]])
+        case "unary":
+            return getattr(np, name)(x)
+        case "reduce":
+            return getattr(np, name)(x, axis=args[1], keepdims=args[2])
+        case "view":
+            return x[args[1]]
+        case "store":
+            x[args[1]] = values[args[2]]
+            return x
+        case "where":
+            return np.where(x, values[args[1]], values[args[2]])
+        case "astype":
+            return x.astype(args[1])
+        case _:
+            return getattr(np, name)(x)
+
+
+def runnable(inputs: list[Any], program: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The program without the steps that NumPy refuses or that make other objects than arrays and scalars."""
+    values = [np.copy(x) if isinstance(x, np.ndarray) else x for x in inputs]
+    kept: list[tuple[Any, ...]] = []
+    with np.errstate(all="ignore"):
+        for op in program:
+            try:
+                if not isinstance(values[op[2]], np.ndarray):
+                    raise TypeError
+                value = step(np, values, op)
+                ok = isinstance(value, np.ndarray | np.generic)
+            except (TypeError, ValueError, IndexError, OverflowError):
+                ok = False
+            if not ok:
+                op, value = ("unary", "positive", 0), np.positive(values[0])
+            kept.append(op)
+            values.append(value)
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_random_program(seed: int) -> None:
+    r = random.Random(seed)
+    inputs = [make_input(r) for _ in range(3)]
+    if isinstance(inputs[0], np.ndarray) and inputs[0].dtype == bool:
+        inputs[0] = inputs[0].astype("f8")
+    if not isinstance(inputs[0], np.ndarray):
+        inputs[0] = np.arange(6.0)
+    program = runnable(inputs, make_program(r, len(inputs)))
+    outputs = r.sample(range(len(inputs) + len(program)), 3) + [len(inputs) + len(program) - 1]
+
+    def function(np: Any, *xs: Any) -> Any:
+        values = list(xs)
+        for op in program:
+            values.append(step(np, values, op))
+        return tuple(values[i] for i in outputs)
+
+    check(function, *inputs)
+    others = [x if not isinstance(x, np.ndarray) else np.ascontiguousarray(x).reshape(x.shape) for x in inputs]
+    check(function, *others, examples=inputs)
