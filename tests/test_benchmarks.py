@@ -12,7 +12,6 @@ import evalframe
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
-@pytest.mark.skipif(not hasattr(evalframe, "jit"), reason="evalframe.jit is not built in")
 def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     output = tmp_path / "rows.json"

@@ -92,3 +92,14 @@ def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_links_of_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which doesn't exist"
+
+
+def test_files_that_docs_name_exist() -> None:
+    missing = []
+    for page in PAGES:
+        for name in re.findall(
+            r"`((?:src|tests|examples|benchmarks)/[a-z0-9_/]+\.\w+)`", page.read_text(encoding="utf-8")
+        ):
+            if not (ROOT / name).exists():
+                missing.append(f"{page.name}: {name}")
+    assert not missing

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import evalframe
-
 EXAMPLES = Path(__file__).parent.parent / "examples"
-
-needs_jit = pytest.mark.skipif(not hasattr(evalframe, "jit"), reason="evalframe.jit is not built in")
 
 
 def run_example(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -25,7 +21,6 @@ def output_of(name: str, *arguments: str, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-@needs_jit
 def test_black_scholes_agrees_and_prints_both_times() -> None:
     pytest.importorskip("scipy")
     text = output_of("black_scholes.py", "--count", "5000")
@@ -33,7 +28,6 @@ def test_black_scholes_agrees_and_prints_both_times() -> None:
     assert "plain NumPy" in text and "under evalframe" in text
 
 
-@needs_jit
 def test_black_scholes_names_a_file_without_options(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     empty = tmp_path / "empty.csv"
@@ -43,7 +37,6 @@ def test_black_scholes_names_a_file_without_options(tmp_path: Path) -> None:
     assert "no options in this file" in done.stderr
 
 
-@needs_jit
 def test_heat_writes_a_picture(tmp_path: Path) -> None:
     text = output_of("heat.py", "--size", "32", "--steps", "20", "--output", "out.png", cwd=tmp_path)
     assert "picture in out.png" in text
@@ -52,7 +45,6 @@ def test_heat_writes_a_picture(tmp_path: Path) -> None:
     assert struct.unpack(">II", data[16:24]) == (32, 32)
 
 
-@needs_jit
 def test_logistic_digits_learns() -> None:
     pytest.importorskip("sklearn")
     text = output_of("logistic_digits.py", "--steps", "60")
@@ -60,7 +52,6 @@ def test_logistic_digits_learns() -> None:
     assert share > 80
 
 
-@needs_jit
 def test_toy_explains_its_break() -> None:
     text = output_of("toy.py")
     assert "break" in text

@@ -2,7 +2,7 @@
 
 import argparse
 import contextlib
-import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -63,6 +63,8 @@ def _variables(options: argparse.Namespace) -> int:
 
 
 def _dis(arguments: list[str]) -> int:
+    if importlib.util.find_spec("evalframe.dis") is None:
+        return _fail("this build has no disassembler")
     return int(importlib.import_module("evalframe.dis").main(arguments) or 0)
 
 
