@@ -96,7 +96,7 @@ def chain(x, y):
     f = np.maximum(e, b) - 0.5
     g = f * f + d
     h = np.minimum(g, 10.0) * x
-    return h + f * 0.125 - c
+    return h + f * 0.125 - c * y
 
 
 def chain_loops(x, y):
@@ -110,7 +110,7 @@ def chain_loops(x, y):
         f = max(e, b) - 0.5
         g = f * f + d
         h = min(g, 10.0) * x[i]
-        result[i] = h + f * 0.125 - c
+        result[i] = h + f * 0.125 - c * y[i]
     return result
 
 

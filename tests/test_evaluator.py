@@ -597,6 +597,56 @@ def matching(value):
             return "else"
 
 
+class NoMatchArgs:
+    x = 1
+
+
+class BadMatchArgs:
+    __match_args__ = [1]
+
+
+@case(5)
+@case("abc")
+@case(Point(3, 4))
+@case(Point("s", 1.5))
+@case(NoMatchArgs())
+@case([])
+def class_patterns(value):
+    match value:
+        case int(n):
+            return "int", n
+        case Point(int(x), y) if y > 1:
+            return "ints", x, y
+        case Point(str(), y=float()):
+            return "mixed"
+        case NoMatchArgs(x=1) | Point():
+            return "x"
+        case str(text):
+            return "text", text
+    return "none"
+
+
+@case(NoMatchArgs())
+def too_many_patterns(value):
+    match value:
+        case NoMatchArgs(1):
+            return 1
+
+
+@case(BadMatchArgs())
+def bad_match_args(value):
+    match value:
+        case BadMatchArgs(1):
+            return 1
+
+
+@case(Point(1, 2))
+def pattern_twice(value):
+    match value:
+        case Point(1, x=1):
+            return 1
+
+
 @case(4)
 def generator(n):
     for i in range(n):
@@ -859,6 +909,23 @@ def test_deep_recursion_far_beyond_the_default_limit() -> None:
         assert _core.evaluate_deep(recursive, 5000) == 5000
         with pytest.raises(RecursionError):
             _core.evaluate_deep(recursive, 10**6)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_calls_between_the_evaluators_take_no_recursion_budget() -> None:
+    def ours(n: int) -> int:
+        return 0 if n == 0 else 1 + plain(n - 1)
+
+    def plain(n: int) -> int:
+        return 0 if n == 0 else 1 + _core.evaluate(ours, n - 1)
+
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(10**6)
+        assert _core.evaluate(ours, 3000) == 3000
+        with pytest.raises(RecursionError):
+            _core.evaluate(ours, 10**6)
     finally:
         sys.setrecursionlimit(limit)
 

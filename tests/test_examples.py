@@ -64,6 +64,12 @@ def test_hook_counts_calls() -> None:
     assert second.split() == ["177", "calls", "of", "fibonacci"]
 
 
+def test_hook_runs_other_bytecode() -> None:
+    pytest.importorskip("evalframe.bytecode")
+    results = [line.split("= ")[1] for line in output_of("hook_plus_to_times.py").splitlines()]
+    assert results == ["9", "24 while the hook is there", "9"]
+
+
 def test_variables_nest_prints_the_string_and_the_table() -> None:
     first, _, _, *rows = output_of("variables_nest.py").splitlines()
     assert first == "1 2 global_var 1 2 global_var 3 "

@@ -324,3 +324,17 @@ def test_refuses_what_has_no_code() -> None:
         evalframe.jit(len)
     with pytest.raises(ValueError, match="unknown backend 'nothing'"):
         evalframe.jit(chain, backend="nothing")
+
+
+def test_enabled_captures_functions_as_they_are() -> None:
+    expected = chain(A, B), inlined(A, B), toy_function(A, -B)
+    before = evalframe.stats()
+    with evalframe.enabled():
+        for _ in range(3):
+            assert same((chain(A, B), inlined(A, B), toy_function(A, -B)), expected)
+    after = evalframe.stats()
+    assert after["recordings"] > before["recordings"]
+    with evalframe.enabled(), pytest.raises(ValueError, match="mismatch in its core dimension"):
+        raises(A, B)
+    with pytest.raises(ValueError, match="unknown backend"):
+        evalframe.enabled(backend="nothing")

@@ -5,9 +5,11 @@ It captures unmodified NumPy programs as graphs with guards and runs them as nat
 
 __version__ = "0.1.0"
 
+from evalframe import bytecode
 from evalframe._core import FrameInfo, Hook, Result, hook
+from evalframe.dis import dis
 from evalframe.headers import get_include
-from evalframe.jit import BackendError, Break, Explanation, GraphBreakError, backends, explain, jit, stats
+from evalframe.jit import BackendError, Break, Explanation, GraphBreakError, backends, enabled, explain, jit, stats
 from evalframe.variables import Variable, VariableTable, variables
 
 __all__ = [
@@ -21,6 +23,9 @@ __all__ = [
     "Variable",
     "VariableTable",
     "backends",
+    "bytecode",
+    "dis",
+    "enabled",
     "explain",
     "get_include",
     "hook",

@@ -56,6 +56,27 @@ def jit(
     return made
 
 
+class enabled:
+    """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
+
+    A function is captured if it gets arrays or names a NumPy module; library code, module bodies and generators run as
+    they are. Nothing is left installed behind the block.
+    """
+
+    def __init__(self, *, backend: str = "native") -> None:
+        if backend not in backends():
+            raise ValueError(f"unknown backend {backend!r}; there are: {', '.join(backends())}")
+        self._backend = backend
+        self._hooks: list[int] = []
+
+    def __enter__(self) -> enabled:
+        self._hooks.append(_core.enable(self._backend))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _core.disable(self._hooks.pop())
+
+
 def backends() -> list[str]:
     """Names that ``backend=`` takes."""
     return ["native", "reference"]

@@ -1,3 +1,4 @@
+// Liveness, stack depth, verification and printing of decoded code.
 #include "bytecode/liveness.h"
 #include "bytecode/stack.h"
 #include "bytecode/verify.h"

@@ -122,8 +122,8 @@ class Printer {
 std::string argument_text(const Code& code, const Instruction& instruction) {
   const PyCodeObject* object = as_code(code.code);
   switch (instruction.op) {
-    case Op::BINARY_OP: return word(kBinary, instruction.arg);
-    case Op::COMPARE_OP: return word(kCompare, instruction.arg);
+    case Op::BINARY_OP:
+    case Op::COMPARE_OP: return operator_text(instruction.op, instruction.arg);
     case Op::IS_OP: return instruction.arg ? "is not" : "is";
     case Op::CONTAINS_OP: return instruction.arg ? "not in" : "in";
     case Op::LOAD_GLOBAL: return item(object->co_names, instruction.arg) + (instruction.arg2 == 1 ? ", NULL" : "");
@@ -140,6 +140,8 @@ std::string argument_text(const Code& code, const Instruction& instruction) {
     default: return "";
   }
 }
+
+std::string operator_text(Op op, int32_t arg) { return op == Op::BINARY_OP ? word(kBinary, arg) : word(kCompare, arg); }
 
 std::string print(const Code& code) { return Printer(code).print(); }
 

@@ -14,4 +14,7 @@ std::string print(const Code& code);
 // What the argument refers to: a name, a constant's repr, an operator; empty where nothing.
 std::string argument_text(const Code& code, const Instruction& instruction);
 
+// The symbol of BINARY_OP's or COMPARE_OP's argument; "?" out of range.
+std::string operator_text(Op op, int32_t arg);
+
 }  // namespace evalframe::bytecode

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "bytecode/assignment.h"
+#include "cpython/layout.h"
 #include "cpython/variables.h"
 
 namespace evalframe::bytecode {
@@ -33,11 +35,6 @@ constexpr Range kRanges[] = {
     {Op::DICT_MERGE, 1, INT32_MAX},
 };
 
-bool needs_cell(Op op) {
-  return op == Op::LOAD_DEREF || op == Op::STORE_DEREF || op == Op::DELETE_DEREF || op == Op::LOAD_CLASSDEREF ||
-         op == Op::LOAD_FROM_DICT_OR_DEREF || op == Op::MAKE_CELL || op == Op::LOAD_CLOSURE;
-}
-
 class Verifier {
  public:
   Verifier(const Code& code, const Operands& operands) : code_(code), operands_(operands) {}
@@ -50,7 +47,8 @@ class Verifier {
     for (const ExceptionRegion& region : code_.regions) {
       if (auto problem = check_region(region)) return problem;
     }
-    return find_depths(code_, depths);
+    if (auto problem = find_depths(code_, depths)) return problem;
+    return find_unbound_read(code_);
   }
 
  private:
@@ -73,13 +71,26 @@ class Verifier {
         return check_index(arg, PyTuple_GET_SIZE(operands_.names.get()), "name", "co_names");
       case Argument::local: return check_variable(instruction);
       case Argument::jump:
-        if (instruction.target >= 0 && instruction.target < count()) return std::nullopt;
+        if (instruction.target >= 0 && instruction.target < count()) return check_end_of_loop(instruction);
         return "it jumps to instruction " + std::to_string(instruction.target) + " of " + std::to_string(count()) +
                "; give it a target in this code";
       case Argument::none:
       case Argument::count:
       case Argument::flags:
       case Argument::oparg: return check_number(instruction);
+    }
+    return std::nullopt;
+  }
+
+  // An exhausted FOR_ITER skips a fixed number of instructions at its target without looking at them.
+  Text check_end_of_loop(const Instruction& instruction) const {
+    constexpr Op kSkipped[] = {Op::END_FOR, Op::POP_TOP};
+    if (instruction.op != Op::FOR_ITER) return std::nullopt;
+    for (int32_t i = 0; i < cpython::layout::kForIterSkip; ++i) {
+      const int32_t at = instruction.target + i;
+      if (at < count() && code_.instructions[at].op == kSkipped[i]) continue;
+      return std::string("its target must be END_FOR") + (i > 0 ? ", directly followed by POP_TOP" : "") +
+             ", which it skips; insert instructions behind the end of the loop instead";
     }
     return std::nullopt;
   }

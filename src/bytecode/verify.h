@@ -17,8 +17,8 @@ struct Operands {
 // The constants and names of the code object itself.
 Operands operands_of(const Code& code);
 
-// The first problem: arguments out of range, jumps and exception regions that fit no instruction, stack depth. Fills
-// `depths` as far as it comes.
+// The first problem: arguments out of range, jumps and exception regions that fit no instruction, stack depth, variables read
+// unchecked where they may be unbound. Fills `depths` as far as it comes.
 std::optional<Problem> verify(const Code& code, const Operands& operands, StackDepths& depths);
 
 // Why frames of `original` can't be continued in `replacement` (both code objects): it must take the same arguments and

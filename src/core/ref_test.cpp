@@ -1,3 +1,4 @@
+// Who owns a reference, and when it is dropped.
 #include "core/ref.h"
 
 #include "core/testing.h"

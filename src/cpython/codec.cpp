@@ -474,6 +474,13 @@ bool set_bytes(PyObject* dict, const char* key, const std::string& value) {
   return bytes && PyDict_SetItemString(dict, key, bytes.get()) == 0;
 }
 
+// replace() makes the kinds of variables anew and forgets which are hidden (3.12: those of inlined comprehensions).
+void keep_variable_kinds(PyCodeObject* original, PyCodeObject* encoded) {
+  if (original->co_nlocalsplus != encoded->co_nlocalsplus) return;
+  Ref dropped = Ref::steal(encoded->co_localspluskinds);
+  encoded->co_localspluskinds = Ref::borrow(original->co_localspluskinds).release();
+}
+
 // co_extra: a slot of evalframe's own in every code object, asked for once.
 void free_decoded(void* extra) { delete static_cast<Code*>(extra); }
 
@@ -552,7 +559,9 @@ Ref encode(const Code& code, const EncodeOptions& options) {
   const Ref replace = Ref::steal(PyObject_GetAttrString(code.code.get(), "replace"));
   const Ref none = Ref::steal(PyTuple_New(0));
   if (!replace || !none) return {};
-  return Ref::steal(PyObject_Call(replace.get(), none.get(), changes.get()));
+  Ref encoded = Ref::steal(PyObject_Call(replace.get(), none.get(), changes.get()));
+  if (encoded) keep_variable_kinds(as_code(code.code), as_code(encoded.get()));
+  return encoded;
 }
 
 const char* real_name(const Code& code, int32_t index) {

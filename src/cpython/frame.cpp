@@ -194,6 +194,16 @@ Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
   return result;
 }
 
+PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* arguments, size_t nargsf, PyObject* keyword_names) {
+  if (!PyFunction_Check(callable) && !PyMethod_Check(callable)) return PyObject_Vectorcall(callable, arguments, nargsf, keyword_names);
+  if (c_stack_is_low()) {
+    raise_recursion_error(thread);
+    return nullptr;
+  }
+  [[maybe_unused]] const layout::KeepCBudget budget(thread);
+  return PyObject_Vectorcall(callable, arguments, nargsf, keyword_names);
+}
+
 bool is_traced(PyThreadState* thread) { return layout::traced(thread); }
 bool is_traced(PyThreadState* thread, Frame* frame) { return layout::traced(thread) || layout::code_traced(layout::code(frame)); }
 bool breaker_is_set(PyThreadState* thread) { return layout::breaker(thread); }

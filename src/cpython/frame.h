@@ -79,6 +79,10 @@ class Link {
 // CPython's own return does, and gives its space back: the frame is gone afterwards, on every version.
 Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise);
 
+// PyObject_Vectorcall for calls of our evaluator. A Python function called by CPython's evaluator takes no C recursion
+// budget, so it takes none here; RecursionError where the C stack is low.
+PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* arguments, size_t nargsf, PyObject* keyword_names);
+
 // True while a tracer, profiler or monitoring tool is active on this thread: frames then belong to CPython's evaluator.
 bool is_traced(PyThreadState* thread);
 // The same, or a tool that watches only the frame's code object (3.12+).

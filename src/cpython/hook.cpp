@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <utility>
 #include <mutex>
 #include <vector>
 
@@ -331,6 +332,8 @@ PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing)
 
 HooksSuspended::HooksSuspended() { suspended++; }
 HooksSuspended::~HooksSuspended() { suspended--; }
+HooksResumed::HooksResumed() : suspended_(std::exchange(suspended, 0)) {}
+HooksResumed::~HooksResumed() { suspended = suspended_; }
 
 HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads) {
   PyThreadState* thread = PyThreadState_Get();

@@ -44,4 +44,16 @@ class HooksSuspended {
   HooksSuspended& operator=(const HooksSuspended&) = delete;
 };
 
+// Inside on_frame: while one exists, hooks see the frames of this thread again. For hooks that run the program itself.
+class HooksResumed {
+ public:
+  HooksResumed();
+  ~HooksResumed();
+  HooksResumed(const HooksResumed&) = delete;
+  HooksResumed& operator=(const HooksResumed&) = delete;
+
+ private:
+  int suspended_;
+};
+
 }  // namespace evalframe::cpython

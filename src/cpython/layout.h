@@ -36,6 +36,9 @@ constexpr int kCompareAsBool = k313 ? 16 : 0;
 // afterwards by SET_FUNCTION_ATTRIBUTE.
 constexpr bool kMakeFunctionTakesAttributes = !k313;
 
+// LOAD_FAST looks whether the variable is bound; from 3.12 on the compiler has proved it, or emits LOAD_FAST_CHECK.
+constexpr bool kLoadFastChecks = k311;
+
 // The least co_stacksize that the compiler gives.
 constexpr int kSmallestStack = k313 ? 1 : 0;
 

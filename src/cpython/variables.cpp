@@ -9,6 +9,12 @@ const PyCodeObject* as_code(Borrowed code) { return reinterpret_cast<const PyCod
 
 int variable_count(Borrowed code) { return as_code(code)->co_nlocalsplus; }
 
+int argument_count(Borrowed code) {
+  const PyCodeObject* object = as_code(code);
+  return object->co_argcount + object->co_kwonlyargcount + ((object->co_flags & CO_VARARGS) != 0) +
+         ((object->co_flags & CO_VARKEYWORDS) != 0);
+}
+
 Borrowed variable_name(Borrowed code, int slot) { return PyTuple_GET_ITEM(as_code(code)->co_localsplusnames, slot); }
 
 uint8_t variable_kind(Borrowed code, int slot) {

@@ -11,6 +11,7 @@ namespace evalframe::cpython {
 enum : uint8_t { kHiddenVariable = 0x10, kLocalVariable = 0x20, kCellVariable = 0x40, kFreeVariable = 0x80 };
 
 int variable_count(Borrowed code);
+int argument_count(Borrowed code);  // the first slots: *args and **kwargs included
 Borrowed variable_name(Borrowed code, int slot);
 uint8_t variable_kind(Borrowed code, int slot);
 

@@ -9,6 +9,7 @@
 #include "evaluator/opcodes/containers.h"
 #include "evaluator/opcodes/control.h"
 #include "evaluator/opcodes/exceptions.h"
+#include "evaluator/opcodes/matching.h"
 #include "evaluator/opcodes/operators.h"
 #include "evaluator/opcodes/variables.h"
 

@@ -5,6 +5,7 @@
 
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
+#include "runtime/enabled.h"
 #include "runtime/jit.h"
 
 namespace nb = nanobind;
@@ -92,6 +93,17 @@ void bind_jit(nb::module_& module) {
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
   module.def("total_counters", [] { return counters(runtime::totals()); });
+  module.def(
+      "enable",
+      [](const std::string& backend) {
+        runtime::Settings settings;
+        settings.backend = backend;
+        const cpython::HookId id = runtime::enable(std::move(settings));
+        if (!id) throw nb::python_error();
+        return id;
+      },
+      nb::arg("backend"), "Captures the functions of this thread from now on; the number is for `disable`.");
+  module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
              "For tests: every graph is left before this node; -1: nowhere.");
 }

@@ -84,6 +84,20 @@ class ReplayPosition final : public backends::Position {
   std::vector<int32_t> path_;
 };
 
+// Keeps an exception that is set through code that may clear or set others.
+class PendingException {
+ public:
+  PendingException() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~PendingException() {
+    if (type_) PyErr_Restore(type_, value_, traceback_);
+  }
+  PendingException(const PendingException&) = delete;
+  PendingException& operator=(const PendingException&) = delete;
+
+ private:
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
+
 Place place_of(const Chain& chain) {
   Place place;
   for (cpython::Frame* frame : chain.frames()) {
@@ -158,7 +172,9 @@ void Capture::note_break(const Recording& recording) {
   breaks_.push_back(std::move(note));
 }
 
+// An exception that the recorded run raised stays set.
 std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
+  const PendingException pending;
   if (!recording->returns) note_break(*recording);
   counters_.recordings++;
   totals().recordings++;
@@ -270,17 +286,17 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const 
     result = recorder::Rebuild(recording, exit, outcome.values, objects).make(recording.result);
     return result ? Ended::kReturned : Ended::kRaised;
   }
-  // An exception that is set must survive the frames' making.
-  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-  if (outcome.raised) PyErr_Fetch(&type, &value, &trace);
-  const bool made = push_exit(chain, recording, outcome.node, outcome.values, objects);
-  outcome.values.clear();
+  bool made = false;
+  {
+    const PendingException pending;
+    made = push_exit(chain, recording, outcome.node, outcome.values, objects);
+    outcome.values.clear();
+  }
   if (!made) {
-    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    if (!PyErr_Occurred()) PyErr_NoMemory();
     return Ended::kRaised;
   }
   if (outcome.raised) {
-    PyErr_Restore(type, value, trace);
     result = chain.throw_here();
     return result ? Ended::kReturned : Ended::kRaised;
   }

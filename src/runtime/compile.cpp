@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "backends/native/native.h"
 #include "backends/reference.h"
 #include "core/check.h"
 
@@ -13,8 +14,15 @@ namespace {
 
 std::unique_ptr<backends::Executable> make_executable(const Settings& settings, const graph::Graph& graph, backends::ExitAt exit_at,
                                                       std::string& fallback) {
-  (void)settings;
-  (void)fallback;
+  if (settings.backend == "native" && !graph.nodes.empty()) {
+    try {
+      return native::make_executable(graph, exit_at);
+    } catch (const std::runtime_error& error) {
+      // Never the program's failure: what the native backend can't do, the recorded calls do.
+      fallback = error.what();
+      PyErr_Clear();
+    }
+  }
   return backends::make_reference(graph, std::move(exit_at));
 }
 

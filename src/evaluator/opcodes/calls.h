@@ -27,7 +27,7 @@ inline PyObject* Handlers::call(Activation& a, PyObject* callable, PyObject** ar
     std::optional<Ref> result = evaluate_function(thread(a), callable, arguments, count, keyword_names);
     if (result) return result->release();
   }
-  return PyObject_Vectorcall(callable, arguments, count | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names);
+  return cpython::call(thread(a), callable, arguments, count | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names);
 }
 
 // The result replaces `entries` operands, and then CPython lets others have their turn.

@@ -151,40 +151,4 @@ inline Outcome Handlers::UNPACK_EX(Activation& a, const Instruction& i) {
   return Outcome::kRan;
 }
 
-// --- match ---------------------------------------------------------------------------------------------------------
-inline Outcome Handlers::MATCH_MAPPING(Activation& a, const Instruction&) {
-  push(a, Py_NewRef(Py_TYPE(peek(a, 1))->tp_flags & Py_TPFLAGS_MAPPING ? Py_True : Py_False));
-  return Outcome::kDone;
-}
-inline Outcome Handlers::MATCH_SEQUENCE(Activation& a, const Instruction&) {
-  push(a, Py_NewRef(Py_TYPE(peek(a, 1))->tp_flags & Py_TPFLAGS_SEQUENCE ? Py_True : Py_False));
-  return Outcome::kDone;
-}
-// [subject, keys] -> [subject, keys, values or None]; CPython goes through `get` for other mappings.
-inline Outcome Handlers::MATCH_KEYS(Activation& a, const Instruction&) {
-  PyObject *const keys = peek(a, 1), *const subject = peek(a, 2);
-  if (!PyDict_CheckExact(subject)) return Outcome::kHandOver;
-  const Py_ssize_t count = PyTuple_GET_SIZE(keys);
-  for (Py_ssize_t index = 0; index < count; ++index) {
-    if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(keys, index))) return Outcome::kHandOver;
-    for (Py_ssize_t earlier = 0; earlier < index; ++earlier) {
-      if (PyUnicode_Compare(PyTuple_GET_ITEM(keys, earlier), PyTuple_GET_ITEM(keys, index)) == 0) return Outcome::kHandOver;
-    }
-  }
-  Ref values = Ref::steal(PyTuple_New(count));
-  if (!values) return Outcome::kRaised;
-  for (Py_ssize_t index = 0; index < count; ++index) {
-    PyObject* const value = PyDict_GetItemWithError(subject, PyTuple_GET_ITEM(keys, index));
-    if (!value && PyErr_Occurred()) return Outcome::kRaised;
-    if (!value) {
-      values = Ref::borrow(Py_None);
-      break;
-    }
-    PyTuple_SET_ITEM(values.get(), index, Py_NewRef(value));
-  }
-  push(a, std::move(values));
-  return Outcome::kRan;
-}
-inline Outcome Handlers::MATCH_CLASS(Activation&, const Instruction&) { return Outcome::kHandOver; }
-
 }  // namespace evalframe::evaluator

@@ -1,0 +1,99 @@
+// Decides which frames of a whole program are captured.
+#include "runtime/enabled.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+// Libraries whose frames are left alone: what they do is recorded as calls, or is ours.
+bool is_library(PyObject* globals) {
+  PyObject* name = PyDict_GetItemString(globals, "__name__");
+  const char* utf8 = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!utf8) return PyErr_Clear(), false;
+  for (const char* package : {"numpy", "scipy", "evalframe", "importlib", "_frozen_importlib"}) {
+    const size_t length = std::strlen(package);
+    if (std::strncmp(utf8, package, length) == 0 && (utf8[length] == 0 || utf8[length] == '.')) return true;
+  }
+  return false;
+}
+
+bool has_array_argument(const cpython::EntryFrame& frame) {
+  for (int i = 0; i < frame.argument_count(); i++) {
+    Borrowed argument = frame.argument(i);
+    if (argument && numpy::is_array(argument.get())) return true;
+  }
+  return false;
+}
+
+// The function's code reads a global that is a module of NumPy's.
+bool names_numpy(PyCodeObject* code, PyObject* globals) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
+    PyObject* value = PyDict_GetItemWithError(globals, PyTuple_GET_ITEM(code->co_names, i));
+    if (!value || !PyModule_CheckExact(value)) continue;
+    const char* name = PyModule_GetName(value);
+    if (!name) PyErr_Clear();
+    if (name && std::strncmp(name, "numpy", 5) == 0) return true;
+  }
+  return false;
+}
+
+class CaptureHook final : public cpython::FrameHook {
+ public:
+  explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
+
+  Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
+    auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
+    constexpr int kNotCaptured = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    if (!(code->co_flags & CO_OPTIMIZED) || (code->co_flags & kNotCaptured)) return Decision::kPass;
+    std::shared_ptr<Capture> capture = capture_for(frame, code);
+    if (!capture) return Decision::kPass;
+    std::vector<PyObject*> slots(code->co_nlocalsplus);
+    for (int i = 0; i < frame.argument_count(); i++) slots[i] = frame.argument(i).get();
+    const cpython::HooksResumed resumed;
+    bool handled = false;
+    value = capture->call(thread, slots.data(), &handled);
+    if (!handled) return Decision::kPass;
+    return value ? Decision::kResult : Decision::kRaised;
+  }
+
+ private:
+  struct Known {
+    Ref function;  // held, so that its address stays its own
+    std::shared_ptr<Capture> capture;  // null: not captured
+  };
+
+  std::shared_ptr<Capture> capture_for(const cpython::EntryFrame& frame, PyCodeObject* code) {
+    PyObject* function = frame.function().get();
+    const auto found = known_.find(function);
+    if (found != known_.end()) return found->second.capture;
+    if (!PyDict_CheckExact(frame.globals().get()) || is_library(frame.globals().get())) return nullptr;
+    if (!has_array_argument(frame) && !names_numpy(code, frame.globals().get())) return nullptr;
+    if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
+    if (known_.size() >= kMostFunctions) return nullptr;
+    Settings settings;
+    settings.backend = settings_.backend;
+    settings.custom = Ref::borrow(settings_.custom.get());
+    settings.max_entries = settings_.max_entries;
+    auto capture = std::make_shared<Capture>(function, std::move(settings));
+    known_.emplace(function, Known{Ref::borrow(function), capture});
+    return capture;
+  }
+
+  static constexpr size_t kMostFunctions = 4096;
+  Settings settings_;
+  std::unordered_map<PyObject*, Known> known_;
+};
+
+}  // namespace
+
+cpython::HookId enable(Settings settings) {
+  return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)));
+}
+
+}  // namespace evalframe::runtime
