@@ -1,40 +1,35 @@
 // Reading, changing and dropping a frame at its entry, by the layout of the running version.
-#include "cpython/raw_frame.h"
-// (first: the internal headers want to come before all others)
-#include "core/check.h"
+#define Py_BUILD_CORE 1
 #include "cpython/entry_frame.h"
+
+#include "core/check.h"
+#include "frame_layout.h"
 
 namespace evalframe::cpython {
 
 namespace {
 
-PyCodeObject* code_object(Frame* frame) { return reinterpret_cast<PyCodeObject*>(raw::code(frame)); }
+using layout::code;
+using layout::frame_size;
+
+// The owned fields as they are stored.
+#if PY_VERSION_HEX >= 0x030D0000
+PyObject*& code_field(Frame* frame) { return frame->f_executable; }
+#else
+PyObject*& code_field(Frame* frame) { return reinterpret_cast<PyObject*&>(frame->f_code); }
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+PyObject*& function_field(Frame* frame) { return frame->f_funcobj; }
+#else
+PyObject*& function_field(Frame* frame) { return reinterpret_cast<PyObject*&>(frame->f_func); }
+#endif
+
+_Py_CODEUNIT* pointer_at_entry(PyCodeObject* code) { return _PyCode_CODE(code) - layout::kPointerToNext; }
 
 int parameter_count(const PyCodeObject* code) {
   return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) +
          ((code->co_flags & CO_VARKEYWORDS) != 0);
 }
-
-#if PY_VERSION_HEX >= 0x030C0000
-// Gives the newest frame's space on the data stack back.
-void pop_space(PyThreadState* thread, Frame* frame) {
-  PyObject** base = reinterpret_cast<PyObject**>(frame);
-  _PyStackChunk* chunk = thread->datastack_chunk;
-  if (base != &chunk->data[0]) {
-    thread->datastack_top = base;
-    return;
-  }
-  // The frame is the first of its chunk: the chunk goes, as in CPython's _PyThreadState_PopFrame, which isn't exported.
-  _PyStackChunk* previous = chunk->previous;
-  CHECK(previous != nullptr);
-  thread->datastack_chunk = previous;
-  thread->datastack_top = &previous->data[previous->top];
-  thread->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
-  PyObjectArenaAllocator arena;
-  PyObject_GetArenaAllocator(&arena);
-  arena.free(arena.ctx, chunk, chunk->size);
-}
-#endif
 
 Ref argument_tuple(EntryFrame frame, int positional, Borrowed rest) {
   Py_ssize_t extra = rest ? PyTuple_GET_SIZE(rest.get()) : 0;
@@ -51,18 +46,18 @@ Ref argument_tuple(EntryFrame frame, int positional, Borrowed rest) {
 
 }  // namespace
 
-Borrowed EntryFrame::code() const { return raw::code(frame_); }
-Borrowed EntryFrame::function() const { return raw::function(frame_); }
-Borrowed EntryFrame::globals() const { return frame_->f_globals; }
-Borrowed EntryFrame::builtins() const { return frame_->f_builtins; }
-Borrowed EntryFrame::locals_dict() const { return frame_->f_locals; }
-int EntryFrame::argument_count() const { return parameter_count(code_object(frame_)); }
-Borrowed EntryFrame::argument(int index) const { return frame_->localsplus[index]; }
+Borrowed EntryFrame::code() const { return code_of(frame_); }
+Borrowed EntryFrame::function() const { return function_of(frame_); }
+Borrowed EntryFrame::globals() const { return globals_of(frame_); }
+Borrowed EntryFrame::builtins() const { return builtins_of(frame_); }
+Borrowed EntryFrame::locals_dict() const { return locals_dict_of(frame_); }
+int EntryFrame::argument_count() const { return parameter_count(layout::code(frame_)); }
+Borrowed EntryFrame::argument(int index) const { return slots(frame_).get(index); }
 
 Ref EntryFrame::locals() const {
   if (frame_->f_locals) return Ref::borrow(frame_->f_locals);
   Ref dict = Ref::steal(PyDict_New());
-  PyObject* names = code_object(frame_)->co_localsplusnames;
+  PyObject* names = layout::code(frame_)->co_localsplusnames;
   for (int i = 0; dict && i < argument_count(); i++) {
     PyObject* value = frame_->localsplus[i];
     if (value && PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(names, i), value) < 0) return {};
@@ -71,22 +66,21 @@ Ref EntryFrame::locals() const {
 }
 
 bool is_at_entry(Frame* frame) {
-  return frame->owner == FRAME_OWNED_BY_THREAD && raw::is_rewound(frame, code_object(frame));
+  return frame->owner == FRAME_OWNED_BY_THREAD && layout::pointer(frame) == pointer_at_entry(code(frame));
 }
 
-void finish_frame([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] Frame* frame) {
-#if PY_VERSION_HEX >= 0x030C0000
-  // Everything is taken out before anything is dropped: dropping can run Python code on this data stack.
-  PyCodeObject* code = code_object(frame);
-  Ref code_owner = Ref::steal(raw::code(frame));
-  Ref function = Ref::steal(raw::function(frame));
-  Ref locals = Ref::steal(frame->f_locals);
-  DCHECK(frame->frame_obj == nullptr);
-  for (int i = 0; i < parameter_count(code); i++) {
-    Ref argument = Ref::steal(std::exchange(frame->localsplus[i], nullptr));
-  }
-  pop_space(thread, frame);
-#endif
+void finish_frame(PyThreadState* thread, Frame* frame) {
+  if constexpr (layout::kCalleeClears) pop_frame(thread, frame);
+}
+
+Frame* adopt_frame(PyThreadState* thread, Frame* frame) {
+  if constexpr (layout::kCalleeClears) return frame;
+  Frame* own = push_frame(thread, function_of(frame));
+  if (!own) return nullptr;
+  // Function and code stay with both: CPython's clearing wants them.
+  own->f_locals = std::exchange(frame->f_locals, nullptr);
+  for (int i = 0; i < parameter_count(code(frame)); i++) slots(own).put(i, slots(frame).take(i));
+  return own;
 }
 
 Ref function_with_code(PyFunctionObject* function, PyCodeObject* code) {
@@ -107,19 +101,18 @@ bool serves_as(PyFunctionObject* candidate, PyFunctionObject* function) {
 }
 
 bool swap_code(PyThreadState* thread, Frame* frame, Borrowed function) {
-  PyCodeObject* old_code = code_object(frame);
   auto* new_code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function.get())->func_code);
   PyObject** base = reinterpret_cast<PyObject**>(frame);
   // Only the newest frame can change its size.
-  if (thread->datastack_top != base + raw::size(old_code)) return false;
-  if (raw::size(new_code) >= thread->datastack_limit - base) return false;
-  thread->datastack_top = base + raw::size(new_code);
+  if (thread->datastack_top != base + frame_size(code(frame))) return false;
+  if (frame_size(new_code) >= static_cast<size_t>(thread->datastack_limit - base)) return false;
+  thread->datastack_top = base + frame_size(new_code);
   for (int i = parameter_count(new_code); i < new_code->co_nlocalsplus; i++) frame->localsplus[i] = nullptr;
   frame->stacktop = new_code->co_nlocalsplus;
-  raw::rewind(frame, new_code);
+  layout::pointer(frame) = pointer_at_entry(new_code);
   // The new function holds the globals and builtins that the frame borrows.
-  Ref code_before = Ref::steal(std::exchange(raw::code(frame), Ref::borrow(new_code).release()));
-  Ref function_before = Ref::steal(std::exchange(raw::function(frame), Ref::borrow(function).release()));
+  const Ref code_before = Ref::steal(std::exchange(code_field(frame), Ref::borrow(new_code).release()));
+  const Ref function_before = Ref::steal(std::exchange(function_field(frame), Ref::borrow(function).release()));
   return true;
 }
 

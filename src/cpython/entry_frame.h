@@ -31,6 +31,11 @@ bool is_at_entry(Frame* frame);
 // expect of whoever evaluates a frame; on 3.11 its caller clears it, and nothing is done here.
 void finish_frame(PyThreadState* thread, Frame* frame);
 
+// Gives a frame at its entry to one who runs and drops it as a frame made by push_frame. On 3.12 and later this is the
+// frame itself. On 3.11, where the caller clears what it has pushed, its contents move into a frame of our own and the
+// empty one stays for the caller. Null with MemoryError; the frame is then as it was.
+Frame* adopt_frame(PyThreadState* thread, Frame* frame);
+
 // True if a frame for `original` at its entry can run `replacement`: same parameters, same kind of namespace, all
 // variables kept in order, new ones behind them. Else false with ValueError, which names what is amiss.
 bool check_replacement(PyCodeObject* original, PyCodeObject* replacement);

@@ -1,6 +1,5 @@
 // The slot of PEP 523, who stands in it, and the way of a frame past the hooks.
-#include "cpython/raw_frame.h"
-// (first: the internal headers want to come before all others)
+#define Py_BUILD_CORE 1
 #include "cpython/hook.h"
 
 #include <pthread.h>
@@ -12,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/check.h"
+#include "frame_layout.h"
 
 namespace evalframe::cpython {
 
@@ -179,16 +178,9 @@ PyObject* refuse_for_recursion(PyThreadState* thread, Frame* frame) {
 
 PyObject* run_next(int level, PyThreadState* thread, Frame* frame, int throwing) {
   if (__builtin_expect(stack_is_used_up(), 0) && !throwing) return refuse_for_recursion(thread, frame);
-#if PY_VERSION_HEX >= 0x030C0000
-  // CPython takes two units of its budget for C recursion for each evaluator on the C stack; 3.12's 1500 would be used
-  // up before the default limit on Python's recursion. The check above stands in for it.
-  thread->c_recursion_remaining += 2;
-  PyObject* result = next_of[level](thread, frame, throwing);
-  thread->c_recursion_remaining -= 2;
-  return result;
-#else
+  // 3.12's budget for C recursion would be used up before the default limit on Python's. The check above stands in for it.
+  const layout::KeepCBudget budget(thread);
   return next_of[level](thread, frame, throwing);
-#endif
 }
 
 // --- whose code -------------------------------------------------------------------------------------------------------
@@ -217,10 +209,10 @@ bool is_own_code(Frame* frame) {
   enum Owner : uintptr_t { kUnknown, kOther, kOwn };
   void* owner = nullptr;
   const Py_ssize_t index = state().extra_index;
-  if (get_extra(raw::code(frame), index, &owner) < 0) PyErr_Clear();
+  if (get_extra(code_of(frame).get(), index, &owner) < 0) PyErr_Clear();
   if (owner) return owner == reinterpret_cast<void*>(kOwn);
   const bool own = is_evalframe_module(frame->f_globals);
-  if (set_extra(raw::code(frame), index, reinterpret_cast<void*>(own ? kOwn : kOther)) < 0) PyErr_Clear();
+  if (set_extra(code_of(frame).get(), index, reinterpret_cast<void*>(own ? kOwn : kOther)) < 0) PyErr_Clear();
   return own;
 }
 
@@ -311,7 +303,7 @@ PyObject* consult_hooks(int level, PyThreadState* thread, Frame* frame) {
 }
 
 bool is_let_through(Frame* frame) {
-  if (__builtin_expect(let_through == nullptr, 1) || raw::code(frame) != let_through) return false;
+  if (__builtin_expect(let_through == nullptr, 1) || code_of(frame).get() != let_through) return false;
   let_through = nullptr;
   return true;
 }

@@ -17,7 +17,7 @@ class FrameHook {
     kRunCode,  // run the code object in `value` in its place
     kResult,   // `value` is the result; the frame doesn't run
     kRaised,   // an exception is set, as if raised by the call; the frame doesn't run
-    kTaken,    // the hook has run the frame and dropped it: `value` is its result, or null with an exception
+    kTaken,    // the hook has adopted the frame (adopt_frame) and run it: `value` is its result, or null with an exception
   };
   virtual ~FrameHook() = default;
   // Called once for each frame, before it runs (for generators: when they are created). Python code that runs in here

@@ -85,6 +85,26 @@ class CountingHook final : public cpython::FrameHook {
   int* calls_;
 };
 
+// Runs the frames of one function itself.
+class TakingHook final : public cpython::FrameHook {
+ public:
+  explicit TakingHook(Borrowed function) : function_(function) {}
+  int taken = 0;
+  Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
+    if (!(frame.function() == function_)) return Decision::kPass;
+    taken++;
+    cpython::Frame* own = cpython::adopt_frame(thread, frame.frame());
+    if (!own) return Decision::kRaised;
+    const auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function_.get()));
+    cpython::set_next(own, 0, code->co_nlocalsplus);
+    value = cpython::run_in_cpython(thread, own, false);
+    return Decision::kTaken;
+  }
+
+ private:
+  Borrowed function_;
+};
+
 // Another user of the slot, as one finds them: calls whatever stood there.
 int foreign_calls = 0;
 _PyFrameEvalFunction foreign_next = nullptr;
@@ -170,6 +190,19 @@ TEST(NativeHookDropsItsDataWhenRemoved) {
   EXPECT(hook && dropped == 0);
   EXPECT(api().remove(hook) == 1 && dropped == 100);
   EXPECT(api().remove(hook) == 0);
+}
+
+TEST(HookTakesAFrameOver) {
+  const Program program(kProgram);
+  const auto hook = std::make_shared<TakingHook>(program.get("add"));
+  const cpython::HookId id = cpython::install_frame_hook(hook);
+  EXPECT(id);
+  for (int i = 0; i < 1000; i++) EXPECT(program.number("both", i) == 2 * i + 3000);
+  const Ref text = Ref::steal(PyUnicode_FromString("no number"));
+  EXPECT(!Ref::steal(PyObject_CallOneArg(program.get("both").get(), text.get())));
+  EXPECT(PyErr_ExceptionMatches(PyExc_TypeError));
+  PyErr_Clear();
+  EXPECT(hook->taken == 1001 && cpython::remove_frame_hook(id));
 }
 
 TEST(SlotIsGivenBackWithTheLastHook) {
