@@ -1,5 +1,8 @@
 """Our evaluator against CPython's: the same result, exception, traceback, output and references, feature by feature."""
 
+# The programs under test are odd on purpose.
+# ruff: noqa: B012, B016, B018, B023, B030, B905, F401, F821, F842, RUF012, RUF100, SIM105, UP032, UP037
+
 from __future__ import annotations
 
 import gc
@@ -128,7 +131,8 @@ def type_error():
 
 @case(3, 5)
 def comparisons(a, b):
-    return a < b, a <= b, a == b, a != b, a > b, a >= b, a is b, a is not b, a in [a], b not in [a], 1 < a < b < 9, not a
+    ordered = a < b, a <= b, a == b, a != b, a > b, a >= b, 1 < a < b < 9
+    return ordered, a is b, a is not b, a in [a], b not in [a], not a
 
 
 @case(Falsy())
@@ -436,7 +440,8 @@ def nested_handlers():
         except KeyError as error:
             raise ValueError("outer") from error
     except ValueError as error:
-        return repr(error), repr(error.__cause__), repr(error.__context__), sys.exc_info()[0], error.__traceback__.tb_lineno
+        line = error.__traceback__.tb_lineno
+        return repr(error), repr(error.__cause__), repr(error.__context__), sys.exc_info()[0], line
 
 
 @case()
@@ -791,7 +796,7 @@ def outcome(function: Callable[..., Any], run: Callable[[], Any]) -> tuple[Any, 
     with redirect_stdout(out):
         try:
             result = repr(plain_value(run()))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             chain = []
             link: BaseException | None = error
             while link is not None:
