@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*") if path.suffix in {".h", ".cpp", ".def"})
 # In the order of the data; a folder includes itself and those before it.
 FOLDERS = (
-    "core bytecode cpython decompiler graph guards evaluator recorder frontends backends codegen cache runtime inspect "
+    "core bytecode cpython decompiler graph frontends guards evaluator recorder backends codegen cache runtime inspect "
     "module"
 ).split()
 # Borders are crossed here, for a reason.

@@ -319,11 +319,20 @@ def test_generators_run_as_they_are() -> None:
     assert np.array_equal(list(generate(A))[1], A * 2)
 
 
+def test_fullgraph_names_the_place_of_the_break() -> None:
+    captured = evalframe.jit(toy_function, fullgraph=True)
+    with pytest.raises(evalframe.GraphBreakError, match=r"test_jit\.py:\d+:8: in toy_function: branch on the value"):
+        captured(A, B)
+    assert same(evalframe.jit(chain, fullgraph=True)(A, B), chain(A, B))
+
+
 def test_refuses_what_has_no_code() -> None:
     with pytest.raises(TypeError, match="no Python code to capture"):
         evalframe.jit(len)
     with pytest.raises(ValueError, match="unknown backend 'nothing'"):
         evalframe.jit(chain, backend="nothing")
+    with pytest.raises(TypeError, match="backend must be one of the names"):
+        evalframe.jit(chain, backend=3)
 
 
 def test_enabled_captures_functions_as_they_are() -> None:

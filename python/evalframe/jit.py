@@ -47,9 +47,12 @@ def jit(
             f"evalframe.jit needs a Python function, not {type(function).__name__}: "
             f"{function!r} has no Python code to capture"
         )
-    if isinstance(backend, str) and backend not in backends():
+    if not isinstance(backend, str):
+        raise TypeError(f"backend must be one of the names {', '.join(backends())}, not {type(backend).__name__}")
+    if backend not in backends():
         raise ValueError(f"unknown backend {backend!r}; there are: {', '.join(backends())}")
-    made = _core.Jit(function, **options)
+    make: Any = _core.Jit  # made with the C API: its stub has no signature
+    made = make(function, **options)
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -131,9 +134,8 @@ class Explanation:
         lines = [f"{len(self.entries)} graphs, {len(self.breaks)} breaks"]
         for number, entry in enumerate(self.entries):
             start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
-            lines.append(
-                f"\ngraph {number}: {entry['function']}, from {start}; {entry['nodes']} nodes, backend {entry['backend']}"
-            )
+            size = f"{entry['nodes']} nodes, backend {entry['backend']}"
+            lines.append(f"\ngraph {number}: {entry['function']}, from {start}; {size}")
             if entry["fallback"]:
                 lines.append(f"  served by the reference backend: {entry['fallback']}")
             lines += ["  " + line for line in entry["graph"].rstrip("\n").split("\n")]

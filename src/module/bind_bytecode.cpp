@@ -142,7 +142,9 @@ void bind_bytecode(nb::module_& module) {
   nb::module_ m = module.def_submodule("bytecode", "Code objects as canonical instructions.");
   m.def("decode", &decode, nb::arg("code"));
   m.def("assemble", &assemble, nb::arg("base"), nb::arg("instructions"), nb::arg("regions"), nb::arg("constants"),
-        nb::arg("names"));
+        nb::arg("names"),
+        nb::sig("def assemble(base: types.CodeType, instructions: typing.Any, regions: typing.Any, constants: tuple[typing.Any, ...], "
+                "names: tuple[str, ...]) -> types.CodeType"));
   m.def("verify_replacement", &verify_replacement, nb::arg("original"), nb::arg("replacement"));
   m.def("listing", [](nb::handle code) { return bytecode::print(*decode_or_raise(code)); }, nb::arg("code"));
   // Decodes a code object and encodes it again.

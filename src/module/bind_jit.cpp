@@ -25,6 +25,7 @@ nb::dict counters(const runtime::Counters& of) {
   result["calls"] = of.calls;
   result["hits"] = of.hits;
   result["recordings"] = of.recordings;
+  result["breaks"] = of.breaks;
   result["exits"] = of.exits;
   result["plain_calls"] = of.plain_calls;
   return result;

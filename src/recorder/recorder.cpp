@@ -84,7 +84,10 @@ Plan Recorder::before(const Activation& frame) {
   built_.clear();
   recording_->bytecodes++;
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
-  if (static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) {
+  // 3.13: no state is left between the halves of a fused instruction.
+  const int32_t index = frame.next();
+  const bool boundary = index == 0 || !(frame.code().instructions[index - 1].flags & bytecode::Instruction::kFusedWithNext);
+  if (boundary && static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) {
     Plan plan;
     plan.kind = Plan::Kind::kBreak;
     plan.why = Break::kTooLong;

@@ -157,6 +157,19 @@ std::shared_ptr<Compilation> Capture::match(Entries& entries, PyObject* const* c
   return nullptr;
 }
 
+namespace {
+
+// GraphBreakError, with the place, the reason and what to do.
+void raise_graph_break(const BreakNote& note) {
+  Ref module = Ref::steal(PyImport_ImportModule("evalframe.jit"));
+  Ref error = module ? Ref::steal(PyObject_GetAttrString(module.get(), "GraphBreakError")) : Ref();
+  if (!error) return;
+  PyErr_Format(error.get(), "%s:%d:%d: in %s: %s (%s); hint: %s", note.file.c_str(), note.position.line, note.position.column + 1,
+               note.function.c_str(), recorder::reason(note.why), note.detail.c_str(), recorder::hint(note.why));
+}
+
+}  // namespace
+
 void Capture::note_break(const Recording& recording) {
   const auto states = recording.state_at(static_cast<int32_t>(recording.graph.nodes.size()));
   const recorder::FrameState& inner = states.back();
@@ -174,10 +187,17 @@ void Capture::note_break(const Recording& recording) {
 
 // An exception that the recorded run raised stays set.
 std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
+  if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
+    note_break(*recording);
+    raise_graph_break(breaks_.back());
+    return nullptr;
+  }
   const PendingException pending;
   if (!recording->returns) note_break(*recording);
   counters_.recordings++;
+  counters_.breaks += !recording->returns;
   totals().recordings++;
+  totals().breaks += !recording->returns;
   std::shared_ptr<Compilation> compilation = compile(std::move(recording), settings_);
   if (!compilation) return nullptr;
   places_[place].push_back(compilation);
@@ -187,11 +207,13 @@ std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Re
 Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) {
   const std::shared_ptr<Capture> keep = shared_from_this();
   counters_.calls++;
+  totals().calls++;
   *handled = true;
   auto* code = reinterpret_cast<PyFunctionObject*>(function_.get())->func_code;
   if (given_up_ || cpython::is_traced(thread)) {
     *handled = false;
     counters_.plain_calls++;
+    totals().plain_calls++;
     return Ref();
   }
   if (entry_.frames.empty() || entry_.frames[0].code != code) {
@@ -202,6 +224,7 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) 
   PyObject* const* frames[] = {slots};
   if (auto compilation = match(*first_, frames, objects)) {
     counters_.hits++;
+    totals().hits++;
     Chain chain(thread);
     return run(thread, std::move(compilation), std::move(objects), chain);
   }
@@ -210,6 +233,7 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) 
     PyErr_Clear();
     *handled = false;
     counters_.plain_calls++;
+    totals().plain_calls++;
     return Ref();
   }
   Chain chain(thread);
@@ -260,11 +284,13 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
       const bool added = add(place, std::move(recording)) != nullptr;
       if (ended == Ended::kRaised) return Ref();
       if (ended == Ended::kReturned) return result;
+      if (!added && PyErr_Occurred()) return Ref();
       if (!added) return chain.finish_in_cpython(false);
       step = !past_exception;
     }
     if (!step) continue;
     counters_.exits++;
+    totals().exits++;
     const Ended ended = chain.step(result);
     if (ended == Ended::kReturned) return result;
     if (ended == Ended::kRaised) return Ref();
@@ -310,6 +336,7 @@ Ref Capture::run(PyThreadState* thread, std::shared_ptr<Compilation> compilation
   if (ended == Ended::kRaised) return Ref();
   objects.clear();
   counters_.exits++;
+    totals().exits++;
   const Ended stepped = chain.step(result);
   if (stepped == Ended::kReturned) return result;
   if (stepped == Ended::kRaised) return Ref();
