@@ -1,6 +1,9 @@
 // Reads the version tags of dicts and classes.
 #include "cpython/versions.h"
 
+// Exported by every version; 3.13 declares it in an internal header only.
+extern "C" int _PyObject_GetMethod(PyObject* object, PyObject* name, PyObject** method);
+
 namespace evalframe::cpython {
 
 #pragma GCC diagnostic push
@@ -19,6 +22,14 @@ uint32_t type_version(PyTypeObject* type) {
 
 uint32_t current_type_version(const PyTypeObject* type) {
   return PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+Ref bound_function(Borrowed object, Borrowed name) {
+  PyObject* method = nullptr;
+  const int unbound = _PyObject_GetMethod(object.get(), name.get(), &method);
+  Ref found = Ref::steal(method);
+  if (!found) PyErr_Clear();
+  return unbound ? std::move(found) : Ref();
 }
 
 }  // namespace evalframe::cpython

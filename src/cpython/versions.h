@@ -17,4 +17,8 @@ uint32_t type_version(PyTypeObject* type);
 // The version it has now, assigning none.
 uint32_t current_type_version(const PyTypeObject* type);
 
+// What `object.name` binds: the function on the class, not shadowed by the instance; null without an exception where
+// that isn't what the attribute is. Runs no Python code if the class looks attributes up the generic way.
+Ref bound_function(Borrowed object, Borrowed name);
+
 }  // namespace evalframe::cpython

@@ -69,12 +69,7 @@ Ref read(const Source& source, PyObject* const* const* frames, const std::vector
   switch (source.reach) {
     case Reach::kSlot: return Ref::borrow(frames[source.frame][source.index]);
     case Reach::kAttribute: return Ref::steal(PyObject_GetAttr(parent, source.object.get()));
-    case Reach::kMethod: {
-      PyObject* method = nullptr;
-      const int unbound = _PyObject_GetMethod(parent, source.object.get(), &method);
-      Ref found = Ref::steal(method);
-      return unbound ? std::move(found) : Ref();
-    }
+    case Reach::kMethod: return cpython::bound_function(parent, source.object.get());
     case Reach::kItem: return item(source, parent);
     case Reach::kCell: return Ref::borrow(PyCell_GET(source.object.get()));
     case Reach::kObject: return Ref::borrow(source.object.get());

@@ -77,7 +77,9 @@ Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
 
 Ended Chain::step(Ref& result) {
   Live live = activate(thread_, frames_);
-  const Event event = live.back()->step();
+  Event event = live.back()->step();
+  // 3.13: both halves of a fused instruction, for no state is left between them.
+  while (event == Event::kNext && !live.back()->at_boundary()) event = live.back()->step();
   Ended ended = Ended::kRunning;
   if (event == Event::kReturned) {
     ended = finish_inner(live, live.back()->take_result(), result);

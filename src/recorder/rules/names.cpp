@@ -1,6 +1,7 @@
 // Rules for globals, attributes, methods and closures: what is read from outside becomes a guarded source or a constant.
 #include "cpython/frame.h"
 #include "cpython/layout.h"
+#include "cpython/versions.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -127,15 +128,12 @@ Plan load_method(const Site& site) {
   if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kSource && Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr &&
       recorder.guards().require_type_version(owner.a, object)) {
-    PyObject* method = nullptr;
-    const int unbound = _PyObject_GetMethod(object, name, &method);
-    Ref held = Ref::steal(method);
-    if (!method) PyErr_Clear();
-    if (!unbound || !method) return object_attribute(site, object, name);
+    const Ref method = cpython::bound_function(object, name);
+    if (!method) return object_attribute(site, object, name);
     guards::Source source{Reach::kMethod};
     source.parent = owner.a;
     source.object = Ref::borrow(name);
-    recorder.guards().require_identity(recorder.value(recorder.source(std::move(source))).a, method);
+    recorder.guards().require_identity(recorder.value(recorder.source(std::move(source))).a, method.get());
     return plan_value(0);
   }
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
