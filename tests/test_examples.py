@@ -48,7 +48,7 @@ def test_heat_writes_a_picture(tmp_path: Path) -> None:
 def test_logistic_digits_learns() -> None:
     pytest.importorskip("sklearn")
     text = output_of("logistic_digits.py", "--steps", "60")
-    share = float(text.split("% of")[0].rsplit(" ", 1)[1])
+    share = float(text.split("% of")[0].split()[-1])
     assert share > 80
 
 
