@@ -84,6 +84,39 @@ class ReplayPosition final : public backends::Position {
   std::vector<int32_t> path_;
 };
 
+// The graph's inputs, borrowed from the sources' objects; on the C stack where they are few.
+class Inputs {
+ public:
+  Inputs(const Recording& recording, const std::vector<Ref>& objects) {
+    const size_t count = recording.input_sources.size();
+    if (count > std::size(in_place_)) more_.resize(count);
+    PyObject** into = more_.empty() ? in_place_ : more_.data();
+    for (size_t i = 0; i < count; i++) into[i] = objects[recording.input_sources[i]].get();
+  }
+  PyObject* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
+
+ private:
+  PyObject* in_place_[16];
+  std::vector<PyObject*> more_;
+};
+
+// The result of a finished graph; most are one object that is there already.
+Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>& values, const std::vector<Ref>& objects) {
+  const recorder::Value& result = recording.values[recording.result];
+  switch (result.kind) {
+    case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a].get());
+    case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
+    case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
+    case recorder::Value::Kind::kNull:
+    case recorder::Value::Kind::kTuple:
+    case recorder::Value::Kind::kList:
+    case recorder::Value::Kind::kSlice:
+    case recorder::Value::Kind::kIterator: break;
+  }
+  const graph::ExitPoint exit = recording.exit_at(end);
+  return recorder::Rebuild(recording, exit, values, objects).make(recording.result);
+}
+
 // Keeps an exception that is set through code that may clear or set others.
 class PendingException {
  public:
@@ -135,7 +168,6 @@ bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std
 }  // namespace
 
 std::shared_ptr<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, std::vector<Ref>& objects) {
-  std::vector<PyObject*> inputs;
   for (size_t i = 0; i < entries.size(); i++) {
     // Held: guards run no Python code, but the last reference to an entry could go with a clear() elsewhere.
     const std::shared_ptr<Compilation>& entry = entries[i];
@@ -144,9 +176,7 @@ std::shared_ptr<Compilation> Capture::match(Entries& entries, PyObject* const* c
       entry->misses++;
       continue;
     }
-    inputs.clear();
-    for (int32_t source : recording.input_sources) inputs.push_back(objects[source].get());
-    if (!entry->executable->accepts(inputs.data())) {
+    if (!entry->executable->accepts(Inputs(recording, objects).data())) {
       entry->misses++;
       objects.clear();
       continue;
@@ -220,13 +250,17 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) 
     entry_.frames = {{code, 0, reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus}};
     first_ = &places_[entry_];
   }
-  std::vector<Ref> objects;
+  // A call inside this one finds no spare and makes its own.
+  std::vector<Ref> objects = std::move(spare_objects_);
   PyObject* const* frames[] = {slots};
   if (auto compilation = match(*first_, frames, objects)) {
     counters_.hits++;
     totals().hits++;
     Chain chain(thread);
-    return run(thread, std::move(compilation), std::move(objects), chain);
+    Ref result = run(thread, *compilation, objects, chain);
+    objects.clear();
+    spare_objects_ = std::move(objects);
+    return result;
   }
   const bytecode::Code* decoded = cpython::decoded(code);
   if (!decoded || first_->size() >= static_cast<size_t>(settings_.max_entries)) {
@@ -300,16 +334,16 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
 // Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
 Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const std::vector<Ref>& objects, Chain& chain, Ref& result) {
   const Recording& recording = *compilation.recording;
-  std::vector<PyObject*> inputs;
-  for (int32_t source : recording.input_sources) inputs.push_back(objects[source].get());
+  const Inputs inputs(recording, objects);
   backends::Outcome outcome;
-  {
+  if (recording.graph.nodes.empty()) {
+    outcome.node = 0;
+  } else {
     ReplayPosition position(thread, recording);
     outcome = compilation.executable->run(inputs.data(), position, leave_before);
   }
   if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
-    const graph::ExitPoint exit = recording.exit_at(outcome.node);
-    result = recorder::Rebuild(recording, exit, outcome.values, objects).make(recording.result);
+    result = make_result(recording, outcome.node, outcome.values, objects);
     return result ? Ended::kReturned : Ended::kRaised;
   }
   bool made = false;
@@ -329,9 +363,9 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const 
   return Ended::kRunning;
 }
 
-Ref Capture::run(PyThreadState* thread, std::shared_ptr<Compilation> compilation, std::vector<Ref> objects, Chain& chain) {
+Ref Capture::run(PyThreadState* thread, Compilation& compilation, std::vector<Ref>& objects, Chain& chain) {
   Ref result;
-  const Ended ended = run_graph(thread, *compilation, objects, chain, result);
+  const Ended ended = run_graph(thread, compilation, objects, chain, result);
   if (ended == Ended::kReturned) return result;
   if (ended == Ended::kRaised) return Ref();
   objects.clear();

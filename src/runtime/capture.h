@@ -59,7 +59,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   using Entries = std::vector<std::shared_ptr<Compilation>>;
   std::shared_ptr<Compilation> match(Entries& entries, PyObject* const* const* frames, std::vector<Ref>& objects);
-  Ref run(PyThreadState* thread, std::shared_ptr<Compilation> compilation, std::vector<Ref> objects, Chain& chain);
+  Ref run(PyThreadState* thread, Compilation& compilation, std::vector<Ref>& objects, Chain& chain);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, const std::vector<Ref>& objects, Chain& chain, Ref& result);
   Ref go_on(PyThreadState* thread, Chain& chain);
   void note_break(const recorder::Recording& recording);
@@ -72,6 +72,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   Entries* first_ = nullptr;  // entries of the function's start
   std::vector<BreakNote> breaks_;
   Counters counters_;
+  std::vector<Ref> spare_objects_;  // room for the objects of the next call's guards
   bool given_up_ = false;     // not worth capturing: breaks everywhere
 };
 
