@@ -99,7 +99,10 @@ def test_a_script_ends_as_under_python(tmp_path: Path, source: str) -> None:
 
 
 def test_an_interrupt_ends_the_run_by_the_signal(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
+    # The handler is set because a test run in the background inherits "ignore".
+    (tmp_path / "script.py").write_text(
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
     done = assert_same_as_python("script.py", cwd=tmp_path)
     assert done.returncode == -signal.SIGINT
 
