@@ -230,6 +230,52 @@ bool GuardTable::check(PyObject* const* const* frames, std::vector<Ref>& objects
   return true;
 }
 
+std::string GuardTable::path(int32_t index) const {
+  const Source& source = sources[index];
+  const std::string parent = source.parent >= 0 ? path(source.parent) : std::string();
+  const std::string object = std::to_string(reinterpret_cast<uintptr_t>(source.object.get()));
+  switch (source.reach) {
+    case Reach::kSlot: return "s" + std::to_string(source.frame) + "." + std::to_string(source.index) + ";";
+    case Reach::kAttribute:
+    case Reach::kMethod: return parent + "a" + object + ";";
+    case Reach::kItem: return parent + "i" + (source.object ? object : std::to_string(source.index)) + ";";
+    case Reach::kCell: return "c" + object + ";";
+    case Reach::kObject: return "o" + object + ";";
+  }
+  return parent;
+}
+
+namespace {
+bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
+// A check that a value which changes from run to run makes fail, and that a more general recording can do without.
+bool fixes(const Source& source) {
+  return source.check == Check::kLength || (source.check == Check::kEqual && is_number(source.want.get()));
+}
+}  // namespace
+
+void GuardTable::collect_changed(PyObject* const* const* frames, Paths& changed) const {
+  std::vector<Ref> objects;
+  for (size_t i = 0; i < sources.size(); i++) {
+    Ref object = read(sources[i], frames, objects);
+    if (!object) return PyErr_Clear();
+    const bool same_type = sources[i].want && (Py_TYPE(object.get()) == Py_TYPE(sources[i].want.get()) ||
+                                               Py_TYPE(object.get()) == sources[i].want.as<PyTypeObject>());
+    if (!holds(sources[i], object.get())) {
+      // What lies behind another failed check may run Python code when it is read.
+      if (!fixes(sources[i]) || !same_type) return;
+      changed.insert(path(static_cast<int32_t>(i)));
+    }
+    objects.push_back(std::move(object));
+  }
+}
+
+bool GuardTable::fixes_any_of(const Paths& paths) const {
+  for (size_t i = 0; !paths.empty() && i < sources.size(); i++) {
+    if (fixes(sources[i]) && paths.count(path(static_cast<int32_t>(i)))) return true;
+  }
+  return false;
+}
+
 std::string GuardTable::source_name(int32_t index) const {
   const Source& source = sources[index];
   switch (source.reach) {

@@ -2,6 +2,7 @@
 // recording may serve.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct FunctionGuard {
   Ref function, code, defaults, keyword_defaults;
 };
 
+// Ways to values, as text that is the same in each recording that starts at one place.
+using Paths = std::set<std::string>;
+
 // All facts of one recording.
 class GuardTable {
  public:
@@ -74,6 +78,13 @@ class GuardTable {
   // source. On failure returns false, holds nothing, and *failed (if given) says which (see describe).
   // Runs no Python code; no exception is left set.
   bool check(PyObject* const* const* frames, std::vector<Ref>& objects, int32_t* failed = nullptr) const;
+
+  // The way to the source's value.
+  std::string path(int32_t source) const;
+  // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
+  void collect_changed(PyObject* const* const* frames, Paths& changed) const;
+  // Whether a value that is known to change is asked to be equal.
+  bool fixes_any_of(const Paths& paths) const;
 
   // Text of source / of all guards, one line each.
   std::string source_name(int32_t source) const;

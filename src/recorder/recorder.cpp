@@ -34,13 +34,14 @@ bool is_immutable(PyObject* object) {
          object == Py_Ellipsis;
 }
 
-bool is_number(PyObject* object) {
+bool is_python_number(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
 }
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<const Activation*>& chain) : recording_(std::make_unique<Recording>()) {
+Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying)
+    : recording_(std::make_unique<Recording>()), varying_(varying) {
   int32_t base = 0;
   for (size_t k = 0; k < chain.size(); k++) {
     const Activation& frame = *chain[k];
@@ -66,6 +67,10 @@ Recorder::Recorder(const std::vector<const Activation*>& chain) : recording_(std
     }
     recording_->initial.push_back(std::move(slots));
     base += frame_size(frame.code());
+  }
+  const Activation& inner = *chain.back();
+  if (inner.next() > 0 && inner.code().instructions[inner.next() - 1].op == bytecode::Op::FOR_ITER) {
+    turn_ = recording_->guards.path(value_at(inner.depth() - 1).a);
   }
 }
 
@@ -122,7 +127,7 @@ void Recorder::relabel_result(const Site& site, const Plan& plan) {
   switch (plan.kind) {
     case Plan::Kind::kNode:
       node = add_node(plan, object ? Borrowed(object) : Borrowed(Py_None));
-      if (pushes) result = node_value(node, plan.of_shapes);
+      if (pushes) result = node_value(node, plan.of_shapes, plan.of_numbers);
       break;
     case Plan::Kind::kConstant: result = constant(object); break;
     case Plan::Kind::kValue: result = plan.label; break;
@@ -232,6 +237,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kConstant: return is_immutable(object.get());
     case Value::Kind::kSource:
       if (!is_immutable(object.get())) return false;
+      if ((PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get())) && varies(value.a)) return false;
       guards().require_equal(value.a, object);
       return true;
     case Value::Kind::kNode:
@@ -268,6 +274,35 @@ void Recorder::check_constant(uint32_t index, Borrowed object) {
   add_plain_node(Form::kCheck, 0, nullptr, {Operand::node(node), wanted}, Py_None);
 }
 
+bool Recorder::check_truth(uint32_t index, Borrowed object) {
+  if (!recording_->values[index].of_numbers && !is_input_number(index, object)) return false;
+  if (PyBool_Check(object.get())) return check_constant(index, object), true;
+  const Operand number = operand(index, object);
+  const Borrowed truth = PyObject_IsTrue(object.get()) ? Py_True : Py_False;  // of an exact number: can't raise
+  const int32_t node = add_plain_node(Form::kTruth, 0, nullptr, {number}, truth);
+  check_constant(node_value(node, false, true), truth);
+  return true;
+}
+
+bool Recorder::varies(int32_t source) const {
+  if (turn_.empty() && varying_.empty()) return false;
+  const std::string path = recording_->guards.path(source);
+  return (!turn_.empty() && path.compare(0, turn_.size(), turn_) == 0) || varying_.count(path) > 0;
+}
+
+bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
+  const Value& value = recording_->values[index];
+  if (value.kind != Value::Kind::kSource) return false;
+  return PyFloat_CheckExact(object.get()) || (PyLong_CheckExact(object.get()) && varies(value.a));
+}
+
+bool Recorder::is_number(uint32_t index, Borrowed object) const {
+  const Value& value = recording_->values[index];
+  if (value.kind == Value::Kind::kNode) return value.of_numbers;
+  const bool number = PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get()) || PyBool_Check(object.get());
+  return number && (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kSource);
+}
+
 bool Recorder::is_graph_value(uint32_t index, Borrowed object) const {
   return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get());
 }
@@ -287,7 +322,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
-  } else if (numpy::is_scalar(object) || is_number(object)) {
+  } else if (numpy::is_scalar(object) || is_python_number(object)) {
     guards().require_type(value.a, borrowed);
   } else if (is_immutable(object)) {
     guards().require_equal(value.a, borrowed);
@@ -380,6 +415,8 @@ int32_t Recorder::add_node(const Plan& plan, Borrowed result) {
   return static_cast<int32_t>(graph.nodes.size()) - 1;
 }
 
-uint32_t Recorder::node_value(int32_t node, bool of_shapes) { return add_value({Value::Kind::kNode, of_shapes, node}); }
+uint32_t Recorder::node_value(int32_t node, bool of_shapes, bool of_numbers) {
+  return add_value({Value::Kind::kNode, of_shapes, node, 0, of_numbers});
+}
 
 }  // namespace evalframe::recorder

@@ -29,6 +29,7 @@ struct Plan {
   uint8_t code = 0;
   uint16_t keywords = 0;
   bool of_shapes = false;
+  bool of_numbers = false;     // kNode: see Value
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
   Borrowed callable, keyword_names;
@@ -64,9 +65,11 @@ class Recorder {
   static constexpr int32_t kMaxNodes = 20000;
   static constexpr int32_t kMaxBackJumps = 64;
   static constexpr int kMaxInlineDepth = 200;
+  static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
 
-  // chain: the live frames, outermost first; the innermost is about to run its next instruction.
-  explicit Recorder(const std::vector<const evaluator::Activation*>& chain);
+  // chain: the live frames, outermost first; the innermost is about to run its next instruction. varying: paths of
+  // sources whose values were seen to change, so that they are inputs and no constants.
+  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying);
 
   Recording& recording() { return *recording_; }
   // The finished recording. Nothing else may be called afterwards.
@@ -102,6 +105,12 @@ class Recorder {
   guards::GuardTable& guards() { return recording_->guards; }
   bytecode::Instruction const& instruction_at(int32_t index) const { return frames_.back().code->instructions[index]; }
 
+  // Is the source one whose value, or length, changes from run to run?
+  bool varies(int32_t source) const;
+  // A Python number from outside that isn't fixed by a guard: arithmetic with it stays in the graph.
+  bool is_input_number(uint32_t value, Borrowed object) const;
+  // A Python number that is known, an input, or computed from such.
+  bool is_number(uint32_t value, Borrowed object) const;
   // May the value be treated as a constant? Sources of immutable type get an equality guard.
   bool known(uint32_t value, Borrowed object);
   // A node's operand for the value; guards what a node needs to know of it. kNone: it can't be one.
@@ -110,11 +119,13 @@ class Recorder {
   bool is_graph_value(uint32_t value, Borrowed object) const;
   int32_t add_node(const Plan& plan, Borrowed result);
   int32_t add_plain_node(graph::Form form, uint8_t code, Borrowed name, std::vector<graph::Operand> operands, Borrowed result);
-  uint32_t node_value(int32_t node, bool of_shapes);
+  uint32_t node_value(int32_t node, bool of_shapes, bool of_numbers = false);
   // Behind the instruction: an opaque node's result must be of the kind, dtype and rank that was seen.
   void check_result(const evaluator::Activation& frame, int32_t node);
-  // Makes the value of a shape-derived node a constant, by a check in the graph; returns the constant's value.
+  // Makes the value of a node a constant, by a check in the graph.
   void check_constant(uint32_t value, Borrowed object);
+  // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
+  bool check_truth(uint32_t value, Borrowed object);
 
  private:
   struct Live {
@@ -126,6 +137,8 @@ class Recorder {
   void relabel_result(const Site& site, const Plan& plan);
 
   std::unique_ptr<Recording> recording_;
+  const guards::Paths& varying_;
+  std::string turn_;  // path of what a loop over an iterator from outside has just given: it differs at each turn
   std::vector<Live> frames_;
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction

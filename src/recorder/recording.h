@@ -27,6 +27,7 @@ struct Value {
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
   int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value
   int32_t b = 0;           // kIterator: position
+  bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
 // Elements of a tuple, list or slice made by the recorded code. Lists grow: `initial` elements when made, the others by

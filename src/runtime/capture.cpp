@@ -1,6 +1,8 @@
 // Runs what was captured, records what wasn't, and lets CPython run the rest.
 #include "runtime/capture.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "cpython/codec.h"
 
@@ -230,7 +232,15 @@ std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Re
   totals().breaks += !recording->returns;
   std::shared_ptr<Compilation> compilation = compile(std::move(recording), settings_);
   if (!compilation) return nullptr;
-  places_[place].push_back(compilation);
+  Entries& entries = places_[place];
+  // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
+  const guards::Paths& varying = varying_[place];
+  const auto special = std::stable_partition(entries.begin(), entries.end(), [&](const std::shared_ptr<Compilation>& entry) {
+    return !entry->recording->guards.fixes_any_of(varying);
+  });
+  const Entries replaced(std::make_move_iterator(special), std::make_move_iterator(entries.end()));
+  entries.erase(special, entries.end());
+  entries.push_back(compilation);
   return compilation;
 }
 
@@ -302,7 +312,7 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
     std::vector<Ref> objects;
     bool step = false;
     if (auto compilation = match(entries, frames.data(), objects)) {
-      nodes += compilation->recording->graph.nodes.size();
+      nodes += compilation->array_nodes;
       chain.drop();
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended == Ended::kReturned) return result;
@@ -313,9 +323,11 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
     } else {
       std::unique_ptr<Recording> recording;
       bool past_exception = false;
-      const Ended ended = chain.record(result, recording, past_exception);
-      nodes += recording->graph.nodes.size();
-      const bool added = add(place, std::move(recording)) != nullptr;
+      guards::Paths& varying = varying_[place];
+      for (const auto& entry : entries) entry->recording->guards.collect_changed(frames.data(), varying);
+      const Ended ended = chain.record(varying, result, recording, past_exception);
+      const std::shared_ptr<Compilation> added = add(place, std::move(recording));
+      if (added) nodes += added->array_nodes;
       if (ended == Ended::kRaised) return Ref();
       if (ended == Ended::kReturned) return result;
       if (!added && PyErr_Occurred()) return Ref();
@@ -381,6 +393,7 @@ void Capture::clear() {
   // Entries may be running: they are held there. Dropping them can run any code, so the map is empty first.
   auto old = std::move(places_);
   places_.clear();
+  varying_.clear();
   entry_.frames.clear();
   first_ = nullptr;
 }

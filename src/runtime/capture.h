@@ -68,6 +68,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   Ref function_;
   Settings settings_;
   std::map<Place, Entries> places_;
+  std::map<Place, guards::Paths> varying_;  // by place: what was seen to change there, and is an input from then on
   Place entry_;
   Entries* first_ = nullptr;  // entries of the function's start
   std::vector<BreakNote> breaks_;

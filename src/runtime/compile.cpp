@@ -35,6 +35,9 @@ std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> record
   compilation->recording = std::move(recording);
   compilation->backend = settings.backend;
   const recorder::Recording* record = compilation->recording.get();
+  for (const graph::Node& node : record->graph.nodes) {
+    compilation->array_nodes += node.meta.kind == graph::Kind::kArray || node.meta.kind == graph::Kind::kNumpyScalar;
+  }
   DCHECK(graph::verify(record->graph).empty());
   compilation->executable = make_executable(settings, record->graph, [record](int32_t node) { return record->exit_at(node); },
                                             compilation->fallback);

@@ -17,6 +17,7 @@ struct Compilation {
   std::string backend;      // the one that serves
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
   double compile_seconds = 0;
+  int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   int32_t last_failed_guard = -1;

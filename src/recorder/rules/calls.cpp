@@ -57,6 +57,10 @@ bool any_in_graph(const Site& site, const Activation::CallSite& call) {
   return false;
 }
 
+bool is_python_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
+}
+
 bool all_known(const Site& site, const Activation::CallSite& call) {
   for (int i = 0; i < call.count; i++) {
     if (!site.recorder.known(site.recorder.label(call.first + i), site.frame.slot(call.first + i))) return false;
@@ -78,11 +82,16 @@ Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* cal
 
 // math.sqrt(x), int(x), float(x): of things known here a constant, of arrays and computed numbers a node.
 Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (any_in_graph(site, call)) return node_call(site, call, callable, true);
+  bool in_graph = any_in_graph(site, call), numbers = true;
   for (int i = 0; i < call.count; i++) {
     PyObject* object = site.frame.slot(call.first + i);
-    const bool source = site.recorder.value_at(call.first + i).kind == Value::Kind::kSource;
-    if (source && PyFloat_CheckExact(object)) return node_call(site, call, callable, true);
+    in_graph = in_graph || site.recorder.is_input_number(site.recorder.label(call.first + i), object);
+    numbers = numbers && site.recorder.is_number(site.recorder.label(call.first + i), object);
+  }
+  if (in_graph) {
+    Plan plan = node_call(site, call, callable, true);
+    plan.of_numbers = numbers;
+    return plan;
   }
   if (all_known(site, call)) return plan_constant();
   return plan_break(Break::kUnknownCall, callable_name(callable));
@@ -163,7 +172,7 @@ void call_after(const Site& site, const Plan& plan) {
   uint32_t label = 0;
   if (plan.kind == Plan::Kind::kNode) {
     const int32_t node = recorder.add_node(plan, result);
-    label = recorder.node_value(node, plan.of_shapes);
+    label = recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     recorder.set_label(depth - 1, label);
     if (plan.check_result) recorder.check_result(site.frame, node);

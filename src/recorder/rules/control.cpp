@@ -17,7 +17,7 @@ Plan branch(const Site& site) {
     recorder.guards().require_length(value.a, object);
     return {};
   }
-  if (recorder.known(recorder.label(top), object)) return {};
+  if (recorder.check_truth(recorder.label(top), object) || recorder.known(recorder.label(top), object)) return {};
   return plan_break(Break::kDataBranch, type_name(object));
 }
 
@@ -48,6 +48,10 @@ Plan get_iter(const Site& site) {
   const Value value = recorder.value_at(top);
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
+  if (sequence || fixed) {
+    const bool varies = value.kind == Value::Kind::kSource && recorder.varies(value.a);
+    if (varies || PyObject_Size(object) > Recorder::kMaxUnrolledTurns) return plan_break(Break::kLoop, type_name(object));
+  }
   if (value.kind == Value::Kind::kSource && sequence) {
     recorder.guards().require_length(value.a, object);
   } else if (value.kind != Value::Kind::kTuple && value.kind != Value::Kind::kList && !fixed) {

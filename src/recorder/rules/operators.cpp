@@ -31,8 +31,8 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   Recorder& recorder = site.recorder;
   bool in_graph = false, all_known = true;
   for (const Input& input : inputs) in_graph = in_graph || recorder.is_graph_value(input.label, input.object);
-  // Arithmetic on a float argument stays in the graph: its value may change from call to call.
-  for (const Input& input : inputs) in_graph = in_graph || (recorder.value(input.label).kind == Value::Kind::kSource && PyFloat_CheckExact(input.object));
+  // Arithmetic on a float argument, or an int that changes, stays in the graph.
+  for (const Input& input : inputs) in_graph = in_graph || recorder.is_input_number(input.label, input.object);
   if (!in_graph) {
     for (const Input& input : inputs) all_known = all_known && recorder.known(input.label, input.object);
     return all_known ? plan_constant() : plan_break(Break::kUnknownObject, type_name(inputs.begin()->object));
@@ -42,6 +42,8 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   plan.form = form;
   plan.code = code;
   plan.of_shapes = all_of_shapes(recorder, inputs);
+  plan.of_numbers = true;
+  for (const Input& input : inputs) plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
   for (const Input& input : inputs) {
     plan.operands.push_back(recorder.operand(input.label, input.object));
     if (!plan.operands.back()) return plan_break(Break::kUnknownObject, type_name(input.object));
@@ -59,7 +61,7 @@ Plan compare_op_checked(const Site& site) {
   Plan plan = compare_op(site);
   // 3.13 may ask for the truth in the same instruction: of an array or NumPy scalar that takes a value out of the graph.
   if (plan.kind == Plan::Kind::kNode && site.instruction.arg2 > 0 && (site.instruction.arg2 & 16)) {
-    if (plan.of_shapes) return plan;
+    if (plan.of_shapes || plan.of_numbers) return plan;
     return plan_break(Break::kDataBranch, "comparison");
   }
   return plan;
@@ -71,6 +73,7 @@ Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {i
 Plan truth(const Site& site) {
   Recorder& recorder = site.recorder;
   const Input input = input_at(site, 1);
+  if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return plan_constant();
   if (recorder.known(input.label, input.object)) return plan_constant();
@@ -148,8 +151,7 @@ Plan subscript(const Site& site) {
   Recorder& recorder = site.recorder;
   if (recorder.is_graph_value(container.label, container.object)) {
     // Which elements an index means is a fact of the recording; an index array is a value like any other.
-    if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource) recorder.known(key.label, key.object);
-    if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource) {
+    if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource && recorder.known(key.label, key.object)) {
       Plan plan;
       plan.kind = Plan::Kind::kNode;
       plan.form = Form::kGetItem;
@@ -170,7 +172,7 @@ void value_after(const Site& site, const Plan& plan) {
   int32_t node = -1;
   if (plan.kind == Plan::Kind::kNode) {
     node = site.recorder.add_node(plan, site.frame.slot(slot));
-    label = site.recorder.node_value(node, plan.of_shapes);
+    label = site.recorder.node_value(node, plan.of_shapes, plan.of_numbers);
   } else {
     label = plan.kind == Plan::Kind::kConstant ? site.recorder.constant(site.frame.slot(slot)) : plan.label;
   }

@@ -1,0 +1,221 @@
+"""Loops keep their turns captured, and numbers that change from call to call or turn to turn cost no recompiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from test_jit import outcome, same
+
+U = np.linspace(0.0, 1.0, 24)
+
+
+def roll(u: Any, n: int, k: float) -> Any:
+    for _ in range(n):
+        u = u + k * np.roll(u, 1)
+    return u
+
+
+def index_in_body(u: Any, n: int, k: float) -> Any:
+    total = 0
+    for i in range(n):
+        u = u + u[i % 5] * i + k
+        total += i
+    return u, total, i
+
+
+def branch_on_index(u: Any, n: int, k: float) -> Any:
+    for i in range(n):
+        if i % 4 == 3:
+            u = u * 0.5
+        elif i > 10 and k * i > 2.0:
+            u = u - i
+        u = u + 1
+    return u
+
+
+def while_on_data(u: Any, n: int, k: float) -> Any:
+    error, turns = 10.0, 0
+    while error > 1e-3 * n:
+        v = u * 0.5
+        error = np.abs(v - u).max()
+        u = v
+        turns += 1
+    return u, turns, error
+
+
+def while_on_counter(u: Any, n: int, k: float) -> Any:
+    i = 0
+    while i < n:
+        u = u + i * k
+        i += 2
+    return u, i
+
+
+def nested(u: Any, n: int, k: float) -> Any:
+    for i in range(n):
+        for j in range(i):
+            u = u + (i - j) * k
+        u = u * 0.75
+    return u
+
+
+def over_pairs(u: Any, n: int, k: float) -> Any:
+    for i, (x, y) in enumerate(zip(range(n), [k] * n, strict=True)):
+        u = u * y + x - i
+    return u
+
+
+def over_lists(u: Any, n: int, k: float) -> Any:
+    rows = [u * i for i in range(n)]
+    found = []
+    for row in rows:
+        found.append(row.sum())
+        u = u + row
+    return u, found
+
+
+def leaves_early(u: Any, n: int, k: float) -> Any:
+    for i in range(100):
+        u = u * 0.9
+        if i == n:
+            break
+        if i % 3:
+            continue
+        u = u + k
+    else:
+        u = u - 1
+    return u, i
+
+
+def calls_in_body(u: Any, n: int, k: float) -> Any:
+    log = []
+    for i in range(n):
+        u = u + k
+        log.append(f"turn {i}")
+        u = u * 1.5
+    return u, log
+
+
+def raises_in_a_turn(u: Any, n: int, k: float) -> Any:
+    done = 0
+    try:
+        for i in range(n + 30):
+            u = u + u[i]
+            done += 1
+    except IndexError as error:
+        return u, done, str(error)
+    return u, done
+
+
+def slices_by_index(u: Any, n: int, k: float) -> Any:
+    u = u.copy()
+    for i in range(1, n):
+        u[i:] += u[: u.shape[0] - i] * k
+        u[i] = i
+    return u
+
+
+def columns(u: Any, n: int, k: float) -> Any:
+    a = np.outer(u[:n], u[:n]) + np.eye(n)
+    for i in range(n):
+        for j in range(i):
+            a[i, j] -= a[i, :j] @ a[j, :j]
+            a[i, j] /= a[j, j]
+    return a
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    roll,
+    index_in_body,
+    branch_on_index,
+    while_on_data,
+    while_on_counter,
+    nested,
+    over_pairs,
+    over_lists,
+    leaves_early,
+    calls_in_body,
+    raises_in_a_turn,
+    slices_by_index,
+    columns,
+]
+ARGUMENTS = [(U, 3, 0.1), (U, 17, 0.1), (U + 1, 12, 0.5), (U, 17, 0.25), (U, 1, 2), (U.astype("f4"), 9, 0.5)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS * 2:
+        assert same(outcome(captured, *arguments), outcome(function, *arguments)), arguments
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    try:
+        for node in range(10):
+            _core.set_leave_before(-1)
+            outcome(captured, *ARGUMENTS[0])
+            _core.set_leave_before(node)
+            for arguments in ARGUMENTS[:3]:
+                assert same(outcome(captured, *arguments), outcome(function, *arguments)), (node, arguments)
+    finally:
+        _core.set_leave_before(-1)
+
+
+def test_a_changing_int_costs_one_more_recording() -> None:
+    def scaled(x: Any, step: int) -> Any:
+        return x * (step + 1) + x[step]
+
+    captured = evalframe.jit(scaled)
+    for step in range(20):
+        assert np.array_equal(captured(U, step), scaled(U, step))
+    counters = _core.jit_counters(captured)
+    assert counters["recordings"] == 2 and counters["plain_calls"] == 0
+    assert np.array_equal(captured(U, -1), scaled(U, -1))
+    with pytest.raises(IndexError):
+        captured(U, 24)
+    assert np.array_equal(captured(U, np.int64(3)), scaled(U, 3))  # type: ignore[arg-type]
+
+
+def test_a_changing_length_of_a_loop_costs_no_more_recordings() -> None:
+    captured = evalframe.jit(roll)
+    for n in range(1, 12):
+        captured(U, n, 0.5)
+    before = _core.jit_counters(captured)["recordings"]
+    for n in range(12, 60):
+        assert np.allclose(captured(U, n, 0.1), roll(U, n, 0.1))
+    assert _core.jit_counters(captured)["recordings"] == before
+
+
+def test_a_comparison_of_numbers_is_a_check_in_the_graph() -> None:
+    def damped(x: Any, step: int, limit: float) -> Any:
+        return x * 0.5 if step > limit else x + step
+
+    captured = evalframe.jit(damped)
+    for step in (1, 2, 3, 4, 5, 6):
+        assert np.array_equal(captured(U, step, 10.0), damped(U, step, 10.0))
+    assert _core.jit_counters(captured)["exits"] == 0
+    for step in (11, 12, 3):
+        assert np.array_equal(captured(U, step, 10.0), damped(U, step, 10.0))
+
+
+def test_big_ints_stay_python_ints() -> None:
+    def powers(x: Any, n: int) -> Any:
+        k = 1
+        for _ in range(n):
+            k = k * 10**9
+            x = x + 1
+        return x, k
+
+    captured = evalframe.jit(powers)
+    for n in (12, 30, 30):
+        assert same(captured(U, n), powers(U, n))
