@@ -46,9 +46,9 @@ def assert_same_output(shown: str, printed: str, marks: frozenset[str]) -> None:
     assert printed == shown
 
 
-def run_python(block: Block, page: Path, namespace: dict[str, object]) -> str:
+def run_python(block: Block, namespace: dict[str, object]) -> str:
     # The source has to be findable for tracebacks and for positions of breaks.
-    name = f"<{page.name}, line {block.line}>"
+    name = "example.py"
     linecache.cache[name] = (len(block.text), None, block.text.splitlines(keepends=True), name)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -81,7 +81,7 @@ def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         if "no-run" in block.marks:
             continue
         if block.language == "python":
-            printed = run_python(block, page, namespace)
+            printed = run_python(block, namespace)
             if following is not None and following.language == "text":
                 assert_same_output(following.text, printed, following.marks)
         elif block.language == "console":

@@ -58,6 +58,12 @@ def test_toy_explains_its_break() -> None:
     assert "toy.py" in text
 
 
+def test_toy_compiler_prints_graphs_and_agrees() -> None:
+    text = output_of("toy_compiler.py")
+    assert "graph of toy_function" in text and "v2 = a / v1: float64[s0]" in text
+    assert text.endswith("both sides of the branch agree with plain Python\n")
+
+
 def test_hook_counts_calls() -> None:
     first, second = output_of("hook_counts.py", "10").splitlines()
     assert first == "fibonacci(10) = 55"

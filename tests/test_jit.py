@@ -331,7 +331,7 @@ def test_refuses_what_has_no_code() -> None:
         evalframe.jit(len)
     with pytest.raises(ValueError, match="unknown backend 'nothing'"):
         evalframe.jit(chain, backend="nothing")
-    with pytest.raises(TypeError, match="backend must be one of the names"):
+    with pytest.raises(TypeError, match="backend must be callable or one of the names"):
         evalframe.jit(chain, backend=3)
 
 

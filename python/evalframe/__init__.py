@@ -8,8 +8,10 @@ __version__ = "0.1.0"
 from evalframe import bytecode
 from evalframe._core import FrameInfo, Hook, Result, hook
 from evalframe.dis import dis
+from evalframe.graph import Graph, Node, Value
 from evalframe.headers import get_include
-from evalframe.jit import BackendError, Break, Explanation, GraphBreakError, backends, enabled, explain, jit, stats
+from evalframe.jit import Break, Explanation, GraphBreakError, enabled, explain, jit, stats
+from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
 
 __all__ = [
@@ -17,9 +19,12 @@ __all__ = [
     "Break",
     "Explanation",
     "FrameInfo",
+    "Graph",
     "GraphBreakError",
     "Hook",
+    "Node",
     "Result",
+    "Value",
     "Variable",
     "VariableTable",
     "backends",
@@ -30,6 +35,7 @@ __all__ = [
     "get_include",
     "hook",
     "jit",
+    "register_backend",
     "stats",
     "variables",
 ]

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from evalframe import _core
+from evalframe.user_backends import resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GraphBreakError(RuntimeError):
     """``fullgraph=True`` was asked for, and the function can't be captured in one graph."""
-
-
-class BackendError(RuntimeError):
-    """A backend raised, or returned something that can't be called."""
 
 
 @overload
@@ -31,9 +28,10 @@ def jit(
 ) -> Any:
     """Captures a function's calls as graphs with guards; later calls run compiled code.
 
-    ``backend`` is "native", "reference" or a name from :func:`evalframe.backends`. ``max_entries`` bounds how many
-    recordings may start at one place; beyond it the call runs as plain Python. staticmethod and classmethod objects are
-    wrapped inside. Raises TypeError for what has no Python code, such as a builtin.
+    ``backend`` is a name from :func:`evalframe.backends` or a callable ``(graph, example_inputs) -> callable``.
+    ``max_entries`` bounds how many recordings may start at one place; beyond it the call runs as plain Python.
+    staticmethod and classmethod objects are wrapped inside. Raises TypeError for what has no Python code, such as a
+    builtin.
     """
     options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
     if function is None:
@@ -47,12 +45,9 @@ def jit(
             f"evalframe.jit needs a Python function, not {type(function).__name__}: "
             f"{function!r} has no Python code to capture"
         )
-    if not isinstance(backend, str):
-        raise TypeError(f"backend must be one of the names {', '.join(backends())}, not {type(backend).__name__}")
-    if backend not in backends():
-        raise ValueError(f"unknown backend {backend!r}; there are: {', '.join(backends())}")
+    name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, **options)
+    made = make(function, name, custom, fullgraph, max_entries)
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -66,23 +61,16 @@ class enabled:
     they are. Nothing is left installed behind the block.
     """
 
-    def __init__(self, *, backend: str = "native") -> None:
-        if backend not in backends():
-            raise ValueError(f"unknown backend {backend!r}; there are: {', '.join(backends())}")
-        self._backend = backend
+    def __init__(self, *, backend: Any = "native") -> None:
+        self._backend = resolve(backend)
         self._hooks: list[int] = []
 
     def __enter__(self) -> enabled:
-        self._hooks.append(_core.enable(self._backend))
+        self._hooks.append(_core.enable(*self._backend))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         _core.disable(self._hooks.pop())
-
-
-def backends() -> list[str]:
-    """Names that ``backend=`` takes."""
-    return ["native", "reference"]
 
 
 def stats() -> dict[str, int]:

@@ -96,14 +96,15 @@ void bind_jit(nb::module_& module) {
   module.def("total_counters", [] { return counters(runtime::totals()); });
   module.def(
       "enable",
-      [](const std::string& backend) {
+      [](const std::string& backend, nb::handle custom) {
         runtime::Settings settings;
         settings.backend = backend;
+        if (!custom.is_none()) settings.custom = Ref::borrow(custom.ptr());
         const cpython::HookId id = runtime::enable(std::move(settings));
         if (!id) throw nb::python_error();
         return id;
       },
-      nb::arg("backend"), "Captures the functions of this thread from now on; the number is for `disable`.");
+      nb::arg("backend"), nb::arg("custom").none(), "Captures the functions of this thread from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
              "For tests: every graph is left before this node; -1: nowhere.");

@@ -40,8 +40,8 @@ bool is_python_number(PyObject* object) {
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying)
-    : recording_(std::make_unique<Recording>()), varying_(varying) {
+Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs)
+    : recording_(std::make_unique<Recording>()), varying_(varying), keep_inputs_(keep_inputs) {
   int32_t base = 0;
   for (size_t k = 0; k < chain.size(); k++) {
     const Activation& frame = *chain[k];
@@ -339,6 +339,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     input = static_cast<int32_t>(recording_->graph.inputs.size());
     recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a)});
     recording_->input_sources.push_back(value.a);
+    if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
   }
   return Operand::input(input);
 }

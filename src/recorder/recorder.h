@@ -68,8 +68,9 @@ class Recorder {
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
 
   // chain: the live frames, outermost first; the innermost is about to run its next instruction. varying: paths of
-  // sources whose values were seen to change, so that they are inputs and no constants.
-  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying);
+  // sources whose values were seen to change, so that they are inputs and no constants. keep_inputs: Recording::examples
+  // is filled.
+  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false);
 
   Recording& recording() { return *recording_; }
   // The finished recording. Nothing else may be called afterwards.
@@ -144,6 +145,7 @@ class Recorder {
   Mark mark_{};              // of the present instruction
   int32_t back_jumps_ = 0;
   bool stopped_ = false;
+  bool keep_inputs_ = false;
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   std::vector<int32_t> source_inputs_;
 };

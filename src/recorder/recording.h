@@ -75,6 +75,7 @@ struct Recording {
   graph::Graph graph;
   guards::GuardTable guards;
   std::vector<int32_t> input_sources;  // source of each graph input
+  std::vector<Ref> examples;           // objects of the graph inputs, for a backend that asked for them; dropped when compiled
 
   std::vector<Value> values{Value{}};
   std::vector<Container> containers;

@@ -325,12 +325,13 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
       bool past_exception = false;
       guards::Paths& varying = varying_[place];
       for (const auto& entry : entries) entry->recording->guards.collect_changed(frames.data(), varying);
-      const Ended ended = chain.record(varying, result, recording, past_exception);
+      const bool keep_inputs = static_cast<bool>(settings_.custom);
+      const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
       const std::shared_ptr<Compilation> added = add(place, std::move(recording));
       if (added) nodes += added->array_nodes;
       if (ended == Ended::kRaised) return Ref();
-      if (ended == Ended::kReturned) return result;
       if (!added && PyErr_Occurred()) return Ref();
+      if (ended == Ended::kReturned) return result;
       if (!added) return chain.finish_in_cpython(false);
       step = !past_exception;
     }
@@ -400,6 +401,7 @@ void Capture::clear() {
 
 int Capture::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
+  Py_VISIT(settings_.custom.get());
   return 0;
 }
 

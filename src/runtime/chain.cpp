@@ -168,14 +168,15 @@ Ref default_of(Borrowed function, int parameter) {
 
 }  // namespace
 
-Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception) {
+Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
+                    bool keep_inputs) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
   Live live = activate(thread_, frames_);
   std::vector<const Activation*> view;
   for (const auto& activation : live) view.push_back(activation.get());
-  recorder::Recorder recorder(view, varying);
+  recorder::Recorder recorder(view, varying, keep_inputs);
   Ended ended = Ended::kRunning;
   while (!recorder.stopped()) {
     Activation& frame = *live.back();

@@ -42,7 +42,9 @@ class Chain {
   Ref throw_here();
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
-  Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception);
+  // keep_inputs: the recording holds the objects of the graph's inputs, as examples.
+  Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
+               bool keep_inputs = false);
 
  private:
   friend class Activations;

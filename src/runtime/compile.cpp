@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "backends/native/native.h"
+#include "backends/python_backend.h"
 #include "backends/reference.h"
 #include "core/check.h"
 
@@ -12,8 +13,13 @@ namespace evalframe::runtime {
 
 namespace {
 
-std::unique_ptr<backends::Executable> make_executable(const Settings& settings, const graph::Graph& graph, backends::ExitAt exit_at,
+std::unique_ptr<backends::Executable> make_executable(const Settings& settings, recorder::Recording& recording, backends::ExitAt exit_at,
                                                       std::string& fallback) {
+  const graph::Graph& graph = recording.graph;
+  if (settings.custom) {
+    const std::vector<Ref> examples = std::move(recording.examples);
+    return backends::make_python(graph, std::move(exit_at), settings.custom.get(), settings.backend, examples);
+  }
   if (settings.backend == "native" && !graph.nodes.empty()) {
     try {
       return native::make_executable(graph, exit_at);
@@ -34,13 +40,14 @@ std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> record
   auto compilation = std::make_shared<Compilation>();
   compilation->recording = std::move(recording);
   compilation->backend = settings.backend;
-  const recorder::Recording* record = compilation->recording.get();
+  recorder::Recording* record = compilation->recording.get();
   for (const graph::Node& node : record->graph.nodes) {
     compilation->array_nodes += node.meta.kind == graph::Kind::kArray || node.meta.kind == graph::Kind::kNumpyScalar;
   }
   DCHECK(graph::verify(record->graph).empty());
-  compilation->executable = make_executable(settings, record->graph, [record](int32_t node) { return record->exit_at(node); },
+  compilation->executable = make_executable(settings, *record, [record](int32_t node) { return record->exit_at(node); },
                                             compilation->fallback);
+  if (!compilation->executable) return nullptr;
   compilation->compile_seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return compilation;
 }

@@ -66,7 +66,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(jit->function);
   Py_VISIT(jit->dict);
-  return 0;
+  return jit->capture ? jit->capture->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* self) {
@@ -101,21 +101,18 @@ PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.ji
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  static const char* kNames[] = {"function", "backend", "fullgraph", "max_entries", nullptr};
+  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", nullptr};
   PyObject* function = nullptr;
-  PyObject* backend = nullptr;
+  const char* backend = "native";
+  PyObject* custom = Py_None;
   int fullgraph = 0, max_entries = 8;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|Opi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
-                                   &fullgraph, &max_entries)) {
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
+                                   &custom, &fullgraph, &max_entries)) {
     return nullptr;
   }
   Settings settings;
-  if (backend && PyUnicode_Check(backend)) {
-    settings.backend = PyUnicode_AsUTF8(backend);
-  } else if (backend && backend != Py_None) {
-    settings.backend = "custom";
-    settings.custom = Ref::borrow(backend);
-  }
+  settings.backend = backend;
+  if (custom != Py_None) settings.custom = Ref::borrow(custom);
   settings.fullgraph = fullgraph;
   settings.max_entries = max_entries;
   auto* jit = as_jit(type->tp_alloc(type, 0));

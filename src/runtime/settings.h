@@ -9,7 +9,7 @@ namespace evalframe::runtime {
 
 struct Settings {
   std::string backend = "native";
-  Ref custom;              // a Python backend: (graph, example inputs) -> callable
+  Ref custom;              // a Python backend of that name: (graph, example inputs) -> callable
   bool fullgraph = false;  // a break is an error
   int max_entries = 8;     // recordings that start at the same place
 };

@@ -1,0 +1,105 @@
+// Tells pure nodes from those with effects: by form, and for calls by what is known of NumPy's functions.
+#include "backends/effects.h"
+
+#include <cstring>
+
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::backends {
+
+using graph::Form;
+using graph::Graph;
+using graph::Kind;
+using graph::Meta;
+using graph::Node;
+using graph::Operand;
+
+namespace {
+
+constexpr uint8_t kFirstInPlace = 13;  // NB_INPLACE_ADD
+
+struct FunctionRow {
+  const char* name;
+  Effect effect;
+  uint32_t most_positional;
+};
+constexpr FunctionRow kFunctions[] = {
+#define EVALFRAME_FUNCTION(name, effect, most_positional) {#name, Effect::effect, most_positional},
+#include "backends/functions.def"
+#undef EVALFRAME_FUNCTION
+};
+
+bool writes_into(const Graph& graph, Operand target) {
+  const Meta* meta = graph.meta_of(target);
+  if (meta) return meta->kind == Kind::kArray || meta->kind == Kind::kObject;
+  PyObject* constant = graph.constants[target.index].get();
+  return !(PyLong_Check(constant) || PyFloat_Check(constant) || PyComplex_Check(constant) || numpy::is_scalar(constant));
+}
+
+// out= is given and isn't None.
+bool has_out(const Graph& graph, const Node& node) {
+  if (!node.keywords) return false;
+  PyObject* names = graph.constants[node.keyword_names].get();
+  for (uint16_t i = 0; i < node.keywords; i++) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") != 0) continue;
+    const Operand value = graph.operands_of(node)[node.count - node.keywords + i];
+    return value.space != Operand::Space::kConstant || graph.constants[value.index].get() != Py_None;
+  }
+  return false;
+}
+
+Effect named_function(const Node& node, PyObject* callable) {
+  if (numpy::call_kind(callable) != numpy::CallKind::kOpaque) return Effect::kEffect;
+  // Methods of random generators are bound to them, so that what is bound is never pure.
+  if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) && !PyModule_Check(PyCFunction_GET_SELF(callable))) return Effect::kEffect;
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!utf8) return PyErr_Clear(), Effect::kEffect;
+  const uint32_t positional = node.count - node.keywords;
+  for (const FunctionRow& row : kFunctions) {
+    if (std::strcmp(row.name, utf8) == 0) return positional <= row.most_positional ? row.effect : Effect::kEffect;
+  }
+  return Effect::kEffect;
+}
+
+Effect call(const Graph& graph, const Node& node) {
+  if (has_out(graph, node)) return Effect::kEffect;
+  PyObject* callable = graph.constants[node.callable].get();
+  if (numpy::call_kind(callable) != numpy::CallKind::kUfunc) return named_function(node, callable);
+  const auto inputs = static_cast<uint32_t>(reinterpret_cast<PyUFuncObject*>(callable)->nin);
+  return node.count - node.keywords <= inputs ? Effect::kPure : Effect::kEffect;
+}
+
+// Only what surely copies is pure: an element, or the elements that an index array names.
+Effect subscript(const Graph& graph, const Node& node) {
+  const Meta* of = graph.meta_of(graph.operands_of(node)[0]);
+  if (!of || of->kind != Kind::kArray) return Effect::kDerived;
+  const Meta* key = graph.meta_of(graph.operands_of(node)[1]);
+  const bool gathers = key && key->kind == Kind::kArray;
+  return gathers || node.meta.kind == Kind::kNumpyScalar ? Effect::kPure : Effect::kDerived;
+}
+
+}  // namespace
+
+Effect effect_of(const Graph& graph, const Node& node) {
+  Effect effect = Effect::kEffect;
+  switch (node.form) {
+    case Form::kBinary:
+      effect = node.code >= kFirstInPlace && writes_into(graph, graph.operands_of(node)[0]) ? Effect::kEffect : Effect::kPure;
+      break;
+    case Form::kUnary:
+    case Form::kCompare: effect = Effect::kPure; break;
+    case Form::kCall: effect = call(graph, node); break;
+    case Form::kGetItem: effect = subscript(graph, node); break;
+    case Form::kGetAttr: case Form::kTruth: case Form::kTuple: case Form::kList: case Form::kSlice: case Form::kIterator:
+      return Effect::kDerived;
+    case Form::kCheck:
+    case Form::kCheckMeta: return Effect::kCheck;
+    case Form::kSetItem: break;
+  }
+  // Of what isn't an array or a number nothing is known.
+  return effect == Effect::kPure && node.meta.kind == Kind::kObject ? Effect::kEffect : effect;
+}
+
+}  // namespace evalframe::backends

@@ -1,0 +1,480 @@
+// Cuts a graph into stretches without effects for a user's backend, and runs what that returned for them.
+#include "backends/python_backend.h"
+
+#include <algorithm>
+
+#include "backends/effects.h"
+#include "backends/node_call.h"
+#include "backends/reference.h"
+#include "cpython/codec.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::backends {
+
+using graph::Form;
+using graph::Graph;
+using graph::Kind;
+using graph::Meta;
+using graph::Node;
+using graph::Operand;
+
+namespace {
+
+struct Stretch {
+  int32_t begin, end;
+  Ref function;                  // null: run by the recorded calls
+  Ref origin;                    // of its first node: (file, line, function)
+  std::vector<Operand> inputs;   // what the function takes
+  std::vector<int32_t> outputs;  // nodes whose values it returns
+  std::vector<int32_t> late;     // views, containers and checks that are made of them behind it
+  std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
+};
+
+bool is_node(Operand operand, int32_t begin, int32_t end) {
+  return operand.space == Operand::Space::kNode && operand.index >= begin && operand.index < end;
+}
+
+std::vector<Operand> operands_of(const Graph& graph, int32_t node) {
+  const Operand* first = graph.operands_of(graph.nodes[node]);
+  return {first, first + graph.nodes[node].count};
+}
+
+// Cuts the graph, and finds for each stretch without effects what is needed of it behind it.
+class Planner {
+ public:
+  Planner(const Graph& graph, const ExitAt& exit_at) : graph_(graph), size_(static_cast<int32_t>(graph.nodes.size())), last_use_(size_, -1) {
+    for (int32_t node = 0; node <= size_; node++) {
+      if (node < size_) effects_.push_back(effect_of(graph, graph.nodes[node]));
+      if (node < size_) use(operands_of(graph, node), node);
+      use(exit_at(node).values, node);
+    }
+  }
+
+  std::vector<Stretch> run() {
+    int32_t begin = 0;
+    for (int32_t node = 1; node <= size_; node++) {
+      if (node < size_ && (effects_[node] == Effect::kEffect) == (effects_[begin] == Effect::kEffect)) continue;
+      add(begin, node);
+      begin = node;
+    }
+    return std::move(stretches_);
+  }
+
+  // Nodes that the function has to know: its outputs, what they are made of, and what nobody uses but may still raise.
+  std::vector<int32_t> nodes_of(const Stretch& stretch) const {
+    std::vector<char> wanted(size_);
+    for (const int32_t node : stretch.outputs) wanted[node] = 1;
+    std::vector<int32_t> nodes;
+    for (int32_t node = stretch.end - 1; node >= stretch.begin; node--) {
+      if (!wanted[node] && !(effects_[node] == Effect::kPure && last_use_[node] <= node)) continue;
+      nodes.push_back(node);
+      for (const Operand operand : operands_of(graph_, node)) {
+        if (is_node(operand, stretch.begin, stretch.end)) wanted[operand.index] = 1;
+      }
+    }
+    std::reverse(nodes.begin(), nodes.end());
+    return nodes;
+  }
+
+ private:
+  void use(const std::vector<Operand>& operands, int32_t at) {
+    for (const Operand operand : operands) {
+      if (operand.space == Operand::Space::kNode) last_use_[operand.index] = std::max(last_use_[operand.index], at);
+    }
+  }
+
+  void add(int32_t begin, int32_t end) {
+    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}};
+    for (int32_t node = 0; node < end; node++) {
+      if (last_use_[node] < end && std::max(last_use_[node], node) >= begin) stretch.dead.push_back(node);
+    }
+    const bool computes = std::find(effects_.begin() + begin, effects_.begin() + end, Effect::kPure) != effects_.begin() + end;
+    if (computes) find_outputs(stretch);
+    stretches_.push_back(std::move(stretch));
+  }
+
+  void find_outputs(Stretch& stretch) {
+    std::vector<char> wanted(size_);
+    for (int32_t node = stretch.end - 1; node >= stretch.begin; node--) {
+      const bool leaves = effects_[node] == Effect::kCheck || graph_.nodes[node].form == Form::kTruth;
+      if (!leaves && !wanted[node] && last_use_[node] < stretch.end) continue;
+      if (effects_[node] == Effect::kPure) {
+        stretch.outputs.push_back(node);
+        continue;
+      }
+      stretch.late.push_back(node);
+      for (const Operand operand : operands_of(graph_, node)) {
+        if (is_node(operand, stretch.begin, stretch.end)) wanted[operand.index] = 1;
+      }
+    }
+    std::reverse(stretch.outputs.begin(), stretch.outputs.end());
+    std::reverse(stretch.late.begin(), stretch.late.end());
+  }
+
+  const Graph& graph_;
+  const int32_t size_;
+  std::vector<Effect> effects_;
+  std::vector<int32_t> last_use_;  // by a node or, at the same number, by the exit before it
+  std::vector<Stretch> stretches_;
+};
+
+// Tells Python of a stretch: plain tuples, from which evalframe.graph makes its objects.
+class Teller {
+ public:
+  Teller(const Graph& graph, const Stretch& stretch, std::vector<int32_t> nodes) : graph_(graph), stretch_(stretch), nodes_(std::move(nodes)) {}
+
+  // The operands that come from outside, in the order in which the nodes ask for them.
+  std::vector<Operand> inputs() const {
+    std::vector<Operand> found;
+    for (const int32_t node : nodes_) {
+      for (const Operand operand : operands_of(graph_, node)) {
+        const bool inside = operand.space == Operand::Space::kConstant || is_node(operand, stretch_.begin, stretch_.end);
+        if (!inside && std::find(found.begin(), found.end(), operand) == found.end()) found.push_back(operand);
+      }
+    }
+    return found;
+  }
+
+  // (origin, inputs, nodes, outputs); null with an exception.
+  Ref tell() const {
+    Ref inputs = list(stretch_.inputs, [this](Operand operand) { return input(operand); });
+    Ref nodes = list(nodes_, [this](int32_t node) { return row(node); });
+    Ref outputs = list(stretch_.outputs, [this](int32_t node) { return Ref::steal(PyLong_FromSsize_t(index_of(node))); });
+    Ref at = origin(stretch_.outputs.empty() ? stretch_.begin : nodes_.front());
+    if (!inputs || !nodes || !outputs || !at) return Ref();
+    return Ref::steal(PyTuple_Pack(4, at.get(), inputs.get(), nodes.get(), outputs.get()));
+  }
+
+ private:
+  template <class Items, class Make>
+  static Ref list(const Items& items, Make make) {
+    Ref made = Ref::steal(PyList_New(0));
+    for (const auto& item : items) {
+      const Ref object = made ? make(item) : Ref();
+      if (!object || PyList_Append(made.get(), object.get()) < 0) return Ref();
+    }
+    return made;
+  }
+
+  Py_ssize_t index_of(int32_t node) const { return std::lower_bound(nodes_.begin(), nodes_.end(), node) - nodes_.begin(); }
+
+  Ref input(Operand operand) const {
+    const bool given = operand.space == Operand::Space::kInput;
+    const std::string name = given ? graph_.inputs[operand.index].name : "n" + std::to_string(operand.index);
+    const Ref told = meta(*graph_.meta_of(operand));
+    return told ? Ref::steal(Py_BuildValue("sO", name.c_str(), told.get())) : Ref();
+  }
+
+  // (kind, dtype or None, recorded shape or None)
+  Ref meta(const Meta& meta) const {
+    constexpr const char* kKinds[] = {"array", "scalar", "int", "float", "bool", "complex", "none", "object"};
+    Ref shape = Ref::borrow(Py_None);
+    if (meta.kind == Kind::kArray) {
+      shape = Ref::steal(PyTuple_New(meta.rank));
+      for (int i = 0; shape && i < meta.rank; i++) PyTuple_SET_ITEM(shape.get(), i, PyLong_FromLongLong(graph_.sizes[meta.shape + i]));
+    }
+    if (!shape) return Ref();
+    const bool typed = meta.dtype != graph::DType::kNone;
+    return Ref::steal(Py_BuildValue("szO", kKinds[static_cast<int>(meta.kind)], typed ? graph::name(meta.dtype) : nullptr, shape.get()));
+  }
+
+  // (form, code, callable, keyword names, operands, meta, origin)
+  Ref row(int32_t index) const {
+    const Node& node = graph_.nodes[index];
+    const auto constant = [this](int32_t at) { return at < 0 ? Py_None : graph_.constants[at].get(); };
+    const Ref operands = list(operands_of(graph_, index), [this](Operand operand) { return operand_row(operand); });
+    const Ref told = meta(node.meta);
+    const Ref at = origin(index);
+    if (!operands || !told || !at) return Ref();
+    PyObject* names = node.keywords ? constant(node.keyword_names) : Py_None;
+    return Ref::steal(Py_BuildValue("iiOOOOO", static_cast<int>(node.form), static_cast<int>(node.code), constant(node.callable), names,
+                                    operands.get(), told.get(), at.get()));
+  }
+
+  // ("i", position among the inputs), ("n", position among the nodes) or ("c", object)
+  Ref operand_row(Operand operand) const {
+    if (operand.space == Operand::Space::kConstant) return Ref::steal(Py_BuildValue("sO", "c", graph_.constants[operand.index].get()));
+    if (is_node(operand, stretch_.begin, stretch_.end)) return Ref::steal(Py_BuildValue("sn", "n", index_of(operand.index)));
+    const auto at = std::find(stretch_.inputs.begin(), stretch_.inputs.end(), operand);
+    return Ref::steal(Py_BuildValue("sn", "i", static_cast<Py_ssize_t>(at - stretch_.inputs.begin())));
+  }
+
+  // (file, line, function)
+  Ref origin(int32_t node) const {
+    const graph::Origin origin = graph_.nodes[node].origin;
+    if (static_cast<size_t>(origin.frame) >= graph_.frames.size()) return Ref::steal(Py_BuildValue("sis", "?", 0, "?"));
+    const Borrowed object = graph_.frames[origin.frame].code;
+    const bytecode::Code* code = cpython::decoded(object);
+    const int line = code ? code->positions[origin.instruction].line : 0;
+    PyErr_Clear();
+    const auto* raw = object.as<PyCodeObject>();
+    return Ref::steal(Py_BuildValue("OiO", raw->co_filename, line, raw->co_qualname));
+  }
+
+  const Graph& graph_;
+  const Stretch& stretch_;
+  const std::vector<int32_t> nodes_;
+};
+
+Ref helper(const char* name) {
+  const Ref module = Ref::steal(PyImport_ImportModule("evalframe.user_backends"));
+  return module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+}
+
+// First and last byte of an array's elements; empty for an array without any.
+std::pair<const char*, const char*> extent(PyArrayObject* array) {
+  const char* low = PyArray_BYTES(array);
+  const char* high = low + PyArray_ITEMSIZE(array);
+  for (int i = 0; i < PyArray_NDIM(array); i++) {
+    const npy_intp size = PyArray_DIM(array, i);
+    if (size == 0) return {low, low};
+    const npy_intp span = (size - 1) * PyArray_STRIDE(array, i);
+    (span < 0 ? low : high) += span;
+  }
+  return {low, high};
+}
+
+bool may_overlap(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  if (!PyArray_Check(left) || !PyArray_Check(right)) return false;
+  const auto [a, b] = extent(numpy::as_array(left));
+  const auto [c, d] = extent(numpy::as_array(right));
+  return a < d && c < b;
+}
+
+class Python final : public Executable {
+ public:
+  Python(const Graph& graph, ExitAt exit_at, std::string name) : graph_(graph), exit_at_(std::move(exit_at)), name_(std::move(name)) {}
+
+  bool compile(Borrowed backend, const std::vector<Ref>& examples) {
+    Planner planner(graph_, exit_at_);
+    stretches_ = planner.run();
+    const Ref compiled = helper("compiled");
+    if (!compiled) return false;
+    for (Stretch& stretch : stretches_) {
+      if (stretch.outputs.empty()) continue;
+      Teller teller(graph_, stretch, planner.nodes_of(stretch));
+      stretch.inputs = teller.inputs();
+      const Ref told = teller.tell();
+      const Ref given = told ? example_inputs(stretch, examples) : Ref();
+      if (!given) return false;
+      stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
+      if (!stretch.function) return false;
+      stretch.origin = Ref::borrow(PyTuple_GET_ITEM(told.get(), 0));
+    }
+    return true;
+  }
+
+  Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
+    Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
+    for (const Stretch& stretch : stretches_) {
+      const bool leaves_inside = leave_before > stretch.begin && leave_before < stretch.end;
+      if (leave_before == stretch.begin) return leave(run, stretch.begin, false), std::move(run.outcome);
+      const bool done = stretch.function && !leaves_inside ? run_function(run, stretch) : run_nodes(run, stretch);
+      if (!done) return std::move(run.outcome);
+      for (const int32_t dead : stretch.dead) run.results[dead].reset();
+    }
+    leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
+    return std::move(run.outcome);
+  }
+
+  std::string text() const override {
+    std::string text;
+    for (const Stretch& stretch : stretches_) {
+      if (!stretch.function) continue;
+      const Ref shown = Ref::steal(PyObject_Repr(stretch.function.get()));
+      const char* utf8 = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+      if (!utf8) PyErr_Clear();
+      text += "nodes " + std::to_string(stretch.begin) + " to " + std::to_string(stretch.end - 1) + ": " + (utf8 ? utf8 : "?") + "\n";
+    }
+    return text;
+  }
+
+ private:
+  struct Run {
+    PyObject* const* inputs;
+    Position& position;
+    int32_t leave_before;
+    std::vector<Ref> results;
+    Outcome outcome;
+  };
+
+  // For what is made in the graph itself there is no example: an array of zeros of the recorded shape stands for it.
+  Ref example_inputs(const Stretch& stretch, const std::vector<Ref>& examples) const {
+    Ref list = Ref::steal(PyList_New(0));
+    for (const Operand operand : stretch.inputs) {
+      const bool known = operand.space == Operand::Space::kInput && static_cast<size_t>(operand.index) < examples.size();
+      const Borrowed object = known ? examples[operand.index].get() : Py_None;
+      if (!list || PyList_Append(list.get(), object.get()) < 0) return Ref();
+    }
+    return list;
+  }
+
+  PyObject* object(const Run& run, Operand operand) const {
+    switch (operand.space) {
+      case Operand::Space::kInput: return run.inputs[operand.index];
+      case Operand::Space::kNode: return run.results[operand.index].get();
+      case Operand::Space::kConstant: return graph_.constants[operand.index].get();
+      case Operand::Space::kNone: return nullptr;
+    }
+    return nullptr;
+  }
+
+  void leave(Run& run, int32_t node, bool raised) const {
+    run.outcome.node = node;
+    run.outcome.raised = raised;
+    for (const Operand operand : exit_at_(node).values) run.outcome.values.push_back(Ref::borrow(object(run, operand)));
+  }
+
+  enum class Ran : uint8_t { kDone, kCheckFailed, kRaised };
+  Ran run_one(Run& run, int32_t index) const {
+    const Node& node = graph_.nodes[index];
+    std::vector<PyObject*> operands;
+    for (const Operand operand : operands_of(graph_, index)) operands.push_back(object(run, operand));
+    if (node.form == Form::kCheck || node.form == Form::kCheckMeta) {
+      if (!check_holds(graph_, node, operands.data())) return Ran::kCheckFailed;
+      run.results[index] = Ref::borrow(Py_None);
+      return Ran::kDone;
+    }
+    run.position.at(index);
+    run.results[index] = Ref::steal(run_node(graph_, node, operands.data()));
+    return run.results[index] ? Ran::kDone : Ran::kRaised;
+  }
+
+  // False: the graph was left.
+  bool run_nodes(Run& run, const Stretch& stretch) const {
+    for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      const Ran ran = node == run.leave_before ? Ran::kCheckFailed : run_one(run, node);
+      if (ran == Ran::kDone) continue;
+      leave(run, node, ran == Ran::kRaised);
+      return false;
+    }
+    return true;
+  }
+
+  bool run_function(Run& run, const Stretch& stretch) const {
+    run.position.at(stretch.outputs.front());
+    std::string problem;
+    if (call(run, stretch, problem) && run_late(run, stretch)) return true;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
+      forget(run, stretch);
+      leave(run, stretch.begin, true);
+      return false;
+    }
+    const Ref cause = take_exception();
+    // Whatever the program itself would raise or check is found by its own calls, at its own line.
+    forget(run, stretch);
+    if (!run_nodes(run, stretch)) return false;
+    if (problem.empty() && !cause) return true;
+    forget(run, stretch);
+    raise_failure(stretch, problem, cause);
+    leave(run, stretch.begin, true);
+    return false;
+  }
+
+  void forget(Run& run, const Stretch& stretch) const {
+    for (int32_t node = stretch.begin; node < stretch.end; node++) run.results[node].reset();
+  }
+
+  static Ref take_exception() {
+    if (!PyErr_Occurred()) return Ref();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    const Ref held_type = Ref::steal(type), held_traceback = Ref::steal(traceback);
+    return Ref::steal(value);
+  }
+
+  bool call(Run& run, const Stretch& stretch, std::string& problem) const {
+    std::vector<PyObject*> arguments(1);
+    for (const Operand operand : stretch.inputs) arguments.push_back(object(run, operand));
+    const size_t count = stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    const Ref returned = Ref::steal(PyObject_Vectorcall(stretch.function.get(), arguments.data() + 1, count, nullptr));
+    if (!returned) return false;
+    const bool sequence = PyTuple_Check(returned.get()) || PyList_Check(returned.get());
+    const auto wanted = static_cast<Py_ssize_t>(stretch.outputs.size());
+    if (!sequence) {
+      problem = std::string("returned ") + Py_TYPE(returned.get())->tp_name + "; return a tuple of the " + std::to_string(wanted) +
+                " values in graph.outputs";
+      return false;
+    }
+    if (PySequence_Fast_GET_SIZE(returned.get()) != wanted) {
+      problem = "returned " + std::to_string(PySequence_Fast_GET_SIZE(returned.get())) + " values; return a tuple of the " +
+                std::to_string(wanted) + " values in graph.outputs";
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < wanted; i++) {
+      if (!take(run, stretch, i, PySequence_Fast_GET_ITEM(returned.get(), i), problem)) return false;
+    }
+    return true;
+  }
+
+  bool take(Run& run, const Stretch& stretch, Py_ssize_t index, PyObject* value, std::string& problem) const {
+    const int32_t node = stretch.outputs[index];
+    const Meta& meta = graph_.nodes[node].meta;
+    if (!matches(meta, value)) {
+      problem = "returned " + described(value) + " as output " + std::to_string(index) + "; return " + described(meta) +
+                ", as the graph's text says";
+      return false;
+    }
+    // Outputs are new arrays of their own: the program may write into them.
+    bool shared = PyArray_CheckExact(value) && !PyArray_ISWRITEABLE(numpy::as_array(value));
+    for (const Operand operand : stretch.inputs) shared = shared || may_overlap(value, object(run, operand));
+    for (Py_ssize_t i = 0; i < index; i++) shared = shared || may_overlap(value, run.results[stretch.outputs[i]].get());
+    const bool copies = shared && PyArray_CheckExact(value);
+    run.results[node] = copies ? Ref::steal(PyArray_NewCopy(numpy::as_array(value), NPY_KEEPORDER)) : Ref::borrow(value);
+    return static_cast<bool>(run.results[node]);
+  }
+
+  static std::string described(PyObject* value) {
+    if (!PyArray_Check(value)) return std::string("an object of type ") + Py_TYPE(value)->tp_name;
+    PyArrayObject* array = numpy::as_array(value);
+    const Ref name = Ref::steal(PyObject_Str(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
+    const char* utf8 = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    if (!utf8) PyErr_Clear();
+    return std::string("a ") + Py_TYPE(value)->tp_name + " of " + (utf8 ? utf8 : "?") + " and rank " + std::to_string(PyArray_NDIM(array));
+  }
+
+  static std::string described(const Meta& meta) {
+    switch (meta.kind) {
+      case Kind::kArray: return std::string("a numpy.ndarray of ") + graph::name(meta.dtype) + " and rank " + std::to_string(meta.rank);
+      case Kind::kNumpyScalar: return std::string("a NumPy scalar of ") + graph::name(meta.dtype);
+      case Kind::kInt: return "an int";
+      case Kind::kFloat: return "a float";
+      case Kind::kBool: return "a bool";
+      case Kind::kComplex: return "a complex";
+      case Kind::kNone: return "None";
+      case Kind::kObject: return "the recorded object";
+    }
+    return "?";
+  }
+
+  bool run_late(Run& run, const Stretch& stretch) const {
+    return std::all_of(stretch.late.begin(), stretch.late.end(), [&](int32_t node) { return run_one(run, node) == Ran::kDone; });
+  }
+
+  void raise_failure(const Stretch& stretch, const std::string& problem, const Ref& cause) const {
+    const Ref failed = helper("failed");
+    if (!failed) return;
+    // It raises; what it returns is of no interest.
+    const Ref none = Ref::steal(PyObject_CallFunction(failed.get(), "sOsO", name_.c_str(), stretch.origin.get(), problem.c_str(),
+                                                      cause ? cause.get() : Py_None));
+  }
+
+  const Graph& graph_;
+  ExitAt exit_at_;
+  const std::string name_;
+  std::vector<Stretch> stretches_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_python(const Graph& graph, ExitAt exit_at, Borrowed backend, const std::string& name,
+                                        const std::vector<Ref>& examples) {
+  auto made = std::make_unique<Python>(graph, std::move(exit_at), name);
+  if (!made->compile(backend, examples)) return nullptr;
+  return made;
+}
+
+}  // namespace evalframe::backends

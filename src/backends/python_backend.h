@@ -1,0 +1,15 @@
+// A backend that is a Python callable: (graph, example inputs) -> function of the inputs that returns the outputs.
+//
+// It is given the stretches of a graph that have no effects. Such a stretch may be run twice, so that whatever can't be
+// served by the function (an exit in the middle, an exception) is done again by the calls that were recorded.
+#pragma once
+
+#include "backends/executable.h"
+
+namespace evalframe::backends {
+
+// examples: an object for each graph input. `graph` and `exit_at` must outlive the executable. Null with a BackendError.
+std::unique_ptr<Executable> make_python(const graph::Graph& graph, ExitAt exit_at, Borrowed backend, const std::string& name,
+                                        const std::vector<Ref>& examples);
+
+}  // namespace evalframe::backends
