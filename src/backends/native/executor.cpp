@@ -1,6 +1,6 @@
 // Runs a planned graph: segments by their kernels, or, whenever anything is out of the ordinary, by the recorded calls.
 //
-// A segment has no effects. So whatever stands in its way (shapes that have no kernel, a number that doesn't fit, a
+// A segment has no effects but writes into arrays, and these come when everything else is done. So whatever stands in its way (shapes that have no kernel, a number that doesn't fit, a
 // floating-point flag that NumPy would warn of, an exception, a failed check), all that it made is dropped and its nodes are run
 // from its start by the calls that were recorded: these warn, raise and leave exactly as NumPy and the program do.
 #include "backends/native/executor.h"
@@ -32,6 +32,9 @@ constexpr int kMaxRefused = 8;
 constexpr int kMaxFlagged = 16;
 // Elements times operations above which other threads may run meanwhile.
 constexpr int64_t kWorkToReleaseGil = 40000;
+
+// NumPy's mark on arrays that will be read-only one day (np.broadcast_arrays); its headers keep it to themselves.
+constexpr int kWarnsOnWrite = 1 << 31;
 
 // Where a storage is in this run.
 struct Place {
@@ -152,7 +155,8 @@ class VariantRun {
       const Box& port = plan.ports[p];
       operands[p] = {address(port), strides};
       for (int i = 0; i < rank; i++) strides[i] = stride(port, port.axes[i]);
-      if (rank > 1 && !strides_fall(strides, extents, rank)) return false;
+      if (plan.commits) continue;
+      if (rank > 1 && plan.makes_arrays && !strides_fall(strides, extents, rank)) return false;
       if (plan.sums_floats && sums_in_memory_order(strides, extents, plan.kernel)) return false;
     }
     return true;
@@ -209,6 +213,45 @@ class VariantRun {
   Arena::Scope& scope_;
   Place* places_;
 };
+
+// The bytes that an array reaches over.
+std::pair<const char*, const char*> reach(PyArrayObject* array) {
+  const char* begin = PyArray_BYTES(array);
+  const char* end = begin + PyArray_ITEMSIZE(array);
+  for (int i = 0; i < PyArray_NDIM(array); i++) {
+    const npy_intp span = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
+    (span < 0 ? begin : end) += span;
+  }
+  return {begin, end};
+}
+
+// Whether two elements of an array may stand in the same place.
+bool may_overlap_itself(PyArrayObject* array) {
+  std::pair<npy_intp, npy_intp> steps[NPY_MAXDIMS];  // stride, size
+  int count = 0;
+  for (int i = 0; i < PyArray_NDIM(array); i++) {
+    if (PyArray_DIM(array, i) > 1) steps[count++] = {std::abs(PyArray_STRIDE(array, i)), PyArray_DIM(array, i)};
+  }
+  std::sort(steps, steps + count);
+  npy_intp span = PyArray_ITEMSIZE(array);
+  for (int i = 0; i < count; i++) {
+    if (steps[i].first < span) return true;
+    span += (steps[i].second - 1) * steps[i].first;
+  }
+  return false;
+}
+
+// Whether the arrays that the segment writes may be written, and hold nothing else that it reads.
+bool can_write(const Segment& segment, const std::vector<PyObject*>& leaves) {
+  for (const int leaf : segment.written) {
+    PyArrayObject* const array = numpy::as_array(leaves[leaf]);
+    if (!PyArray_ISWRITEABLE(array) || PyArray_CHKFLAGS(array, kWarnsOnWrite) || may_overlap_itself(array)) return false;
+  }
+  return std::all_of(segment.apart.begin(), segment.apart.end(), [&](const std::pair<int, int>& pair) {
+    const auto a = reach(numpy::as_array(leaves[pair.first])), b = reach(numpy::as_array(leaves[pair.second]));
+    return a.second <= b.first || b.second <= a.first;
+  });
+}
 
 bool serves(const Variant& variant, const std::vector<LeafShape>& shapes, const std::vector<PyObject*>& leaves, int64_t* symbols) {
   if (!evaluate(variant.symbols, shapes.data(), symbols)) return false;
@@ -288,6 +331,7 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
       leaves.push_back(leaf);
       shapes.push_back(shape_of(leaf));
     }
+    if (!can_write(segment, leaves)) return false;
     int64_t* symbols = nullptr;
     for (const auto& candidate : kernels.variants) {
       symbols = scope.take<int64_t>(candidate->symbols.size());
@@ -307,6 +351,7 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
     if (!running.place(leaves, scalars, graph_, made)) return false;
     FloatFlags flags = 0;
     for (const KernelPlan& plan : variant->kernels) {
+      if (plan.commits) continue;
       int64_t* extents;
       KernelOperand* operands;
       if (!running.prepare(plan, extents, operands)) return false;
@@ -324,7 +369,15 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
       run.values[storage.node] = scalar ? read_scalar(running.at(i).data, storage.dtype) : std::move(made[array++]);
       if (!run.values[storage.node]) return false;
     }
-    return call_quick(run, segment.late);
+    if (!call_late(run, segment)) return false;
+    for (const KernelPlan& plan : variant->kernels) {
+      if (!plan.commits) continue;
+      int64_t* extents;
+      KernelOperand* operands;
+      running.prepare(plan, extents, operands);
+      running.run(plan, extents, operands);
+    }
+    return true;
   };
   if (attempt()) return true;
   PyErr_Clear();
@@ -332,18 +385,28 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
   return false;
 }
 
-bool NativeExecutable::call_quick(Run& run, const std::vector<int32_t>& nodes) {
-  for (const int32_t node : nodes) {
-    Ref value = call(run, node);
-    if (!value) return false;
-    if (is_check(graph_.nodes[node].form)) {
-      if (value.get() != Py_True) return false;
-    } else if (!backends::matches(graph_.nodes[node].meta, value.get())) {
+bool NativeExecutable::call_late(Run& run, const Segment& segment) {
+  for (const int32_t node : segment.late) {
+    const Meaning& meaning = segment.meanings[node - segment.begin];
+    if (meaning.target) {
+      run.values[node] = Ref::borrow(fetch(run, meaning.target));
+    } else if (!call_quick(run, node)) {
       return false;
     }
-    run.values[node] = std::move(value);
   }
   return true;
+}
+
+bool NativeExecutable::call_quick(Run& run, const std::vector<int32_t>& nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [&](int32_t node) { return call_quick(run, node); });
+}
+
+bool NativeExecutable::call_quick(Run& run, int32_t node) {
+  Ref value = call(run, node);
+  if (!value) return false;
+  const bool as_recorded = is_check(graph_.nodes[node].form) ? value.get() == Py_True : backends::matches(graph_.nodes[node].meta, value.get());
+  if (as_recorded) run.values[node] = std::move(value);
+  return as_recorded;
 }
 
 bool NativeExecutable::fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars) {

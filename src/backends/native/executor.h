@@ -29,6 +29,8 @@ class NativeExecutable final : public backends::Executable {
 
   bool run_segment(Run& run, size_t step);
   bool call_quick(Run& run, const std::vector<int32_t>& nodes);
+  bool call_quick(Run& run, int32_t node);
+  bool call_late(Run& run, const Segment& segment);
   const Variant* add_variant(size_t step, const std::vector<LeafShape>& shapes);
   bool fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars);
   // Runs nodes by their calls. False if the run is over: `run.outcome` says how.

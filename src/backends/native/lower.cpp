@@ -31,22 +31,45 @@ struct Value {
   Box box;          // where it stands, if box.storage >= 0
 };
 
+// A write at the segment's end.
+struct Stored {
+  int32_t node;
+  Value value;
+  Value target;
+};
+
 class Lowering {
  public:
   Lowering(const Graph& graph, const Meanings& meanings, const Segment& segment, const std::vector<LeafShape>& shapes)
       : graph_(graph), meanings_(meanings), segment_(segment), shapes_(shapes) {}
 
+  // Sizes turn out to be one only while the nodes are read, and only operations over one space share a kernel: once all
+  // is known of the sizes, the segment is lowered again.
   Variant run() {
+    Lowering again(graph_, meanings_, segment_, shapes_);
+    lower_all();
+    again.variant_.symbols = std::move(variant_.symbols);
+    again.variant_.equal = std::move(variant_.equal);
+    again.same_ = std::move(same_);
+    again.examples_ = std::move(examples_);
+    again.lower_all();
+    return std::move(again.variant_);
+  }
+
+ private:
+  void lower_all() {
     for (size_t i = 0; i < segment_.leaves.size(); i++) add_leaf(static_cast<int>(i));
     values_.resize(segment_.end - segment_.begin);
     for (int32_t node = segment_.begin; node < segment_.end; node++) lower_node(node);
     for (const int32_t node : segment_.kept) keep(node);
+    for (Stored& stored : stores_) {
+      if (stored.value.kernel >= 0) store(stored.value);
+    }
     for (size_t k = 0; k < variant_.kernels.size(); k++) finish(static_cast<int>(k));
     drop_empty_kernels();
-    return std::move(variant_);
+    for (const Stored& store : stores_) commit(store);
   }
 
- private:
   // --- symbols ---------------------------------------------------------------------------------------------------
   int symbol(const Symbol& wanted) {
     for (size_t i = 0; i < variant_.symbols.size(); i++) {
@@ -72,6 +95,12 @@ class Lowering {
     variant_.equal.emplace_back(a, b);
     same_[std::max(a, b)] = std::min(a, b);
     return std::min(a, b);
+  }
+  std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
+    if (a.size() != b.size()) throw Unsupported();
+    std::vector<int> dims;
+    for (size_t i = 0; i < a.size(); i++) dims.push_back(unite(a[i], b[i]));
+    return dims;
   }
   std::vector<int> canonical(std::vector<int> dims) const {
     for (int& dim : dims) dim = find(dim);
@@ -312,6 +341,7 @@ class Lowering {
       case Sense::kMap: case Sense::kWhere: case Sense::kClip: case Sense::kCast: lower_map(node, meaning); break;
       case Sense::kReduce: lower_reduce(node, meaning); break;
       case Sense::kView: lower_view(node, meaning); break;
+      case Sense::kStore: return lower_store(node, meaning);
       case Sense::kQuick: case Sense::kCall: return;
     }
     if (static_cast<int>(value_at(node).dims.size()) != graph_.nodes[node].meta.rank) throw Unsupported();
@@ -320,8 +350,8 @@ class Lowering {
   void lower_map(int32_t node, const Meaning& meaning) {
     std::vector<Value> operands;
     for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
-    const std::vector<int> space = broadcast(operands);
-    if (meaning.in_place && canonical(operands[0].dims) != space) throw Unsupported();
+    std::vector<int> space = broadcast(operands);
+    if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
     const int k = choose_kernel(operands, space, 0, false);
     std::vector<int> numbers;
     for (int i = 0; i < meaning.count; i++) {
@@ -339,7 +369,58 @@ class Lowering {
       value.index = operation(k, {ScalarOp::cast, wanted, value.index});
       value.dtype = wanted;
     }
+    if (meaning.target) {
+      add_store(node, value, value_of(meaning.target, wanted));
+    }
     value_at(node) = std::move(value);
+  }
+
+  // Remembers that `value` goes into the place of `target` when all kernels have run.
+  void add_store(int32_t node, const Value& value, const Value& target) {
+    if (target.kernel >= 0 || variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf) throw Unsupported();
+    // What read the place in between was given the value itself.
+    std::erase_if(stores_, [&](const Stored& store) { return same_box(store.target.box, target.box) && canonical(store.target.dims) == canonical(target.dims); });
+    stores_.push_back({node, value, target});
+  }
+
+  // A part of an array, written with a value that may be broadcast.
+  void lower_store(int32_t node, const Meaning& meaning) {
+    const Value base = value_of(meaning.target, meaning.loop);
+    if (base.kernel >= 0) throw Unsupported();
+    Value part;
+    part.dtype = base.dtype;
+    part.box.storage = base.box.storage;
+    part.box.offsets = base.box.offsets;
+    index(base, meaning.items, part);
+    part.box.dims = part.dims;
+    Value value = value_of(meaning.args[0], part.dtype);
+    if (is_written_back(meaning.args[0], part)) return;
+    if (value.dims.size() > part.dims.size()) throw Unsupported();
+    for (size_t i = 1; i <= value.dims.size(); i++) {
+      const int from = find(value.dims[value.dims.size() - i]), to = find(part.dims[part.dims.size() - i]);
+      unite(from, examples_[from] == 1 && examples_[to] != 1 ? constant(1) : to);
+    }
+    const bool leaf = value.kernel < 0 && variant_.storages[value.box.storage].kind == Storage::Kind::kLeaf;
+    const bool itself = leaf && value.box.storage == part.box.storage;
+    if (value.dtype != part.dtype || itself) value = copied(value, part.dtype, meaning.args[0]);
+    add_store(node, value, part);
+  }
+
+  // `a[k] += b` ends by storing the part into itself.
+  bool is_written_back(Operand operand, const Value& part) const {
+    const auto same = [&](const Stored& store) { return operand == Operand::node(store.node) && same_box(store.target.box, part.box); };
+    return std::any_of(stores_.begin(), stores_.end(), same);
+  }
+
+  Value copied(Value value, DType dtype, Operand operand) {
+    const std::vector<int> space = canonical(value.dims);
+    Value copy;
+    copy.kernel = choose_kernel({value}, space, 0, false);
+    copy.index = use(copy.kernel, value, dtype);
+    copy.dims = space;
+    copy.dtype = dtype;
+    remember(operand, value);
+    return copy;
   }
 
   int body(int k, const Meaning& meaning, const std::vector<int>& numbers) {
@@ -520,6 +601,7 @@ class Lowering {
       if (output.reduce == ReduceOp::kNone) {
         for (size_t i = 0; i < building.space.size(); i++) box.axes.push_back({static_cast<int>(i), 1});
       }
+      plan.makes_arrays |= variant_.storages[output.storage].node >= 0 || output.reduce != ReduceOp::kNone;
       plan.sums_floats |= order_shows(output.reduce, variant_.storages[output.storage].dtype);
       plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
       plan.ports.push_back(std::move(box));
@@ -578,6 +660,25 @@ class Lowering {
     variant_.kernels = std::move(used);
   }
 
+  // The kernel that brings a stored value to its place.
+  void commit(const Stored& store) {
+    const Storage& from = variant_.storages[store.value.box.storage];
+    KernelPlan plan;
+    plan.commits = true;
+    plan.space = canonical(store.target.dims);
+    plan.ports = {spread(store.value, plan.space), store.target.box};
+    if (plan.space.empty()) {
+      plan.space.push_back(constant(1));
+      for (Box& port : plan.ports) port.axes.push_back({});
+    }
+    const std::vector<Axis>& axes = plan.ports[0].axes;
+    const bool scalar = std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.of < 0; });
+    plan.kernel.rank = static_cast<int>(plan.space.size());
+    plan.kernel.inputs.push_back({from.dtype, scalar});
+    plan.kernel.outputs.push_back({0, store.target.dtype});
+    variant_.kernels.push_back(std::move(plan));
+  }
+
   static constexpr int kNoValue = INT32_MIN;
   struct Written {
     int kernel;
@@ -601,6 +702,7 @@ class Lowering {
   std::map<int, int> writer_;       // storage -> kernel
   std::map<std::pair<int, int>, int> stored_;
   std::vector<Written> outputs_;
+  std::vector<Stored> stores_;
 };
 
 int64_t slice_of(const Symbol& symbol, int64_t size, int64_t& start) {

@@ -1,4 +1,4 @@
-// A segment (a run of nodes without effects) lowered to kernels, for a class of shapes and layouts of what enters it.
+// A segment (a run of nodes whose only effects are writes into arrays) lowered to kernels, for a class of shapes and layouts of what enters it.
 #pragma once
 
 #include <memory>
@@ -68,7 +68,9 @@ struct KernelPlan {
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
-  bool sums_floats = false;  // the order of the elements shows in the result
+  bool makes_arrays = false;  // an output is an array that the program sees
+  bool commits = false;       // writes into a leaf: run when nothing can go wrong any more
+  bool sums_floats = false;   // the order of the elements shows in the result
 };
 
 struct Variant {
@@ -84,8 +86,10 @@ struct Segment {
   int32_t begin = 0, end = 0;
   std::vector<graph::Operand> leaves;  // arrays that enter, as operands of the graph
   std::vector<int32_t> early;          // quick nodes that need no kernel's result: called before
-  std::vector<int32_t> late;           // views, tuples ... that are needed behind the segment: called after
+  std::vector<int32_t> late;           // views, tuples ... that are needed behind the segment: called after the kernels, before the writes
   std::vector<int32_t> kept;           // maps and reductions that are needed as objects
+  std::vector<int> written;            // leaves that are written, at the segment's end
+  std::vector<std::pair<int, int>> apart;  // leaves that must not overlap in memory
   std::vector<Meaning> meanings;       // of begin .. end - 1
 };
 

@@ -265,13 +265,14 @@ Meaning Meanings::of(int32_t index) const {
   switch (node.form) {
     case Form::kCall: meaning = call(node); break;
     case Form::kBinary:
-      meaning = map(node, table.by_binary[node.code % 13], operands, 2, node.code >= 13);
+      meaning = map(node, table.by_binary[node.code % 13], operands, 2, node.code >= 13 ? operands[0] : Operand{});
       break;
-    case Form::kUnary: meaning = map(node, table.by_unary[node.code], operands, 1, false); break;
-    case Form::kCompare: meaning = map(node, table.by_compare[node.code], operands, 2, false); break;
+    case Form::kUnary: meaning = map(node, table.by_unary[node.code], operands, 1, {}); break;
+    case Form::kCompare: meaning = map(node, table.by_compare[node.code], operands, 2, {}); break;
     case Form::kGetItem: meaning = subscript(node); break;
     case Form::kGetAttr: meaning = attribute(node); break;
-    case Form::kTuple: case Form::kSlice: case Form::kCheck: case Form::kTruth: case Form::kSetItem: case Form::kList:
+    case Form::kSetItem: meaning = store(node); break;
+    case Form::kTuple: case Form::kSlice: case Form::kCheck: case Form::kTruth: case Form::kList:
     case Form::kIterator: case Form::kCheckMeta: break;
   }
   if (meaning.sense == Sense::kCall && quick(node)) meaning.sense = Sense::kQuick;
@@ -330,11 +331,16 @@ Meaning Meanings::call(const Node& node) const {
 }
 
 Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp) const {
-  if (node.keywords || node.count != static_cast<uint32_t>(reinterpret_cast<PyUFuncObject*>(ufunc)->nin)) return {};
-  return map(node, ufunc, graph_.operands_of(node), static_cast<int>(node.count), false);
+  const int inputs = reinterpret_cast<PyUFuncObject*>(ufunc)->nin;
+  Arguments arguments{graph_, node};
+  if (static_cast<int>(node.count - node.keywords) < inputs) return {};
+  for (int i = 0; i < inputs; i++) arguments.get(i, {});
+  const Operand out = arguments.get(inputs, "out");
+  if (!arguments.all_known() || (out && meta(out).kind != Kind::kArray)) return {};
+  return map(node, ufunc, graph_.operands_of(node), inputs, out);
 }
 
-Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, bool in_place) const {
+Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target) const {
   const std::optional<Known> known = ufunc ? find(ufunc) : std::nullopt;
   if (!known || known->function != Function::kUfunc || !is_typed(node.meta)) return {};
   const Meta* metas[2];
@@ -358,8 +364,8 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   meaning.loop = loop.in;
   meaning.result = loop.out;
   std::copy(operands, operands + count, meaning.args);
-  meaning.in_place = in_place && metas[0]->kind == Kind::kArray;
-  if (!meaning.in_place && loop.out != node.meta.dtype) return {};
+  if (target && meta(target).kind == Kind::kArray) meaning.target = target;
+  if (meaning.target ? !is_typed(meta(target)) : loop.out != node.meta.dtype) return {};
   if (meaning.op == ScalarOp::power) {
     // NumPy takes a short way for a few exponents, and refuses negative ones of integers.
     int64_t exponent = 0;
@@ -490,6 +496,34 @@ Meaning Meanings::subscript(const Node& node) const {
   meaning.sense = Sense::kView;
   meaning.args[0] = operands[0];
   meaning.count = 1;
+  return meaning;
+}
+
+// Whether a number of this kind becomes an element of `dtype` as it is.
+static bool fits(Kind number, DType dtype) {
+  switch (graph::kind_of(dtype)) {
+    case 'b': return number == Kind::kBool;
+    case 'i': case 'u': return number == Kind::kInt || number == Kind::kBool;
+    default: return is_number(number);
+  }
+}
+
+Meaning Meanings::store(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  const Meta& to = meta(operands[0]);
+  const Meta& from = meta(operands[2]);
+  if (to.kind != Kind::kArray || !is_typed(to)) return {};
+  if (is_typed(from) ? graph::kind_of(from.dtype) == 'c' && graph::kind_of(to.dtype) != 'c' : !fits(from.kind, to.dtype)) return {};
+  Meaning meaning;
+  if (!read_index(operands[1], meaning.items)) return {};
+  int used = 0;
+  for (const IndexItem& item : meaning.items) used += item.kind == IndexItem::Kind::kInteger || item.kind == IndexItem::Kind::kSlice;
+  if (used > to.rank) return {};
+  meaning.sense = Sense::kStore;
+  meaning.target = operands[0];
+  meaning.args[0] = operands[2];
+  meaning.count = 1;
+  meaning.loop = meaning.result = to.dtype;
   return meaning;
 }
 

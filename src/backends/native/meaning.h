@@ -18,6 +18,7 @@ enum class Sense : uint8_t {
   kCast,    // args[0] as dtype, a new array
   kReduce,  // args[0] reduced over `axes`
   kView,    // a box of args[0], by `items` (basic indexing) or `order` (transposition)
+  kStore,   // args[0] is written into the part `items` of `target`
   kQuick,   // makes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
   kCall,    // anything else: called as it is, in program order
 };
@@ -36,7 +37,7 @@ struct Meaning {
   int count = 0;
   DType loop = DType::kNone;    // type in which the arguments enter
   DType result = DType::kNone;  // type of the result
-  bool in_place = false;        // kMap: the result is written into args[0], which is also the node's value
+  graph::Operand target;        // the array that is written; a map's is also the node's value
   ReduceOp reduce = ReduceOp::kNone;
   bool mean = false;
   uint32_t axes = 0;            // kReduce
@@ -57,12 +58,13 @@ class Meanings {
   struct Arguments;
   Meaning call(const graph::Node& node) const;
   Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
-  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, bool in_place) const;
+  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target) const;
   Meaning reduction(const graph::Node& node, ReduceOp op, bool mean) const;
   Meaning where(const graph::Node& node) const;
   Meaning clip(const graph::Node& node) const;
   Meaning cast(const graph::Node& node) const;
   Meaning subscript(const graph::Node& node) const;
+  Meaning store(const graph::Node& node) const;
   Meaning attribute(const graph::Node& node) const;
   bool quick(const graph::Node& node) const;
   bool read_index(graph::Operand key, std::vector<IndexItem>& items) const;

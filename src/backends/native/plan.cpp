@@ -22,6 +22,9 @@ bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kReduce;
 }
 
+// Writes into an array that was there before: a store, an operator in place, a ufunc with `out`.
+bool writes(const Meaning& meaning) { return static_cast<bool>(meaning.target); }
+
 // Makes a container or reads a fact: it can be left out if nothing needs it.
 bool only_makes(const Node& node) {
   return node.form == Form::kTuple || node.form == Form::kList || node.form == Form::kSlice || node.form == Form::kGetAttr;
@@ -32,6 +35,11 @@ class Planner {
   Planner(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at)
       : graph_(graph), meanings_(meanings), size_(static_cast<int32_t>(graph.nodes.size())) {
     for (int32_t node = 0; node < size_; node++) meaning_.push_back(meanings.of(node));
+    for (int32_t node = 0; node < size_; node++) {
+      const Meaning& meaning = meaning_[node];
+      const Operand from = meaning.sense == Sense::kView ? meaning.args[0] : computes(meaning.sense) ? meaning.target : Operand{};
+      root_.push_back(from ? root(from) : Operand::node(node));
+    }
     all_exits_ = size_ <= kMaxNodesForAllExits;
     last_use_.assign(size_, -1);
     last_node_use_.assign(size_, -1);
@@ -53,6 +61,13 @@ class Planner {
   }
 
  private:
+  // A write that comes at the end of the open segment.
+  struct Write {
+    int32_t node;
+    Operand root;
+    Operand whole;  // the array of which every element is written: the node's value; none for a part
+  };
+
   // How a node of the open segment is made.
   enum class Stage : uint8_t { kDone, kEarly, kKernel, kLate };
 
@@ -74,22 +89,66 @@ class Planner {
     // Cuts stand where the exits were asked for.
     if (node - begin_ >= kMaxSegment && (all_exits_ || node % kMaxSegment == 0)) close(node);
     const Meaning& meaning = meaning_[node];
-    if (computes(meaning.sense) || meaning.sense == Sense::kView) return place_kernel(node, meaning);
+    if (computes(meaning.sense) || meaning.sense == Sense::kView || meaning.sense == Sense::kStore) return place_kernel(node);
     if (meaning.sense == Sense::kCall) return place_call(node);
     bool waits = false;
     for (const Operand operand : operands_of(node)) waits |= staged(operand, Stage::kKernel) || staged(operand, Stage::kLate);
     stage_[node] = waits ? Stage::kLate : Stage::kEarly;
   }
 
-  void place_kernel(int32_t node, const Meaning& meaning) {
-    if (meaning.in_place && !is_private(node, meaning.args[0])) return place_call(node);
-    for (int i = 0; i < meaning.count; i++) {
-      if (!staged(meaning.args[i], Stage::kLate)) continue;
-      if (!all_exits_) return place_call(node);
-      close(node);
-      if (meaning.in_place) return place_call(node);
+  void place_kernel(int32_t node) {
+    Meaning& meaning = meaning_[node];
+    if (writes(meaning) && is_private(node, meaning)) meaning.target = {};
+    if (writes(meaning) && !all_exits_) return place_call(node);
+    bool late = staged(meaning.target, Stage::kLate);
+    for (int i = 0; i < meaning.count; i++) late |= staged(meaning.args[i], Stage::kLate);
+    if (late && !all_exits_) return place_call(node);
+    // What the segment makes itself can't be written into before it is there.
+    const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel);
+    if (late || early || !can_read(node)) close(node);
+    for (int i = 0; i < meaning.count; i++) meaning.args[i] = meaning.sense == Sense::kView ? written(meaning.args[i]) : current(meaning.args[i]);
+    if (writes(meaning)) {
+      meaning.target = written(meaning.target);
+      writes_.push_back({node, root(meaning.target), computes(meaning.sense) ? meaning.target : Operand{}});
     }
     stage_[node] = Stage::kKernel;
+  }
+
+  // Where the elements of an array stand, as far as the graph shows.
+  Operand root(Operand operand) const { return operand.space == Operand::Space::kNode ? root_[operand.index] : operand; }
+
+  const Write* last_write(Operand operand) const {
+    const Operand of = root(operand);
+    const auto found = std::find_if(writes_.rbegin(), writes_.rend(), [&](const Write& write) { return write.root == of; });
+    return found == writes_.rend() ? nullptr : &*found;
+  }
+
+  // The node whose value an array has now, where this segment's last write was of just this array; else the operand.
+  Operand current(Operand operand) const {
+    const Write* const write = last_write(operand);
+    if (!write || !write->whole) return operand;
+    return operand == write->whole || operand == Operand::node(write->node) ? Operand::node(write->node) : operand;
+  }
+
+  // The array that a writing node of this segment has written, which is its value; else the operand.
+  Operand written(Operand operand) const {
+    for (const Write& write : writes_) {
+      if (write.whole && operand == Operand::node(write.node)) return write.whole;
+    }
+    return operand;
+  }
+
+  // Whether what the node reads isn't about to be written: a segment's writes come at its end.
+  bool can_read(int32_t node) const {
+    const Meaning& meaning = meaning_[node];
+    if (meaning.sense == Sense::kView && graph_.nodes[node].meta.kind == Kind::kArray) return true;
+    for (int i = 0; i < meaning.count; i++) {
+      if (!last_write(meaning.args[i])) continue;
+      const Operand value = current(meaning.args[i]);
+      if (value.space != Operand::Space::kNode || value.index != last_write(meaning.args[i])->node) return false;
+      if (meaning.sense == Sense::kView) return false;
+    }
+    return true;
   }
 
   void place_call(int32_t node) {
@@ -101,9 +160,11 @@ class Planner {
     begin_ = node + 1;
   }
 
-  // Whether `target` is an array made in this segment that nothing but the in-place operation `node` will see again, so
+  // Whether the target is an array made in this segment that nothing but the in-place operation `node` will see again, so
   // that writing into it can't be told from making a new one.
-  bool is_private(int32_t node, Operand target) const {
+  bool is_private(int32_t node, const Meaning& meaning) const {
+    const Operand target = meaning.target;
+    if (meaning.sense != Sense::kMap || target != meaning.args[0] || writes(meaning_[target.index])) return false;
     if (!all_exits_ || !staged(target, Stage::kKernel) || !computes(meaning_[target.index].sense)) return false;
     if (graph_.nodes[target.index].meta.kind != Kind::kArray || last_use_[target.index] > node) return false;
     for (int32_t user = target.index + 1; user < node; user++) {
@@ -115,9 +176,22 @@ class Planner {
   }
 
   void close(int32_t end) {
-    const bool kernels = std::any_of(stage_.begin() + begin_, stage_.begin() + end, [](Stage stage) { return stage == Stage::kKernel; });
-    if (end > begin_) kernels ? add_segment(end) : add_calls(end);
+    if (end > begin_) pays(end) ? add_segment(end) : add_calls(end);
     begin_ = end;
+    writes_.clear();
+  }
+
+  // What NumPy writes in one pass, kernels would write in two.
+  bool pays(int32_t end) const {
+    int computing = 0, writing = 0;
+    bool kernels = false;
+    for (int32_t node = begin_; node < end; node++) {
+      if (stage_[node] != Stage::kKernel) continue;
+      kernels = true;
+      computing += computes(meaning_[node].sense);
+      writing += writes(meaning_[node]);
+    }
+    return kernels && (writing == 0 || computing > 1);
   }
 
   void add_calls(int32_t end) {
@@ -142,8 +216,9 @@ class Planner {
       if (!needed[node - begin_]) continue;
       if (stage_[node] == Stage::kEarly) segment.early.push_back(node);
       if (stage_[node] == Stage::kLate || meaning_[node].sense == Sense::kView) segment.late.push_back(node);
-      if (computes(meaning_[node].sense)) segment.kept.push_back(node);
+      if (computes(meaning_[node].sense)) (writes(meaning_[node]) ? segment.late : segment.kept).push_back(node);
     }
+    add_apart(segment);
     steps_.push_back(std::move(step));
   }
 
@@ -152,11 +227,14 @@ class Planner {
     std::vector<bool> needed(end - begin_);
     for (int32_t node = end - 1; node >= begin_; node--) {
       const bool kernel = stage_[node] == Stage::kKernel;
-      const bool dead = computes(meaning_[node].sense) && last_node_use_[node] < 0;  // it may still warn
+      const bool store = meaning_[node].sense == Sense::kStore;
+      const bool dead = computes(meaning_[node].sense) && !writes(meaning_[node]) && last_node_use_[node] < 0;  // it may still warn
       const bool effect = !kernel && !can_skip(node);                                // a check, or arithmetic that may raise
-      if (last_use_[node] >= end || effect || dead) needed[node - begin_] = true;
+      if ((last_use_[node] >= end && !store) || effect || dead) needed[node - begin_] = true;
       if (kernel) mark_numbers(meaning_[node], needed);
-      if (!needed[node - begin_] || computes(meaning_[node].sense)) continue;
+      if (!needed[node - begin_]) continue;
+      if (writes(meaning_[node]) && in_segment(meaning_[node].target)) needed[meaning_[node].target.index - begin_] = true;
+      if (computes(meaning_[node].sense)) continue;
       for (const Operand operand : operands_of(node)) {
         if (in_segment(operand)) needed[operand.index - begin_] = true;
       }
@@ -176,12 +254,47 @@ class Planner {
     }
   }
 
+  bool is_leaf(Operand operand) const {
+    const bool made_here = in_segment(operand) && stage_[operand.index] == Stage::kKernel;
+    return operand && !made_here && meanings_.meta(operand).kind == Kind::kArray;
+  }
+
   void add_leaves(Segment& segment, const Meaning& meaning) const {
-    for (int i = 0; i < meaning.count; i++) {
-      const Operand operand = meaning.args[i];
-      const bool made_here = in_segment(operand) && stage_[operand.index] == Stage::kKernel;
-      if (made_here || meanings_.meta(operand).kind != Kind::kArray) continue;
-      if (std::find(segment.leaves.begin(), segment.leaves.end(), operand) == segment.leaves.end()) segment.leaves.push_back(operand);
+    for (const Operand operand : {meaning.args[0], meaning.args[1], meaning.args[2], meaning.target}) {
+      if (is_leaf(operand) && leaf_index(segment, operand) < 0) segment.leaves.push_back(operand);
+    }
+  }
+
+  static int leaf_index(const Segment& segment, Operand operand) {
+    const auto found = std::find(segment.leaves.begin(), segment.leaves.end(), operand);
+    return found == segment.leaves.end() ? -1 : static_cast<int>(found - segment.leaves.begin());
+  }
+
+  // The leaf that an operand is or is seen in; -1 for what the segment computes.
+  int leaf_of(const Segment& segment, Operand operand) const {
+    while (in_segment(operand) && stage_[operand.index] == Stage::kKernel) {
+      const Meaning& meaning = meaning_[operand.index];
+      if (meaning.sense != Sense::kView) return -1;
+      operand = meaning.args[0];
+    }
+    return leaf_index(segment, operand);
+  }
+
+  // What is read in another array than the graph says was written before must not be the same memory after all.
+  void add_apart(Segment& segment) const {
+    for (int32_t node = segment.begin; node < segment.end; node++) {
+      if (stage_[node] != Stage::kKernel || !writes(meaning_[node])) continue;
+      const int target = leaf_of(segment, meaning_[node].target);
+      if (std::find(segment.written.begin(), segment.written.end(), target) == segment.written.end()) segment.written.push_back(target);
+      for (int32_t reader = meaning_[node].sense == Sense::kStore ? node : node + 1; reader < segment.end; reader++) {
+        if (stage_[reader] != Stage::kKernel) continue;
+        for (int i = 0; i < meaning_[reader].count; i++) {
+          const int read = leaf_of(segment, meaning_[reader].args[i]);
+          const std::pair<int, int> pair{target, read};
+          if (read < 0 || read == target) continue;
+          if (std::find(segment.apart.begin(), segment.apart.end(), pair) == segment.apart.end()) segment.apart.push_back(pair);
+        }
+      }
     }
   }
 
@@ -200,6 +313,8 @@ class Planner {
   const Meanings& meanings_;
   const int32_t size_;
   std::vector<Meaning> meaning_;
+  std::vector<Operand> root_;           // of each node's value, where it is an array
+  std::vector<Write> writes_;           // of the open segment
   std::vector<int32_t> last_use_;       // by a node or, at the same number, by the exit before it
   std::vector<int32_t> last_node_use_;
   bool all_exits_ = true;

@@ -1,4 +1,4 @@
-// Cuts a graph into steps: segments without effects, which become kernels, and calls in between.
+// Cuts a graph into steps: segments, which become kernels and write into arrays at their end only, and calls in between.
 #pragma once
 
 #include <vector>
