@@ -75,4 +75,10 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+// What an array of Refs holds, as the C API wants it.
+inline PyObject* const* pointers(const Ref* refs) {
+  static_assert(sizeof(Ref) == sizeof(PyObject*));
+  return reinterpret_cast<PyObject* const*>(refs);
+}
+
 }  // namespace evalframe

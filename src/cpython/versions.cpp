@@ -6,11 +6,6 @@ extern "C" int _PyObject_GetMethod(PyObject* object, PyObject* name, PyObject** 
 
 namespace evalframe::cpython {
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-uint64_t dict_version(Borrowed dict) { return reinterpret_cast<PyDictObject*>(dict.get())->ma_version_tag; }
-#pragma GCC diagnostic pop
-
 uint32_t type_version(PyTypeObject* type) {
   if (!type->tp_version_tag) {
     // Any look-up assigns a version (3.11-3.13).
@@ -18,10 +13,6 @@ uint32_t type_version(PyTypeObject* type) {
     _PyType_Lookup(type, probe);
   }
   return current_type_version(type);
-}
-
-uint32_t current_type_version(const PyTypeObject* type) {
-  return PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
 
 Ref bound_function(Borrowed object, Borrowed name) {

@@ -9,13 +9,18 @@ namespace evalframe::cpython {
 
 // Changes with every store into or deletion from the dict (ma_version_tag, 3.11-3.13). Also changes on stores that don't
 // concern the reader: re-read the value and re-arm then.
-uint64_t dict_version(Borrowed dict);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+inline uint64_t dict_version(Borrowed dict) { return dict.as<PyDictObject>()->ma_version_tag; }
+#pragma GCC diagnostic pop
 
 // Changes with every change of the class or its bases (tp_version_tag); 0: the class can't be versioned.
 // Assigns a version where the class has none yet.
 uint32_t type_version(PyTypeObject* type);
 // The version it has now, assigning none.
-uint32_t current_type_version(const PyTypeObject* type);
+inline uint32_t current_type_version(PyTypeObject* type) {
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
 
 // What `object.name` binds: the function on the class, not shadowed by the instance; null without an exception where
 // that isn't what the attribute is. Runs no Python code if the class looks attributes up the generic way.

@@ -1,7 +1,8 @@
-// Makes and runs the check program of a recording.
+// Collects the facts of a recording, and prints them.
 #include "guards/guards.h"
 
-#include <cstring>
+#include <algorithm>
+#include <functional>
 
 #include "cpython/versions.h"
 #include "frontends/numpy/numpy_api.h"
@@ -10,88 +11,7 @@ namespace evalframe::guards {
 
 namespace {
 
-// Flags of an array that kernels and replays depend on.
-constexpr int kArrayFlags = NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE;
-
-bool same_array(const Source& source, PyObject* object) {
-  if (Py_TYPE(object) != &PyArray_Type) return false;
-  PyArrayObject* array = numpy::as_array(object);
-  if (PyArray_NDIM(array) != source.meta.rank || (PyArray_FLAGS(array) & kArrayFlags) != source.length) return false;
-  if (PyArray_DESCR(array) == source.want.as<PyArray_Descr>()) return true;
-  return PyArray_EquivTypes(PyArray_DESCR(array), source.want.as<PyArray_Descr>());
-}
-
-bool equal(PyObject* object, PyObject* want) {
-  if (object == want) return true;
-  if (Py_TYPE(object) != Py_TYPE(want)) return false;
-  if (PyTuple_CheckExact(want)) {
-    if (PyTuple_GET_SIZE(object) != PyTuple_GET_SIZE(want)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(want); i++) {
-      if (!equal(PyTuple_GET_ITEM(object, i), PyTuple_GET_ITEM(want, i))) return false;
-    }
-    return true;
-  }
-  // -0.0 == 0.0 and nan != nan: floats are compared by their bits.
-  if (PyFloat_CheckExact(want)) {
-    const double a = PyFloat_AS_DOUBLE(object), b = PyFloat_AS_DOUBLE(want);
-    return std::memcmp(&a, &b, sizeof a) == 0;
-  }
-  const int result = PyObject_RichCompareBool(object, want, Py_EQ);
-  if (result < 0) PyErr_Clear();
-  return result > 0;
-}
-
-bool holds(const Source& source, PyObject* object) {
-  switch (source.check) {
-    case Check::kNone: return true;
-    case Check::kType: return Py_TYPE(object) == source.want.as<PyTypeObject>();
-    case Check::kEqual: return equal(object, source.want.get());
-    case Check::kIdentity: return object == source.want.get();
-    case Check::kArray: return same_array(source, object);
-    case Check::kTypeVersion:
-      return Py_TYPE(object) == source.want.as<PyTypeObject>() &&
-             cpython::current_type_version(Py_TYPE(object)) == source.type_version;
-    case Check::kLength:
-      return Py_TYPE(object) == source.want.as<PyTypeObject>() && PyObject_Size(object) == source.length;
-  }
-  return false;
-}
-
-Ref item(const Source& source, PyObject* parent) {
-  if (PyDict_CheckExact(parent)) return Ref::borrow(PyDict_GetItemWithError(parent, source.object.get()));
-  if (PyList_CheckExact(parent) && source.index < PyList_GET_SIZE(parent)) return Ref::borrow(PyList_GET_ITEM(parent, source.index));
-  if (PyTuple_Check(parent) && source.index < PyTuple_GET_SIZE(parent)) return Ref::borrow(PyTuple_GET_ITEM(parent, source.index));
-  return Ref();
-}
-
-Ref read(const Source& source, PyObject* const* const* frames, const std::vector<Ref>& objects) {
-  PyObject* parent = source.parent >= 0 ? objects[source.parent].get() : nullptr;
-  switch (source.reach) {
-    case Reach::kSlot: return Ref::borrow(frames[source.frame][source.index]);
-    case Reach::kAttribute: return Ref::steal(PyObject_GetAttr(parent, source.object.get()));
-    case Reach::kMethod: return cpython::bound_function(parent, source.object.get());
-    case Reach::kItem: return item(source, parent);
-    case Reach::kCell: return Ref::borrow(PyCell_GET(source.object.get()));
-    case Reach::kObject: return Ref::borrow(source.object.get());
-  }
-  return Ref();
-}
-
-bool names_hold(const DictGuard& guard) {
-  const uint64_t version = cpython::dict_version(guard.dict.get());
-  if (version == guard.version) return true;
-  for (const auto& [name, value] : guard.names) {
-    if (PyDict_GetItemWithError(guard.dict.get(), name.get()) != value.get()) return PyErr_Clear(), false;
-  }
-  guard.version = version;
-  return true;
-}
-
-bool function_holds(const FunctionGuard& guard) {
-  auto* function = guard.function.as<PyFunctionObject>();
-  return function->func_code == guard.code.get() && function->func_defaults == guard.defaults.get() &&
-         function->func_kwdefaults == guard.keyword_defaults.get();
-}
+static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
 
 constexpr const char* kCheckTexts[] = {
 #define EVALFRAME_CHECK(name, text) text,
@@ -107,127 +27,142 @@ std::string text_of(PyObject* object, size_t limit = 60) {
   return result.size() > limit ? result.substr(0, limit - 3) + "..." : result;
 }
 
+std::string text_of(const Fact& fact) {
+  const std::string text = kCheckTexts[static_cast<int>(fact.check)];
+  if (fact.check == Check::kArray) return text + ": " + graph::name(fact.meta.dtype) + ", " + std::to_string(fact.meta.rank);
+  if (fact.check == Check::kLength) return text + " " + text_of(fact.want.get()) + ", " + std::to_string(fact.length);
+  return fact.want ? text + " " + text_of(fact.want.get()) : text;
+}
+
+// Whether the first fact, of the same object, says all that the second does.
+bool implies(const Fact& fact, Check other) {
+  if (fact.check == other || other == Check::kNone) return true;
+  switch (other) {
+    // An object may be given another class.
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity;
+    // Only immutable objects are asked for equality.
+    case Check::kEqual: return fact.check == Check::kIdentity;
+    case Check::kLength: return fact.check == Check::kEqual;
+    case Check::kNone:
+    case Check::kIdentity:
+    case Check::kArray:
+    case Check::kTypeVersion: break;
+  }
+  return false;
+}
+
+Fact fact_of(Check check, PyObject* want) {
+  Fact fact;
+  fact.check = check;
+  fact.want = Ref::borrow(want);
+  return fact;
+}
+
+// What a key is about, beside the kinds of Reach.
+enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey };
+
+size_t hash(const KeyIndex::Key& key) {
+  size_t result = 0;
+  for (const size_t part : {static_cast<size_t>(key.kind), static_cast<size_t>(key.a), static_cast<size_t>(key.b), static_cast<size_t>(key.c),
+                            reinterpret_cast<size_t>(key.p) >> 4, reinterpret_cast<size_t>(key.q) >> 4}) {
+    result = (result ^ part) * 0x9E3779B97F4A7C15u;
+    result ^= result >> 32;
+  }
+  return result;
+}
+
 }  // namespace
 
-int32_t GuardTable::add(Source source) {
-  for (size_t i = 0; i < sources.size(); i++) {
-    const Source& other = sources[i];
-    if (other.reach == source.reach && other.parent == source.parent && other.frame == source.frame &&
-        other.index == source.index && other.object.get() == source.object.get()) {
-      return static_cast<int32_t>(i);
+KeyIndex::Place& KeyIndex::place_of(const Key& key) {
+  const size_t mask = places_.size() - 1;
+  size_t at = hash(key) & mask;
+  while (places_[at].number >= 0 && !(places_[at].key == key)) at = (at + 1) & mask;
+  return places_[at];
+}
+
+int32_t KeyIndex::find_or_add(const Key& key, int32_t number) {
+  if (2 * used_ >= places_.size()) {
+    std::vector<Place> old(places_.empty() ? 16 : 2 * places_.size());
+    old.swap(places_);
+    for (const Place& place : old) {
+      if (place.number >= 0) place_of(place.key) = place;
     }
   }
-  sources.push_back(std::move(source));
-  return static_cast<int32_t>(sources.size()) - 1;
+  Place& place = place_of(key);
+  if (place.number >= 0) return place.number;
+  place = {key, number};
+  used_++;
+  return number;
+}
+
+int32_t GuardTable::add(Source source) {
+  const auto next = static_cast<int32_t>(sources.size());
+  const int32_t found =
+      index_.find_or_add({static_cast<int32_t>(source.reach), source.parent, source.frame, source.index, source.object.get(), nullptr}, next);
+  if (found == next) sources.push_back(std::move(source));
+  return found;
+}
+
+void GuardTable::require(int32_t index, Fact fact) {
+  Source& source = sources[index];
+  if (implies(source.fact, fact.check)) return;
+  for (const Fact& other : source.more) {
+    if (implies(other, fact.check)) return;
+  }
+  if (implies(fact, source.fact.check)) {
+    source.fact = std::move(fact);
+  } else {
+    source.more.push_back(std::move(fact));
+  }
 }
 
 void GuardTable::require_type(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  if (source.check != Check::kNone) return;
-  source.check = Check::kType;
-  source.want = Ref::borrow(Py_TYPE(object.get()));
+  require(index, fact_of(Check::kType, reinterpret_cast<PyObject*>(Py_TYPE(object.get()))));
 }
 
-void GuardTable::require_equal(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  if (source.check == Check::kIdentity) return;
-  source.check = Check::kEqual;
-  source.want = Ref::borrow(object);
-}
+void GuardTable::require_equal(int32_t index, Borrowed object) { require(index, fact_of(Check::kEqual, object.get())); }
 
-void GuardTable::require_identity(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  source.check = Check::kIdentity;
-  source.want = Ref::borrow(object);
-}
+void GuardTable::require_identity(int32_t index, Borrowed object) { require(index, fact_of(Check::kIdentity, object.get())); }
 
 void GuardTable::require_array(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  if (source.check == Check::kArray || source.check == Check::kIdentity) return;
   PyArrayObject* array = numpy::as_array(object.get());
-  source.check = Check::kArray;
-  source.want = Ref::borrow(PyArray_DESCR(array));
-  source.length = PyArray_FLAGS(array) & kArrayFlags;
+  Fact fact = fact_of(Check::kArray, reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
+  fact.array_flags = PyArray_FLAGS(array) & kArrayFlags;
   std::vector<int64_t> sizes;
-  source.meta = graph::meta_of(object, sizes);
+  fact.meta = graph::meta_of(object, sizes);
+  require(index, std::move(fact));
 }
 
 bool GuardTable::require_type_version(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  if (source.check == Check::kTypeVersion) return true;
   PyTypeObject* type = Py_TYPE(object.get());
-  const uint32_t version = cpython::type_version(type);
-  if (!version) return false;
-  if (source.check == Check::kIdentity) {
-    // Identity doesn't say that the class is unchanged: a second source for the same place asks for that.
-    Source twin{source.reach, Check::kTypeVersion, source.parent, source.frame, source.index, Ref::borrow(source.object.get())};
-    twin.want = Ref::borrow(type);
-    twin.type_version = version;
-    sources.push_back(std::move(twin));
-    return true;
-  }
-  source.check = Check::kTypeVersion;
-  source.want = Ref::borrow(type);
-  source.type_version = version;
+  Fact fact = fact_of(Check::kTypeVersion, reinterpret_cast<PyObject*>(type));
+  fact.type_version = cpython::type_version(type);
+  if (!fact.type_version) return false;
+  require(index, std::move(fact));
   return true;
 }
 
 void GuardTable::require_length(int32_t index, Borrowed object) {
-  Source& source = sources[index];
-  if (source.check == Check::kLength || source.check == Check::kEqual) return;
-  source.check = Check::kLength;
-  source.want = Ref::borrow(Py_TYPE(object.get()));
-  source.length = PyObject_Size(object.get());
+  Fact fact = fact_of(Check::kLength, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
+  fact.length = PyObject_Size(object.get());
+  require(index, std::move(fact));
 }
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
-  for (DictGuard& guard : dicts) {
-    if (guard.dict.get() != dict.get()) continue;
-    for (const auto& [known, unused] : guard.names) {
-      if (known.get() == name.get()) return;
-    }
-    guard.names.emplace_back(Ref::borrow(name), Ref::borrow(value));
-    return;
-  }
-  DictGuard guard{Ref::borrow(dict), cpython::dict_version(dict), {}};
-  guard.names.emplace_back(Ref::borrow(name), Ref::borrow(value));
-  dicts.push_back(std::move(guard));
+  const int32_t at = index_.find_or_add({kDictKey, 0, 0, 0, dict.get(), nullptr}, static_cast<int32_t>(dicts.size()));
+  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::dict_version(dict), {}});
+  auto& names = dicts[at].names;
+  const auto next = static_cast<int32_t>(names.size());
+  if (index_.find_or_add({kNameKey, 0, 0, 0, dict.get(), name.get()}, next) != next) return;
+  names.emplace_back(Ref::borrow(name), Ref::borrow(value));
 }
 
 void GuardTable::require_function(Borrowed object) {
-  auto* function = reinterpret_cast<PyFunctionObject*>(object.get());
-  for (const FunctionGuard& guard : functions) {
-    if (guard.function.get() == object.get()) return;
-  }
+  const auto next = static_cast<int32_t>(functions.size());
+  if (index_.find_or_add({kFunctionKey, 0, 0, 0, object.get(), nullptr}, next) != next) return;
+  const auto* function = object.as<PyFunctionObject>();
   functions.push_back({Ref::borrow(object), Ref::borrow(function->func_code), Ref::borrow(function->func_defaults),
                        Ref::borrow(function->func_kwdefaults)});
-}
-
-bool GuardTable::check(PyObject* const* const* frames, std::vector<Ref>& objects, int32_t* failed) const {
-  int32_t position = -1;
-  auto fail = [&] {
-    if (failed) *failed = position;
-    objects.clear();
-    return false;
-  };
-  for (const FunctionGuard& guard : functions) {
-    if (!function_holds(guard)) return fail();
-  }
-  for (const DictGuard& guard : dicts) {
-    if (!names_hold(guard)) return fail();
-  }
-  objects.reserve(sources.size());
-  for (const Source& source : sources) {
-    position++;
-    Ref object = read(source, frames, objects);
-    if (!object) {
-      PyErr_Clear();
-      return fail();
-    }
-    if (!holds(source, object.get())) return fail();
-    objects.push_back(std::move(object));
-  }
-  return true;
 }
 
 std::string GuardTable::path(int32_t index) const {
@@ -245,33 +180,15 @@ std::string GuardTable::path(int32_t index) const {
   return parent;
 }
 
-namespace {
-bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
-// A check that a value which changes from run to run makes fail, and that a more general recording can do without.
-bool fixes(const Source& source) {
-  return source.check == Check::kLength || (source.check == Check::kEqual && is_number(source.want.get()));
-}
-}  // namespace
-
-void GuardTable::collect_changed(PyObject* const* const* frames, Paths& changed) const {
-  std::vector<Ref> objects;
-  for (size_t i = 0; i < sources.size(); i++) {
-    Ref object = read(sources[i], frames, objects);
-    if (!object) return PyErr_Clear();
-    const bool same_type = sources[i].want && (Py_TYPE(object.get()) == Py_TYPE(sources[i].want.get()) ||
-                                               Py_TYPE(object.get()) == sources[i].want.as<PyTypeObject>());
-    if (!holds(sources[i], object.get())) {
-      // What lies behind another failed check may run Python code when it is read.
-      if (!fixes(sources[i]) || !same_type) return;
-      changed.insert(path(static_cast<int32_t>(i)));
-    }
-    objects.push_back(std::move(object));
-  }
+bool Fact::fixes_number() const {
+  return check == Check::kLength || (check == Check::kEqual && (PyLong_CheckExact(want.get()) || PyFloat_CheckExact(want.get())));
 }
 
 bool GuardTable::fixes_any_of(const Paths& paths) const {
   for (size_t i = 0; !paths.empty() && i < sources.size(); i++) {
-    if (fixes(sources[i]) && paths.count(path(static_cast<int32_t>(i)))) return true;
+    const Source& source = sources[i];
+    const bool fixes = source.fact.fixes_number() || std::any_of(source.more.begin(), source.more.end(), std::mem_fn(&Fact::fixes_number));
+    if (fixes && paths.count(path(static_cast<int32_t>(i)))) return true;
   }
   return false;
 }
@@ -302,16 +219,9 @@ std::vector<std::string> GuardTable::describe() const {
     }
   }
   for (size_t i = 0; i < sources.size(); i++) {
-    const Source& source = sources[i];
-    std::string line = source_name(static_cast<int32_t>(i)) + " " + kCheckTexts[static_cast<int>(source.check)];
-    if (source.check == Check::kArray) {
-      line += std::string(": ") + graph::name(source.meta.dtype) + ", " + std::to_string(source.meta.rank);
-    } else if (source.check == Check::kLength) {
-      line += " " + text_of(source.want.get()) + ", " + std::to_string(source.length);
-    } else if (source.want) {
-      line += " " + text_of(source.want.get());
-    }
-    lines.push_back(std::move(line));
+    const std::string name = source_name(static_cast<int32_t>(i));
+    lines.push_back(name + " " + text_of(sources[i].fact));
+    for (const Fact& fact : sources[i].more) lines.push_back(name + " " + text_of(fact));
   }
   return lines;
 }

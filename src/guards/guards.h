@@ -1,5 +1,4 @@
-// Sources say how to reach a value again; guards say what must hold of it. Together they are a check program, run before a
-// recording may serve.
+// Sources say how to reach a value again; guards say what must hold of it. guards/program.h makes of them what a call runs.
 #pragma once
 
 #include <set>
@@ -20,25 +19,58 @@ enum class Reach : uint8_t {
   kObject,     // `object` itself, which a name guard or a function's defaults fix
 };
 
+// Flags of an array that kernels and replays depend on (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE).
+constexpr int kArrayFlags = 0x0100 | 0x0400;
+
 enum class Check : uint8_t {
 #define EVALFRAME_CHECK(name, text) name,
 #include "guards/checks.def"
 #undef EVALFRAME_CHECK
 };
 
+// Something that must hold of an object.
+struct Fact {
+  Check check = Check::kNone;
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type; kArray: the descr
+  uint32_t type_version = 0;  // kTypeVersion
+  Py_ssize_t length = 0;      // kLength
+  graph::Meta meta;           // kArray
+  int32_t array_flags = 0;    // kArray: of kArrayFlags
+
+  // A value that changes from run to run makes it fail, and a more general recording can do without it.
+  bool fixes_number() const;
+};
+
 // One value that the recording read from outside. Parents come before children.
 struct Source {
   Reach reach;
-  Check check = Check::kNone;
   int32_t parent = -1;  // index of a source, or -1
   int32_t frame = 0;    // kSlot
   int32_t index = -1;   // kSlot, kItem of sequences
   Ref object;           // kAttribute, kMethod: the name; kItem of dicts: the key; kCell: the cell
-  // What the check compares with.
-  Ref want;                 // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type
-  uint32_t type_version = 0;
-  Py_ssize_t length = 0;
-  graph::Meta meta;         // kArray
+  Fact fact;
+  std::vector<Fact> more;  // facts that `fact` doesn't imply
+};
+
+// Finds what was added under a key before: open addressing, without an allocation for each key.
+class KeyIndex {
+ public:
+  struct Key {
+    int32_t kind, a, b, c;
+    const void *p, *q;
+    bool operator==(const Key&) const = default;
+  };
+  // The number that is kept under the key; `number` is kept from now on if there is none.
+  int32_t find_or_add(const Key& key, int32_t number);
+
+ private:
+  struct Place {
+    Key key;
+    int32_t number = -1;
+  };
+  Place& place_of(const Key& key);
+  std::vector<Place> places_;
+  size_t used_ = 0;
 };
 
 // Names that a dict (globals, builtins, a module's) must still map to the same objects; null: must lack.
@@ -74,15 +106,8 @@ class GuardTable {
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
 
-  // Checks everything. frames[k]: the slots of frame k of the chain. On success `objects` holds an owned object for each
-  // source. On failure returns false, holds nothing, and *failed (if given) says which (see describe).
-  // Runs no Python code; no exception is left set.
-  bool check(PyObject* const* const* frames, std::vector<Ref>& objects, int32_t* failed = nullptr) const;
-
   // The way to the source's value.
   std::string path(int32_t source) const;
-  // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
-  void collect_changed(PyObject* const* const* frames, Paths& changed) const;
   // Whether a value that is known to change is asked to be equal.
   bool fixes_any_of(const Paths& paths) const;
 
@@ -90,6 +115,10 @@ class GuardTable {
   std::string source_name(int32_t source) const;
   std::vector<std::string> describe() const;
   std::vector<std::string> slot_names;  // for texts: names of frame 0's slots
+
+ private:
+  void require(int32_t source, Fact fact);
+  KeyIndex index_;
 };
 
 }  // namespace evalframe::guards

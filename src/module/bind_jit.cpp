@@ -71,8 +71,8 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
 
 nb::list entries(nb::handle jit) {
   nb::list result;
-  for (const auto& [place, list] : capture(jit)->places()) {
-    for (const auto& compilation : list) result.append(entry(place, *compilation));
+  for (const auto& [place, entries] : capture(jit)->places()) {
+    for (const auto& compilation : entries.list) result.append(entry(place, *compilation));
   }
   return result;
 }
@@ -93,7 +93,7 @@ void bind_jit(nb::module_& module) {
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
-  module.def("total_counters", [] { return counters(runtime::totals()); });
+  module.def("total_counters", [] { return counters(runtime::total_counters); });
   module.def(
       "enable",
       [](const std::string& backend, nb::handle custom) {

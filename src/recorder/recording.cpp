@@ -128,7 +128,7 @@ graph::ExitPoint Recording::exit_at(int32_t node) const {
 }
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,
-                 const std::vector<Ref>& sources)
+                 PyObject* const* sources)
     : recording_(recording), exit_(exit), objects_(objects), sources_(sources) {}
 
 Ref Rebuild::make(uint32_t value) {
@@ -144,7 +144,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
   const Value& value = recording_.values[index];
   switch (value.kind) {
     case Value::Kind::kNull: return Ref();
-    case Value::Kind::kSource: return Ref::borrow(sources_[value.a].get());
+    case Value::Kind::kSource: return Ref::borrow(sources_[value.a]);
     case Value::Kind::kConstant: return Ref::borrow(recording_.graph.constants[value.a].get());
     case Value::Kind::kNode: {
       const auto at = std::find(exit_.values.begin(), exit_.values.end(), Operand::node(value.a));

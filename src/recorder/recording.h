@@ -109,7 +109,7 @@ struct Recording {
 class Rebuild {
  public:
   // objects: one for each of exit.values. sources: the objects of the guards' sources.
-  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, const std::vector<Ref>& sources);
+  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, PyObject* const* sources);
   // A new reference; null for value 0, or with an exception (memory).
   Ref make(uint32_t value);
 
@@ -118,7 +118,7 @@ class Rebuild {
   const Recording& recording_;
   const graph::ExitPoint& exit_;
   const std::vector<Ref>& objects_;
-  const std::vector<Ref>& sources_;
+  PyObject* const* sources_;
   std::vector<std::pair<uint32_t, Ref>> made_;
 };
 

@@ -12,11 +12,6 @@ using recorder::Recording;
 
 int32_t Capture::leave_before = -1;
 
-Counters& totals() {
-  static Counters all;
-  return all;
-}
-
 namespace {
 
 // Exits in one call after which capturing must have paid, or the call is left to CPython.
@@ -89,11 +84,11 @@ class ReplayPosition final : public backends::Position {
 // The graph's inputs, borrowed from the sources' objects; on the C stack where they are few.
 class Inputs {
  public:
-  Inputs(const Recording& recording, const std::vector<Ref>& objects) {
+  Inputs(const Recording& recording, const guards::Objects& objects) {
     const size_t count = recording.input_sources.size();
     if (count > std::size(in_place_)) more_.resize(count);
     PyObject** into = more_.empty() ? in_place_ : more_.data();
-    for (size_t i = 0; i < count; i++) into[i] = objects[recording.input_sources[i]].get();
+    for (size_t i = 0; i < count; i++) into[i] = objects[recording.input_sources[i]];
   }
   PyObject* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
 
@@ -103,10 +98,10 @@ class Inputs {
 };
 
 // The result of a finished graph; most are one object that is there already.
-Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>& values, const std::vector<Ref>& objects) {
+Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>& values, const guards::Objects& objects) {
   const recorder::Value& result = recording.values[recording.result];
   switch (result.kind) {
-    case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a].get());
+    case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a]);
     case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
     case recorder::Value::Kind::kNull:
@@ -116,7 +111,7 @@ Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>&
     case recorder::Value::Kind::kIterator: break;
   }
   const graph::ExitPoint exit = recording.exit_at(end);
-  return recorder::Rebuild(recording, exit, values, objects).make(recording.result);
+  return recorder::Rebuild(recording, exit, values, objects.data()).make(recording.result);
 }
 
 // Keeps an exception that is set through code that may clear or set others.
@@ -152,7 +147,7 @@ bool same_bound_slots(const Recording& recording, PyObject* const* const* frames
   return true;
 }
 
-bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std::vector<Ref>& values, const std::vector<Ref>& sources) {
+bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std::vector<Ref>& values, PyObject* const* sources) {
   const graph::ExitPoint exit = recording.exit_at(node);
   recorder::Rebuild rebuild(recording, exit, values, sources);
   for (const recorder::FrameState& state : recording.state_at(node)) {
@@ -169,24 +164,27 @@ bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std
 
 }  // namespace
 
-std::shared_ptr<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, std::vector<Ref>& objects) {
-  for (size_t i = 0; i < entries.size(); i++) {
-    // Held: guards run no Python code, but the last reference to an entry could go with a clear() elsewhere.
-    const std::shared_ptr<Compilation>& entry = entries[i];
-    const Recording& recording = *entry->recording;
-    if (!same_bound_slots(recording, frames) || !recording.guards.check(frames, objects, &entry->last_failed_guard)) {
-      entry->misses++;
-      continue;
-    }
-    if (!entry->executable->accepts(Inputs(recording, objects).data())) {
-      entry->misses++;
-      objects.clear();
-      continue;
-    }
-    entry->hits++;
-    return entry;
+bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
+  const Recording& recording = *entry.recording;
+  const bool holds = (at_start || same_bound_slots(recording, frames)) && entry.guards.check(frames, objects, entry.last_failed_guard);
+  if (holds && (recording.graph.nodes.empty() || entry.executable->accepts(Inputs(recording, objects).data()))) {
+    entry.hits++;
+    return true;
   }
-  return nullptr;
+  entry.misses++;
+  objects.clear();
+  return false;
+}
+
+Held<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects) {
+  const size_t recent = entries.recent;
+  if (recent < entries.list.size() && serves(*entries.list[recent], entries.at_start, frames, objects)) return entries.list[recent];
+  for (size_t i = 0; i < entries.list.size(); i++) {
+    if (i == recent || !serves(*entries.list[i], entries.at_start, frames, objects)) continue;
+    entries.recent = i;
+    return entries.list[i];
+  }
+  return {};
 }
 
 namespace {
@@ -218,72 +216,69 @@ void Capture::note_break(const Recording& recording) {
 }
 
 // An exception that the recorded run raised stays set.
-std::shared_ptr<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
+Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
   if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
     note_break(*recording);
     raise_graph_break(breaks_.back());
-    return nullptr;
+    return {};
   }
   const PendingException pending;
   if (!recording->returns) note_break(*recording);
-  counters_.recordings++;
-  counters_.breaks += !recording->returns;
-  totals().recordings++;
-  totals().breaks += !recording->returns;
-  std::shared_ptr<Compilation> compilation = compile(std::move(recording), settings_);
-  if (!compilation) return nullptr;
+  count(&Counters::recordings);
+  if (!recording->returns) count(&Counters::breaks);
+  Held<Compilation> compilation = compile(std::move(recording), settings_);
+  if (!compilation) return {};
   Entries& entries = places_[place];
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
-  const guards::Paths& varying = varying_[place];
-  const auto special = std::stable_partition(entries.begin(), entries.end(), [&](const std::shared_ptr<Compilation>& entry) {
-    return !entry->recording->guards.fixes_any_of(varying);
+  const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
+    return !entry->recording->guards.fixes_any_of(entries.varying);
   });
-  const Entries replaced(std::make_move_iterator(special), std::make_move_iterator(entries.end()));
-  entries.erase(special, entries.end());
-  entries.push_back(compilation);
+  const std::vector<Held<Compilation>> replaced(std::make_move_iterator(special), std::make_move_iterator(entries.list.end()));
+  entries.list.erase(special, entries.list.end());
+  entries.list.push_back(compilation);
   return compilation;
 }
 
-Ref Capture::call(PyThreadState* thread, PyObject* const* slots, bool* handled) {
-  const std::shared_ptr<Capture> keep = shared_from_this();
-  counters_.calls++;
-  totals().calls++;
+void Capture::look_at_code() {
+  code_ = function_.as<PyFunctionObject>()->func_code;
+  const auto* code = reinterpret_cast<PyCodeObject*>(code_);
+  const bool by_position = !code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
+  in_order_ = by_position ? code->co_argcount : -1;
+  first_ = &places_[Place{{{code_, 0, code->co_nlocalsplus}}}];
+  first_->at_start = true;
+}
+
+Ref Capture::call_plainly(bool* handled) {
+  *handled = false;
+  count(&Counters::plain_calls);
+  return Ref();
+}
+
+Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
+  count(&Counters::calls);
   *handled = true;
-  auto* code = reinterpret_cast<PyFunctionObject*>(function_.get())->func_code;
-  if (given_up_ || cpython::is_traced(thread)) {
-    *handled = false;
-    counters_.plain_calls++;
-    totals().plain_calls++;
-    return Ref();
+  if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
+  if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
+  {
+    guards::Objects objects;
+    if (const Held<Compilation> compilation = match(*first_, &parameters, objects)) {
+      count(&Counters::hits);
+      Ref result = run(thread, *compilation, objects);
+      objects.clear();
+      return result;
+    }
   }
-  if (entry_.frames.empty() || entry_.frames[0].code != code) {
-    entry_.frames = {{code, 0, reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus}};
-    first_ = &places_[entry_];
-  }
-  // A call inside this one finds no spare and makes its own.
-  std::vector<Ref> objects = std::move(spare_objects_);
-  PyObject* const* frames[] = {slots};
-  if (auto compilation = match(*first_, frames, objects)) {
-    counters_.hits++;
-    totals().hits++;
-    Chain chain(thread);
-    Ref result = run(thread, *compilation, objects, chain);
-    objects.clear();
-    spare_objects_ = std::move(objects);
-    return result;
-  }
-  const bytecode::Code* decoded = cpython::decoded(code);
-  if (!decoded || first_->size() >= static_cast<size_t>(settings_.max_entries)) {
+  const bytecode::Code* decoded = cpython::decoded(code_);
+  if (!decoded || first_->list.size() >= static_cast<size_t>(settings_.max_entries)) {
     PyErr_Clear();
-    *handled = false;
-    counters_.plain_calls++;
-    totals().plain_calls++;
-    return Ref();
+    return call_plainly(handled);
   }
   Chain chain(thread);
-  std::vector<Ref> owned;
-  for (int i = 0; i < entry_.frames[0].depth; i++) owned.push_back(Ref::borrow(slots[i]));
-  if (!chain.push(function_.get(), *decoded, std::move(owned), 0)) return Ref();
+  const auto* code = decoded->code.as<PyCodeObject>();
+  const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  std::vector<Ref> slots(code->co_nlocalsplus);
+  for (int i = 0; i < given; i++) slots[i] = Ref::borrow(parameters[i]);
+  if (!chain.push(function_.get(), *decoded, std::move(slots), 0)) return Ref();
   return go_on(thread, chain);
 }
 
@@ -309,25 +304,25 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
     }
     std::vector<PyObject* const*> frames;
     for (size_t offset : offsets) frames.push_back(slots_storage.data() + offset);
-    std::vector<Ref> objects;
+    guards::Objects objects;
     bool step = false;
-    if (auto compilation = match(entries, frames.data(), objects)) {
+    if (const Held<Compilation> compilation = match(entries, frames.data(), objects)) {
       nodes += compilation->array_nodes;
+      objects.own_slots();
       chain.drop();
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended == Ended::kReturned) return result;
       if (ended == Ended::kRaised) return Ref();
       step = true;
-    } else if (entries.size() >= static_cast<size_t>(settings_.max_entries)) {
+    } else if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
       return chain.finish_in_cpython(false);
     } else {
       std::unique_ptr<Recording> recording;
       bool past_exception = false;
-      guards::Paths& varying = varying_[place];
-      for (const auto& entry : entries) entry->recording->guards.collect_changed(frames.data(), varying);
+      for (const auto& entry : entries.list) entry->guards.collect_changed(frames.data(), entries.varying);
       const bool keep_inputs = static_cast<bool>(settings_.custom);
-      const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
-      const std::shared_ptr<Compilation> added = add(place, std::move(recording));
+      const Ended ended = chain.record(entries.varying, result, recording, past_exception, keep_inputs);
+      const Held<Compilation> added = add(place, std::move(recording));
       if (added) nodes += added->array_nodes;
       if (ended == Ended::kRaised) return Ref();
       if (!added && PyErr_Occurred()) return Ref();
@@ -336,8 +331,7 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
       step = !past_exception;
     }
     if (!step) continue;
-    counters_.exits++;
-    totals().exits++;
+    count(&Counters::exits);
     const Ended ended = chain.step(result);
     if (ended == Ended::kReturned) return result;
     if (ended == Ended::kRaised) return Ref();
@@ -345,7 +339,7 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
 }
 
 // Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
-Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const std::vector<Ref>& objects, Chain& chain, Ref& result) {
+Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result) {
   const Recording& recording = *compilation.recording;
   const Inputs inputs(recording, objects);
   backends::Outcome outcome;
@@ -362,7 +356,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const 
   bool made = false;
   {
     const PendingException pending;
-    made = push_exit(chain, recording, outcome.node, outcome.values, objects);
+    made = push_exit(chain, recording, outcome.node, outcome.values, objects.data());
     outcome.values.clear();
   }
   if (!made) {
@@ -376,17 +370,20 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, const 
   return Ended::kRunning;
 }
 
-Ref Capture::run(PyThreadState* thread, Compilation& compilation, std::vector<Ref>& objects, Chain& chain) {
+// Serves a call from its start.
+Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
+  const Recording& recording = *compilation.recording;
+  if (recording.returns && recording.graph.nodes.empty()) return make_result(recording, 0, {}, objects);
+  Chain chain(thread);
   Ref result;
-  const Ended ended = run_graph(thread, compilation, objects, chain, result);
+  Ended ended = run_graph(thread, compilation, objects, chain, result);
+  if (ended == Ended::kRunning) {
+    objects.clear();
+    count(&Counters::exits);
+    ended = chain.step(result);
+  }
   if (ended == Ended::kReturned) return result;
   if (ended == Ended::kRaised) return Ref();
-  objects.clear();
-  counters_.exits++;
-    totals().exits++;
-  const Ended stepped = chain.step(result);
-  if (stepped == Ended::kReturned) return result;
-  if (stepped == Ended::kRaised) return Ref();
   return go_on(thread, chain);
 }
 
@@ -394,8 +391,7 @@ void Capture::clear() {
   // Entries may be running: they are held there. Dropping them can run any code, so the map is empty first.
   auto old = std::move(places_);
   places_.clear();
-  varying_.clear();
-  entry_.frames.clear();
+  code_ = nullptr;
   first_ = nullptr;
 }
 

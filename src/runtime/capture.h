@@ -35,19 +35,29 @@ struct BreakNote {
 struct Counters {
   uint64_t calls = 0, hits = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0;
 };
-Counters& totals();
+inline constinit Counters total_counters;
 
-class Capture : public std::enable_shared_from_this<Capture> {
+// Recordings that start at one place. The one that served last is tried first.
+struct Entries {
+  std::vector<Held<Compilation>> list;
+  guards::Paths varying;  // what was seen to change here, and is an input from then on
+  size_t recent = 0;
+  bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
+};
+
+class Capture {
  public:
   Capture(Borrowed function, Settings settings) : function_(Ref::borrow(function)), settings_(std::move(settings)) {}
 
-  // Calls the function with bound arguments (one for each slot of localsplus; the others null). The result, or null with
-  // an exception. *handled = false: nothing was done, the function must be called the plain way.
-  Ref call(PyThreadState* thread, PyObject* const* slots, bool* handled);
+  // Whether this many positional arguments, and no others, are the slots of the parameters as they stand.
+  bool are_in_order(Py_ssize_t count) const { return count == in_order_ && function_.as<PyFunctionObject>()->func_code == code_; }
+  // Calls the function with bound arguments, one for each parameter; the caller holds them, and this Capture. The result,
+  // or null with an exception. *handled = false: nothing was done, the function must be called the plain way.
+  Ref call(PyThreadState* thread, PyObject* const* parameters, bool* handled);
 
   void clear();
   Borrowed function() const { return function_.get(); }
-  const std::map<Place, std::vector<std::shared_ptr<Compilation>>>& places() const { return places_; }
+  const std::map<Place, Entries>& places() const { return places_; }
   const std::vector<BreakNote>& breaks() const { return breaks_; }
   const Counters& counters() const { return counters_; }
   const Settings& settings() const { return settings_; }
@@ -57,23 +67,25 @@ class Capture : public std::enable_shared_from_this<Capture> {
   static int32_t leave_before;
 
  private:
-  using Entries = std::vector<std::shared_ptr<Compilation>>;
-  std::shared_ptr<Compilation> match(Entries& entries, PyObject* const* const* frames, std::vector<Ref>& objects);
-  Ref run(PyThreadState* thread, Compilation& compilation, std::vector<Ref>& objects, Chain& chain);
-  Ended run_graph(PyThreadState* thread, Compilation& compilation, const std::vector<Ref>& objects, Chain& chain, Ref& result);
+  void count(uint64_t Counters::*which) { counters_.*which += 1, total_counters.*which += 1; }
+  void look_at_code();
+  Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
+  bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
+  Ref call_plainly(bool* handled);
+  Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
+  Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   Ref go_on(PyThreadState* thread, Chain& chain);
   void note_break(const recorder::Recording& recording);
-  std::shared_ptr<Compilation> add(const Place& place, std::unique_ptr<recorder::Recording> recording);
+  Held<Compilation> add(const Place& place, std::unique_ptr<recorder::Recording> recording);
 
   Ref function_;
   Settings settings_;
   std::map<Place, Entries> places_;
-  std::map<Place, guards::Paths> varying_;  // by place: what was seen to change there, and is an input from then on
-  Place entry_;
-  Entries* first_ = nullptr;  // entries of the function's start
+  PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
+  Entries* first_ = nullptr;  // entries of its start
+  Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<BreakNote> breaks_;
   Counters counters_;
-  std::vector<Ref> spare_objects_;  // room for the objects of the next call's guards
   bool given_up_ = false;     // not worth capturing: breaks everywhere
 };
 

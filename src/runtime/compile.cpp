@@ -34,11 +34,10 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
 
 }  // namespace
 
-std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings) {
+Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto compilation = std::make_shared<Compilation>();
-  compilation->recording = std::move(recording);
+  Held<Compilation> compilation(new Compilation(std::move(recording)));
   compilation->backend = settings.backend;
   recorder::Recording* record = compilation->recording.get();
   for (const graph::Node& node : record->graph.nodes) {
@@ -47,7 +46,7 @@ std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> record
   DCHECK(graph::verify(record->graph).empty());
   compilation->executable = make_executable(settings, *record, [record](int32_t node) { return record->exit_at(node); },
                                             compilation->fallback);
-  if (!compilation->executable) return nullptr;
+  if (!compilation->executable) return {};
   compilation->compile_seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return compilation;
 }

@@ -5,14 +5,19 @@
 #include <string>
 
 #include "backends/executable.h"
+#include "core/held.h"
+#include "guards/program.h"
 #include "recorder/recording.h"
 #include "runtime/settings.h"
 
 namespace evalframe::runtime {
 
 // A recording with its compiled graph: what one cache entry holds.
-struct Compilation {
+struct Compilation : Holdable {
+  explicit Compilation(std::unique_ptr<recorder::Recording> of) : recording(std::move(of)), guards(recording->guards) {}
+
   std::unique_ptr<recorder::Recording> recording;
+  guards::Program guards;
   std::unique_ptr<backends::Executable> executable;
   std::string backend;      // the one that serves
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
@@ -20,10 +25,10 @@ struct Compilation {
   int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
-  int32_t last_failed_guard = -1;
+  int32_t last_failed_guard = -1;  // line of GuardTable::describe()
 };
 
 // Null with a Python exception where the user's backend failed.
-std::shared_ptr<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings);
+Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings);
 
 }  // namespace evalframe::runtime

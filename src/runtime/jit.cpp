@@ -23,35 +23,28 @@ PyTypeObject* jit_type;
 
 JitObject* as_jit(PyObject* object) { return reinterpret_cast<JitObject*>(object); }
 
-// Arguments that already lie in order: every parameter given by position.
-bool are_in_order(const PyCodeObject* code, Py_ssize_t count, PyObject* names) {
-  return !names && count == code->co_argcount && !code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
+// Binds the arguments to the parameters first: keywords, defaults, *args and **kwargs.
+Ref call_bound(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names, bool* handled) {
+  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(jit->function)->func_code);
+  constexpr int kFew = 32;
+  Ref few[kFew];
+  std::vector<Ref> many(code->co_nlocalsplus > kFew ? code->co_nlocalsplus : 0);
+  Ref* const bound = many.empty() ? few : many.data();
+  *handled = false;
+  if (!evaluator::bind_arguments(jit->function, arguments, flags, names, bound)) {
+    *handled = PyErr_Occurred();
+    return Ref();
+  }
+  return jit->capture->call(PyThreadState_Get(), pointers(bound), handled);
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   JitObject* jit = as_jit(self);
-  auto* function = reinterpret_cast<PyFunctionObject*>(jit->function);
-  const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   if (jit->plain) return PyObject_Vectorcall(jit->function, arguments, flags, names);
-  const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  PyThreadState* thread = PyThreadState_Get();
-  bool handled = false;
-  Ref result;
-  constexpr int kInPlace = 32;
-  if (are_in_order(code, count, names) && code->co_nlocalsplus <= kInPlace) {
-    PyObject* slots[kInPlace] = {};
-    for (Py_ssize_t i = 0; i < count; i++) slots[i] = arguments[i];
-    result = jit->capture->call(thread, slots, &handled);
-  } else {
-    std::vector<Ref> bound(code->co_nlocalsplus);
-    if (!evaluator::bind_arguments(jit->function, arguments, flags, names, bound.data())) {
-      if (PyErr_Occurred()) return nullptr;
-      return PyObject_Vectorcall(jit->function, arguments, flags, names);
-    }
-    std::vector<PyObject*> slots;
-    for (const Ref& value : bound) slots.push_back(value.get());
-    result = jit->capture->call(thread, slots.data(), &handled);
-  }
+  bool handled;
+  Ref result = !names && jit->capture->are_in_order(PyVectorcall_NARGS(flags))
+                   ? jit->capture->call(PyThreadState_Get(), arguments, &handled)
+                   : call_bound(jit, arguments, flags, names, &handled);
   if (!handled) return PyObject_Vectorcall(jit->function, arguments, flags, names);
   return result.release();
 }

@@ -64,7 +64,9 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
   plan.operands = {recorder.operand(recorder.label(site.depth - 1), object)};
   if (!plan.operands[0]) return plan_break(Break::kAttribute, "attribute of " + type_name(object));
   const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
-  if (is_dtype && plan.operands[0].space == graph::Operand::Space::kInput) return plan_constant();
+  const bool is_rank = PyUnicode_CompareWithASCIIString(name, "ndim") == 0;
+  const bool is_input = plan.operands[0].space == graph::Operand::Space::kInput;
+  if (is_input && (is_dtype || (is_rank && numpy::is_exact_array(object)))) return plan_constant();
   if (is_dtype) return plan_break(Break::kAttribute, "dtype of a computed array");
   return plan;
 }

@@ -1,0 +1,211 @@
+// Compiles a guard table to its flat form, and runs that.
+#include "guards/program.h"
+
+#include <cstring>
+
+#include "cpython/versions.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::guards {
+
+namespace {
+
+// --- what is asked of an object: one function for each row of checks.def --------------------------------------------
+
+bool equal(PyObject* object, PyObject* want) {
+  if (object == want) return true;
+  if (Py_TYPE(object) != Py_TYPE(want)) return false;
+  if (PyTuple_CheckExact(want)) {
+    if (PyTuple_GET_SIZE(object) != PyTuple_GET_SIZE(want)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(want); i++) {
+      if (!equal(PyTuple_GET_ITEM(object, i), PyTuple_GET_ITEM(want, i))) return false;
+    }
+    return true;
+  }
+  // -0.0 == 0.0 and nan != nan: floats are compared by their bits.
+  if (PyFloat_CheckExact(want)) {
+    const double a = PyFloat_AS_DOUBLE(object), b = PyFloat_AS_DOUBLE(want);
+    return std::memcmp(&a, &b, sizeof a) == 0;
+  }
+  if (PyComplex_CheckExact(want)) {
+    const Py_complex a = PyComplex_AsCComplex(object), b = PyComplex_AsCComplex(want);
+    return std::memcmp(&a, &b, sizeof a) == 0;
+  }
+  const int result = PyObject_RichCompareBool(object, want, Py_EQ);
+  if (result < 0) PyErr_Clear();
+  return result > 0;
+}
+
+bool has_type(const Step& step, PyObject* object) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == step.want; }
+
+struct Checks {
+  static bool kNone(const Step&, PyObject*) { return true; }
+  static bool kType(const Step& step, PyObject* object) { return has_type(step, object); }
+  static bool kEqual(const Step& step, PyObject* object) { return object == step.want || equal(object, step.want); }
+  static bool kIdentity(const Step& step, PyObject* object) { return object == step.want; }
+  static bool kArray(const Step& step, PyObject* object) {
+    if (Py_TYPE(object) != &PyArray_Type) return false;
+    PyArrayObject* array = numpy::as_array(object);
+    if (PyArray_NDIM(array) != step.rank || (PyArray_FLAGS(array) & kArrayFlags) != step.array_flags) return false;
+    auto* want = reinterpret_cast<PyArray_Descr*>(step.want);
+    return PyArray_DESCR(array) == want || PyArray_EquivTypes(PyArray_DESCR(array), want);
+  }
+  static bool kTypeVersion(const Step& step, PyObject* object) {
+    return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;
+  }
+  static bool kLength(const Step& step, PyObject* object) {
+    return has_type(step, object) && PyObject_Size(object) == step.length;
+  }
+};
+
+bool holds(const Step& step, PyObject* object) {
+  switch (step.check) {
+#define EVALFRAME_CHECK(name, text) \
+  case Check::name: return Checks::name(step, object);
+#include "guards/checks.def"
+#undef EVALFRAME_CHECK
+  }
+  return false;
+}
+
+// The object is of the type that was seen.
+bool may_be(const Step& step, PyObject* object) {
+  return step.check == Check::kLength ? has_type(step, object) : Py_TYPE(object) == Py_TYPE(step.want);
+}
+
+// --- how an object is reached: a new reference, but for slots --------------------------------------------------------
+
+PyObject* item(const Step& step, PyObject* parent) {
+  PyObject* found = nullptr;
+  if (PyDict_CheckExact(parent)) {
+    found = PyDict_GetItemWithError(parent, step.object);
+  } else if (PyList_CheckExact(parent)) {
+    if (step.index < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, step.index);
+  } else if (PyTuple_Check(parent)) {
+    if (step.index < PyTuple_GET_SIZE(parent)) found = PyTuple_GET_ITEM(parent, step.index);
+  }
+  return Ref::borrow(found).release();
+}
+
+PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* const* objects) {
+  switch (step.reach) {
+    case Reach::kSlot: return frames[step.frame][step.index];
+    case Reach::kAttribute: return PyObject_GetAttr(objects[step.parent], step.object);
+    case Reach::kMethod: return cpython::bound_function(objects[step.parent], step.object).release();
+    case Reach::kItem: return item(step, objects[step.parent]);
+    case Reach::kCell: return Ref::borrow(PyCell_GET(step.object)).release();
+    case Reach::kObject: return Ref::borrow(step.object).release();
+  }
+  return nullptr;
+}
+
+// --- what holds without an object ------------------------------------------------------------------------------------
+
+// The line among the guard's names that fails; -1: all hold.
+int32_t failing_name(const DictGuard& guard) {
+  const uint64_t version = cpython::dict_version(guard.dict.get());
+  if (version == guard.version) return -1;
+  int32_t line = 0;
+  for (const auto& [name, value] : guard.names) {
+    if (PyDict_GetItemWithError(guard.dict.get(), name.get()) != value.get()) return PyErr_Clear(), line;
+    line++;
+  }
+  guard.version = version;
+  return -1;
+}
+
+bool function_holds(const FunctionGuard& guard) {
+  const auto* function = guard.function.as<PyFunctionObject>();
+  return function->func_code == guard.code.get() && function->func_defaults == guard.defaults.get() &&
+         function->func_kwdefaults == guard.keyword_defaults.get();
+}
+
+}  // namespace
+
+// --- the objects of one call -----------------------------------------------------------------------------------------
+
+void Objects::prepare(const Program& program) {
+  program_ = &program;
+  slots_owned_ = false;
+  if (program.count_ <= room_) return;
+  many_ = std::make_unique<PyObject*[]>(program.count_);
+  items_ = many_.get();
+  room_ = program.count_;
+}
+
+void Objects::own_slots() {
+  for (int32_t i = 0; i < count_; i++) {
+    if (!slots_owned_ && program_->is_slot(i)) items_[i] = Ref::borrow(items_[i]).release();
+  }
+  slots_owned_ = true;
+}
+
+void Objects::clear() {
+  const int32_t count = std::exchange(count_, 0);
+  if (!count || (program_->only_slots_ && !slots_owned_)) return;
+  for (int32_t i = 0; i < count; i++) {
+    if (slots_owned_ || !program_->is_slot(i)) Ref::steal(items_[i]);
+  }
+}
+
+// --- the program -----------------------------------------------------------------------------------------------------
+
+Program::Program(const GuardTable& table) : table_(table), count_(static_cast<int32_t>(table.sources.size())) {
+  auto add = [&](const Source& source, const Fact& fact, int32_t number, bool again) {
+    steps_.push_back({source.reach, fact.check, again, fact.fixes_number(), fact.meta.rank, number, source.parent, source.frame, source.index, fact.array_flags,
+                      fact.type_version, source.object.get(), fact.want.get(), fact.length});
+  };
+  for (int32_t i = 0; i < count_; i++) {
+    const Source& source = table.sources[i];
+    add(source, source.fact, i, false);
+    for (const Fact& fact : source.more) add(source, fact, i, true);
+    only_slots_ = only_slots_ && source.reach == Reach::kSlot;
+  }
+}
+
+bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const {
+  int32_t line = 0;
+  for (const FunctionGuard& guard : table_.functions) {
+    if (!function_holds(guard)) return failed = line, false;
+    line++;
+  }
+  for (const DictGuard& guard : table_.dicts) {
+    const int32_t name = failing_name(guard);
+    if (name >= 0) return failed = line + name, false;
+    line += static_cast<int32_t>(guard.names.size());
+  }
+  objects.prepare(*this);
+  PyObject** const items = objects.items_;
+  for (const Step& step : steps_) {
+    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items);
+    if (object) {
+      items[step.source] = object;
+      objects.count_ = step.source + 1;
+      if (holds(step, object)) continue;
+    } else {
+      PyErr_Clear();
+    }
+    failed = line + static_cast<int32_t>(&step - steps_.data());
+    objects.clear();
+    return false;
+  }
+  return true;
+}
+
+void Program::collect_changed(PyObject* const* const* frames, Paths& changed) const {
+  Objects objects;
+  objects.prepare(*this);
+  PyObject** const items = objects.items_;
+  for (const Step& step : steps_) {
+    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items);
+    if (!object) return PyErr_Clear();
+    items[step.source] = object;
+    objects.count_ = step.source + 1;
+    if (holds(step, object)) continue;
+    // What lies behind another failed check may run Python code when it is read.
+    if (!step.fixes_number || !may_be(step, object)) return;
+    changed.insert(table_.path(step.source));
+  }
+}
+
+}  // namespace evalframe::guards

@@ -1,0 +1,78 @@
+// The check program: a guard table in the flat form that a call runs, over borrowed objects and without lists.
+#pragma once
+
+#include <iterator>
+#include <memory>
+
+#include "guards/guards.h"
+
+namespace evalframe::guards {
+
+class Program;
+
+// One fact: how its object is reached, and what is asked of it. Pointers are borrowed from the table.
+struct Step {
+  Reach reach;
+  Check check;
+  bool again;         // another fact of the source before
+  bool fixes_number;  // Fact::fixes_number
+  int8_t rank;
+  int32_t source, parent, frame, index, array_flags;
+  uint32_t type_version;
+  PyObject* object;
+  PyObject* want;
+  Py_ssize_t length;
+};
+
+// The objects of a program's sources in one call. What came from a slot is the caller's, all else is owned.
+class Objects {
+ public:
+  Objects() = default;
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
+  ~Objects() { clear(); }
+
+  PyObject* operator[](size_t source) const { return items_[source]; }
+  PyObject* const* data() const { return items_; }
+  // Takes references to what came from slots: their frames are about to go.
+  void own_slots();
+  // The program that filled it must still be there.
+  void clear();
+
+ private:
+  friend class Program;
+  static constexpr int32_t kFew = 24;
+  void prepare(const Program& program);
+
+  PyObject* few_[kFew];
+  PyObject** items_ = few_;
+  std::unique_ptr<PyObject*[]> many_;
+  int32_t room_ = kFew;
+  int32_t count_ = 0;
+  bool slots_owned_ = false;
+  const Program* program_ = nullptr;
+};
+
+class Program {
+ public:
+  // The table must outlive the program and not change any more.
+  explicit Program(const GuardTable& table);
+
+  // Checks everything. frames[k]: the slots of frame k of the chain. On success `objects` has an object for each source.
+  // On failure it is empty, and *failed is the line of GuardTable::describe() that says which guard it was.
+  // Runs no Python code; no exception is left set.
+  bool check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const;
+  // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
+  void collect_changed(PyObject* const* const* frames, Paths& changed) const;
+
+ private:
+  friend class Objects;
+  bool is_slot(int32_t source) const { return table_.sources[source].reach == Reach::kSlot; }
+
+  const GuardTable& table_;
+  std::vector<Step> steps_;
+  int32_t count_;  // sources
+  bool only_slots_ = true;
+};
+
+}  // namespace evalframe::guards

@@ -1,0 +1,173 @@
+"""Guards: every fact that a recording used is asked again, all of them, and cheap ones leave nothing in the graph."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+
+X = np.arange(6.0)
+
+
+def entries(function: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _core.jit_entries(function)
+    return found
+
+
+def hits(function: Any) -> int:
+    return _core.jit_counters(function)["hits"]
+
+
+def test_metadata_that_guards_fix_leaves_no_node() -> None:
+    @evalframe.jit
+    def rank_and_type(x: Any, n: int) -> Any:
+        return n if x.ndim == 1 else x.dtype
+
+    assert rank_and_type(X, 2) == 2
+    assert rank_and_type(X, 2) == 2
+    assert rank_and_type(X.reshape(2, 3), 2) == np.float64
+    assert rank_and_type(X.astype(np.float32), 2) == 2
+    assert rank_and_type(X.reshape(2, 3), 2) == np.float64
+    assert [entry["nodes"] for entry in entries(rank_and_type)] == [0, 0, 0]
+    assert hits(rank_and_type) == 2
+
+
+def test_equality_is_still_asked_where_a_method_is_used_too() -> None:
+    @evalframe.jit
+    def both(x: Any, n: int) -> Any:
+        if n == 3:
+            return x * n.bit_length()
+        return x - n
+
+    for n in (3, 4, 3, 5, 4):
+        np.testing.assert_array_equal(both(X, n), X * 2 if n == 3 else X - n)
+
+
+def test_length_is_still_asked_where_a_method_is_used_too() -> None:
+    @evalframe.jit
+    def both(x: Any, items: list[int]) -> Any:
+        if items:
+            return x * items.count(1)
+        return x
+
+    for items in ([1], [], [1, 1], [], [2]):
+        np.testing.assert_array_equal(both(X, items), X * items.count(1) if items else X)
+
+
+class Scale:
+    by = 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.by
+
+
+class Twice(Scale):
+    by = 4.0
+
+
+@pytest.mark.parametrize("change", ["class attribute", "instance attribute", "__class__"])
+def test_object_is_guarded_in_all_that_was_read(change: str) -> None:
+    class Own(Scale):
+        pass
+
+    scale = Own()
+
+    @evalframe.jit
+    def through_object(x: Any) -> Any:
+        return x * scale.by + (1.0 if isinstance(scale, Twice) else 0.0)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(through_object(X), X * 2)
+    if change == "class attribute":
+        Own.by = 3.0
+    elif change == "instance attribute":
+        scale.by = 3.0
+    else:
+        scale.__class__ = Twice  # type: ignore[assignment]
+    np.testing.assert_array_equal(through_object(X), X * 4 + 1 if change == "__class__" else X * 3)
+
+
+def test_signed_zeros_and_nans_are_told_apart() -> None:
+    @evalframe.jit
+    def sign(x: Any, by: Any) -> Any:
+        return x if str(by) == "0j" else by
+
+    for by in (0j, complex(0.0, -0.0), complex(-0.0, 0.0)):
+        assert str(sign(X, by)) == str(X if str(by) == "0j" else by)
+
+
+def test_the_entry_that_served_last_is_tried_first() -> None:
+    @evalframe.jit
+    def typed(x: Any) -> Any:
+        return x + 1
+
+    arguments = [X, X.astype(np.int32), X.astype(np.float32), X.reshape(2, 3)]
+    for x in arguments:
+        typed(x)
+    before = [entry["misses"] for entry in entries(typed)]
+    for _ in range(10):
+        typed(arguments[2])
+    after = [entry["misses"] for entry in entries(typed)]
+    assert sum(after) - sum(before) <= 4
+    assert [entry["hits"] for entry in entries(typed)] == [0, 0, 10, 0]
+
+
+@pytest.mark.parametrize("keywords", [False, True])
+def test_arguments_are_bound_as_the_function_binds_them(keywords: bool) -> None:
+    def many(a: Any, /, b: Any, c: Any = 2.0, *rest: Any, d: Any = 3.0, **others: Any) -> Any:
+        return a + b * c + d, rest, others
+
+    compiled = evalframe.jit(many)
+    for _ in range(3):
+        for args, kwargs in (((X, 1.0), {}), ((X,), {"b": 2.0}), ((X, 1.0, 4.0, 5, 6), {"d": 1.0, "e": 2})):
+            if not keywords and kwargs:
+                continue
+            got, expected = compiled(*args, **kwargs), many(*args, **kwargs)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(got[0], expected[0])
+            assert got[1:] == expected[1:]
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        compiled(X)
+
+
+def test_new_code_of_the_function_is_seen() -> None:
+    def add(x: Any, y: Any = 1) -> Any:
+        return x + y
+
+    def subtract(x: Any, y: Any = 1) -> Any:
+        return x - y
+
+    compiled: Any = evalframe.jit(add)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X, 1), X + 1)
+    add.__code__ = subtract.__code__
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X, 1), X - 1)
+    add.__defaults__ = (5,)
+    np.testing.assert_array_equal(compiled(X), X - 5)
+
+
+def test_many_sources_are_looked_up_in_linear_time() -> None:
+    def seconds(count: int) -> float:
+        items = [float(i) for i in range(count)]
+
+        def total(x: Any, items: list[float]) -> Any:
+            for item in items:
+                x = x + item
+            return x
+
+        best = float("inf")
+        for _ in range(3):
+            compiled = evalframe.jit(total, backend="reference")
+            start = time.perf_counter()
+            compiled(X, items)
+            best = min(best, time.perf_counter() - start)
+            np.testing.assert_allclose(compiled(X, items), X + sum(items))
+        return best / count
+
+    assert seconds(60) > 0  # warm
+    assert seconds(60) < 20 * seconds(15) + 1e-3
