@@ -3,6 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
+
+#include "core/log.h"
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
 #include "runtime/enabled.h"
@@ -87,6 +90,7 @@ nb::list breaks(nb::handle jit) {
 
 void bind_jit(nb::module_& module) {
   if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
+  log::configure(std::getenv("EVALFRAME_LOG"));
   module.def("jit_entries", entries, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", breaks, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),

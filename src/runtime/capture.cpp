@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/log.h"
 #include "cpython/codec.h"
+#include "runtime/log_compilation.h"
 
 namespace evalframe::runtime {
 
@@ -166,12 +168,14 @@ bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std
 
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const Recording& recording = *entry.recording;
-  const bool holds = (at_start || same_bound_slots(recording, frames)) && entry.guards.check(frames, objects, entry.last_failed_guard);
+  const bool same_slots = at_start || same_bound_slots(recording, frames);
+  const bool holds = same_slots && entry.guards.check(frames, objects, entry.last_failed_guard);
   if (holds && (recording.graph.nodes.empty() || entry.executable->accepts(Inputs(recording, objects).data()))) {
     entry.hits++;
     return true;
   }
   entry.misses++;
+  if (holds || !same_slots) entry.last_failed_guard = -1;
   objects.clear();
   return false;
 }
@@ -213,6 +217,7 @@ void Capture::note_break(const Recording& recording) {
     }
   }
   breaks_.push_back(std::move(note));
+  log_break(breaks_.back());
 }
 
 // An exception that the recorded run raised stays set.
@@ -228,6 +233,8 @@ Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> re
   if (!recording->returns) count(&Counters::breaks);
   Held<Compilation> compilation = compile(std::move(recording), settings_);
   if (!compilation) return {};
+  // Writing may run Python code, so it gets a list of its own.
+  if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(places_[place].list));
   Entries& entries = places_[place];
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
   const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {

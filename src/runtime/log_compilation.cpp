@@ -1,0 +1,80 @@
+// Texts of the log: one message for each channel that is on.
+#include "runtime/log_compilation.h"
+
+#include <cstdio>
+
+#include "core/log.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+using log::Channel;
+
+std::string title(const recorder::Recording& recording) {
+  const recorder::FrameStart& inner = recording.start.back();
+  const auto* code = inner.code->code.as<PyCodeObject>();
+  std::string text = std::string(PyUnicode_AsUTF8(code->co_qualname)) + " (" + PyUnicode_AsUTF8(code->co_filename) + ":" +
+                     std::to_string(inner.code->positions[inner.next].line) + ")";
+  return inner.next == 0 && recording.start.size() == 1 ? text : text + ", behind a break";
+}
+
+std::string indented(const std::string& text) {
+  std::string result;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    result += "\n  " + text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  return text;
+}
+
+std::string backend_text(const Compilation& compilation) {
+  const auto& recording = *compilation.recording;
+  std::string text = title(recording) + ": " + std::to_string(recording.graph.nodes.size()) + " nodes, recorded in " +
+                     milliseconds(recording.seconds) + ", compiled by " + compilation.backend + " in " + milliseconds(compilation.compile_seconds);
+  return compilation.fallback.empty() ? text : text + "; served by the recorded calls: " + compilation.fallback;
+}
+
+}  // namespace
+
+std::string failure_of(const Compilation& compilation) {
+  const std::vector<std::string> lines = compilation.recording->guards.describe();
+  const int32_t failed = compilation.last_failed_guard;
+  const bool known = failed >= 0 && static_cast<size_t>(failed) < lines.size();
+  return known ? "not so any more: " + lines[failed] : "other variables are set, or its kernels don't serve these sizes or overlaps";
+}
+
+void log_compilation(const Compilation& compilation, const std::vector<Held<Compilation>>& earlier) {
+  const recorder::Recording& recording = *compilation.recording;
+  if (log::is_on(Channel::recompiles) && !earlier.empty()) {
+    std::string text;
+    for (const auto& entry : earlier) text += failure_of(*entry) + "\n";
+    log::write(Channel::recompiles, title(recording) + " is recorded again, recording " + std::to_string(earlier.size() + 1) + " from there:" +
+                                        indented(text));
+  }
+  if (log::is_on(Channel::graphs)) log::write(Channel::graphs, title(recording) + indented(graph::print(recording.graph)));
+  if (log::is_on(Channel::guards)) {
+    std::string text;
+    for (const std::string& guard : recording.guards.describe()) text += guard + "\n";
+    log::write(Channel::guards, title(recording) + indented(text));
+  }
+  if (log::is_on(Channel::backends)) log::write(Channel::backends, backend_text(compilation));
+  if (log::is_on(Channel::kernels)) log::write(Channel::kernels, title(recording) + indented(compilation.executable->text()));
+}
+
+void log_break(const BreakNote& note) {
+  if (!log::is_on(Channel::breaks)) return;
+  log::write(Channel::breaks, note.file + ":" + std::to_string(note.position.line) + ":" + std::to_string(note.position.column + 1) + ": in " +
+                                  note.function + ": " + recorder::reason(note.why) + (note.detail.empty() ? "" : " (" + note.detail + ")") +
+                                  "\n  hint: " + recorder::hint(note.why));
+}
+
+}  // namespace evalframe::runtime

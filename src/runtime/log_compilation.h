@@ -1,0 +1,16 @@
+// Tells the log what became of a recording.
+#pragma once
+
+#include "runtime/capture.h"
+
+namespace evalframe::runtime {
+
+// `earlier`: recordings that start at the same place and didn't serve.
+void log_compilation(const Compilation& compilation, const std::vector<Held<Compilation>>& earlier);
+// A break that was met for the first time.
+void log_break(const BreakNote& note);
+
+// Why a recording didn't serve last.
+std::string failure_of(const Compilation& compilation);
+
+}  // namespace evalframe::runtime
