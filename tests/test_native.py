@@ -252,3 +252,10 @@ def test_memory_and_references_stay_flat() -> None:
     for _ in range(1000):
         compiled(x, y)
     assert (sys.getrefcount(x), sys.getrefcount(y)) == before
+
+
+@pytest.mark.parametrize("left", [1.5, 0.0, -0.0, 1e308, 1e-308, np.inf, np.nan])
+@pytest.mark.parametrize("right", [np.float64(2.0), np.float64(0.0), np.float64(-1e200), np.float64(5e-324), np.float32(3.0)])
+def test_single_numbers(left: float, right: Any) -> None:
+    check(lambda np, x, y: (x + y, x - y, x * y, x / y, x * 2, 3.0 - y, y * 2**60, x * y + x), np.float64(left), right)
+    check(lambda np, x, y: (x + y, x - y, x * y, x / y), left, right)

@@ -106,6 +106,12 @@ struct NativeExecutable::Run {
   Outcome outcome;
 };
 
+// The arrays that enter a segment. They are held by the caller, by the run or by the graph.
+struct NativeExecutable::Leaves {
+  PyObject** objects;
+  LeafShape* shapes;
+};
+
 namespace {
 
 // One run of one variant: its symbols are known, its memory is taken from `scope`.
@@ -123,8 +129,8 @@ class VariantRun {
     return false;
   }
 
-  // Finds or takes the memory of every storage. `made` gets the arrays that are results.
-  bool place(const std::vector<PyObject*>& leaves, char* scalars, const graph::Graph& graph, std::vector<Ref>& made) {
+  // Finds or takes the memory of every storage; `values` get the arrays that are results.
+  bool place(PyObject* const* leaves, char* scalars, const graph::Graph& graph, std::vector<Ref>& values) {
     for (size_t i = 0; i < variant_.storages.size(); i++) {
       const Storage& storage = variant_.storages[i];
       switch (storage.kind) {
@@ -135,7 +141,7 @@ class VariantRun {
         }
         case Storage::Kind::kScalar: places_[i] = {scalars + storage.source * kNumberBytes, nullptr}; break;
         case Storage::Kind::kBuffer:
-          if (!place_buffer(storage, places_[i], graph, made)) return false;
+          if (!place_buffer(storage, places_[i], graph, values)) return false;
           break;
       }
     }
@@ -173,7 +179,7 @@ class VariantRun {
   }
 
  private:
-  bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& made) {
+  bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& values) {
     const int rank = static_cast<int>(storage.dims.size());
     int64_t* const sizes = scope_.take<int64_t>(2 * rank);
     int64_t* const strides = sizes + rank;
@@ -188,10 +194,11 @@ class VariantRun {
       place.data = scope_.take<char>(std::max<int64_t>(size, kNumberBytes));
       return true;
     }
-    Ref array = Ref::steal(PyArray_Empty(rank, reinterpret_cast<npy_intp*>(sizes), PyArray_DescrFromType(type_number(storage.dtype)), 0));
+    PyArray_Descr* const descr = PyArray_DescrFromType(type_number(storage.dtype));
+    Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, reinterpret_cast<npy_intp*>(sizes), nullptr, nullptr, 0, nullptr));
     if (!array) return false;
     place.data = PyArray_BYTES(array.as<PyArrayObject>());
-    made.push_back(std::move(array));
+    values[storage.node] = std::move(array);
     return true;
   }
 
@@ -242,7 +249,7 @@ bool may_overlap_itself(PyArrayObject* array) {
 }
 
 // Whether the arrays that the segment writes may be written, and hold nothing else that it reads.
-bool can_write(const Segment& segment, const std::vector<PyObject*>& leaves) {
+bool can_write(const Segment& segment, PyObject* const* leaves) {
   for (const int leaf : segment.written) {
     PyArrayObject* const array = numpy::as_array(leaves[leaf]);
     if (!PyArray_ISWRITEABLE(array) || PyArray_CHKFLAGS(array, kWarnsOnWrite) || may_overlap_itself(array)) return false;
@@ -253,8 +260,8 @@ bool can_write(const Segment& segment, const std::vector<PyObject*>& leaves) {
   });
 }
 
-bool serves(const Variant& variant, const std::vector<LeafShape>& shapes, const std::vector<PyObject*>& leaves, int64_t* symbols) {
-  if (!evaluate(variant.symbols, shapes.data(), symbols)) return false;
+bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* leaves, int64_t* symbols) {
+  if (!evaluate(variant.symbols, shapes, symbols)) return false;
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
   }
@@ -265,7 +272,12 @@ bool serves(const Variant& variant, const std::vector<LeafShape>& shapes, const 
 }  // namespace
 
 NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at)
-    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), steps_(make_plan(graph, meanings_, exit_at_)), kernels_(steps_.size()) {
+    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), steps_(make_plan(graph, meanings_, exit_at_)),
+      end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))), kernels_(steps_.size()) {
+  for (size_t node = 0; node < graph.nodes.size(); node++) {
+    const Sense sense = meanings_.of(static_cast<int32_t>(node)).sense;
+    quiet_.push_back(sense == Sense::kView || sense == Sense::kQuick);
+  }
   for (size_t step = 0; step < steps_.size(); step++) {
     if (!steps_[step].is_segment) continue;
     std::vector<LeafShape> shapes;
@@ -296,19 +308,27 @@ const Variant* NativeExecutable::add_variant(size_t step, const std::vector<Leaf
 }
 
 Outcome NativeExecutable::run(PyObject* const* inputs, Position& position, int32_t leave_before) {
-  Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
-  if (leave_before >= 0) {
+  // A run inside this one finds no spare and makes its own.
+  Run run{inputs, position, leave_before, std::move(spare_values_), {}};
+  run.values.resize(graph_.nodes.size());
+  run_steps(run);
+  for (Ref& value : run.values) value.reset();
+  spare_values_ = std::move(run.values);
+  return std::move(run.outcome);
+}
+
+void NativeExecutable::run_steps(Run& run) {
+  if (run.leave_before >= 0) {
     if (call_nodes(run, 0, static_cast<int32_t>(graph_.nodes.size()))) leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
-    return std::move(run.outcome);
+    return;
   }
   for (size_t i = 0; i < steps_.size(); i++) {
     const Step& step = steps_[i];
     const bool native = step.is_segment && run_segment(run, i);
-    if (!native && !call_nodes(run, step.segment.begin, step.segment.end)) return std::move(run.outcome);
+    if (!native && !call_nodes(run, step.segment.begin, step.segment.end)) return;
     for (const int32_t node : step.released) run.values[node].reset();
   }
   leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
-  return std::move(run.outcome);
 }
 
 bool NativeExecutable::run_segment(Run& run, size_t step) {
@@ -316,73 +336,71 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
   const Kernels& kernels = kernels_[step];
   if (kernels.flagged >= kMaxFlagged || (kernels.variants.empty() && kernels.refused >= kMaxRefused)) return false;
   Arena::Scope scope(Arena::current());
-  std::vector<Ref> made;
-  const Variant* variant = nullptr;
-  auto attempt = [&] {
-    if (!call_quick(run, segment.early)) return false;
-    std::vector<Ref> held;
-    std::vector<PyObject*> leaves;
-    std::vector<LeafShape> shapes;
-    for (const Operand operand : segment.leaves) {
-      PyObject* const leaf = fetch(run, operand);
-      if (!leaf || !is_ordinary_array(leaf, meanings_.meta(operand))) return false;
-      // While the GIL is released another thread may drop what the program holds.
-      held.push_back(Ref::borrow(leaf));
-      leaves.push_back(leaf);
-      shapes.push_back(shape_of(leaf));
-    }
-    if (!can_write(segment, leaves)) return false;
-    int64_t* symbols = nullptr;
-    for (const auto& candidate : kernels.variants) {
-      symbols = scope.take<int64_t>(candidate->symbols.size());
-      if (serves(*candidate, shapes, leaves, symbols)) variant = candidate.get();
-      if (variant) break;
-    }
-    if (!variant) {
-      if (kernels.variants.size() >= kMaxVariants || kernels.refused >= kMaxRefused) return false;
-      variant = add_variant(step, shapes);
-      if (!variant) return false;
-      symbols = scope.take<int64_t>(variant->symbols.size());
-      if (!serves(*variant, shapes, leaves, symbols)) return false;
-    }
-    VariantRun running(*variant, symbols, scope);
-    char* const scalars = scope.take<char>(variant->scalars.size() * kNumberBytes);
-    if (running.has_empty_space() || !fill_scalars(run, *variant, symbols, scalars)) return false;
-    if (!running.place(leaves, scalars, graph_, made)) return false;
-    FloatFlags flags = 0;
-    for (const KernelPlan& plan : variant->kernels) {
-      if (plan.commits) continue;
-      int64_t* extents;
-      KernelOperand* operands;
-      if (!running.prepare(plan, extents, operands)) return false;
-      flags |= running.run(plan, extents, operands);
-    }
-    if (flags && cares_about(flags)) {
-      kernels_[step].flagged++;
-      return false;
-    }
-    size_t array = 0;
-    for (size_t i = 0; i < variant->storages.size(); i++) {
-      const Storage& storage = variant->storages[i];
-      if (storage.node < 0) continue;
-      const bool scalar = graph_.nodes[storage.node].meta.kind != Kind::kArray;
-      run.values[storage.node] = scalar ? read_scalar(running.at(i).data, storage.dtype) : std::move(made[array++]);
-      if (!run.values[storage.node]) return false;
-    }
-    if (!call_late(run, segment)) return false;
-    for (const KernelPlan& plan : variant->kernels) {
-      if (!plan.commits) continue;
-      int64_t* extents;
-      KernelOperand* operands;
-      running.prepare(plan, extents, operands);
-      running.run(plan, extents, operands);
-    }
-    return true;
-  };
-  if (attempt()) return true;
+  if (try_segment(run, step, scope)) return true;
   PyErr_Clear();
   for (int32_t node = segment.begin; node < segment.end; node++) run.values[node].reset();
   return false;
+}
+
+bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
+  const Segment& segment = steps_[step].segment;
+  if (!call_quick(run, segment.early)) return false;
+  const size_t count = segment.leaves.size();
+  const Leaves leaves{scope.take<PyObject*>(count), scope.take<LeafShape>(count)};
+  for (size_t i = 0; i < count; i++) {
+    PyObject* const leaf = fetch(run, segment.leaves[i]);
+    if (!leaf || !is_ordinary_array(leaf, meanings_.meta(segment.leaves[i]))) return false;
+    leaves.objects[i] = leaf;
+    leaves.shapes[i] = shape_of(leaf);
+  }
+  if (!can_write(segment, leaves.objects)) return false;
+  int64_t* symbols = nullptr;
+  const Variant* const variant = find_variant(step, leaves, scope, symbols);
+  if (!variant) return false;
+  VariantRun running(*variant, symbols, scope);
+  char* const scalars = scope.take<char>(variant->scalars.size() * kNumberBytes);
+  if (running.has_empty_space() || !fill_scalars(run, *variant, symbols, scalars)) return false;
+  if (!running.place(leaves.objects, scalars, graph_, run.values)) return false;
+  FloatFlags flags = 0;
+  int64_t* extents;
+  KernelOperand* operands;
+  for (const KernelPlan& plan : variant->kernels) {
+    if (plan.commits) continue;
+    if (!running.prepare(plan, extents, operands)) return false;
+    flags |= running.run(plan, extents, operands);
+  }
+  if (flags && cares_about(flags)) {
+    kernels_[step].flagged++;
+    return false;
+  }
+  for (size_t i = 0; i < variant->storages.size(); i++) {
+    const Storage& storage = variant->storages[i];
+    if (storage.node < 0) continue;
+    Ref& value = run.values[storage.node];
+    if (!value) value = read_scalar(running.at(i).data, storage.dtype);
+    if (!value) return false;
+  }
+  if (!call_late(run, segment)) return false;
+  for (const KernelPlan& plan : variant->kernels) {
+    if (!plan.commits) continue;
+    running.prepare(plan, extents, operands);
+    running.run(plan, extents, operands);
+  }
+  return true;
+}
+
+// The variant for these leaves, made if there is none yet; its symbols are computed.
+const Variant* NativeExecutable::find_variant(size_t step, const Leaves& leaves, Arena::Scope& scope, int64_t*& symbols) {
+  const Kernels& kernels = kernels_[step];
+  for (const auto& candidate : kernels.variants) {
+    symbols = scope.take<int64_t>(candidate->symbols.size());
+    if (serves(*candidate, leaves.shapes, leaves.objects, symbols)) return candidate.get();
+  }
+  if (kernels.variants.size() >= kMaxVariants || kernels.refused >= kMaxRefused) return nullptr;
+  const Variant* const made = add_variant(step, {leaves.shapes, leaves.shapes + steps_[step].segment.leaves.size()});
+  if (!made) return nullptr;
+  symbols = scope.take<int64_t>(made->symbols.size());
+  return serves(*made, leaves.shapes, leaves.objects, symbols) ? made : nullptr;
 }
 
 bool NativeExecutable::call_late(Run& run, const Segment& segment) {
@@ -427,8 +445,11 @@ bool NativeExecutable::fill_scalars(Run& run, const Variant& variant, const int6
 bool NativeExecutable::call_nodes(Run& run, int32_t begin, int32_t end) {
   for (int32_t node = begin; node < end; node++) {
     if (node == run.leave_before) return leave(run, node, false), false;
-    run.position.at(node);
-    Ref value = call(run, node);
+    Ref value = quick_number(run, node);
+    if (!value) {
+      if (!quiet_[node]) run.position.at(node);
+      value = call(run, node);
+    }
     if (!value) return leave(run, node, true), false;
     const Form form = graph_.nodes[node].form;
     if (is_check(form) && value.get() != Py_True) return leave(run, node, false), false;
@@ -437,6 +458,16 @@ bool NativeExecutable::call_nodes(Run& run, int32_t begin, int32_t end) {
     if (!known) return leave(run, node + 1, false), false;
   }
   return true;
+}
+
+// Arithmetic of single numbers that needs no call; null, without an exception, for all else.
+Ref NativeExecutable::quick_number(Run& run, int32_t index) {
+  const Node& node = graph_.nodes[index];
+  if (node.form != Form::kBinary || node.meta.kind != Kind::kNumpyScalar || node.meta.dtype != graph::DType::float64) return Ref();
+  PyObject* const left = fetch(run, graph_.operands_of(node)[0]);
+  PyObject* const right = left ? fetch(run, graph_.operands_of(node)[1]) : nullptr;
+  if (!right) return PyErr_Clear(), Ref();
+  return quick_binary(node.code, left, right);
 }
 
 // Hands over what the interpreter's state needs before `node`.
@@ -449,7 +480,11 @@ void NativeExecutable::leave(Run& run, int32_t node, bool raised) {
   }
   run.outcome.node = node;
   run.outcome.raised = raised;
-  for (const Operand operand : exit_at_(node).values) {
+  const bool at_end = node == static_cast<int32_t>(graph_.nodes.size());
+  const graph::ExitPoint early = at_end ? graph::ExitPoint{} : exit_at_(node);
+  const std::vector<Operand>& values = at_end ? end_.values : early.values;
+  run.outcome.values.reserve(values.size());
+  for (const Operand operand : values) {
     PyObject* const object = fetch(run, operand);
     CHECK(object != nullptr);
     run.outcome.values.push_back(Ref::borrow(object));

@@ -19,6 +19,7 @@ class NativeExecutable final : public backends::Executable {
 
  private:
   struct Run;
+  struct Leaves;
   // Kernels of one segment, for the shapes met so far.
   struct Kernels {
     std::vector<std::unique_ptr<Variant>> variants;
@@ -27,7 +28,11 @@ class NativeExecutable final : public backends::Executable {
     int flagged = 0;  // runs that were redone for a floating-point warning
   };
 
+  void run_steps(Run& run);
+  // False: nothing is changed, the segment's nodes are to be called.
   bool run_segment(Run& run, size_t step);
+  bool try_segment(Run& run, size_t step, Arena::Scope& scope);
+  const Variant* find_variant(size_t step, const Leaves& leaves, Arena::Scope& scope, int64_t*& symbols);
   bool call_quick(Run& run, const std::vector<int32_t>& nodes);
   bool call_quick(Run& run, int32_t node);
   bool call_late(Run& run, const Segment& segment);
@@ -38,12 +43,16 @@ class NativeExecutable final : public backends::Executable {
   void leave(Run& run, int32_t node, bool raised);
   PyObject* fetch(Run& run, graph::Operand operand);
   Ref call(Run& run, int32_t node);
+  Ref quick_number(Run& run, int32_t node);
 
   const graph::Graph& graph_;
   const backends::ExitAt exit_at_;
   const Meanings meanings_;
   const std::vector<Step> steps_;
+  const graph::ExitPoint end_;
+  std::vector<bool> quiet_;       // nodes that warn of nothing, so that no line needs to be known
   std::vector<Kernels> kernels_;  // beside steps_
+  std::vector<Ref> spare_values_;
 };
 
 }  // namespace evalframe::native

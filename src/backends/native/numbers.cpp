@@ -2,6 +2,7 @@
 #include "backends/native/numbers.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/check.h"
@@ -39,6 +40,19 @@ bool write_float(PyObject* number, char* to) {
   return true;
 }
 
+bool is_double(PyObject* object) { return Py_TYPE(object) == &PyDoubleArrType_Type; }
+
+// Of a number that is a double without rounding.
+bool read_double(PyObject* object, double& value) {
+  if (is_double(object)) return value = PyArrayScalar_VAL(object, Double), true;
+  if (PyFloat_CheckExact(object)) return value = PyFloat_AS_DOUBLE(object), true;
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  const long long whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+  value = static_cast<double>(whole);
+  return !overflow && std::llabs(whole) < 1LL << 53;
+}
+
 bool write_complex(PyObject* number, char* to) {
   double parts[2] = {PyComplex_RealAsDouble(number), PyComplex_ImagAsDouble(number)};
   if (PyErr_Occurred()) {
@@ -60,6 +74,24 @@ int type_number(DType dtype) {
     case DType::kNone: return -1;
   }
   return -1;
+}
+
+Ref quick_binary(int code, PyObject* a, PyObject* b) {
+  double x, y, result;
+  if ((!is_double(a) && !is_double(b)) || !read_double(a, x) || !read_double(b, y)) return Ref();
+  bool exact_zero = false;
+  switch (code % 13) {
+    case 0: result = x + y, exact_zero = true; break;
+    case 5: result = x * y, exact_zero = x == 0 || y == 0; break;
+    case 10: result = x - y, exact_zero = true; break;
+    case 11: result = x / y, exact_zero = x == 0; break;
+    default: return Ref();
+  }
+  if (!std::isnormal(result) && !(exact_zero && result == 0)) return Ref();
+  Ref scalar = Ref::steal(PyArrayScalar_New(Double));
+  if (scalar) PyArrayScalar_ASSIGN(scalar.get(), Double, result);
+  else PyErr_Clear();
+  return scalar;
 }
 
 bool write_python_number(PyObject* number, DType dtype, char* to) {

@@ -18,6 +18,9 @@ constexpr int32_t kMaxSegment = 400;
 // Beyond this the exit before every node isn't asked for; in-place operations are then calls.
 constexpr int32_t kMaxNodesForAllExits = 2000;
 
+// Operations on single numbers for which a kernel is worth its start.
+constexpr int kMinNumbers = 16;
+
 bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kReduce;
 }
@@ -181,17 +184,19 @@ class Planner {
     writes_.clear();
   }
 
-  // What NumPy writes in one pass, kernels would write in two.
+  // What NumPy writes in one pass, kernels would write in two; and a few operations on single numbers take it less time than
+  // a kernel takes to begin.
   bool pays(int32_t end) const {
-    int computing = 0, writing = 0;
-    bool kernels = false;
+    int computing = 0, writing = 0, numbers = 0;
     for (int32_t node = begin_; node < end; node++) {
       if (stage_[node] != Stage::kKernel) continue;
-      kernels = true;
-      computing += computes(meaning_[node].sense);
+      const Sense sense = meaning_[node].sense;
+      computing += computes(sense);
       writing += writes(meaning_[node]);
+      numbers += computes(sense) && sense != Sense::kReduce && graph_.nodes[node].meta.kind != Kind::kArray;
     }
-    return kernels && (writing == 0 || computing > 1);
+    if (numbers == computing) return computing > kMinNumbers;
+    return writing ? computing > 1 : computing > 0;
   }
 
   void add_calls(int32_t end) {

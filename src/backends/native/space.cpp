@@ -29,29 +29,33 @@ bool continues(const Dimension& outer, const Dimension& inner) {
 Space space_of(const Kernel& kernel, const int64_t* extents, const KernelOperand* operands, bool keep_order) {
   const size_t count = kernel.inputs.size() + kernel.outputs.size();
   Space space;
-  for (size_t i = 0; i < count; ++i) space.data.push_back(operands[i].data);
+  space.data.resize(count);
+  for (size_t i = 0; i < count; ++i) space.data[i] = operands[i].data;
+  auto& dimensions = space.dimensions;
+  dimensions.reserve(static_cast<size_t>(std::max(kernel.rank, 2)));
   int64_t weight = 1;
+  // Innermost first, each put before those that reach less far.
   for (int d = kernel.rank - 1; d >= 0; --d) {
     const bool reduced = kernel.reduced >> d & 1;
-    Dimension dimension{extents[d], reduced, keep_order && reduced ? weight : 0, {}};
+    const int64_t step = keep_order && reduced ? weight : 0;
     if (reduced) weight *= extents[d];
     if (extents[d] == 1) continue;
+    Dimension dimension{extents[d], reduced, step, std::vector<int64_t>(count)};
     for (size_t i = 0; i < count; ++i) {
       const bool scalar = i < kernel.inputs.size() && kernel.inputs[i].scalar;
-      dimension.strides.push_back(scalar ? 0 : operands[i].strides[d]);
+      dimension.strides[i] = scalar ? 0 : operands[i].strides[d];
     }
-    space.dimensions.insert(space.dimensions.begin(), std::move(dimension));
+    size_t place = dimensions.size();
+    while (!keep_order && place > 0 && reach(dimensions[place - 1]) > reach(dimension)) --place;
+    dimensions.insert(dimensions.begin() + static_cast<int64_t>(place), std::move(dimension));
   }
-  auto& dimensions = space.dimensions;
-  if (!keep_order) {
-    std::stable_sort(dimensions.begin(), dimensions.end(), [](const Dimension& a, const Dimension& b) { return reach(a) > reach(b); });
-  }
+  std::reverse(dimensions.begin(), dimensions.end());
   for (size_t d = dimensions.size(); d-- > 1;) {
     if (!continues(dimensions[d - 1], dimensions[d])) continue;
     dimensions[d].extent *= dimensions[d - 1].extent;
     dimensions.erase(dimensions.begin() + static_cast<int64_t>(d) - 1);
   }
-  while (dimensions.size() < 2) dimensions.insert(dimensions.begin(), Dimension{1, false, 0, std::vector<int64_t>(count, 0)});
+  while (dimensions.size() < 2) dimensions.insert(dimensions.begin(), Dimension{1, false, 0, std::vector<int64_t>(count)});
   return space;
 }
 
