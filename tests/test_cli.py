@@ -2,15 +2,19 @@
 
 import os
 import py_compile
+import re
 import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from evalframe import report
+import evalframe as package
+from evalframe import _core, report
 
 NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
 
@@ -138,7 +142,7 @@ def test_a_report_is_one_page(tmp_path: Path) -> None:
     [
         (["run"], "no script to run"),
         (["run", "-m"], "no script to run"),
-        (["run", "--backend", "nope", "script.py"], "no backend 'nope'; there are: "),
+        (["run", "--backend", "nope", "script.py"], "unknown backend 'nope'; there are: native, reference"),
         (["run", "--report", "no/such/folder/x.html", "script.py"], "can't write 'no/such/folder/x.html': No such"),
         (["run", "--no-such-option", "script.py"], "unrecognized arguments: --no-such-option"),
         (["no-such-command"], "invalid choice: 'no-such-command'"),
@@ -172,20 +176,81 @@ STATS = {
     "hits": 1000,
     "recordings": 2,
     "breaks": 1,
-    "reasons": {"branch on data": 1},
-    "entries": [{"function": "f<lambda>", "calls": 3}, {"function": "g", "calls": 4}],
-    "kernel": "line 1\nline 2",
+    "exits": 7,
+    "plain_calls": 1,
+    "record_seconds": 0.001,
+    "compile_seconds": 0.1,
+    "saved_seconds": 1.25,
 }
 
 
-def test_summary_counts() -> None:
-    expected = "evalframe: 2 graphs recorded, 1,000 of 1,003 calls served, 1 graph break"
-    assert report.summary(STATS) == expected
+@pytest.mark.parametrize(
+    ("saved", "text"),
+    [(1.25, "about 1.2 s saved"), (0.0375, "about 38 ms saved"), (-0.02, "about 20 ms lost (compiling took 100 ms)"), (None, "time saved not known")],
+)
+def test_summary_counts(saved: float | None, text: str) -> None:
+    expected = f"evalframe: 2 graphs recorded, 1,000 of 1,003 calls served, 1 graph break, {text}"
+    assert report.summary({**STATS, "saved_seconds": saved}) == expected
     assert report.summary({}) == "evalframe: nothing was captured"
 
 
-def test_text_and_page_show_everything() -> None:
-    text = report.text(STATS)
-    assert "branch on data: 1" in text and "function g, calls 4" in text
-    page = report.html(STATS, "a & b")
-    assert "<td>f&lt;lambda&gt;</td>" in page and "<pre>line 1\nline 2</pre>" in page and "a &amp; b" in page
+def test_the_summary_is_made_of_stats() -> None:
+    assert set(STATS) == set(package.stats())
+
+
+PROGRAM = """
+import numpy as np
+
+def toy(a, b):
+    x = a / (np.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+x = np.arange(5.0)
+for _ in range(100):
+    toy(x, x)
+"""
+
+
+def test_a_run_is_told_in_one_line_and_on_a_page(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(PROGRAM)
+    done = evalframe("run", "--report", "out.html", "script.py", cwd=tmp_path)
+    assert done.stdout == "" and done.returncode == 0
+    assert re.fullmatch(
+        r"evalframe: 2 graphs recorded, \d\d of 100 calls served, 1 graph break, about .* (saved|lost \(compiling took .*\))\n", done.stderr
+    )
+    page = (tmp_path / "out.html").read_text()
+    for text in ("a plain call", "script.py:6:8", "branch on the value of an array", "n0 = call absolute(i0)", "define ", "&lt;"):
+        assert text in page, text
+    told = evalframe("explain", "script.py", cwd=tmp_path)
+    assert "break at " in told.stdout and "saved seconds: " in told.stdout and "toy (" in told.stdout
+
+
+def test_a_run_with_a_backend(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(PROGRAM)
+    done = evalframe("run", "--backend", "reference", "script.py", cwd=tmp_path)
+    assert done.stderr.startswith("evalframe: 2 graphs recorded")
+
+
+def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
+    """The third, fifth, ninth ... call that could be served is run by CPython; results don't tell."""
+
+    def function(x: Any) -> Any:
+        return np.sqrt(x) * 2
+
+    captured = package.jit(function)
+    _core.set_measuring(True)
+    try:
+        for n in range(2, 42):
+            assert np.array_equal(captured(np.arange(float(n))), captured(np.arange(float(n))))
+    finally:
+        _core.set_measuring(False)
+    (entry,) = _core.jit_entries(captured)
+    measured, counters = entry["measured"], _core.jit_counters(captured)
+    assert (counters["calls"], counters["recordings"], counters["plain_calls"]) == (80, 1, 6)
+    assert counters["hits"] == measured["served"] == 73
+    assert measured["known"] and measured["plain_seconds"] > 0 and measured["served_seconds"] > 0
+    most = measured["served"] * (measured["plain_seconds"] - measured["served_seconds"])
+    assert measured["saved_seconds"] <= most + 1e-9
+    assert package.stats()["saved_seconds"] is not None

@@ -5,12 +5,12 @@ import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import evalframe
-from evalframe import program, report
+from evalframe import _core, program, report
+from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
 _RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] SCRIPT [ARGUMENT ...]
@@ -69,10 +69,10 @@ def _dis(arguments: list[str]) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    def tell() -> None:
-        print(report.text(_stats()))
+    def tell(captures: report.Captures) -> None:
+        print(report.text(evalframe.stats(), captures))
 
-    return _run_program(lambda: program.script(options.script, options.arguments), _capture("native"), tell)
+    return _run_program(lambda: program.script(options.script, options.arguments), "native", tell)
 
 
 def _run(arguments: list[str]) -> int:
@@ -84,44 +84,38 @@ def _run(arguments: list[str]) -> int:
     options = parser.parse_args(head)
     if not rest:
         parser.error("no script to run")
-    if options.backend not in (known := _backends()):
-        parser.error(f"no backend {options.backend!r}; there are: {', '.join(known)}")
+    try:
+        resolve(options.backend)
+    except (ValueError, evalframe.BackendError) as error:
+        parser.error(str(error))
     if options.report is not None and (problem := _not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
 
-    def at_end() -> None:
-        stats = _stats()
+    def tell(captures: report.Captures) -> None:
+        stats = evalframe.stats()
         print(report.summary(stats), file=sys.stderr)
         if options.report is not None:
-            options.report.write_text(report.html(stats, " ".join(rest)), encoding="utf-8")
+            options.report.write_text(report.html(stats, " ".join(rest), captures), encoding="utf-8")
 
     prepare = program.module if options.is_module else program.script
-    return _run_program(lambda: prepare(rest[0], rest[1:]), _capture(options.backend), at_end)
-
-
-def _capture(backend: str) -> AbstractContextManager[Any]:
-    enabled = getattr(evalframe, "enabled", None)
-    return contextlib.nullcontext() if enabled is None else enabled(backend=backend)
-
-
-def _stats() -> dict[str, Any]:
-    stats = getattr(evalframe, "stats", dict)
-    return dict(stats())
-
-
-def _backends() -> list[str]:
-    backends = getattr(evalframe, "backends", lambda: ["native", "reference"])
-    return sorted(backends())
+    return _run_program(lambda: prepare(rest[0], rest[1:]), options.backend, tell)
 
 
 def _run_program(
-    prepare: Callable[[], Callable[[], object]], capture: AbstractContextManager[Any], at_end: Callable[[], None]
+    prepare: Callable[[], Callable[[], object]], backend: str, tell: Callable[[report.Captures], None]
 ) -> int:
     try:
         prepared = prepare()
     except program.CannotOpen as error:
         return _fail(str(error), error.status)
-    program.run(prepared, capture, at_end)
+    captures: list[dict[str, Any]] = []
+    _core.set_measuring(True)
+    program.run(
+        prepared,
+        evalframe.enabled(backend=backend),
+        lambda: captures.extend(_core.captures()),
+        lambda: tell(captures),
+    )
     return 0
 
 

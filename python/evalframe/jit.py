@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -73,9 +73,18 @@ class enabled:
         _core.disable(self._hooks.pop())
 
 
-def stats() -> dict[str, int]:
-    """Counters over all captured functions of the process: calls, hits, recordings, breaks, exits, plain calls."""
-    return dict(_core.total_counters())
+def stats() -> dict[str, Any]:
+    """Counters over all captured functions of the process.
+
+    ``recordings``, ``calls``, ``hits`` (calls served), ``breaks``, ``exits`` (graphs left at a break, a check or an
+    exception), ``plain_calls`` (calls that ran as plain Python), ``record_seconds``, ``compile_seconds``, and
+    ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done by
+    ``evalframe run``.
+    """
+    counters: dict[str, Any] = dict(_core.total_counters())
+    saved = _core.saved_seconds()
+    counters["saved_seconds"] = None if saved is None else saved - counters["compile_seconds"]
+    return counters
 
 
 @dataclass
@@ -99,39 +108,66 @@ class Break:
 
 @dataclass
 class Explanation:
-    """What became of a call: graphs, breaks, guards, entries, kernels, timings."""
+    """What became of a call: graphs, breaks, guards, entries, kernels, timings. Its ``str`` is for reading."""
 
     result: Any
     entries: list[dict[str, Any]]
     breaks: list[Break]
     graphs: list[str] = field(init=False)
     guards: list[list[str]] = field(init=False)
+    schedules: list[str] = field(init=False)
     kernels: list[str] = field(init=False)
     timings: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
         self.graphs = [entry["graph"] for entry in self.entries]
         self.guards = [entry["guards"] for entry in self.entries]
-        self.kernels = [entry["text"] for entry in self.entries if entry["text"]]
+        self.schedules = [entry["text"] for entry in self.entries if entry["text"]]
+        self.kernels = [entry["source"] for entry in self.entries if entry["source"]]
         self.timings = {
             "record": sum(entry["record_seconds"] for entry in self.entries),
             "compile": sum(entry["compile_seconds"] for entry in self.entries),
         }
 
     def __str__(self) -> str:
-        lines = [f"{len(self.entries)} graphs, {len(self.breaks)} breaks"]
+        lines = [f"{counted(len(self.entries), 'graph')}, {counted(len(self.breaks), 'break')}"]
         for number, entry in enumerate(self.entries):
-            start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
-            size = f"{entry['nodes']} nodes, backend {entry['backend']}"
-            lines.append(f"\ngraph {number}: {entry['function']}, from {start}; {size}")
-            if entry["fallback"]:
-                lines.append(f"  served by the reference backend: {entry['fallback']}")
-            lines += ["  " + line for line in entry["graph"].rstrip("\n").split("\n")]
-            lines.append("  guards:")
-            lines += ["    " + guard for guard in entry["guards"]]
+            lines += _entry_lines(number, entry)
         for found in self.breaks:
             lines.append(f"\nbreak at {found}")
         return "\n".join(lines)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 graph``, ``2 graphs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
+    start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
+    yield f"\ngraph {number}: {entry['function']}, from {start}; {counted(entry['nodes'], 'node')}"
+    yield from _indented(entry["graph"], "  ")
+    yield "  guards:"
+    for guard in entry["guards"]:
+        yield from _indented(guard, "    ")
+    if entry["fallback"]:
+        yield f"  run by the recorded calls: {entry['fallback']}"
+    elif entry["text"]:
+        yield f"  made by {entry['backend']}:"
+        yield from _indented(entry["text"], "    ")
+    yield (
+        f"  recorded in {milliseconds(entry['record_seconds'])}, compiled in {milliseconds(entry['compile_seconds'])}; "
+        f"served {counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
+    )
+
+
+def _indented(text: str, indent: str) -> list[str]:
+    return [indent + line for line in text.rstrip("\n").split("\n")]
+
+
+def milliseconds(seconds: float) -> str:
+    """Such as ``0.031 ms``."""
+    return f"{seconds * 1e3:.3f} ms"
 
 
 def explain(function: Any, **options: Any) -> Callable[..., Explanation]:

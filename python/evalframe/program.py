@@ -49,15 +49,24 @@ def module(name: str, arguments: list[str]) -> Callable[[], object]:
     return lambda: _run_module_as_main(name, True)
 
 
-def run(program: Callable[[], object], capture: AbstractContextManager[object], at_end: Callable[[], None]) -> None:
-    """Runs what `script` or `module` prepared, inside `capture`; then `at_end`, however it ended.
+def run(
+    program: Callable[[], object],
+    capture: AbstractContextManager[object],
+    collect: Callable[[], None],
+    at_end: Callable[[], None],
+) -> None:
+    """Runs what `script` or `module` prepared, inside `capture`; then `collect`, still inside, and `at_end`, however it
+    ended.
 
     Exceptions leave this function as they are to leave the interpreter: already printed through sys.excepthook, without
     the frames of this package, and silent when the interpreter ends with them.
     """
     try:
         with capture:
-            program()
+            try:
+                program()
+            finally:
+                collect()
     except SystemExit:
         raise
     except BaseException as error:

@@ -1,41 +1,115 @@
 """Tells people what was captured: a line for the end of a run, a longer text, and a page of HTML.
 
-Only this file knows how `evalframe.stats()` is shown. It shows whatever is in it: a dict as a table of two columns, a
-list of dicts as a table with their keys as columns, several lines of text as they are.
+Only this file knows how `evalframe.stats()` and what `_core.captures()` tells of each function are shown.
 """
 
 import html as markup
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evalframe.jit import Break, Explanation, counted, milliseconds
+
 Stats = Mapping[str, Any]
+Captures = Sequence[Mapping[str, Any]]
 
 
 def summary(stats: Stats) -> str:
-    """One line: what was captured, how often it served, and breaks."""
+    """One line: what was captured, how often it served, breaks, time saved."""
     if not stats.get("recordings"):
         return "evalframe: nothing was captured"
-    calls, hits = stats.get("calls", 0), stats.get("hits", 0)
-    parts = [f"{_counted(stats['recordings'], 'graph')} recorded, {hits:,} of {_counted(calls, 'call')} served"]
-    if "breaks" in stats:
-        parts.append(_counted(stats["breaks"], "graph break"))
+    parts = [
+        f"{counted(stats['recordings'], 'graph')} recorded",
+        f"{stats['hits']:,} of {counted(stats['calls'], 'call')} served",
+        counted(stats["breaks"], "graph break"),
+        _saved(stats["saved_seconds"], stats["compile_seconds"]),
+    ]
     return "evalframe: " + ", ".join(parts)
 
 
-def text(stats: Stats) -> str:
-    """Everything in `stats`, for a terminal."""
-    return "\n".join([summary(stats), *_text_lines(stats, "  ")])
+def text(stats: Stats, captures: Captures = ()) -> str:
+    """Everything, for a terminal."""
+    parts = ["\n".join([summary(stats), *_text_lines(stats, "  ")])]
+    for capture in _with_recordings(captures):
+        parts.append(f"{_place(capture)}: {_explanation(capture)}")
+    return "\n\n".join(parts)
 
 
-def html(stats: Stats, title: str) -> str:
-    """Everything in `stats` as one page that needs no other file."""
+def html(stats: Stats, title: str, captures: Captures = ()) -> str:
+    """Everything, as one page that needs no other file."""
     name = markup.escape(title)
-    sections = "\n".join(f"<h2>{markup.escape(_words(key))}</h2>\n{_html_of(value)}" for key, value in stats.items())
+    shown = {"totals": stats, **_sections(captures)}
+    sections = "\n".join(f"<h2>{markup.escape(_words(key))}</h2>\n{_html_of(value)}" for key, value in shown.items())
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>evalframe: {name}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>evalframe: {name}</h1>\n"
         f"<p>{markup.escape(summary(stats).removeprefix('evalframe: '))}</p>\n{sections}\n</body>\n</html>\n"
     )
+
+
+def _saved(saved: float | None, compiling: float) -> str:
+    if saved is None:
+        return "time saved not known"
+    if saved >= 0:
+        return f"about {_seconds(saved)} saved"
+    return f"about {_seconds(-saved)} lost (compiling took {_seconds(compiling)})"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _with_recordings(captures: Captures) -> list[Mapping[str, Any]]:
+    return [capture for capture in captures if capture["recordings"]]
+
+
+def _place(capture: Mapping[str, Any]) -> str:
+    return f"{capture['function']} ({capture['file']}:{capture['line']})"
+
+
+def _explanation(capture: Mapping[str, Any]) -> Explanation:
+    return Explanation(None, capture["entries"], [Break(**found) for found in capture["breaks"]])
+
+
+def _sections(captures: Captures) -> dict[str, Any]:
+    """Tables of functions and breaks, and the text of each function's graphs."""
+    told = _with_recordings(captures)
+    breaks = [
+        {
+            "place": f"{found['file']}:{found['line']}:{found['column'] + 1}",
+            "function": found["function"],
+            "reason": f"{found['reason']} ({found['detail']})" if found["detail"] else found["reason"],
+            "hint": found["hint"],
+            "times recorded": found["count"],
+        }
+        for capture in told
+        for found in capture["breaks"]
+    ]
+    return {
+        "functions": [_function_row(capture) for capture in told],
+        "graph breaks": breaks,
+        "graphs": {_place(capture): str(_explanation(capture)) for capture in told},
+        "kernels": {_place(capture): "\n".join(_explanation(capture).kernels) or "none" for capture in told},
+    }
+
+
+def _function_row(capture: Mapping[str, Any]) -> dict[str, Any]:
+    measured = [entry["measured"] for entry in capture["entries"] if entry["measured"] and entry["measured"]["known"]]
+    served = sum(one["served"] for one in measured)
+
+    def mean(key: str) -> str:
+        return milliseconds(sum(one[key] * one["served"] for one in measured) / served) if served else "not known"
+
+    return {
+        "function": capture["function"],
+        "place": f"{capture['file']}:{capture['line']}",
+        "calls": capture["calls"],
+        "served": capture["hits"],
+        "graphs": capture["recordings"],
+        "breaks": capture["breaks_count"],
+        "a plain call": mean("plain_seconds"),
+        "a served call": mean("served_seconds"),
+        "compiling": milliseconds(capture["compile_seconds"]),
+    }
 
 
 _STYLE = """
@@ -46,10 +120,6 @@ table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem 1
 th { border-bottom: 1px solid; } tr + tr td { border-top: 1px solid #8884; }
 pre { background: #8882; padding: .8rem; overflow-x: auto; } td.number { text-align: right; }
 """
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _words(key: object) -> str:

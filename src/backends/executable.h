@@ -35,6 +35,8 @@ class Executable {
   virtual Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before = -1) = 0;
   // Generated code for people: kernels, schedule.
   virtual std::string text() const { return {}; }
+  // What was compiled to machine code so far, in the language of its compiler.
+  virtual std::string source() const { return {}; }
   // An extra condition under which this executable may serve, beyond the recording's guards (sizes that agree, arguments
   // that don't overlap, errstate). Cheap; no Python code runs.
   virtual bool accepts(PyObject* const* inputs) const { (void)inputs; return true; }

@@ -1,5 +1,6 @@
 // Binds the jit type, statistics, and readers of what was captured.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,6 +32,8 @@ nb::dict counters(const runtime::Counters& of) {
   result["breaks"] = of.breaks;
   result["exits"] = of.exits;
   result["plain_calls"] = of.plain_calls;
+  result["record_seconds"] = of.record_seconds;
+  result["compile_seconds"] = of.compile_seconds;
   return result;
 }
 
@@ -54,6 +57,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   const bytecode::Code& code = *recording.start.back().code;
   const auto* object = code.code.as<PyCodeObject>();
   result["function"] = PyUnicode_AsUTF8(object->co_qualname);
+  result["file"] = PyUnicode_AsUTF8(object->co_filename);
   result["depth"] = place.frames.size();
   result["instruction"] = place.frames.back().next;
   result["line"] = code.positions[place.frames.back().next].line;
@@ -64,6 +68,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["backend"] = compilation.backend;
   result["fallback"] = compilation.fallback;
   result["text"] = compilation.executable->text();
+  result["source"] = compilation.executable->source();
   result["hits"] = compilation.hits;
   result["misses"] = compilation.misses;
   result["returns"] = recording.returns;
@@ -72,17 +77,54 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   return result;
 }
 
-nb::list entries(nb::handle jit) {
+// Mean times of a served call and of a plain one in seconds, and what serving saved; null where nothing was measured.
+nb::object measured(const runtime::Compilation& compilation) {
+  const runtime::Measure* measure = compilation.measure.get();
+  if (!measure) return nb::none();
+  nb::dict result;
+  result["known"] = measure->is_known();
+  result["served"] = measure->served();
+  result["served_seconds"] = measure->served_mean();
+  result["plain_seconds"] = measure->plain_mean();
+  result["saved_seconds"] = measure->saved();
+  return result;
+}
+
+nb::list entries(const runtime::Capture& capture) {
   nb::list result;
-  for (const auto& [place, entries] : capture(jit)->places()) {
-    for (const auto& compilation : entries.list) result.append(entry(place, *compilation));
+  for (const auto& [place, entries] : capture.places()) {
+    for (const auto& compilation : entries.list) {
+      result.append(entry(place, *compilation));
+      result[result.size() - 1]["measured"] = measured(*compilation);
+    }
   }
   return result;
 }
 
-nb::list breaks(nb::handle jit) {
+nb::list breaks(const runtime::Capture& capture) {
   nb::list result;
-  for (const runtime::BreakNote& note : capture(jit)->breaks()) result.append(break_note(note));
+  for (const runtime::BreakNote& note : capture.breaks()) result.append(break_note(note));
+  return result;
+}
+
+// All that is captured in the process, one dict a function.
+nb::list captures() {
+  nb::list result;
+  // A collection could take captures away in the middle.
+  const bool collects = PyGC_Disable();
+  for (const runtime::Capture* capture : std::vector<runtime::Capture*>(runtime::Capture::all())) {
+    const auto* function = capture->function().as<PyFunctionObject>();
+    const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+    nb::dict one = counters(capture->counters());
+    one["function"] = nb::borrow(function->func_qualname);
+    one["file"] = nb::borrow(code->co_filename);
+    one["line"] = code->co_firstlineno;
+    one["entries"] = entries(*capture);
+    one["breaks_count"] = capture->counters().breaks;
+    one["breaks"] = breaks(*capture);
+    result.append(one);
+  }
+  if (collects) PyGC_Enable();
   return result;
 }
 
@@ -91,13 +133,18 @@ nb::list breaks(nb::handle jit) {
 void bind_jit(nb::module_& module) {
   if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
   log::configure(std::getenv("EVALFRAME_LOG"));
-  module.def("jit_entries", entries, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_entries", [](nb::handle jit) { return entries(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
-  module.def("jit_breaks", breaks, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_breaks", [](nb::handle jit) { return breaks(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
   module.def("total_counters", [] { return counters(runtime::total_counters); });
+  module.def("captures", captures, nb::sig("def captures() -> list[dict[str, typing.Any]]"),
+             "All functions that are captured now: counters, entries, breaks.");
+  module.def("set_measuring", [](bool on) { runtime::Measure::on = on; }, nb::arg("on"),
+             "Takes the time of served calls from now on, and runs a few of them plainly to compare.");
+  module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",
       [](const std::string& backend, nb::handle custom) {

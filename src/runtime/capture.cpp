@@ -163,8 +163,20 @@ bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std
   return true;
 }
 
+std::vector<Capture*>& captures() {
+  static std::vector<Capture*> all;
+  return all;
+}
 
 }  // namespace
+
+Capture::Capture(Borrowed function, Settings settings) : function_(Ref::borrow(function)), settings_(std::move(settings)) {
+  captures().push_back(this);
+}
+
+Capture::~Capture() { captures().erase(std::find(captures().begin(), captures().end(), this)); }
+
+const std::vector<Capture*>& Capture::all() { return captures(); }
 
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const Recording& recording = *entry.recording;
@@ -231,8 +243,13 @@ Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> re
   if (!recording->returns) note_break(*recording);
   count(&Counters::recordings);
   if (!recording->returns) count(&Counters::breaks);
+  const double record_seconds = recording->seconds;
   Held<Compilation> compilation = compile(std::move(recording), settings_);
   if (!compilation) return {};
+  for (Counters* counters : {&counters_, &total_counters}) {
+    counters->record_seconds += record_seconds;
+    counters->compile_seconds += compilation->compile_seconds;
+  }
   // Writing may run Python code, so it gets a list of its own.
   if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(places_[place].list));
   Entries& entries = places_[place];
@@ -269,8 +286,8 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   {
     guards::Objects objects;
     if (const Held<Compilation> compilation = match(*first_, &parameters, objects)) {
-      count(&Counters::hits);
-      Ref result = run(thread, *compilation, objects);
+      if (!Measure::on) count(&Counters::hits);
+      Ref result = Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
       objects.clear();
       return result;
     }
@@ -281,12 +298,51 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
     return call_plainly(handled);
   }
   Chain chain(thread);
-  const auto* code = decoded->code.as<PyCodeObject>();
+  if (!push_call(chain, *decoded, parameters)) return Ref();
+  return Measure::on ? record_call(thread, chain) : go_on(thread, chain);
+}
+
+bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
+  const auto* code = decoded.code.as<PyCodeObject>();
   const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
   std::vector<Ref> slots(code->co_nlocalsplus);
   for (int i = 0; i < given; i++) slots[i] = Ref::borrow(parameters[i]);
-  if (!chain.push(function_.get(), *decoded, std::move(slots), 0)) return Ref();
-  return go_on(thread, chain);
+  return chain.push(function_.get(), decoded, std::move(slots), 0);
+}
+
+// Serves a call and takes the time, or lets CPython run it for comparison.
+Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters) {
+  if (!compilation.measure) compilation.measure = std::make_unique<Measure>();
+  const bytecode::Code* decoded = compilation.measure->wants_plain() ? cpython::decoded(code_) : nullptr;
+  if (decoded) {
+    count(&Counters::plain_calls);
+    Chain chain(thread);
+    if (!push_call(chain, *decoded, parameters)) return Ref();
+    const Stopwatch watch;
+    Ref result = chain.finish_in_cpython(false);
+    compilation.measure->add_plain(watch.seconds());
+    return result;
+  }
+  count(&Counters::hits);
+  const Stopwatch watch;
+  Ref result = run(thread, compilation, objects);
+  compilation.measure->add_served(watch.seconds());
+  return result;
+}
+
+// Records a call and takes the time that it took besides compiling.
+Ref Capture::record_call(PyThreadState* thread, Chain& chain) {
+  const double compiled_before = total_counters.compile_seconds;
+  const size_t before = first_->list.size();
+  const Stopwatch watch;
+  Ref result = go_on(thread, chain);
+  const double seconds = watch.seconds() - (total_counters.compile_seconds - compiled_before);
+  if (first_ && first_->list.size() > before) {
+    Compilation& made = *first_->list.back();
+    if (!made.measure) made.measure = std::make_unique<Measure>();
+    made.measure->set_recorded(seconds);
+  }
+  return result;
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.

@@ -34,6 +34,7 @@ struct BreakNote {
 // Counters of one Capture; sums of all are evalframe.stats().
 struct Counters {
   uint64_t calls = 0, hits = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0;
+  double record_seconds = 0, compile_seconds = 0;
 };
 inline constinit Counters total_counters;
 
@@ -47,7 +48,12 @@ struct Entries {
 
 class Capture {
  public:
-  Capture(Borrowed function, Settings settings) : function_(Ref::borrow(function)), settings_(std::move(settings)) {}
+  Capture(Borrowed function, Settings settings);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  // All that there are, in the order in which they were made.
+  static const std::vector<Capture*>& all();
 
   // Whether this many positional arguments, and no others, are the slots of the parameters as they stand.
   bool are_in_order(Py_ssize_t count) const { return count == in_order_ && function_.as<PyFunctionObject>()->func_code == code_; }
@@ -72,6 +78,9 @@ class Capture {
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
   Ref call_plainly(bool* handled);
+  Ref serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
+  Ref record_call(PyThreadState* thread, Chain& chain);
+  bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   Ref go_on(PyThreadState* thread, Chain& chain);

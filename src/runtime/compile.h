@@ -8,6 +8,7 @@
 #include "core/held.h"
 #include "guards/program.h"
 #include "recorder/recording.h"
+#include "runtime/measure.h"
 #include "runtime/settings.h"
 
 namespace evalframe::runtime {
@@ -25,6 +26,7 @@ struct Compilation : Holdable {
   int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
+  std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on
   int32_t last_failed_guard = -1;  // line of GuardTable::describe()
 };
 

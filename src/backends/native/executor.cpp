@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <stdexcept>
 
 #include "backends/native/native.h"
@@ -528,6 +529,19 @@ std::string NativeExecutable::text() const {
     if (steps_[i].is_segment) text.append(" .. n").append(std::to_string(segment.end - 1));
     text += "\n";
     for (const auto& variant : kernels_[i].variants) text += print(*variant);
+  }
+  return text;
+}
+
+std::string NativeExecutable::source() const {
+  std::set<const CompiledKernel*> told;
+  std::string text;
+  for (const auto& kernels : kernels_) {
+    for (const auto& variant : kernels.variants) {
+      for (const KernelPlan& plan : variant->kernels) {
+        if (plan.compiled && told.insert(plan.compiled).second) text += plan.compiled->ir() + "\n";
+      }
+    }
   }
   return text;
 }

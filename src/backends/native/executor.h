@@ -16,6 +16,7 @@ class NativeExecutable final : public backends::Executable {
   NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at);
   backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
   std::string text() const override;
+  std::string source() const override;
 
  private:
   struct Run;

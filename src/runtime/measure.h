@@ -1,0 +1,51 @@
+// Times of served calls against plain ones, for an honest figure of what capturing saved. Off unless asked for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace evalframe::runtime {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start_ = Clock::now();
+};
+
+// Calls that one recording served from its function's start, and a few of the same kind that CPython ran in its place.
+class Measure {
+ public:
+  Measure();
+  ~Measure();
+  Measure(const Measure&) = delete;
+  Measure& operator=(const Measure&) = delete;
+
+  // Whether the next call is to be run by CPython: the third, the fifth, the ninth ..., but none that takes long.
+  bool wants_plain() const;
+  void add_served(double seconds) { served_++, served_seconds_ += seconds; }
+  void add_plain(double seconds) { plain_++, plain_seconds_ += seconds; }
+  void set_recorded(double seconds) { recorded_seconds_ = seconds; }
+
+  uint64_t served() const { return served_; }
+  uint64_t plain() const { return plain_; }
+  double served_mean() const { return served_ ? served_seconds_ / static_cast<double>(served_) : 0; }
+  // Of the plain runs; of a recorded one where that took so long that recording hardly counts; 0: not known.
+  double plain_mean() const;
+  // Of the served calls, less what recording took longer than a plain run; 0 where no plain time is known.
+  double saved() const;
+  bool is_known() const { return served_ && plain_mean() > 0; }
+
+  static bool on;
+  // Of all that was measured in this process, compiling not counted; none if no plain time is known.
+  static std::optional<double> total_saved();
+
+ private:
+  uint64_t served_ = 0, plain_ = 0;
+  double served_seconds_ = 0, plain_seconds_ = 0, recorded_seconds_ = 0;
+};
+
+}  // namespace evalframe::runtime
