@@ -73,16 +73,12 @@ bool kept_by_frame_object(PyThreadState* thread, Frame* frame) {
   return true;
 }
 
+// Drops all but the code.
 void clear(PyThreadState* thread, Frame* frame) {
-  PyCodeObject* const code = layout::code(frame);
-  if (kept_by_frame_object(thread, frame)) {
-    if (layout::kCalleeClears) Py_DECREF(code);
-    return;
-  }
+  if (kept_by_frame_object(thread, frame)) return;
   for (int index = 0; index < frame->stacktop; ++index) Py_XDECREF(frame->localsplus[index]);
   Py_XDECREF(frame->f_locals);
   Py_DECREF(layout::function(frame));
-  Py_DECREF(code);
 }
 #endif
 
@@ -145,11 +141,26 @@ void pop_frame(PyThreadState* thread, Frame* frame) {
 #if PY_VERSION_HEX >= 0x030D0000
   _PyEval_FrameClearAndPop(thread, frame);
 #else
+  const bool of_generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
+  // 3.11 leaves the clearing to the generator.
+  if (of_generator && !layout::kCalleeClears) return;
+  if (of_generator) {
+    PyGenObject* const generator = _PyFrame_GetGenerator(frame);
+    generator->gi_frame_state = FRAME_CLEARED;
+    layout::leave_generator(thread, generator);
+  }
   // Finalizers run here as in a callee, as when CPython drops a frame.
+  PyCodeObject* const code = layout::code(frame);
   layout::recursion_remaining(thread)--;
   clear(thread, frame);
+  // A generator's frame keeps it (3.12).
+  if (!of_generator) Py_DECREF(code);
   layout::recursion_remaining(thread)++;
-  pop_space(thread, frame);
+  if (of_generator) {
+    frame->previous = nullptr;
+  } else {
+    pop_space(thread, frame);
+  }
 #endif
 }
 
@@ -187,7 +198,9 @@ Link::~Link() { layout::unlink(thread_, *reinterpret_cast<layout::LinkStorage*>(
 Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
   CHECK(frame->stacktop >= 0);
   // Where 3.13 is thrown into, the pointer must be on the instruction that raises: tracebacks read the line from it.
-  if (raise && layout::kPointerToNext == 0) --layout::pointer(frame);
+  // A generator's is on the RESUME behind its YIELD_VALUE, which has the same.
+  const bool of_generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
+  if (raise && layout::kPointerToNext == 0 && !of_generator) --layout::pointer(frame);
   [[maybe_unused]] const layout::KeepCBudget budget(thread);
   Ref result = Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
   if (!layout::kCalleeClears) pop_frame(thread, frame);
@@ -218,7 +231,8 @@ namespace {
 PyObject* empty_function() {
   static PyObject* function = nullptr;
   if (function) return function;
-  const Ref globals = Ref::steal(PyDict_New());
+  // A frame hook leaves evalframe's own code to CPython's evaluator.
+  const Ref globals = Ref::steal(Py_BuildValue("{ss}", "__name__", "evalframe"));
   if (!globals) return nullptr;
   const Ref done = Ref::steal(PyRun_String("def service_breaker(): pass\n", Py_file_input, globals.get(), globals.get()));
   if (!done) return nullptr;

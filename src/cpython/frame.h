@@ -38,7 +38,8 @@ Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, 
 // A new frame on the thread's data stack for `function` running its own code: every slot null, not linked. Null with
 // MemoryError. The frame holds its own references.
 Frame* push_frame(PyThreadState* thread, Borrowed function);
-// Drops everything the frame holds and gives its space back; a frame object that others still hold keeps its values
+// A generator's frame is finished with it, and its space stays the generator's. Of others:
+// drops everything the frame holds and gives its space back; a frame object that others still hold keeps its values
 // (as when CPython returns from a frame). The frame must be the newest on the data stack and not linked.
 void pop_frame(PyThreadState* thread, Frame* frame);
 

@@ -21,6 +21,7 @@ namespace {
 
 struct Installed {
   HookId id;
+  bool takes_all;   // FrameHook::takes_all_frames
   uint64_t thread;  // PyThreadState::id, which is never used again; 0: all threads
   std::shared_ptr<FrameHook> hook;
 };
@@ -119,8 +120,16 @@ void leave_slot() {
   top = level - 1;
 }
 
+// A hook that takes all frames of all threads, and there is no other.
+bool only_one_takes_all = false;
+void update_taken() {
+  const auto& hooks = state().hooks;
+  only_one_takes_all = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0;
+}
+
 void drop_hooks(std::vector<Installed> dropped) {
   if (dropped.empty()) return;
+  update_taken();
   if (!state().hooks.empty()) return;
   leave_slot();
   // Moved out first: dropping references can run any code.
@@ -308,10 +317,22 @@ bool is_let_through(Frame* frame) {
   return true;
 }
 
+// A generator goes on: only one who takes all frames wants it.
+PyObject* go_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
+  const Installed* taker = nullptr;
+  for (HookId id = ~HookId{0}; const Installed* installed = hook_before(id, thread->id); id = installed->id) {
+    if (installed->takes_all) taker = installed;
+  }
+  if (!taker || is_own_code(frame) || stack_is_used_up()) return run_next(level, thread, frame, throwing);
+  const std::shared_ptr<FrameHook> hook = taker->hook;
+  return hook->on_resume(thread, frame, throwing != 0);
+}
+
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {
   if (__builtin_expect(threads_have_ended.load(std::memory_order_relaxed), 0)) drop_hooks_of_ended_threads();
   if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) top = level;
   if (__builtin_expect(state().hooks.empty(), 0)) leave_slot();
+  if (frame->owner == FRAME_OWNED_BY_GENERATOR && !suspended && level == top) return go_on(level, thread, frame, throwing);
   if (throwing || suspended || level != top || !hook_before(~HookId{0}, thread->id) || !is_at_entry(frame) ||
       is_own_code(frame) || is_let_through(frame)) {
     return run_next(level, thread, frame, throwing);
@@ -340,7 +361,9 @@ HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads) {
   }
   if (!occupy_slot()) return 0;
   if (!all_threads) thread_end.threads.push_back(thread->id);
-  state().hooks.push_back({++state().last_id, all_threads ? 0 : thread->id, std::move(hook)});
+  const bool takes_all = hook->takes_all_frames();
+  state().hooks.push_back({++state().last_id, takes_all, all_threads ? 0 : thread->id, std::move(hook)});
+  update_taken();
   return state().last_id;
 }
 
@@ -354,6 +377,8 @@ bool remove_frame_hook(HookId id) {
 bool is_installed(HookId id) {
   return std::any_of(state().hooks.begin(), state().hooks.end(), [&](const Installed& hook) { return hook.id == id; });
 }
+
+bool all_frames_are_taken() { return only_one_takes_all && top >= 0 && slot() == kEntries[top]; }
 
 void remove_all_frame_hooks() {
   drop_hooks(take_hooks([](const Installed&) { return true; }));

@@ -23,6 +23,11 @@ class FrameHook {
   // Called once for each frame, before it runs (for generators: when they are created). Python code that runs in here
   // is seen by no hook.
   virtual Decision on_frame(PyThreadState* thread, EntryFrame frame, Ref& value) = 0;
+
+  // True for one that evaluates every frame it is given (kTaken), and wants generators' frames each time they go on.
+  virtual bool takes_all_frames() const { return false; }
+  // A generator's frame goes on; throwing: with the exception that is set. Evaluates it as CPython's evaluator would.
+  virtual PyObject* on_resume(PyThreadState*, Frame*, bool /*throwing*/) { return nullptr; }
 };
 
 // Names an installed hook; 0 is none.
@@ -34,6 +39,9 @@ HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads = fa
 bool remove_frame_hook(HookId id);
 bool is_installed(HookId id);
 void remove_all_frame_hooks();
+
+// True while a hook that takes all frames is the only one to be asked: its own calls needn't pass by CPython's slot.
+bool all_frames_are_taken();
 
 // While one exists, no hook sees frames of this thread.
 class HooksSuspended {

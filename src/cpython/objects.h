@@ -6,6 +6,9 @@
 extern "C" {
 PyAPI_FUNC(int) _PyObject_GetMethod(PyObject* object, PyObject* name, PyObject** method);
 PyAPI_FUNC(PyObject*) _PyType_Lookup(PyTypeObject* type, PyObject* name);
+PyAPI_FUNC(int) _PyDict_MergeEx(PyObject* dict, PyObject* update, int override);
+PyAPI_FUNC(int) _PySet_Update(PyObject* set, PyObject* iterable);
+PyAPI_FUNC(PyObject*) _PyErr_FormatFromCause(PyObject* type, const char* format, ...);
 }
 
 namespace evalframe::cpython {

@@ -4,11 +4,15 @@
 #include "core/check.h"
 #include "cpython/caches.h"
 #include "cpython/codec.h"
+#include "cpython/generators.h"
+#include "evaluator/counts.h"
 #include "evaluator/handlers.h"
 #include "evaluator/opcodes/calls.h"
 #include "evaluator/opcodes/containers.h"
 #include "evaluator/opcodes/control.h"
 #include "evaluator/opcodes/exceptions.h"
+#include "evaluator/opcodes/generators.h"
+#include "evaluator/opcodes/imports.h"
 #include "evaluator/opcodes/matching.h"
 #include "evaluator/opcodes/operators.h"
 #include "evaluator/opcodes/variables.h"
@@ -94,7 +98,11 @@ Event Activation::conclude(uint8_t outcome) {
     case Outcome::kRaised: return unwind(true);
     case Outcome::kReraised: return unwind(false);
     case Outcome::kReturned:
-      cpython::set_depth(frame_, depth());
+      if (yielded_) {
+        save();
+      } else {
+        cpython::set_depth(frame_, depth());
+      }
       return Event::kReturned;
     case Outcome::kHandOver:
       next_ = current_;
@@ -128,6 +136,13 @@ Event Activation::unwind(bool add_entry) {
   return Event::kCaught;
 }
 
+Event Activation::throw_in() {
+  // As in CPython: at the unit before the one to go on with.
+  const int unit = instruction().offset - 1;
+  handled_at_ = unit < 0 ? next_ : code_->index_of_unit[static_cast<size_t>(unit)];
+  return unwind(true);
+}
+
 std::optional<Activation::CallSite> Activation::call_site() const {
   const Instruction& call = instruction();
   if (call.op != Op::CALL && call.op != Op::CALL_KW) return std::nullopt;
@@ -158,25 +173,59 @@ Event Activation::finish_call(Ref result) {
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
 }
 
-Ref evaluate(PyThreadState* thread, cpython::Frame* frame) {
+namespace {
+
+// Why CPython is to run the frame from its entry on, or none.
+bool left_to_cpython(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code* code) {
+  if (cpython::is_traced(thread, frame)) {
+    ++counts.traced;
+    return true;
+  }
+  if (!code) ++counts.not_decoded;
+  return !code;
+}
+
+// The decoded form, null where there is none; keeps an exception that is to be thrown in.
+const bytecode::Code* decoded_quietly(cpython::Frame* frame, bool throwing) {
+  Ref thrown = throwing ? cpython::take_raised() : Ref();
   const bytecode::Code* const code = cpython::decoded(cpython::code_of(frame));
   if (!code) PyErr_Clear();
-  if (!code || cpython::is_traced(thread, frame)) return cpython::run_in_cpython(thread, frame, false);
+  if (thrown) cpython::set_raised(std::move(thrown));
+  return code;
+}
+
+}  // namespace
+
+Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
+  const bytecode::Code* const code = decoded_quietly(frame, throwing);
+  if (left_to_cpython(thread, frame, code)) return cpython::run_in_cpython(thread, frame, throwing);
   if (!cpython::enter_recursion(thread)) {
     cpython::pop_frame(thread, frame);
     return Ref();
   }
+  ++counts.evaluated;
   Ref result;
   Event event;
+  bool yielded, delegates;
   {
     Activation activation(thread, frame, *code);
-    event = activation.run();
-    if (event == Event::kHandOver) activation.save();
+    event = throwing ? activation.throw_in() : Event::kNext;
+    if (event != Event::kRaised) event = activation.run();
+    if (event == Event::kHandOver) {
+      count_hand_over(activation);
+      activation.save();
+    }
     result = activation.take_result();
+    yielded = activation.yielded();
+    delegates = activation.delegates();
   }
   cpython::leave_recursion(thread);
   if (event == Event::kHandOver) return cpython::run_in_cpython(thread, frame, false);
-  cpython::pop_frame(thread, frame);
+  if (yielded) {
+    cpython::suspend_generator(thread, frame, delegates);
+  } else {
+    cpython::pop_frame(thread, frame);
+  }
   return result;
 }
 

@@ -32,12 +32,18 @@ class Activation {
   int depth() const;                           // slots in use: localsplus + stack
   PyObject* slot(int index) const { return base_[index]; }   // borrowed; index as in cpython::Slots
   PyThreadState* thread() const { return thread_; }
+  bool traced() const { return traced_; }      // a tracer is active: handed over at the next boundary
 
   // Runs the next instruction. Calls of Python functions run to their end inside it.
   Event step();
   // Runs until the frame is finished or must be handed over (never kNext or kCaught).
   Event run();
   Ref take_result() { return std::move(result_); }
+  // After kReturned: the frame is a generator's and has yielded the result.
+  bool yielded() const { return yielded_; }
+  bool delegates() const { return delegates_; }  // ... from a `yield from` or an `await`
+  // Instead of the first step: raises the exception that is set where the generator waits. kCaught or kRaised.
+  Event throw_in();
 
   // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX) -------------------------
   // Where the operands of the CALL stand. `callable` and `first` are slot indices; a bound self is among the arguments.
@@ -73,6 +79,7 @@ class Activation {
   int32_t next_;
   int32_t current_;      // the instruction being run
   int32_t handled_at_;   // where its handler is looked up, should it raise
+  bool yielded_ = false, delegates_ = false;
   bool traced_ = false;  // a tracer became active: hand over at the next boundary
   cpython::RunningCell running_;
   Ref result_;
@@ -81,7 +88,8 @@ class Activation {
 
 // Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared
 // and its space given back. The result, or null with an exception.
-Ref evaluate(PyThreadState* thread, cpython::Frame* frame);
+// A generator's frame runs until it yields or ends. throwing: the exception that is set is raised where it waits.
+Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing = false);
 
 // While one lives, calls of Python functions by frames of this thread run in our evaluator too.
 class DeepEvaluation {

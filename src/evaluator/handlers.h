@@ -78,12 +78,22 @@ struct Handlers {
   // RERAISE: where the exception was raised first.
   static void set_running(Activation& a, int unit) { a.running_.set(unit); }
 
+  static Outcome suspend(Activation& a, const Instruction& i) {
+    a.yielded_ = true;
+    a.delegates_ = layout::k313 && i.arg == 1;
+    return Outcome::kReturned;
+  }
+
   // --- helpers of several opcode groups ----------------------------------------------------------------------------
   static Outcome raise_name_error(PyObject* type, const char* format, PyObject* name);
   static Outcome raise_unbound(Activation& a, int index);
+  static Ref global_value(Activation& a, const Instruction& i, bool as_dict);
+  static PyObject* namespace_of(Activation& a);
+  static Outcome load_from(Activation& a, const Instruction& i, PyObject* shadowing, int taken);
   static Outcome branch(Activation& a, const Instruction& i, bool taken);
   static Outcome call_entries(Activation& a, int count, PyObject* keyword_names, int above);
   static Outcome finish(Activation& a, int entries, PyObject* result);
+  static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
   static PyObject* call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names);
 };
 

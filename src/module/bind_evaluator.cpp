@@ -6,6 +6,8 @@
 #include "cpython/codec.h"
 #include "evaluator/activation.h"
 #include "evaluator/bind_arguments.h"
+#include "evaluator/counts.h"
+#include "evaluator/evaluate_all.h"
 #include "module/bindings.h"
 
 namespace nb = nanobind;
@@ -105,6 +107,20 @@ nb::object evaluate_handing_over_at(nb::handle function, int64_t steps, nb::list
   return finished(std::move(result));
 }
 
+nb::dict evaluation_counts() {
+  const evaluator::Counts& counts = evaluator::counts;
+  nb::dict handed_over;
+  if (counts.traced) handed_over["traced"] = counts.traced;
+  if (counts.not_decoded) handed_over["not decoded"] = counts.not_decoded;
+  for (size_t op = 0; op < counts.instruction.size(); ++op) {
+    if (counts.instruction[op]) handed_over[bytecode::name(static_cast<bytecode::Op>(op))] = counts.instruction[op];
+  }
+  nb::dict result;
+  result["evaluated"] = counts.evaluated;
+  result["handed over"] = handed_over;
+  return result;
+}
+
 }  // namespace
 
 void bind_evaluator(nb::module_& module) {
@@ -124,6 +140,13 @@ void bind_evaluator(nb::module_& module) {
     return evaluate_handing_over_at(args[0], nb::cast<int64_t>(args[1]), nb::cast<nb::list>(args[2]), Arguments(args, 3, keywords));
   }, nb::sig("def evaluate_handing_over_at(function, steps, count, /, *args, **kwargs)"),
      "Run `steps` instructions in evalframe's evaluator and the rest in CPython's; appends the number run to `count`.");
+  module.def("evaluate_all_frames", [](bool on) {
+    if (!on) return evaluator::stop_evaluating_all_frames();
+    if (!evaluator::evaluate_all_frames()) throw nb::python_error();
+  }, nb::arg("on"), "Run every Python frame of the process in evalframe's evaluator, or no longer.");
+  module.def("evaluates_all_frames", evaluator::evaluates_all_frames);
+  module.def("evaluation_counts", evaluation_counts, nb::sig("def evaluation_counts() -> dict[str, typing.Any]"),
+             "How many frames evalframe's evaluator has run, and how many it handed over to CPython, by reason.");
 }
 
 }  // namespace evalframe

@@ -52,9 +52,14 @@ struct KeepCBudget {
   explicit KeepCBudget(PyThreadState*) {}
 };
 
-// The frame lives on in its frame object, which others hold; the frame's references go with it.
+inline PyCodeObject* code(PyGenObject* generator) { return generator->gi_code; }
+// Who resumed the generator takes its handled exceptions off the thread.
+inline void leave_generator(PyThreadState*, PyGenObject*) {}
+
+// The frame lives on in its frame object, which others hold; the frame's references but that to the code go with it.
 inline void move_into(PyFrameObject* object, Frame* frame, PyFrameObject* back) {
   auto* const moved = reinterpret_cast<Frame*>(object->_f_frame_data);
+  Py_INCREF(frame->f_code);
   memcpy(static_cast<void*>(moved), frame, static_cast<size_t>(reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame)));
   moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
   moved->previous = nullptr;

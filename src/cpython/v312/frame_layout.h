@@ -58,6 +58,14 @@ class KeepCBudget {
   PyThreadState* thread_;
 };
 
+// The frame keeps its code to the end of the generator.
+inline PyCodeObject* code(PyGenObject* generator) { return code(reinterpret_cast<Frame*>(generator->gi_iframe)); }
+// The one that stops takes its handled exceptions off the thread.
+inline void leave_generator(PyThreadState* thread, PyGenObject* generator) {
+  thread->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = nullptr;
+}
+
 // The frame lives on in its frame object, which others hold; the frame's references but that to the code go with it.
 inline void move_into(PyFrameObject* object, Frame* frame, PyFrameObject* back) {
   auto* const moved = reinterpret_cast<Frame*>(object->_f_frame_data);

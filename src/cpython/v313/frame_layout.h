@@ -62,4 +62,10 @@ class KeepCBudget {
   PyThreadState* thread_;
 };
 
+// The one that stops takes its handled exceptions off the thread.
+inline void leave_generator(PyThreadState* thread, PyGenObject* generator) {
+  thread->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = nullptr;
+}
+
 }  // namespace evalframe::cpython::layout

@@ -1,8 +1,10 @@
-// Instructions that call, that make functions, and that import.
+// Instructions that call and that make functions.
 #pragma once
 
+#include "cpython/hook.h"
 #include "evaluator/bind_arguments.h"
 #include "evaluator/handlers.h"
+#include "evaluator/opcodes/containers.h"
 
 namespace evalframe::evaluator {
 
@@ -23,7 +25,7 @@ inline std::optional<Ref> evaluate_function(PyThreadState* thread, PyObject* fun
 }
 
 inline PyObject* Handlers::call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names) {
-  if (deep_evaluation && PyFunction_Check(callable)) {
+  if (PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken())) {
     std::optional<Ref> result = evaluate_function(thread(a), callable, arguments, count, keyword_names);
     if (result) return result->release();
   }
@@ -51,24 +53,55 @@ inline Outcome Handlers::CALL(Activation& a, const Instruction& i) {
 }
 inline Outcome Handlers::CALL_KW(Activation& a, const Instruction& i) { return call_entries(a, i.arg, peek(a, 1), 1); }
 
-// The arguments must be a tuple and a dict, as they are but for objects that CPython converts, or refuses by name.
+// How error texts name a callable: "module.function()".
+inline Outcome raise_about(PyObject* callable, const char* format, PyObject* detail) {
+  PyErr_Clear();
+  if (const Ref name = Ref::steal(_PyObject_FunctionStr(callable))) PyErr_Format(PyExc_TypeError, format, name.get(), detail);
+  return Outcome::kRaised;
+}
+inline Outcome raise_about_type(PyObject* callable, const char* format, PyObject* argument) {
+  PyErr_Clear();
+  if (const Ref name = Ref::steal(_PyObject_FunctionStr(callable))) PyErr_Format(PyExc_TypeError, format, name.get(), Py_TYPE(argument)->tp_name);
+  return Outcome::kRaised;
+}
+// Merging `keywords` into those of a call of `callable` has failed: says so in terms of the call.
+inline Outcome keywords_refused(PyObject* callable, PyObject* keywords) {
+  if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    return raise_about_type(callable, "%U argument after ** must be a mapping, not %.200s", keywords);
+  }
+  if (!PyErr_ExceptionMatches(PyExc_KeyError)) return Outcome::kRaised;
+  Ref error = cpython::take_raised();
+  PyObject* const arguments = error.as<PyBaseExceptionObject>()->args;
+  if (PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1) {
+    return raise_about(callable, "%U got multiple values for keyword argument '%S'", PyTuple_GET_ITEM(arguments, 0));
+  }
+  cpython::set_raised(std::move(error));
+  return Outcome::kRaised;
+}
+inline Outcome Handlers::DICT_MERGE(Activation& a, const Instruction& i) {
+  constexpr int kRefuseDuplicates = 2;
+  if (_PyDict_MergeEx(peek(a, i.arg + 1), peek(a, 1), kRefuseDuplicates) == 0) return consume(a, 1, true);
+  // Below the keywords: the positional arguments, and (3.13: NULL and) the callable.
+  return keywords_refused(peek(a, (layout::kCallExNullAfterCallable ? 4 : 3) + i.arg), peek(a, 1));
+}
 inline Outcome Handlers::CALL_FUNCTION_EX(Activation& a, const Instruction& i) {
   const int keywords = i.arg & 1;
-  PyObject* const arguments = peek(a, 1 + keywords);
-  if (!PyTuple_CheckExact(arguments)) return Outcome::kHandOver;
   PyObject* const callable = peek(a, layout::kCallExNullAfterCallable ? 3 + keywords : 2 + keywords);
-  PyObject* const result = PyObject_Call(callable, arguments, keywords ? peek(a, 1) : nullptr);
+  if (keywords && !PyDict_CheckExact(peek(a, 1))) {
+    Ref dict = Ref::steal(PyDict_New());
+    if (!dict) return Outcome::kRaised;
+    if (_PyDict_MergeEx(dict.get(), peek(a, 1), 2) < 0) return keywords_refused(callable, peek(a, 1));
+    const Ref given = Ref::steal(std::exchange(peek(a, 1), dict.release()));
+  }
+  if (PyObject* const arguments = peek(a, 1 + keywords); !PyTuple_CheckExact(arguments)) {
+    if (!looks_iterable(arguments)) return raise_about_type(callable, "%U argument after * must be an iterable, not %.200s", arguments);
+    PyObject* const tuple = PySequence_Tuple(arguments);
+    if (!tuple) return Outcome::kRaised;
+    const Ref given = Ref::steal(std::exchange(peek(a, 1 + keywords), tuple));
+  }
+  PyObject* const result = PyObject_Call(callable, peek(a, 1 + keywords), keywords ? peek(a, 1) : nullptr);
   return finish(a, 3 + keywords, result);
 }
-
-// IDs of 3.12 and 3.13 (pycore_intrinsics.h); the rest is CPython's.
-inline Outcome Handlers::CALL_INTRINSIC_1(Activation& a, const Instruction& i) {
-  constexpr int kUnaryPositive = 5, kListToTuple = 6;
-  if (i.arg == kUnaryPositive) return UNARY_POSITIVE(a, i);
-  if (i.arg == kListToTuple) return LIST_TO_TUPLE(a, i);
-  return Outcome::kHandOver;
-}
-inline Outcome Handlers::CALL_INTRINSIC_2(Activation&, const Instruction&) { return Outcome::kHandOver; }
 
 // MAKE_FUNCTION's flags, also the argument of SET_FUNCTION_ATTRIBUTE. Stored as CPython stores them: no watcher is told.
 inline PyObject** function_attribute(PyObject* function, int flag) {
@@ -98,25 +131,5 @@ inline Outcome Handlers::SET_FUNCTION_ATTRIBUTE(Activation& a, const Instruction
   push(a, std::move(function));
   return Outcome::kDone;
 }
-
-inline Outcome Handlers::IMPORT_NAME(Activation& a, const Instruction& i) {
-  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
-  PyObject* const found = PyDict_CheckExact(builtins) ? PyDict_GetItemString(builtins, "__import__") : nullptr;
-  if (!found) return Outcome::kHandOver;
-  const Ref import = Ref::borrow(found);
-  PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
-  PyObject* arguments[] = {nullptr, name(a, i), cpython::globals_of(frame(a)).get(), locals ? locals : Py_None, peek(a, 1), peek(a, 2)};
-  return replace(a, 2, PyObject_Vectorcall(import.get(), arguments + 1, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-}
-// A name that the module has; looking further (submodules, the error's text) is CPython's.
-inline Outcome Handlers::IMPORT_FROM(Activation& a, const Instruction& i) {
-  PyObject* const module = peek(a, 1);
-  if (!PyModule_CheckExact(module)) return Outcome::kHandOver;
-  PyObject* const value = PyDict_GetItemWithError(PyModule_GetDict(module), name(a, i));
-  if (!value) return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
-  push(a, Py_NewRef(value));
-  return Outcome::kRan;
-}
-inline Outcome Handlers::IMPORT_STAR(Activation&, const Instruction&) { return Outcome::kHandOver; }
 
 }  // namespace evalframe::evaluator

@@ -62,34 +62,24 @@ inline Outcome Handlers::SET_ADD(Activation& a, const Instruction& i) {
 inline Outcome Handlers::MAP_ADD(Activation& a, const Instruction& i) {
   return consume(a, 2, PyDict_SetItem(peek(a, i.arg + 2), peek(a, 2), peek(a, 1)) == 0);
 }
-// What can't be iterated gives an error text of its own, which is left to CPython.
 inline bool looks_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter || PySequence_Check(object); }
+inline Outcome raise_type_error(const char* format, PyObject* object) {
+  PyErr_Format(PyExc_TypeError, format, Py_TYPE(object)->tp_name);
+  return Outcome::kRaised;
+}
 inline Outcome Handlers::LIST_EXTEND(Activation& a, const Instruction& i) {
-  if (!looks_iterable(peek(a, 1))) return Outcome::kHandOver;
+  if (!looks_iterable(peek(a, 1))) return raise_type_error("Value after * must be an iterable, not %.200s", peek(a, 1));
   const Ref same = Ref::steal(PySequence_InPlaceConcat(peek(a, i.arg + 1), peek(a, 1)));
   return consume(a, 1, static_cast<bool>(same));
 }
 inline Outcome Handlers::SET_UPDATE(Activation& a, const Instruction& i) {
-  const Ref done = Ref::steal(PyObject_CallMethod(peek(a, i.arg + 1), "update", "(O)", peek(a, 1)));
-  return consume(a, 1, static_cast<bool>(done));
+  return consume(a, 1, _PySet_Update(peek(a, i.arg + 1), peek(a, 1)) == 0);
 }
 inline Outcome Handlers::DICT_UPDATE(Activation& a, const Instruction& i) {
-  if (!PyDict_CheckExact(peek(a, 1))) return Outcome::kHandOver;
-  return consume(a, 1, PyDict_Update(peek(a, i.arg + 1), peek(a, 1)) == 0);
-}
-// The keywords of a call: an exact dict of strings without one that is there already; all else is CPython's.
-inline bool merges_plainly(PyObject* target, PyObject* update) {
-  if (!PyDict_CheckExact(update)) return false;
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(update, &position, &key, &value)) {
-    if (!PyUnicode_CheckExact(key) || PyDict_Contains(target, key) != 0) return false;
-  }
-  return true;
-}
-inline Outcome Handlers::DICT_MERGE(Activation& a, const Instruction& i) {
-  if (!merges_plainly(peek(a, i.arg + 1), peek(a, 1))) return Outcome::kHandOver;
-  return consume(a, 1, PyDict_Update(peek(a, i.arg + 1), peek(a, 1)) == 0);
+  if (PyDict_Update(peek(a, i.arg + 1), peek(a, 1)) == 0) return consume(a, 1, true);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Outcome::kRaised;
+  PyErr_Clear();
+  return raise_type_error("'%.200s' object is not a mapping", peek(a, 1));
 }
 inline Outcome Handlers::LIST_TO_TUPLE(Activation& a, const Instruction&) { return replace(a, 1, PyList_AsTuple(peek(a, 1))); }
 
@@ -133,7 +123,7 @@ inline Ref unpacked(PyObject* iterable, int before, int after) {
 }
 inline Outcome Handlers::UNPACK_SEQUENCE(Activation& a, const Instruction& i) {
   PyObject* const source = peek(a, 1);
-  if (!looks_iterable(source)) return Outcome::kHandOver;
+  if (!looks_iterable(source)) return raise_type_error("cannot unpack non-iterable %.200s object", source);
   const bool direct = (PyTuple_CheckExact(source) || PyList_CheckExact(source)) && PySequence_Fast_GET_SIZE(source) == i.arg;
   const Ref items = direct ? Ref::borrow(source) : unpacked(source, i.arg, -1);
   if (!items) return Outcome::kRaised;
@@ -143,7 +133,7 @@ inline Outcome Handlers::UNPACK_SEQUENCE(Activation& a, const Instruction& i) {
 }
 inline Outcome Handlers::UNPACK_EX(Activation& a, const Instruction& i) {
   const int before = i.arg & 0xFF, after = i.arg >> 8;
-  if (!looks_iterable(peek(a, 1))) return Outcome::kHandOver;
+  if (!looks_iterable(peek(a, 1))) return raise_type_error("cannot unpack non-iterable %.200s object", peek(a, 1));
   const Ref items = unpacked(peek(a, 1), before, after);
   if (!items) return Outcome::kRaised;
   const Ref consumed = pop(a);

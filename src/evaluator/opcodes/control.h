@@ -1,4 +1,4 @@
-// Instructions that decide what runs next: jumps, loops, returns, and what generators and coroutines need.
+// Instructions that decide what runs next: jumps, loops and returns.
 #pragma once
 
 #include "evaluator/handlers.h"
@@ -106,23 +106,5 @@ inline Outcome Handlers::RETURN_CONST(Activation& a, const Instruction& i) {
   set_result(a, Ref::borrow(constant(a, i.arg)));
   return Outcome::kReturned;
 }
-
-// Frames of generators and coroutines are CPython's from the instruction on that makes them.
-#define EVALFRAME_LEFT_TO_CPYTHON(name) \
-  inline Outcome Handlers::name(Activation&, const Instruction&) { return Outcome::kHandOver; }
-EVALFRAME_LEFT_TO_CPYTHON(RETURN_GENERATOR)
-EVALFRAME_LEFT_TO_CPYTHON(YIELD_VALUE)
-EVALFRAME_LEFT_TO_CPYTHON(GET_YIELD_FROM_ITER)
-EVALFRAME_LEFT_TO_CPYTHON(GET_AWAITABLE)
-EVALFRAME_LEFT_TO_CPYTHON(GET_AITER)
-EVALFRAME_LEFT_TO_CPYTHON(GET_ANEXT)
-EVALFRAME_LEFT_TO_CPYTHON(SEND)
-EVALFRAME_LEFT_TO_CPYTHON(END_SEND)
-EVALFRAME_LEFT_TO_CPYTHON(END_ASYNC_FOR)
-EVALFRAME_LEFT_TO_CPYTHON(ASYNC_GEN_WRAP)
-EVALFRAME_LEFT_TO_CPYTHON(CLEANUP_THROW)
-EVALFRAME_LEFT_TO_CPYTHON(BEFORE_ASYNC_WITH)
-EVALFRAME_LEFT_TO_CPYTHON(PRINT_EXPR)
-#undef EVALFRAME_LEFT_TO_CPYTHON
 
 }  // namespace evalframe::evaluator

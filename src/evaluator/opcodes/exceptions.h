@@ -1,6 +1,9 @@
 // Instructions that raise and handle exceptions, and the with statement.
 #pragma once
 
+#include <optional>
+
+#include "cpython/intrinsics.h"
 #include "evaluator/handlers.h"
 
 namespace evalframe::evaluator {
@@ -79,8 +82,61 @@ inline Outcome Handlers::CHECK_EXC_MATCH(Activation& a, const Instruction&) {
   const bool matches = PyErr_GivenExceptionMatches(peek(a, 2), peek(a, 1));
   return replace(a, 1, Py_NewRef(matches ? Py_True : Py_False));
 }
-inline Outcome Handlers::CHECK_EG_MATCH(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::PREP_RERAISE_STAR(Activation&, const Instruction&) { return Outcome::kHandOver; }
+// 1: except* may catch it; else an exception is set.
+inline bool can_be_caught_in_part(PyObject* classes) {
+  if (!can_be_caught(classes)) {
+    PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
+    return false;
+  }
+  const bool several = PyTuple_Check(classes);
+  for (Py_ssize_t index = 0; index < (several ? PyTuple_GET_SIZE(classes) : 1); ++index) {
+    const int is_group = PyObject_IsSubclass(several ? PyTuple_GET_ITEM(classes, index) : classes, PyExc_BaseExceptionGroup);
+    if (is_group == 0) continue;
+    if (is_group > 0) PyErr_SetString(PyExc_TypeError, "catching ExceptionGroup with except* is not allowed. Use except instead.");
+    return false;
+  }
+  return true;
+}
+// What of the exception is of the classes, and the rest of it; each None where there is nothing.
+struct Division {
+  Ref match, rest;
+};
+inline std::optional<Division> divide(PyObject* exception, PyObject* classes) {
+  if (exception == Py_None) return Division{Ref::borrow(Py_None), Ref::borrow(Py_None)};
+  const bool is_group = PyObject_TypeCheck(exception, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup));
+  if (PyErr_GivenExceptionMatches(exception, classes)) {
+    Ref match = is_group ? Ref::borrow(exception) : Ref::steal(PyObject_CallFunction(PyExc_BaseExceptionGroup, "s(O)", "", exception));
+    if (!match) return std::nullopt;
+    return Division{std::move(match), Ref::borrow(Py_None)};
+  }
+  if (!is_group) return Division{Ref::borrow(Py_None), Ref::borrow(exception)};
+  const Ref pair = Ref::steal(PyObject_CallMethod(exception, "split", "(O)", classes));
+  if (!pair) return std::nullopt;
+  if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) < 2) {
+    PyErr_Format(PyExc_TypeError, "%.200s.split must return a 2-tuple", Py_TYPE(exception)->tp_name);
+    return std::nullopt;
+  }
+  return Division{Ref::borrow(PyTuple_GET_ITEM(pair.get(), 0)), Ref::borrow(PyTuple_GET_ITEM(pair.get(), 1))};
+}
+// [exception, classes] -> [rest, match]
+inline Outcome Handlers::CHECK_EG_MATCH(Activation& a, const Instruction&) {
+  if (!can_be_caught_in_part(peek(a, 1))) return Outcome::kRaised;
+  std::optional<Division> division = divide(peek(a, 2), peek(a, 1));
+  if (!division) return Outcome::kRaised;
+  const bool matches = division->match.get() != Py_None;
+  // 3.11 leaves the exception as it was where nothing matches.
+  Ref rest = matches || !layout::k311 ? std::move(division->rest) : Ref::borrow(peek(a, 2));
+  if (matches) const Ref outer = cpython::exchange_handled(thread(a), Ref::borrow(division->match.get()));
+  drop(a, 2);
+  push(a, std::move(rest));
+  push(a, std::move(division->match));
+  return Outcome::kRan;
+}
+// [exception, list of what handlers raised and left] -> the exception to raise, or None
+inline Outcome Handlers::PREP_RERAISE_STAR(Activation& a, const Instruction&) {
+  if (!cpython::has_prep_reraise_star()) return Outcome::kHandOver;
+  return replace(a, 2, cpython::prep_reraise_star(peek(a, 2), peek(a, 1)).release());
+}
 
 // The special method bound to `object`; null without an exception where its type has none.
 inline Ref special_method(PyObject* object, const char* method_name) {
@@ -95,21 +151,21 @@ inline Outcome raise_no_context_manager(PyObject* manager, const char* format) {
   if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, format, Py_TYPE(manager)->tp_name);
   return Outcome::kRaised;
 }
-inline Outcome Handlers::BEFORE_WITH(Activation& a, const Instruction&) {
+// [manager] -> [its bound exit method, what its enter method gives]
+inline Outcome Handlers::enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter,
+                                       const char* no_exit) {
   PyObject* const manager = peek(a, 1);
-  const Ref enter = special_method(manager, "__enter__");
-  if (!enter) return raise_no_context_manager(manager, "'%.200s' object does not support the context manager protocol");
-  Ref exit = special_method(manager, "__exit__");
-  if (!exit) {
-    return raise_no_context_manager(
-        manager, "'%.200s' object does not support the context manager protocol (missed __exit__ method)");
-  }
-  Ref entered = Ref::steal(PyObject_CallNoArgs(enter.get()));
-  if (!entered) return Outcome::kRaised;
+  const Ref enter = special_method(manager, enter_name);
+  if (!enter) return raise_no_context_manager(manager, no_enter);
+  Ref exit = special_method(manager, exit_name);
+  if (!exit) return raise_no_context_manager(manager, no_exit);
   drop(a, 1);
   push(a, std::move(exit));
-  push(a, std::move(entered));
-  return Outcome::kRan;
+  return replace(a, 0, PyObject_CallNoArgs(enter.get()));
+}
+inline Outcome Handlers::BEFORE_WITH(Activation& a, const Instruction&) {
+  return enter_context(a, "__enter__", "__exit__", "'%.200s' object does not support the context manager protocol",
+                       "'%.200s' object does not support the context manager protocol (missed __exit__ method)");
 }
 // [exit, lasti, outer exception, exception] -> the same and exit's answer.
 inline Outcome Handlers::WITH_EXCEPT_START(Activation& a, const Instruction&) {

@@ -13,30 +13,33 @@ inline Outcome Handlers::MATCH_SEQUENCE(Activation& a, const Instruction&) {
   push(a, Py_NewRef(Py_TYPE(peek(a, 1))->tp_flags & Py_TPFLAGS_SEQUENCE ? Py_True : Py_False));
   return Outcome::kDone;
 }
-// [subject, keys] -> [subject, keys, values or None]; CPython goes through `get` for other mappings.
-inline Outcome Handlers::MATCH_KEYS(Activation& a, const Instruction&) {
-  PyObject *const keys = peek(a, 1), *const subject = peek(a, 2);
-  if (!PyDict_CheckExact(subject)) return Outcome::kHandOver;
+// The values of the keys as `get` of the mapping finds them; None where one is missing; null with an exception.
+inline Ref values_of_keys(PyObject* mapping, PyObject* keys) {
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
-  for (Py_ssize_t index = 0; index < count; ++index) {
-    if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(keys, index))) return Outcome::kHandOver;
-    for (Py_ssize_t earlier = 0; earlier < index; ++earlier) {
-      if (PyUnicode_Compare(PyTuple_GET_ITEM(keys, earlier), PyTuple_GET_ITEM(keys, index)) == 0) return Outcome::kHandOver;
-    }
-  }
   Ref values = Ref::steal(PyTuple_New(count));
-  if (!values) return Outcome::kRaised;
+  if (!values || count == 0) return values;
+  const Ref get = Ref::steal(PyObject_GetAttrString(mapping, "get"));
+  const Ref seen = Ref::steal(PySet_New(nullptr));
+  const Ref missing = Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+  if (!get || !seen || !missing) return Ref();
   for (Py_ssize_t index = 0; index < count; ++index) {
-    PyObject* const value = PyDict_GetItemWithError(subject, PyTuple_GET_ITEM(keys, index));
-    if (!value && PyErr_Occurred()) return Outcome::kRaised;
-    if (!value) {
-      values = Ref::borrow(Py_None);
-      break;
+    PyObject* const key = PyTuple_GET_ITEM(keys, index);
+    if (PySet_Contains(seen.get(), key) || PySet_Add(seen.get(), key)) {
+      if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "mapping pattern checks duplicate key (%R)", key);
+      return Ref();
     }
-    PyTuple_SET_ITEM(values.get(), index, Py_NewRef(value));
+    PyObject* arguments[] = {nullptr, key, missing.get()};
+    Ref value = Ref::steal(PyObject_Vectorcall(get.get(), arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (!value) return Ref();
+    if (value.get() == missing.get()) return Ref::borrow(Py_None);
+    PyTuple_SET_ITEM(values.get(), index, value.release());
   }
-  push(a, std::move(values));
-  return Outcome::kRan;
+  return values;
+}
+// [subject, keys] -> [subject, keys, values or None]
+inline Outcome Handlers::MATCH_KEYS(Activation& a, const Instruction&) {
+  Ref values = values_of_keys(peek(a, 2), peek(a, 1));
+  return replace(a, 0, values.release());
 }
 
 // The attributes that a class pattern asks for, each once. Errors read as CPython's.

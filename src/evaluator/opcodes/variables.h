@@ -105,17 +105,33 @@ inline Outcome Handlers::DELETE_DEREF(Activation& a, const Instruction& i) {
   return Outcome::kRan;
 }
 
-inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
+// The entry of a namespace, which may be any mapping; null without an exception where it has none.
+inline Ref entry_of(PyObject* mapping, PyObject* name) {
+  if (PyDict_CheckExact(mapping)) return Ref::borrow(PyDict_GetItemWithError(mapping, name));
+  Ref value = Ref::steal(PyObject_GetItem(mapping, name));
+  if (!value && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
+  return value;
+}
+inline int set_entry(PyObject* mapping, PyObject* name, PyObject* value) {
+  return PyDict_CheckExact(mapping) ? PyDict_SetItem(mapping, name, value) : PyObject_SetItem(mapping, name, value);
+}
+// A global or else a builtin. Null with an exception, NameError where there is neither.
+// as_dict: names of module and class bodies ask a subclass of dict that is the globals past its own __getitem__.
+inline Ref Handlers::global_value(Activation& a, const Instruction& i, bool as_dict) {
   PyObject* const globals = cpython::globals_of(frame(a)).get();
   PyObject* const builtins = cpython::builtins_of(frame(a)).get();
-  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) return Outcome::kHandOver;
-  PyObject* value = PyDict_GetItemWithError(globals, name(a, i));
-  if (!value && !PyErr_Occurred()) value = PyDict_GetItemWithError(builtins, name(a, i));
-  if (!value) return PyErr_Occurred() ? Outcome::kRaised : raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
+  Ref value = as_dict ? Ref::borrow(PyDict_GetItemWithError(globals, name(a, i))) : entry_of(globals, name(a, i));
+  if (!value && !PyErr_Occurred()) value = entry_of(builtins, name(a, i));
+  if (!value && !PyErr_Occurred()) raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
+  return value;
+}
+inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
+  Ref value = global_value(a, i, false);
+  if (!value) return Outcome::kRaised;
   if (i.arg2 == 1 && !layout::kGlobalThenNull) push(a, static_cast<PyObject*>(nullptr));
-  push(a, Py_NewRef(value));
+  push(a, std::move(value));
   if (i.arg2 == 1 && layout::kGlobalThenNull) push(a, static_cast<PyObject*>(nullptr));
-  return Outcome::kDone;
+  return Outcome::kRan;
 }
 inline Outcome Handlers::STORE_GLOBAL(Activation& a, const Instruction& i) {
   return consume(a, 1, PyDict_SetItem(cpython::globals_of(frame(a)).get(), name(a, i), peek(a, 1)) == 0);
@@ -127,38 +143,75 @@ inline Outcome Handlers::DELETE_GLOBAL(Activation& a, const Instruction& i) {
   return raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
 }
 
-// Names of module and class bodies, where the namespace is a plain dict.
-inline Outcome Handlers::LOAD_NAME(Activation& a, const Instruction& i) {
+// The namespace of a module or class body. CPython never makes a frame that uses it without one, so the texts don't matter much.
+inline PyObject* Handlers::namespace_of(Activation& a) {
   PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
-  if (!locals || !PyDict_CheckExact(locals)) return Outcome::kHandOver;
-  PyObject* const value = PyDict_GetItemWithError(locals, name(a, i));
-  if (!value) {
-    if (PyErr_Occurred()) return Outcome::kRaised;
-    Instruction global = i;
-    global.arg2 = 0;
-    return LOAD_GLOBAL(a, global);
-  }
-  push(a, Py_NewRef(value));
-  return Outcome::kDone;
+  if (!locals) PyErr_SetString(PyExc_SystemError, "no locals");
+  return locals;
+}
+inline Outcome Handlers::LOAD_NAME(Activation& a, const Instruction& i) {
+  PyObject* const locals = namespace_of(a);
+  if (!locals) return Outcome::kRaised;
+  Ref value = entry_of(locals, name(a, i));
+  if (!value && !PyErr_Occurred()) value = global_value(a, i, true);
+  if (!value) return Outcome::kRaised;
+  push(a, std::move(value));
+  return Outcome::kRan;
 }
 inline Outcome Handlers::STORE_NAME(Activation& a, const Instruction& i) {
-  PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
-  if (!locals || !PyDict_CheckExact(locals)) return Outcome::kHandOver;
-  return consume(a, 1, PyDict_SetItem(locals, name(a, i), peek(a, 1)) == 0);
+  PyObject* const locals = namespace_of(a);
+  return locals ? consume(a, 1, set_entry(locals, name(a, i), peek(a, 1)) == 0) : Outcome::kRaised;
 }
-inline Outcome Handlers::DELETE_NAME(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::LOAD_CLASSDEREF(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::LOAD_FROM_DICT_OR_DEREF(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::LOAD_FROM_DICT_OR_GLOBALS(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::LOAD_LOCALS(Activation&, const Instruction&) { return Outcome::kHandOver; }
-inline Outcome Handlers::SETUP_ANNOTATIONS(Activation&, const Instruction&) { return Outcome::kHandOver; }
+// Whatever went wrong, CPython says that there is no such name.
+inline Outcome Handlers::DELETE_NAME(Activation& a, const Instruction& i) {
+  PyObject* const locals = namespace_of(a);
+  if (!locals) return Outcome::kRaised;
+  if (PyObject_DelItem(locals, name(a, i)) == 0) return Outcome::kRan;
+  return raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
+}
+inline Outcome Handlers::LOAD_LOCALS(Activation& a, const Instruction&) {
+  PyObject* const locals = namespace_of(a);
+  if (!locals) return Outcome::kRaised;
+  push(a, Py_NewRef(locals));
+  return Outcome::kDone;
+}
+
+// A free variable that the class body's namespace may shadow. `taken`: entries that the value takes the place of.
+inline Outcome Handlers::load_from(Activation& a, const Instruction& i, PyObject* shadowing, int taken) {
+  Ref value = entry_of(shadowing, PyTuple_GET_ITEM(code(a)->co_localsplusnames, i.arg));
+  if (!value && PyErr_Occurred()) return Outcome::kRaised;
+  if (!value) value = Ref::borrow(PyCell_GET(local(a, i.arg)));
+  return value ? replace(a, taken, value.release()) : raise_unbound(a, i.arg);
+}
+inline Outcome Handlers::LOAD_CLASSDEREF(Activation& a, const Instruction& i) {
+  PyObject* const locals = namespace_of(a);
+  return locals ? load_from(a, i, locals, 0) : Outcome::kRaised;
+}
+inline Outcome Handlers::LOAD_FROM_DICT_OR_DEREF(Activation& a, const Instruction& i) { return load_from(a, i, peek(a, 1), 1); }
+inline Outcome Handlers::LOAD_FROM_DICT_OR_GLOBALS(Activation& a, const Instruction& i) {
+  Ref value = entry_of(peek(a, 1), name(a, i));
+  if (!value && !PyErr_Occurred()) value = global_value(a, i, layout::k312);
+  return replace(a, 1, value.release());
+}
+
+inline Outcome Handlers::SETUP_ANNOTATIONS(Activation& a, const Instruction&) {
+  PyObject* const locals = namespace_of(a);
+  const Ref key = Ref::steal(PyUnicode_InternFromString("__annotations__"));
+  if (!locals || !key) return Outcome::kRaised;
+  if (entry_of(locals, key.get())) return Outcome::kRan;
+  const Ref annotations = PyErr_Occurred() ? Ref() : Ref::steal(PyDict_New());
+  return annotations && set_entry(locals, key.get(), annotations.get()) == 0 ? Outcome::kRan : Outcome::kRaised;
+}
 
 inline Outcome Handlers::LOAD_BUILD_CLASS(Activation& a, const Instruction&) {
-  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
-  PyObject* const build = PyDict_CheckExact(builtins) ? PyDict_GetItemString(builtins, "__build_class__") : nullptr;
-  if (!build) return Outcome::kHandOver;
-  push(a, Py_NewRef(build));
-  return Outcome::kDone;
+  const Ref key = Ref::steal(PyUnicode_InternFromString("__build_class__"));
+  Ref build = key ? entry_of(cpython::builtins_of(frame(a)).get(), key.get()) : Ref();
+  if (!build) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_NameError, "__build_class__ not found");
+    return Outcome::kRaised;
+  }
+  push(a, std::move(build));
+  return Outcome::kRan;
 }
 inline Outcome Handlers::LOAD_ASSERTION_ERROR(Activation& a, const Instruction&) {
   push(a, Py_NewRef(PyExc_AssertionError));

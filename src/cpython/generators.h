@@ -1,0 +1,18 @@
+// The border for frames that belong to a generator, coroutine or asynchronous generator: they go on and stop many times.
+#pragma once
+
+#include "cpython/frame.h"
+
+namespace evalframe::cpython {
+
+bool belongs_to_generator(Frame* frame);
+
+// The frame, not linked any more, has yielded and waits to be resumed. delegates: at a `yield from` or `await`.
+void suspend_generator(PyThreadState* thread, Frame* frame, bool delegates);
+
+// The iterator that `await value` drives. Null with TypeError.
+Ref awaitable_iterator(Borrowed value);
+// What a coroutine awaits, null where it isn't suspended in an `await`.
+Ref awaited_by(Borrowed coroutine);
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,59 @@
+"""Builds the `sanitize` preset (AddressSanitizer, UndefinedBehaviorSanitizer) and runs tests in it.
+
+``python tests/sanitized.py [test files and pytest options]``; without any, the tests of the C++ core's own rooms.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / f"sanitize{sys.version_info[0]}{sys.version_info[1]}"
+TESTS = ["cpp", "bytecode", "evaluator", "evaluator_programs", "hook", "jit", "native"]
+
+
+def runtime_library(name: str) -> str:
+    """Where the compiler keeps a sanitizer's library: it has to be loaded before everything else."""
+    return subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip()
+
+
+def build() -> Path:
+    """The folder to import the sanitized package from."""
+    configure = ["cmake", "--preset", "sanitize", "-S", str(ROOT), "-B", str(BUILD), f"-DPython_EXECUTABLE={sys.executable}"]
+    subprocess.run(configure, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(BUILD), "-j", os.environ.get("JOBS", "2")], check=True)
+    package = BUILD / "py" / "evalframe"
+    package.mkdir(parents=True, exist_ok=True)
+    for link in package.iterdir():
+        link.unlink()
+    for file in [*(ROOT / "python" / "evalframe").iterdir(), *BUILD.glob("_core*.so")]:
+        if file.name != "__pycache__":
+            (package / file.name).symlink_to(file)
+    return package.parent
+
+
+def environment(package: Path) -> dict[str, str]:
+    libraries = ":".join(runtime_library(name) for name in ("libasan.so", "libubsan.so"))
+    return {
+        **os.environ,
+        "PYTHONPATH": str(package),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_PRELOAD": libraries,
+        # CPython frees little at exit. Its own allocator would hide what is used after it was freed.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+def main() -> int:
+    given = sys.argv[1:] or [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS]
+    package = build()
+    return subprocess.call([sys.executable, "-m", "pytest", *given], env=environment(package), cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

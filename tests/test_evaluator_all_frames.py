@@ -1,0 +1,293 @@
+"""Every Python frame of the process in our evaluator: class bodies, names, generators, coroutines; against CPython."""
+
+# The programs under test are odd on purpose.
+# ruff: noqa: B012, B018, B030, F401, F403, F821, SIM117
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from evalframe import _core
+from test_evaluator import CASES as FUNCTIONS
+from test_evaluator import case, outcome
+
+OURS = set(FUNCTIONS)
+
+
+@contextmanager
+def all_frames() -> Iterator[None]:
+    _core.evaluate_all_frames(True)
+    try:
+        yield
+    finally:
+        _core.evaluate_all_frames(False)
+
+
+def source(text: str) -> Callable[..., Any]:
+    """A program as module code, with names of its own."""
+
+    def run() -> Any:
+        names: dict[str, Any] = {"__name__": "program", "print": print}
+        exec(compiled, names)
+        return {name: repr(names[name]) for name in ("r", "r2", "x", "y", "z") if name in names}
+
+    compiled = compile(text, "<program>", "exec")
+    run.__name__ = "<module>"
+    return run
+
+
+class Spoken(dict):
+    """A namespace that is no plain dict."""
+
+    def __getitem__(self, key):
+        print("get", key)
+        return super().__getitem__(key)
+
+    def __setitem__(self, key, value):
+        print("set", key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key):
+        print("del", key)
+        super().__delitem__(key)
+
+
+class Meta(type):
+    @classmethod
+    def __prepare__(cls, name, bases):
+        return Spoken()
+
+
+SOURCES = {
+    "class_names": "x = 1\nclass A:\n    x = x + 1\n    y = [x for _ in (1, 2)]\n    del x\n    z = x\n",
+    "class_missing_name": "class A:\n    y = nothing\n",
+    "class_delete_missing": "class A:\n    del nothing\n",
+    "delete_missing_name": "x = 1\ndel x\ndel x\n",
+    "annotations": "x: int = 1\ny: str\nclass A:\n    a: int\n    b: str = ''\nz = A.__annotations__, __annotations__\n",
+    "class_cell": "def f():\n    v = 5\n    class A:\n        w = v\n        v = 6\n        u = v\n    return A.w, A.u\nr = f()\n",
+    "class_cell_unbound": "def f():\n    class A:\n        w = v\n    v = 5\n    return A.w\nr = f()\n",
+    "class_of_nothing": "class A(5): pass\n",
+    "decorators": "def d(c):\n    c.seen = 1\n    return c\n@d\nclass A: pass\nr = A.seen\n",
+    "no_build_class": "__builtins__ = {}\nclass A: pass\n",
+    "star": "from math import *\nr = floor(2.5), 'pi' in dir()\n",
+    "star_all": "import types, sys\nm = types.ModuleType('m_with_all')\nm.__all__ = ['a', 'missing']\nm.a = 1\n"
+    "sys.modules['m_with_all'] = m\nfrom m_with_all import *\n",
+    "star_not_str": "import types, sys\nm = types.ModuleType('m_odd')\nm.__all__ = [1]\nsys.modules['m_odd'] = m\n"
+    "from m_odd import *\n",
+    "star_private": "import types, sys\nm = types.ModuleType('m_private')\nm._a = 1\nm.b = 2\nsys.modules['m_private'] = m\n"
+    "from m_private import *\nr = [n for n in dir() if n in ('_a', 'b')]\n",
+    "import_missing": "from math import nothing_there\n",
+    "import_lazily": "import types, sys\nm = types.ModuleType('m_lazy')\nm.__getattr__ = lambda name: print(name) or 7\n"
+    "sys.modules['m_lazy'] = m\nfrom m_lazy import a, b\nr = a + b\n",
+    "except_star": "r = []\ntry:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2), OSError(3)])\n"
+    "except* (ValueError, KeyError) as e:\n    r.append(e)\nexcept* OSError:\n    r.append(4)\n",
+    "except_star_naked": "r = []\ntry:\n    1 / 0\nexcept* ZeroDivisionError as e:\n    r.append(e)\n",
+    "except_star_rest": "try:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\nexcept* ValueError:\n    pass\n",
+    "except_star_raises": "try:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\nexcept* ValueError:\n    raise\n"
+    "except* KeyError:\n    raise OSError(3)\n",
+    "except_star_none": "try:\n    raise ValueError(1)\nexcept* KeyError:\n    pass\n",
+    "except_star_group": "try:\n    raise ValueError(1)\nexcept* ExceptionGroup:\n    pass\n",
+    "except_star_int": "try:\n    raise ValueError(1)\nexcept* 5:\n    pass\n",
+    "match_mapping": "from collections import UserDict, ChainMap\ndef f(v):\n    match v:\n        case {1: a, 'x': b, **r}: return a, b, r\n"
+    "        case {'x': b}: return b\n        case {}: return 'empty'\nr = [f(v) for v in ({1: 2, 'x': 3, 4: 5}, ChainMap({'x': 1}), {}, 5)]\n",
+    "match_duplicate": "class K:\n    a = b = 'x'\nmatch {'x': 1}:\n    case {K.a: 1, K.b: 1}: pass\n",
+    "call_errors_star": "def f(*a): pass\nf(*5)\n",
+    "call_errors_map": "def f(**a): pass\nf(**5)\n",
+    "call_errors_twice": "def f(**a): pass\nf(**{'a': 1}, **{'a': 2})\n",
+    "call_errors_key": "def f(**a): pass\nf(**{1: 2})\n",
+    "call_errors_named": "def f(a): pass\nf(a=1, **{'a': 2})\n",
+    "call_with_mapping": "from collections import UserDict\ndef f(*a, **k): return a, k\nr = f(*[1], **UserDict(x=2)), f(*{3: 1}, y=1, **UserDict(x=2))\n",
+    "list_star": "r = [*5]\n",
+    "dict_star": "r = {**5}\n",
+    "unpack_int": "a, b = 5\n",
+    "unpack_rest_int": "a, *b = 5\n",
+    "generator_stop": "def g():\n    yield 1\n    raise StopIteration(5)\nlist(g())\n",
+    "generator_return": "def g():\n    yield 1\n    return 5\ndef h():\n    r = yield from g()\n    yield r\nr = list(h())\n",
+    "yield_from_coroutine": "async def c(): pass\ndef g():\n    yield from c()\nr = list(g())\n",
+    "generator_throw": "def g():\n    try:\n        yield 1\n    except ValueError as e:\n        yield str(e)\n    finally:\n        print('f')\n"
+    "i = g()\nr = next(i), i.throw(ValueError('x'))\ni.close()\n",
+    "generator_throw_new": "def g(): yield 1\ng().throw(ValueError('x'))\n",
+    "generator_throw_through": "def g():\n    yield 1\ndef h():\n    yield from g()\ni = h()\nnext(i)\ni.throw(KeyError(1))\n",
+    "generator_close_yields": "def g():\n    try:\n        yield 1\n    except GeneratorExit:\n        yield 2\ni = g()\nnext(i)\ni.close()\n",
+    "generator_reentered": "def g():\n    yield next(i)\ni = g()\nnext(i)\n",
+    "generator_context": "def g():\n    try:\n        yield 1\n    except ValueError:\n        yield 2\n        raise KeyError\ni = g()\nnext(i)\n"
+    "try:\n    raise OSError(1)\nexcept OSError:\n    i.throw(ValueError)\n    next(i)\n",
+    "yield_from_throw": "def g():\n    try:\n        yield 1\n    except KeyError:\n        return 7\ndef h():\n    r = yield from g()\n    yield r\n"
+    "i = h()\nnext(i)\nr = i.throw(KeyError)\n",
+    "gen_expression": "r = list(x * y for x in range(3) for y in range(x))\n",
+}
+SOURCES_312 = {
+    "type_parameters": "def f[T: int](x: T) -> T: return x\nclass A[T]:\n    def m(self) -> T: ...\ntype L[T] = list[T]\n"
+    "r = f.__type_params__, A.__type_params__, L.__value__, f(3)\n",
+    "inlined_comprehension": "x = 5\nr = [x for x in range(3)], x\ndef f():\n    return [y for y in (1, 2)], [lambda: y for y in (1, 2)][0]()\nr2 = f()\n",
+}
+ASYNC = {
+    "await_int": "async def main():\n    await 5\n",
+    "await_twice": "async def c():\n    await asyncio.sleep(0)\nasync def main():\n    k = c()\n    t = asyncio.ensure_future(k)\n    await asyncio.sleep(0)\n    await k\n",
+    "await_bad": "class B:\n    def __await__(self): return 5\nasync def main():\n    await B()\n",
+    "await_coroutine": "async def c(): pass\nclass B:\n    def __await__(self): return c()\nasync def main():\n    await B()\n",
+    "for_int": "async def main():\n    async for x in 5: pass\n",
+    "for_bad": "class B:\n    def __aiter__(self): return 5\nasync def main():\n    async for x in B(): pass\n",
+    "for_bad_next": "class B:\n    def __aiter__(self): return self\n    def __anext__(self): return 5\nasync def main():\n    async for x in B(): pass\n",
+    "with_int": "async def main():\n    async with 5: pass\n",
+    "with_no_exit": "class B:\n    async def __aenter__(self): pass\nasync def main():\n    async with B(): pass\n",
+    "with_bad_enter": "class B:\n    def __aenter__(self): pass\n    async def __aexit__(self, *a): pass\nasync def main():\n    async with B(): pass\n",
+    "with_bad_exit": "class B:\n    async def __aenter__(self): pass\n    def __aexit__(self, *a): pass\nasync def main():\n    async with B(): pass\n",
+    "generators": "async def g(n):\n    try:\n        for i in range(n):\n            x = yield i\n            print(x)\n            await asyncio.sleep(0)\n"
+    "    finally:\n        print('end')\nasync def main():\n    r = [x async for x in g(3)]\n    i = g(2)\n    r.append(await i.asend(None))\n"
+    "    r.append(await i.asend(5))\n    await i.aclose()\n    return r, {x: 1 async for x in g(2) if x}\n",
+    "generator_stop": "async def g():\n    yield 1\n    raise StopAsyncIteration\nasync def main():\n    return [x async for x in g()]\n",
+    "coroutine_stop": "async def main():\n    raise StopIteration\n",
+    "throws": "async def g():\n    try:\n        yield 1\n    except ValueError:\n        yield 2\nasync def main():\n    i = g()\n"
+    "    return await i.asend(None), await i.athrow(ValueError)\n",
+    "tasks": "async def c(n):\n    await asyncio.sleep(0)\n    return n\nasync def main():\n    async with asyncio.TaskGroup() as group:\n"
+    "        tasks = [group.create_task(c(i)) for i in range(3)]\n    return [t.result() for t in tasks]\n",
+    "task_fails": "async def c(n):\n    await asyncio.sleep(0)\n    raise ValueError(n)\nasync def main():\n    async with asyncio.TaskGroup() as group:\n"
+    "        group.create_task(c(1))\n        await asyncio.sleep(5)\n",
+    "cancelled": "async def main():\n    try:\n        async with asyncio.timeout(0.001):\n            await asyncio.sleep(5)\n    except TimeoutError as e:\n        return type(e)\n",
+    "with_swallows": "class B:\n    async def __aenter__(self): return 1\n    async def __aexit__(self, *a): return True\nasync def main():\n"
+    "    async with B() as b:\n        raise ValueError(b)\n    return 5\n",
+}
+PROGRAMS: dict[str, Callable[..., Any]] = {name: source(text) for name, text in SOURCES.items()}
+if sys.version_info >= (3, 12):
+    PROGRAMS |= {name: source(text) for name, text in SOURCES_312.items()}
+PROGRAMS |= {
+    "async_" + name: source("import asyncio\n" + text + "r = asyncio.run(main())\n") for name, text in ASYNC.items()
+}
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_function_does_as_under_cpython(name: str) -> None:
+    function, args, keywords = FUNCTIONS[name]
+    expected = outcome(function, lambda: function(*args, **keywords))
+    with all_frames():
+        assert outcome(function, lambda: function(*args, **keywords)) == expected
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_a_program_does_as_under_cpython(name: str) -> None:
+    run = PROGRAMS[name]
+    expected = outcome(run, run)
+    for _ in range(2):
+        with all_frames():
+            assert outcome(run, run) == expected
+    assert outcome(run, run) == expected
+
+
+def test_a_namespace_that_is_no_dict_is_asked_as_by_cpython() -> None:
+    def run() -> Any:
+        names = Spoken(x=1)
+        exec("y = x\ndel x\nz = len('a')\nw: int = 3", {}, names)
+
+        class A(metaclass=Meta):
+            a: int = 1
+            b = a
+            del a
+
+        try:
+            exec("nothing", {}, names)
+        except NameError as error:
+            print(error)
+        try:
+            exec("del nothing", {}, names)
+        except NameError as error:
+            print(error)
+        return sorted(names)
+
+    expected = outcome(run, run)
+    with all_frames():
+        assert outcome(run, run) == expected
+
+
+def test_generator_objects_can_be_inspected_while_they_wait() -> None:
+    def numbers() -> Iterator[int]:
+        local = 5
+        yield local
+        yield from iter([1, 2])
+
+    def seen() -> list[Any]:
+        generator = numbers()
+        found: list[Any] = [inspect.getgeneratorstate(generator), generator.gi_frame.f_lasti]
+        for value in generator:
+            frame = generator.gi_frame
+            found += [value, inspect.getgeneratorstate(generator), generator.gi_frame.f_lineno, generator.gi_yieldfrom is None]
+            found += [dict(frame.f_locals), frame.f_lasti, frame.f_back]
+        return [*found, inspect.getgeneratorstate(generator), generator.gi_frame, dict(frame.f_locals)]
+
+    expected = seen()
+    with all_frames():
+        assert seen() == expected
+
+
+def test_a_frame_object_outlives_its_generator() -> None:
+    def numbers() -> Iterator[Any]:
+        value = [1]
+        yield sys._getframe()
+        value.append(2)
+
+    with all_frames():
+        generator = numbers()
+        frame = next(generator)
+        assert frame is generator.gi_frame  # type: ignore[attr-defined]
+        assert list(generator) == []
+        assert frame.f_locals == {"value": [1, 2]}
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_no_reference_is_lost_or_kept(name: str) -> None:
+    run = PROGRAMS[name]
+    watched = [None, True, StopIteration, ValueError, ExceptionGroup, types.CodeType]
+
+    def changes() -> list[int]:
+        outcome(run, run)
+        gc.collect()
+        before = [sys.getrefcount(each) for each in watched] + [sys.getallocatedblocks() // 500]
+        for _ in range(10):
+            outcome(run, run)
+        gc.collect()
+        after = [sys.getrefcount(each) for each in watched] + [sys.getallocatedblocks() // 500]
+        return [b - a for a, b in zip(before, after)]
+
+    plain = changes()
+    for _ in range(3):
+        with all_frames():
+            ours = changes()
+        if all(abs(o) <= abs(p) + 6 for o, p in zip(ours, plain)):
+            return
+    raise AssertionError((ours, plain))
+
+
+def test_hardly_anything_is_handed_over() -> None:
+    before = _core.evaluation_counts()
+    with all_frames():
+        for name in sorted(PROGRAMS):
+            outcome(PROGRAMS[name], PROGRAMS[name])
+    after = _core.evaluation_counts()
+    evaluated = after["evaluated"] - before["evaluated"]
+    handed_over = {
+        reason: count - before["handed over"].get(reason, 0)
+        for reason, count in after["handed over"].items()
+        if reason != "RETURN_GENERATOR"
+    }
+    assert sum(handed_over.values()) < 0.01 * evaluated, handed_over
+
+
+def test_switching_off_gives_the_frames_back() -> None:
+    _core.evaluate_all_frames(True)
+    _core.evaluate_all_frames(True)
+    assert _core.evaluates_all_frames()
+    _core.evaluate_all_frames(False)
+    assert not _core.evaluates_all_frames()
+    _core.evaluate_all_frames(False)
+    counts = _core.evaluation_counts()
+    asyncio.run(asyncio.sleep(0))
+    assert _core.evaluation_counts() == counts
