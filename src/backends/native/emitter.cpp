@@ -1,6 +1,7 @@
 // Writes LLVM IR text for straight-line code on elements.
 #include "backends/native/emitter.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 
@@ -42,6 +43,10 @@ Term Emitter::let(std::string type, const std::string& instruction) {
 
 void Emitter::need(const std::string& declaration) {
   if (needed_.find(declaration) == std::string::npos) needed_ += declaration + "\n";
+}
+
+void Emitter::keep(const std::string& function) {
+  if (std::find(kept_.begin(), kept_.end(), function) == kept_.end()) kept_.push_back(function);
 }
 
 Term Emitter::number(const std::string& type, double value) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace evalframe::native {
 
@@ -21,23 +22,20 @@ struct Term {
   bool is_vector() const { return type[0] == '<'; }
 };
 
-// Sticky conditions that integer or special-case code reports without raising a hardware flag. kRetry: an argument was beyond
-// what the vector form of a function is made for; the run is done again with the library's functions.
-enum class Condition : uint8_t { kDivide, kOverflow, kUnderflow, kInvalid, kRetry };
-inline constexpr int kConditions = 5;
+// Sticky conditions that integer code reports without raising a hardware flag.
+enum class Condition : uint8_t { kDivide, kOverflow, kInvalid };
+inline constexpr int kConditions = 3;
 
 class Emitter {
  public:
-  explicit Emitter(bool vector_math) : vector_math_(vector_math) {}
-
-  // Whether functions take their vector form, which needs fused multiply-add; else they call the library.
-  bool vector_math() const { return vector_math_; }
   // Writes `%vN = <instruction>` and returns it as a value of the given type.
   Term let(std::string type, const std::string& instruction);
   void line(const std::string& text) { text_ += "  " + text + "\n"; }
   void label(const std::string& name) { text_ += name + ":\n"; }
   // Asks for a declaration or a helper function in the module; each text is written once.
   void need(const std::string& declaration);
+  // Asks that a declared function stay declared though only the vectoriser calls it.
+  void keep(const std::string& function);
 
   Term number(const std::string& type, double value);
   Term integer(const std::string& type, int64_t value);
@@ -49,12 +47,13 @@ class Emitter {
 
   const std::string& text() const { return text_; }
   const std::string& needed() const { return needed_; }
+  const std::vector<std::string>& kept() const { return kept_; }
 
  private:
-  bool vector_math_;
   int next_ = 0;
   std::string text_;
   std::string needed_;
+  std::vector<std::string> kept_;
   std::array<std::string, kConditions> gathered_;
 };
 

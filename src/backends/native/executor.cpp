@@ -173,10 +173,11 @@ class VariantRun {
     int64_t work = 1 + static_cast<int64_t>(plan.kernel.ops.size());
     for (int i = 0; i < plan.kernel.rank; i++) work *= extents[i];
     if (work < kWorkToReleaseGil) return plan.compiled->run(extents, operands);
-    PyThreadState* const thread = PyEval_SaveThread();
-    const FloatFlags flags = plan.compiled->run(extents, operands);
-    PyEval_RestoreThread(thread);
-    return flags;
+    struct Released {
+      PyThreadState* const thread = PyEval_SaveThread();
+      ~Released() { PyEval_RestoreThread(thread); }
+    } const released;
+    return plan.compiled->run(extents, operands);
   }
 
  private:
@@ -337,7 +338,13 @@ bool NativeExecutable::run_segment(Run& run, size_t step) {
   const Kernels& kernels = kernels_[step];
   if (kernels.flagged >= kMaxFlagged || (kernels.variants.empty() && kernels.refused >= kMaxRefused)) return false;
   Arena::Scope scope(Arena::current());
-  if (try_segment(run, step, scope)) return true;
+  try {
+    if (try_segment(run, step, scope)) return true;
+  } catch (const std::runtime_error& error) {
+    // The code for a layout that was first met here could not be made.
+    kernels_[step].flagged = kMaxFlagged;
+    kernels_[step].reason = error.what();
+  }
   PyErr_Clear();
   for (int32_t node = segment.begin; node < segment.end; node++) run.values[node].reset();
   return false;
@@ -366,9 +373,9 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   int64_t* extents;
   KernelOperand* operands;
   for (const KernelPlan& plan : variant->kernels) {
-    if (plan.commits) continue;
     if (!running.prepare(plan, extents, operands)) return false;
-    flags |= running.run(plan, extents, operands);
+    if (plan.commits) plan.compiled->make_ready(extents, operands);
+    else flags |= running.run(plan, extents, operands);
   }
   if (flags && cares_about(flags)) {
     kernels_[step].flagged++;

@@ -63,7 +63,7 @@ struct KernelOperand {
 // Floating-point conditions met, as NumPy's NPY_FPE_* bits: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid.
 using FloatFlags = int;
 
-// A compiled kernel, made once per kernel text and kept for the process (and on disk).
+// A kernel that can be run, made once per kernel text and kept for the process.
 class CompiledKernel {
  public:
   virtual ~CompiledKernel() = default;
@@ -71,11 +71,14 @@ class CompiledKernel {
   // contiguous or strided version, splits over threads where the work pays, and returns the flags raised by any thread.
   // Doesn't touch Python objects; the caller may release the GIL around it.
   virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // Makes the code that run needs for these operands, so that run can't fail; else a layout first met in run is compiled there.
+  virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
   virtual const std::string& ir() const = 0;
 };
 
-// Compiles, or finds in this process or on disk. Needs the GIL. Throws std::runtime_error: no lowering, or LLVM's message.
-// A layout first met in run is compiled there (run takes the GIL for it).
+// Made once in the process. Needs the GIL. Throws std::runtime_error where an operation has no lowering or LLVM isn't there.
+// Machine code is made, or found on disk, for each layout that is met: run and make_ready take the GIL for it, and throw
+// std::runtime_error with LLVM's message.
 const CompiledKernel& compile(const Kernel& kernel);
 
 }  // namespace evalframe::native

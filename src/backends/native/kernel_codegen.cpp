@@ -29,13 +29,13 @@ DType dtype_of(const Kernel& kernel, int32_t value) {
 // Writes the kernel function. Names: %d operand bases, %so/%si strides, %r row bases, %sticky gathered conditions.
 class Writer {
  public:
-  Writer(const Kernel& kernel, const std::string& access, bool vector_math) : kernel_(kernel), access_(access), body_(vector_math), entry_(vector_math), row_(vector_math) {}
+  Writer(const Kernel& kernel, const std::string& access) : kernel_(kernel), access_(access) {}
 
   std::string write() {
     values_.resize(kernel_.inputs.size());
     write_bases();
     write_body();
-    std::string text = body_.needed() + entry_.needed();
+    std::string text = body_.needed() + entry_.needed() + kept();
     text += std::string("define i32 ") + kFunctionName + "(ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns) #0 {\nentry:\n";
     text += renamed(entry_.text(), "%v", "%e") + "  br label %row\n";
     text += "row:\n  %o = phi i64 [ 0, %entry ], [ %o.next, %row.end ]\n" + phis("%row.sticky", "%entry", "0", "%row.end", false);
@@ -50,6 +50,13 @@ class Writer {
   }
 
  private:
+  std::string kept() const {
+    std::string list;
+    for (const std::string& function : body_.kept()) list += (list.empty() ? "ptr " : ", ptr ") + function;
+    if (list.empty()) return {};
+    return "@llvm.compiler.used = appending global [" + std::to_string(body_.kept().size()) + " x ptr] [" + list +
+           "], section \"llvm.metadata\"\n";
+  }
   int operands() const { return static_cast<int>(kernel_.inputs.size() + kernel_.outputs.size()); }
   Access access(int operand) const { return static_cast<Access>(access_[operand]); }
   bool is_input(int operand) const { return operand < static_cast<int>(kernel_.inputs.size()); }
@@ -146,7 +153,7 @@ class Writer {
   }
 
   std::string returned() const {
-    constexpr int kBits[kConditions] = {1, 2, 4, 8, kRetryBit};
+    constexpr int kBits[kConditions] = {1, 2, 8};
     std::string text;
     std::string sum = "0";
     for (int c = 0; c < kConditions; ++c) {
@@ -185,8 +192,8 @@ DType stored_dtype(const Kernel& kernel, const KernelOutput& output) {
   return output.dtype;
 }
 
-std::string generate(const Kernel& kernel, const std::string& access, bool vector_math) {
-  return Writer(kernel, access, vector_math).write();
+std::string generate(const Kernel& kernel, const std::string& access) {
+  return Writer(kernel, access).write();
 }
 
 }  // namespace evalframe::native

@@ -23,9 +23,7 @@ inline constexpr const char* kFunctionName = "@evalframe_kernel";
 
 // IR of `i32 kernel(ptr data, ptr outer_strides, ptr inner_strides, i64 rows, i64 columns)`, which computes the whole body for
 // rows x columns elements, stores every output (reducing ones too: the caller folds them), and returns reported conditions
-// as NPY_FPE_* bits, or kRetryBit. access: one Access letter for each operand. vector_math: functions in their vector forms,
-// which need fused multiply-add, else calls of the library.
-inline constexpr int kRetryBit = 16;
-std::string generate(const Kernel& kernel, const std::string& access, bool vector_math);
+// as NPY_FPE_* bits. access: one Access letter for each operand.
+std::string generate(const Kernel& kernel, const std::string& access);
 
 }  // namespace evalframe::native

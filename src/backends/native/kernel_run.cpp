@@ -73,6 +73,7 @@ class Native final : public CompiledKernel {
   explicit Native(const Kernel& kernel);
 
   FloatFlags run(const int64_t* extents, const KernelOperand* operands) const override;
+  void make_ready(const int64_t* extents, const KernelOperand* operands) const override;
   const std::string& ir() const override { return ir_; }
 
   const Kernel& kernel() const { return kernel_; }
@@ -82,9 +83,8 @@ class Native final : public CompiledKernel {
   int per_element() const { return per_element_; }
 
  private:
-  KernelFunction version(const std::string& access, bool vector_math) const;
-  FloatFlags run_space(const Space& space, bool vector_math) const;
-  FloatFlags run_or_retry(const Space& space) const;
+  KernelFunction version(const std::string& access) const;
+  FloatFlags run_space(const Space& space) const;
   int pieces_for(const Space& space) const;
   FloatFlags run_map(const Space& space, KernelFunction function) const;
   FloatFlags run_reduction(const Space& space, KernelFunction function) const;
@@ -93,8 +93,6 @@ class Native final : public CompiledKernel {
   std::string ir_;
   std::vector<Fold> folds_;
   bool has_arg_ = false;
-  bool vector_math_ = false;
-  bool may_retry_ = false;
   bool splits_sums_ = false;  // some output is summed in NumPy's pairwise order
   int per_element_ = 1;
   double seconds_per_element_ = 0;
@@ -123,23 +121,21 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
   std::string access;
   for (const KernelInput& input : kernel.inputs) access += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
   access.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
-  vector_math_ = target_has_fma();
-  ir_ = generate(kernel_, access, vector_math_);
-  may_retry_ = ir_.find("%sticky" + std::to_string(static_cast<int>(Condition::kRetry))) != std::string::npos;
-  versions_[access + (vector_math_ ? "" : " library")] = machine_code(ir_);
+  target();  // so that a machine without LLVM is found out here
+  // Shown to people; machine code is made for the layouts that are met.
+  ir_ = generate(kernel_, access);
 }
 
-KernelFunction Native::version(const std::string& access, bool vector_math) const {
-  const std::string key = access + (vector_math ? "" : " library");
+KernelFunction Native::version(const std::string& access) const {
   {
     const std::shared_lock lock(mutex_);
-    const auto found = versions_.find(key);
+    const auto found = versions_.find(access);
     if (found != versions_.end()) return found->second;
   }
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
-  const KernelFunction made = machine_code(generate(kernel_, access, vector_math));
+  const KernelFunction made = machine_code(generate(kernel_, access));
   const std::unique_lock lock(mutex_);
-  return versions_.emplace(key, made).first->second;
+  return versions_.emplace(access, made).first->second;
 }
 
 int64_t size_of(const Space& space) {
@@ -524,41 +520,14 @@ class ArgStates {
   std::vector<States> states_;
 };
 
-// Whether a run may be done a second time: no output stands where an input does.
-bool repeatable(const Kernel& kernel, const Space& space) {
-  struct Range {
-    uintptr_t begin, end;
-  };
-  const auto range = [&](size_t operand) {
-    Range covered{reinterpret_cast<uintptr_t>(space.data[operand]), reinterpret_cast<uintptr_t>(space.data[operand]) + kElement};
-    for (const Dimension& d : space.dimensions) {
-      const int64_t reach = (d.extent - 1) * d.strides[operand];
-      (reach < 0 ? covered.begin : covered.end) += static_cast<uintptr_t>(reach);
-    }
-    return covered;
-  };
-  for (size_t output = kernel.inputs.size(); output < space.data.size(); ++output) {
-    const Range written = range(output);
-    for (size_t input = 0; input < kernel.inputs.size(); ++input) {
-      const Range read = range(input);
-      if (written.begin < read.end && read.begin < written.end) return false;
-    }
-  }
-  return true;
-}
-
-FloatFlags Native::run_space(const Space& space, bool vector_math) const {
-  const KernelFunction function = version(access_of(kernel_, space), vector_math);
+FloatFlags Native::run_space(const Space& space) const {
+  const KernelFunction function = version(access_of(kernel_, space));
   return folds_.empty() ? run_map(space, function) : run_reduction(space, function);
 }
 
-FloatFlags Native::run_or_retry(const Space& space) const {
-  if (!may_retry_) return run_space(space, vector_math_);
-  if (repeatable(kernel_, space)) {
-    const FloatFlags flags = run_space(space, vector_math_);
-    if (!(flags & kRetryBit)) return flags;
-  }
-  return run_space(space, false);
+void Native::make_ready(const int64_t* extents, const KernelOperand* operands) const {
+  const Space space = space_of(kernel_, extents, operands, has_arg_);
+  if (size_of(space)) version(access_of(kernel_, space));
 }
 
 FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) const {
@@ -567,16 +536,16 @@ FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) co
   }
   if (folds_.empty()) {
     const Space space = space_of(kernel_, extents, operands, false);
-    return size_of(space) ? run_or_retry(space) : 0;
+    return size_of(space) ? run_space(space) : 0;
   }
   if (!has_arg_) {
     const Space space = space_of(kernel_, extents, operands, false);
-    return run_or_retry(space);
+    return run_space(space);
   }
   std::vector<KernelOperand> own(operands, operands + this->operands());
   const ArgStates states(*this, extents, own);
   const Space space = space_of(kernel_, extents, own.data(), true);
-  const FloatFlags flags = run_or_retry(space);
+  const FloatFlags flags = run_space(space);
   states.write();
   return flags;
 }

@@ -3,12 +3,16 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <stdexcept>
 
 #include "backends/native/kernel_codegen.h"
 #include "backends/native/object_cache.h"
 #include "backends/native/sha256.h"
+#include "backends/native/vector_library.h"
 #include "core/ref.h"
 
 namespace evalframe::native {
@@ -44,40 +48,44 @@ Ref call_llvm(const char* function, const char* format, Arguments... arguments) 
   return result;
 }
 
-double erf(double x) { return std::erf(x); }
-
-struct LibraryFunction {
-  const char* name;
-  void* address;
-};
-using Unary = double (*)(double);
-using Binary = double (*)(double, double);
 template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
 
-// What generated code may call.
-const LibraryFunction kLibrary[] = {
-    {"evalframe_exp", address<Unary>(std::exp)},       {"evalframe_exp2", address<Unary>(std::exp2)},
-    {"evalframe_expm1", address<Unary>(std::expm1)},   {"evalframe_log", address<Unary>(std::log)},
-    {"evalframe_log2", address<Unary>(std::log2)},     {"evalframe_log10", address<Unary>(std::log10)},
-    {"evalframe_log1p", address<Unary>(std::log1p)},   {"evalframe_sin", address<Unary>(std::sin)},
-    {"evalframe_cos", address<Unary>(std::cos)},       {"evalframe_tan", address<Unary>(std::tan)},
-    {"evalframe_arcsin", address<Unary>(std::asin)},   {"evalframe_arccos", address<Unary>(std::acos)},
-    {"evalframe_arctan", address<Unary>(std::atan)},   {"evalframe_arctan2", address<Binary>(std::atan2)},
-    {"evalframe_sinh", address<Unary>(std::sinh)},     {"evalframe_cosh", address<Unary>(std::cosh)},
-    {"evalframe_tanh", address<Unary>(std::tanh)},     {"evalframe_hypot", address<Binary>(std::hypot)},
-    {"evalframe_pow", address<Binary>(std::pow)},      {"evalframe_cbrt", address<Unary>(std::cbrt)},
-    {"evalframe_erf", address<Unary>(erf)},            {"evalframe_fmod", address<Binary>(std::fmod)},
+// What generated code may call besides the elementary functions.
+const LibraryFunction kFunctions[] = {
+    {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},
     {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},
 };
 
-std::string describe_target() {
-  for (const LibraryFunction& function : kLibrary) {
-    call_llvm("add_symbol", "sK", function.name, reinterpret_cast<unsigned long long>(function.address));
+bool has(const std::string& features, std::initializer_list<const char*> wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const char* one) { return features.find(one) != std::string::npos; });
+}
+
+void add_symbols(Library library) {
+  for (const LibraryFunction* f = library.functions; f < library.functions + library.count; ++f) {
+    call_llvm("add_symbol", "sK", f->name, reinterpret_cast<unsigned long long>(f->address));
   }
+}
+
+struct Target {
+  std::string description;
+  int vector_bytes;
+};
+
+Target find_target() {
   const Ref text = call_llvm("target", nullptr);
   const char* utf8 = PyUnicode_AsUTF8(text.get());
   if (!utf8) throw_python_error("asking for the target");
-  return utf8;
+  Target found{utf8, 0};
+  if (has(found.description, {"+avx512f", "+avx512dq", "+avx512vl", "+fma"})) found.vector_bytes = 64;
+  else if (has(found.description, {"+avx2", "+fma"})) found.vector_bytes = 32;
+  add_symbols({kFunctions, static_cast<int>(std::size(kFunctions))});
+  add_symbols(found.vector_bytes == 64 ? avx512_library() : found.vector_bytes == 32 ? avx2_library() : scalar_library());
+  return found;
+}
+
+const Target& the_target() {
+  static const Target target = find_target();
+  return target;
 }
 
 std::string with_name(std::string ir, const std::string& name) {
@@ -103,12 +111,9 @@ KernelFunction link(const std::string& object, const std::string& name) {
 
 }  // namespace
 
-const std::string& target() {
-  static const std::string description = describe_target();
-  return description;
-}
+const std::string& target() { return the_target().description; }
 
-bool target_has_fma() { return target().find("+fma") != std::string::npos; }
+int vector_bytes() { return the_target().vector_bytes; }
 
 KernelFunction machine_code(std::string ir) {
   const Gil gil;

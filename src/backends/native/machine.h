@@ -10,7 +10,8 @@ using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, cons
 
 // What the code is made for: "<CPU name> <features> llvmlite ... LLVM ...". Needs the GIL.
 const std::string& target();
-bool target_has_fma();
+// Width of the vectors for which there are elementary functions; 0: only scalar ones. Needs the GIL where target was not asked for before.
+int vector_bytes();
 // Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
 KernelFunction machine_code(std::string ir);
 

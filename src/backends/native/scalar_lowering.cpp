@@ -305,23 +305,20 @@ end:
   return exact(result, emitter.let(a.type, "call " + a.type + " @" + function + "(" + a.type + " " + a.ref + ", " + a.type + " " + b.ref + ")"));
 }
 
-// Applies a function on doubles to float32 and float16 too: the result is rounded once more, far within 2 ulp.
 template <class Function>
-Value through_double(DType result, const Operands& in, Function function) {
+Value elementary(DType result, const Operands& in, Function function) {
   if (!is_float(result)) unsupported(result);
-  const Term wide = function(convert("fpext", in[0].real, "double"));
-  return make(result, convert("fptrunc", wide, register_type(result)));
+  return make(result, function(in[0].real));
 }
 template <class Function>
-Value through_double2(DType result, const Operands& in, Function function) {
+Value elementary2(DType result, const Operands& in, Function function) {
   if (!is_float(result)) unsupported(result);
-  const Term wide = function(convert("fpext", in[0].real, "double"), convert("fpext", in[1].real, "double"));
-  return make(result, convert("fptrunc", wide, register_type(result)));
+  return make(result, function(in[0].real, in[1].real));
 }
 
 Value lower_power(Emitter& emitter, DType result, const Operands& in) {
   if (is_integer(result)) return integer_power(emitter, result, in[0].real, in[1].real);
-  return through_double2(result, in, math::power);
+  return elementary2(result, in, math::power);
 }
 
 Value lower_negative(Emitter&, DType result, const Operands& in) {
@@ -334,7 +331,7 @@ Value lower_positive(Emitter&, DType, const Operands& in) { return in[0]; }
 Value lower_absolute(Emitter& emitter, DType result, const Operands& in) {
   const Value& a = in[0];
   if (is_complex(a.dtype)) {
-    return through_double2(result, {exact(result, a.real), exact(result, a.imag)},
+    return elementary2(result, {exact(result, a.real), exact(result, a.imag)},
                            math::hypot);
   }
   if (is_float(result)) return exact(result, magnitude(a.real));
@@ -369,7 +366,7 @@ Value lower_reciprocal(Emitter& emitter, DType result, const Operands& in) {
 }
 
 #define EVALFRAME_MATH(op) \
-  Value lower_##op(Emitter&, DType result, const Operands& in) { return through_double(result, in, math::op); }
+  Value lower_##op(Emitter&, DType result, const Operands& in) { return elementary(result, in, math::op); }
 EVALFRAME_MATH(cbrt)
 EVALFRAME_MATH(exp)
 EVALFRAME_MATH(exp2)
@@ -390,8 +387,8 @@ EVALFRAME_MATH(tanh)
 EVALFRAME_MATH(erf)
 #undef EVALFRAME_MATH
 
-Value lower_arctan2(Emitter&, DType result, const Operands& in) { return through_double2(result, in, math::arctan2); }
-Value lower_hypot(Emitter&, DType result, const Operands& in) { return through_double2(result, in, math::hypot); }
+Value lower_arctan2(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::arctan2); }
+Value lower_hypot(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::hypot); }
 
 Value round_with(const char* name, DType result, const Operands& in) {
   return is_float(result) ? exact(result, intrinsic(name, {in[0].real})) : in[0];

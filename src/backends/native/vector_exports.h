@@ -1,0 +1,64 @@
+// The table of one vector library's functions; included by the translation unit that is compiled for its instructions.
+#pragma once
+
+#include "backends/native/vector_functions.h"
+#include "backends/native/vector_library.h"
+
+namespace evalframe::native {
+namespace {
+
+template <class W> struct Forms {
+  using Float = typename W::Float;
+  using Scalar = typename W::Scalar;
+  template <Float (*function)(Float)> static Float vector(Float x) { return function(x); }
+  template <Float (*function)(Float, Float)> static Float vector(Float x, Float y) { return function(x, y); }
+  template <Float (*function)(Float)> static Scalar scalar(Scalar x) { return function(Float{} + x)[0]; }
+  template <Float (*function)(Float, Float)> static Scalar scalar(Scalar x, Scalar y) { return function(Float{} + x, Float{} + y)[0]; }
+};
+
+// Half as many floats as fit, for loops over floats and doubles. The other half repeats them, so as to raise no other flags.
+struct Halves {
+  using Half = Floats::Half;
+  template <Floats::Float (*function)(Floats::Float)> static Half vector(Half x) { return Floats::low(function(Floats::join(x, x))); }
+  template <Floats::Float (*function)(Floats::Float, Floats::Float)> static Half vector(Half x, Half y) {
+    return Floats::low(function(Floats::join(x, x), Floats::join(y, y)));
+  }
+};
+
+template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
+template <class W> using Vector1 = typename W::Float (*)(typename W::Float);
+template <class W> using Vector2 = typename W::Float (*)(typename W::Float, typename W::Float);
+template <class W> using Scalar1 = typename W::Scalar (*)(typename W::Scalar);
+template <class W> using Scalar2 = typename W::Scalar (*)(typename W::Scalar, typename W::Scalar);
+using Half1 = Halves::Half (*)(Halves::Half);
+using Half2 = Halves::Half (*)(Halves::Half, Halves::Half);
+
+#ifdef __AVX512F__
+#define EVALFRAME_DOUBLES "_f64x8"
+#define EVALFRAME_FLOATS "_f32x16"
+#define EVALFRAME_HALF "_f32x8"
+#else
+#define EVALFRAME_DOUBLES "_f64x4"
+#define EVALFRAME_FLOATS "_f32x8"
+#define EVALFRAME_HALF "_f32x4"
+#endif
+
+const LibraryFunction kFunctions[] = {
+#define EVALFRAME_ROWS(name, count)                                                                                           \
+  {"evalframe_" #name "_f64", address(static_cast<Scalar##count<Doubles>>(Forms<Doubles>::scalar<Functions<Doubles>::name>))},  \
+  {"evalframe_" #name "_f32", address(static_cast<Scalar##count<Floats>>(Forms<Floats>::scalar<Functions<Floats>::name>))},     \
+  {"evalframe_" #name EVALFRAME_DOUBLES, address(static_cast<Vector##count<Doubles>>(Forms<Doubles>::vector<Functions<Doubles>::name>))}, \
+  {"evalframe_" #name EVALFRAME_FLOATS, address(static_cast<Vector##count<Floats>>(Forms<Floats>::vector<Functions<Floats>::name>))}, \
+  {"evalframe_" #name EVALFRAME_HALF, address(static_cast<Half##count>(Halves::vector<Functions<Floats>::name>))},
+#define EVALFRAME_MATH1(name, c_name) EVALFRAME_ROWS(name, 1)
+#define EVALFRAME_MATH2(name, c_name) EVALFRAME_ROWS(name, 2)
+#include "backends/native/vector_math.def"
+#undef EVALFRAME_MATH1
+#undef EVALFRAME_MATH2
+#undef EVALFRAME_ROWS
+};
+
+constexpr Library kLibrary = {kFunctions, sizeof kFunctions / sizeof kFunctions[0]};
+
+}  // namespace
+}  // namespace evalframe::native
