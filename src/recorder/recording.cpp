@@ -34,6 +34,17 @@ struct Recording::Cursor {
   std::vector<Live> frames;
   std::vector<uint32_t> slots;
   std::vector<uint32_t> lengths;
+  std::vector<PendingStore> stores;
+
+  void store(int32_t name, uint32_t value) {
+    for (PendingStore& known : stores) {
+      if (known.name == name) {
+        known.value = value;
+        return;
+      }
+    }
+    stores.push_back({name, value});
+  }
 
   void set(int32_t slot, uint32_t value) {
     if (static_cast<size_t>(slot) >= slots.size()) slots.resize(slot + 1);
@@ -61,6 +72,7 @@ struct Recording::Cursor {
       }
       case Change::Kind::kPop: frames.pop_back(); return;
       case Change::Kind::kAppend: lengths[change.where]++; return;
+      case Change::Kind::kStore: return store(change.where, change.value);
     }
   }
 };
@@ -82,7 +94,7 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     const Cursor::Live& live = cursor.frames[k];
     const bool innermost = k + 1 == cursor.frames.size();
     const int32_t depth = innermost ? marks[node].depth : live.depth;
-    FrameState state{live.frame->function.get(), live.frame->code, innermost ? marks[node].instruction : live.next, {}};
+    FrameState state{live.frame->function.get(), live.frame->code, live.frame->graph_frame, innermost ? marks[node].instruction : live.next, {}};
     for (int32_t i = 0; i < depth; i++) {
       const size_t slot = live.frame->base + i;
       state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
@@ -91,6 +103,8 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
   }
   return states;
 }
+
+std::vector<PendingStore> Recording::stores_at(int32_t node) const { return cursor_to(node).stores; }
 
 void Recording::collect(uint32_t index, const Cursor& cursor, std::vector<Operand>& operands, std::vector<char>& seen) const {
   if (seen[index]) return;
@@ -117,6 +131,7 @@ graph::ExitPoint Recording::exit_at(int32_t node) const {
   graph::ExitPoint exit{node, {}};
   std::vector<char> seen(values.size());
   const Cursor& cursor = cursor_to(node);
+  for (const PendingStore& store : cursor.stores) collect(store.value, cursor, exit.values, seen);
   if (static_cast<size_t>(node) == graph.nodes.size() && returns) {
     collect(result, cursor, exit.values, seen);
     return exit;

@@ -39,10 +39,19 @@ struct Container {
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kStore };
   Kind kind;
-  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container
-  uint32_t value;  // kSlot, kAppend
+  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container; kStore: index into Recording::names
+  uint32_t value;  // kSlot, kAppend, kStore
+};
+
+// A name that the recorded code stored into, in the dict of a module. The store itself is put off to the exit.
+struct Name {
+  Ref dict, name;
+};
+struct PendingStore {
+  int32_t name;    // index into Recording::names
+  uint32_t value;
 };
 
 // A frame of the inlined chain: at the start of the recording, or pushed by a call in it.
@@ -60,6 +69,7 @@ struct FrameStart {
 struct FrameState {
   Borrowed function;
   const bytecode::Code* code;
+  int32_t graph_frame;  // which FrameStart it comes from
   int32_t next;  // the instruction to run next
   std::vector<uint32_t> slots;  // values, localsplus and stack
 };
@@ -83,6 +93,7 @@ struct Recording {
   std::vector<FrameStart> start;               // the chain at the start, outermost first; `next`, `depth` of each
   std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
   std::vector<FrameStart> pushes;
+  std::vector<Name> names;
   std::vector<Mark> marks;  // of each node, and one more: the end
 
   bool returns = false;     // ends by returning `result` from the outermost frame; else by the exit at the end
@@ -94,6 +105,8 @@ struct Recording {
 
   // The state before node `node`, or (== nodes.size()) at the end. Cheap when asked with growing numbers.
   std::vector<FrameState> state_at(int32_t node) const;
+  // The stores into names that are due there, in the order in which the names were first stored.
+  std::vector<PendingStore> stores_at(int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
 

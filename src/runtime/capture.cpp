@@ -99,10 +99,21 @@ class Inputs {
   std::vector<PyObject*> more_;
 };
 
+// Stores into names that were put off. False with an exception (memory).
+bool store_names(const Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
+  if (recording.names.empty()) return true;
+  for (const recorder::PendingStore& store : recording.stores_at(node)) {
+    const recorder::Name& name = recording.names[store.name];
+    const Ref value = rebuild.make(store.value);
+    if (!value || PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) < 0) return false;
+  }
+  return true;
+}
+
 // The result of a finished graph; most are one object that is there already.
 Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>& values, const guards::Objects& objects) {
   const recorder::Value& result = recording.values[recording.result];
-  switch (result.kind) {
+  if (recording.names.empty()) switch (result.kind) {
     case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a]);
     case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
@@ -113,7 +124,9 @@ Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>&
     case recorder::Value::Kind::kIterator: break;
   }
   const graph::ExitPoint exit = recording.exit_at(end);
-  return recorder::Rebuild(recording, exit, values, objects.data()).make(recording.result);
+  recorder::Rebuild rebuild(recording, exit, values, objects.data());
+  if (!store_names(recording, end, rebuild)) return Ref();
+  return rebuild.make(recording.result);
 }
 
 // Keeps an exception that is set through code that may clear or set others.
@@ -149,10 +162,28 @@ bool same_bound_slots(const Recording& recording, PyObject* const* const* frames
   return true;
 }
 
-bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std::vector<Ref>& values, PyObject* const* sources) {
+// Frames of the chain that are still there get the values that changed; others are dropped or made.
+bool take_exit(Chain& chain, const Recording& recording, int32_t node, const std::vector<Ref>& values, PyObject* const* sources) {
   const graph::ExitPoint exit = recording.exit_at(node);
   recorder::Rebuild rebuild(recording, exit, values, sources);
-  for (const recorder::FrameState& state : recording.state_at(node)) {
+  const std::vector<recorder::FrameState> states = recording.state_at(node);
+  std::vector<Ref> old;
+  size_t kept = 0;
+  while (kept < chain.size() && kept < states.size() && states[kept].graph_frame == recording.start[kept].graph_frame) kept++;
+  for (size_t k = 0; k < kept; k++) {
+    const recorder::FrameState& state = states[k];
+    const std::vector<uint32_t>& before = recording.initial[k];
+    std::vector<std::pair<int, Ref>> changed;
+    for (size_t i = 0; i < state.slots.size(); i++) {
+      if (i < before.size() && before[i] == state.slots[i]) continue;
+      changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));
+      if (state.slots[i] && !changed.back().second) return false;
+    }
+    chain.refill(k, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
+  }
+  chain.drop_to(kept);
+  for (size_t k = kept; k < states.size(); k++) {
+    const recorder::FrameState& state = states[k];
     std::vector<Ref> slots;
     for (uint32_t value : state.slots) {
       slots.push_back(rebuild.make(value));
@@ -160,7 +191,7 @@ bool push_exit(Chain& chain, const Recording& recording, int32_t node, const std
     }
     if (!chain.push(state.function, *state.code, std::move(slots), state.next)) return false;
   }
-  return true;
+  return store_names(recording, node, rebuild);
 }
 
 std::vector<Capture*>& captures() {
@@ -355,7 +386,7 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
       given_up_ = true;
       return chain.finish_in_cpython(false);
     }
-    if (cpython::is_traced(thread) || chain.is_held()) return chain.finish_in_cpython(false);
+    if (cpython::is_traced(thread) || chain.is_callee_held()) return chain.finish_in_cpython(false);
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return chain.finish_in_cpython(true);
     const Place place = place_of(chain);
     Entries& entries = places_[place];
@@ -371,8 +402,10 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
     bool step = false;
     if (const Held<Compilation> compilation = match(entries, frames.data(), objects)) {
       nodes += compilation->array_nodes;
-      objects.own_slots();
-      chain.drop();
+      // What inner frames hold goes with them, before the exit is made.
+      if (chain.size() > 1) objects.own_slots();
+      // A frame object that outlives the call has to see the last state, which a graph doesn't make.
+      if (compilation->recording->returns && chain.is_held()) return chain.finish_in_cpython(false);
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended == Ended::kReturned) return result;
       if (ended == Ended::kRaised) return Ref();
@@ -414,12 +447,13 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   }
   if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
     result = make_result(recording, outcome.node, outcome.values, objects);
+    chain.drop();
     return result ? Ended::kReturned : Ended::kRaised;
   }
   bool made = false;
   {
     const PendingException pending;
-    made = push_exit(chain, recording, outcome.node, outcome.values, objects.data());
+    made = take_exit(chain, recording, outcome.node, outcome.values, objects.data());
     outcome.values.clear();
   }
   if (!made) {

@@ -43,17 +43,33 @@ bool Chain::push(Borrowed function, const bytecode::Code& code, std::vector<Ref>
   return true;
 }
 
-void Chain::drop() {
-  while (!frames_.empty()) {
+void Chain::refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old) {
+  cpython::Frame* frame = frames_[index];
+  cpython::Slots into = cpython::slots(frame);
+  const int depth_before = cpython::depth_of(frame);  // what lies above isn't in use: nobody's references
+  for (int slot = depth; slot < depth_before; slot++) old.push_back(into.take(slot));
+  for (auto& [slot, value] : changed) {
+    if (slot < depth_before) old.push_back(into.take(slot));
+    into.put(slot, std::move(value));
+  }
+  cpython::set_next(frame, next_unit(code, next), depth);
+}
+
+void Chain::drop() { drop_to(0); }
+
+void Chain::drop_to(size_t count) {
+  while (frames_.size() > count) {
     cpython::Frame* frame = frames_.back();
     frames_.pop_back();
     cpython::pop_frame(thread_, frame);
   }
 }
 
-bool Chain::is_held() const {
-  for (cpython::Frame* frame : frames_) {
-    if (cpython::has_frame_object(frame)) return true;
+bool Chain::is_held() const { return (!frames_.empty() && cpython::has_frame_object(frames_[0])) || is_callee_held(); }
+
+bool Chain::is_callee_held() const {
+  for (size_t i = 1; i < frames_.size(); i++) {
+    if (cpython::has_frame_object(frames_[i])) return true;
   }
   return false;
 }

@@ -28,10 +28,15 @@ class Chain {
   const std::vector<cpython::Frame*>& frames() const { return frames_; }
   // Pushes a frame for the function, with these slots filled (moved from) and this position. False with an exception.
   bool push(Borrowed function, const bytecode::Code& code, std::vector<Ref> slots, int32_t next);
+  // Fills the kept frame `index` anew. Old values that aren't there any more are handed over: dropping them can run any code.
+  void refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old);
+  // Drops all frames but the outermost `count`.
+  void drop_to(size_t count);
   // Drops all frames.
   void drop();
-  // Someone outside holds one of the frame objects: they must stay the frames they are.
+  // Someone outside holds the frame object of a frame, or only asks for those of inlined calls.
   bool is_held() const;
+  bool is_callee_held() const;
 
   // Runs one instruction of the innermost frame in our evaluator.
   Ended step(Ref& result);
