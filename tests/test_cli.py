@@ -174,6 +174,7 @@ def test_help_names_each_command(tmp_path: Path) -> None:
 STATS = {
     "calls": 1003,
     "hits": 1000,
+    "served": 1500,
     "recordings": 2,
     "breaks": 1,
     "exits": 7,
@@ -189,7 +190,7 @@ STATS = {
     [(1.25, "about 1.2 s saved"), (0.0375, "about 38 ms saved"), (-0.02, "about 20 ms lost (compiling took 100 ms)"), (None, "time saved not known")],
 )
 def test_summary_counts(saved: float | None, text: str) -> None:
-    expected = f"evalframe: 2 graphs recorded, 1,000 of 1,003 calls served, 1 graph break, {text}"
+    expected = f"evalframe: 2 graphs recorded, run 1,500 times, 1,000 of 1,003 calls served, 1 graph break, {text}"
     assert report.summary({**STATS, "saved_seconds": saved}) == expected
     assert report.summary({}) == "evalframe: nothing was captured"
 
@@ -207,9 +208,12 @@ def toy(a, b):
         b = b * -1
     return x * b
 
+def main():
+    for _ in range(100):
+        toy(x, x)
+
 x = np.arange(5.0)
-for _ in range(100):
-    toy(x, x)
+main()
 """
 
 
@@ -218,7 +222,7 @@ def test_a_run_is_told_in_one_line_and_on_a_page(tmp_path: Path) -> None:
     done = evalframe("run", "--report", "out.html", "script.py", cwd=tmp_path)
     assert done.stdout == "" and done.returncode == 0
     assert re.fullmatch(
-        r"evalframe: 2 graphs recorded, \d\d of 100 calls served, 1 graph break, about .* (saved|lost \(compiling took .*\))\n", done.stderr
+        r"evalframe: 2 graphs recorded, run \d+ times, \d\d of 100 calls served, 1 graph break, about .* (saved|lost \(compiling took .*\))\n", done.stderr
     )
     page = (tmp_path / "out.html").read_text()
     for text in ("a plain call", "script.py:6:8", "branch on the value of an array", "n0 = call absolute(i0)", "define ", "&lt;"):
@@ -254,3 +258,68 @@ def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     most = measured["served"] * (measured["plain_seconds"] - measured["served_seconds"])
     assert measured["saved_seconds"] <= most + 1e-9
     assert package.stats()["saved_seconds"] is not None
+
+
+MODULE_LOOPS = """
+import sys
+import numpy as np
+
+def force(x):
+    return np.exp(-x * x) * strength - x
+
+log = []
+strength = 0.5
+u = np.sin(np.linspace(0, 6.28, 40))
+v = u * 0
+t, dt, k = 0.0, 1e-2, 3
+for i in range(60):
+    v = v + dt * force(u)
+    u = u + dt * v
+    t += dt
+    k = k + i % 3
+    if i == 50:
+        strength = 0.25
+    if i % 20 == 0:
+        print("turn", i, round(t, 3), f"{np.abs(u).max():.10f}", k)
+    log.append(float(u[i % 7]))
+for name, values in zip(["u", "v"], [u, v]):
+    for row in values.reshape(8, 5):
+        total = row.sum() * k
+        w = row - total
+    print(name, f"{total:.10f}", f"{w.max():.10f}")
+error, turns = 1.0, 0
+while error > 1e-6:
+    new = u * 0.5
+    error = np.abs(new - u).max()
+    u = new
+    turns += 1
+print(turns, f"{error:.10f}", len(log), f"{sum(log):.10f}", i, sorted(n for n in globals() if not n.startswith("__")))
+count = 0
+for j in range(3000):
+    count += j * k
+print(count, sys._getframe().f_code.co_name, sys._getframe().f_locals is globals())
+for i in range(30):
+    try:
+        u = u + 1
+        w = u @ np.ones(i + 20)
+        print("fits", i, f"{w:.6f}")
+    except ValueError as problem:
+        w = str(problem)[:30]
+print(w)
+for i in range(10):
+    u = np.ones(i) + u[:i]
+    v = np.ones(3) @ np.ones(i if i < 7 else 3)
+"""
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_the_loops_of_a_module_are_captured(tmp_path: Path, backend: str) -> None:
+    (tmp_path / "loops.py").write_text(MODULE_LOOPS)
+    plain = run("loops.py", cwd=tmp_path)
+    ours = evalframe("run", "--backend", backend, "loops.py", cwd=tmp_path)
+    assert "ValueError" in plain.stderr
+    assert ours.stdout == plain.stdout
+    assert without_summary(ours.stderr) == plain.stderr
+    assert ours.returncode == plain.returncode == 1
+    summary = ours.stderr.splitlines()[-1]
+    assert int(summary.split(" run ")[1].split()[0].replace(",", "")) > 150, summary

@@ -52,6 +52,15 @@ def test_logistic_digits_learns() -> None:
     assert share > 80
 
 
+def test_pendulums_say_the_same_under_evalframe() -> None:
+    plain = run_example("pendulums.py", "50", "500")
+    command = [sys.executable, "-m", "evalframe", "run", str(EXAMPLES / "pendulums.py"), "50", "500"]
+    captured = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert plain.stdout.count("have turned over") == 2
+    assert captured.stdout == plain.stdout
+    assert "graphs recorded" in captured.stderr
+
+
 def test_toy_explains_its_break() -> None:
     text = output_of("toy.py")
     assert "break" in text

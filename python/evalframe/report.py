@@ -19,6 +19,7 @@ def summary(stats: Stats) -> str:
         return "evalframe: nothing was captured"
     parts = [
         f"{counted(stats['recordings'], 'graph')} recorded",
+        f"run {counted(stats['served'], 'time')}",
         f"{stats['hits']:,} of {counted(stats['calls'], 'call')} served",
         counted(stats["breaks"], "graph break"),
         _saved(stats["saved_seconds"], stats["compile_seconds"]),

@@ -133,6 +133,9 @@ Frame* push_frame(PyThreadState* thread, Borrowed function) {
   memset(static_cast<void*>(space), 0, size * sizeof(PyObject*));
   auto* const frame = reinterpret_cast<Frame*>(space);
   layout::initialize(frame, reinterpret_cast<PyFunctionObject*>(Py_NewRef(function.get())));
+  // As when CPython calls such a function: a module's names are its globals.
+  const bool is_module = !(reinterpret_cast<PyCodeObject*>(callee->func_code)->co_flags & CO_OPTIMIZED);
+  if (is_module) frame->f_locals = Py_NewRef(callee->func_globals);
   return frame;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "cpython/versions.h"
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::guards {
@@ -12,6 +13,8 @@ namespace evalframe::guards {
 namespace {
 
 static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
+
+bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
 
 constexpr const char* kCheckTexts[] = {
 #define EVALFRAME_CHECK(name, text) text,
@@ -165,10 +168,18 @@ void GuardTable::require_function(Borrowed object) {
                        Ref::borrow(function->func_kwdefaults)});
 }
 
+namespace {
+std::string address(PyObject* object) { return std::to_string(reinterpret_cast<uintptr_t>(object)); }
+}  // namespace
+
+std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }
+
+bool is_data(Borrowed object) { return is_number(object.get()) || numpy::is_array(object.get()); }
+
 std::string GuardTable::path(int32_t index) const {
   const Source& source = sources[index];
   const std::string parent = source.parent >= 0 ? path(source.parent) : std::string();
-  const std::string object = std::to_string(reinterpret_cast<uintptr_t>(source.object.get()));
+  const std::string object = address(source.object.get());
   switch (source.reach) {
     case Reach::kSlot: return "s" + std::to_string(source.frame) + "." + std::to_string(source.index) + ";";
     case Reach::kAttribute:
@@ -185,7 +196,13 @@ bool Fact::fixes_number() const {
 }
 
 bool GuardTable::fixes_any_of(const Paths& paths) const {
-  for (size_t i = 0; !paths.empty() && i < sources.size(); i++) {
+  if (paths.empty()) return false;
+  for (const DictGuard& guard : dicts) {
+    for (const auto& [name, value] : guard.names) {
+      if (value && is_data(value.get()) && paths.count(path_of_name(guard.dict.get(), name.get()))) return true;
+    }
+  }
+  for (size_t i = 0; i < sources.size(); i++) {
     const Source& source = sources[i];
     const bool fixes = source.fact.fixes_number() || std::any_of(source.more.begin(), source.more.end(), std::mem_fn(&Fact::fixes_number));
     if (fixes && paths.count(path(static_cast<int32_t>(i)))) return true;

@@ -193,6 +193,12 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& f
 }
 
 void Program::collect_changed(PyObject* const* const* frames, Paths& changed) const {
+  for (const DictGuard& guard : table_.dicts) {
+    for (const auto& [name, value] : guard.names) {
+      PyObject* const now = PyDict_GetItemWithError(guard.dict.get(), name.get());
+      if (now && value && now != value.get() && is_data(value.get())) changed.insert(path_of_name(guard.dict.get(), name.get()));
+    }
+  }
   Objects objects;
   objects.prepare(*this);
   PyObject** const items = objects.items_;

@@ -28,6 +28,7 @@ nb::dict counters(const runtime::Counters& of) {
   nb::dict result;
   result["calls"] = of.calls;
   result["hits"] = of.hits;
+  result["served"] = of.served;
   result["recordings"] = of.recordings;
   result["breaks"] = of.breaks;
   result["exits"] = of.exits;

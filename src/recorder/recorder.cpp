@@ -231,6 +231,39 @@ void Recorder::append(const Value& list, uint32_t element) {
   recording_->journal.push_back({Change::Kind::kAppend, list.a, element});
 }
 
+uint32_t Recorder::stored(Borrowed dict, Borrowed name) const {
+  const std::vector<Name>& names = recording_->names;
+  for (size_t i = 0; i < names.size(); i++) {
+    if (names[i].dict.get() == dict.get() && names[i].name.get() == name.get()) return stored_[i];
+  }
+  return 0;
+}
+
+void Recorder::store(Borrowed dict, Borrowed name, uint32_t value) {
+  std::vector<Name>& names = recording_->names;
+  size_t at = 0;
+  while (at < names.size() && !(names[at].dict.get() == dict.get() && names[at].name.get() == name.get())) at++;
+  if (at == names.size()) {
+    names.push_back({Ref::borrow(dict), Ref::borrow(name)});
+    stored_.push_back(0);
+  }
+  stored_[at] = value;
+  recording_->journal.push_back({Change::Kind::kStore, static_cast<int32_t>(at), value});
+}
+
+uint32_t Recorder::name_source(Borrowed dict, Borrowed name) {
+  guards::Source of_dict{guards::Reach::kObject};
+  of_dict.object = Ref::borrow(dict);
+  guards::Source at{guards::Reach::kItem};
+  at.parent = value(source(std::move(of_dict))).a;
+  at.object = Ref::borrow(name);
+  return source(std::move(at));
+}
+
+bool Recorder::name_varies(Borrowed dict, Borrowed name) const {
+  return !varying_.empty() && varying_.count(guards::path_of_name(dict, name)) > 0;
+}
+
 bool Recorder::known(uint32_t index, Borrowed object) {
   const Value value = recording_->values[index];
   switch (value.kind) {

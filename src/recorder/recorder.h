@@ -103,6 +103,13 @@ class Recorder {
   uint32_t source(guards::Source source);
   const std::vector<uint32_t>& elements(const Value& value) const { return recording_->containers[value.a].elements; }
   void append(const Value& list, uint32_t element);
+  // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
+  uint32_t stored(Borrowed dict, Borrowed name) const;
+  void store(Borrowed dict, Borrowed name, uint32_t value);
+  // The value of a name in a module's dict, read anew in each run.
+  uint32_t name_source(Borrowed dict, Borrowed name);
+  // Has the name been seen to change?
+  bool name_varies(Borrowed dict, Borrowed name) const;
   guards::GuardTable& guards() { return recording_->guards; }
   bytecode::Instruction const& instruction_at(int32_t index) const { return frames_.back().code->instructions[index]; }
 
@@ -148,6 +155,7 @@ class Recorder {
   bool keep_inputs_ = false;
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   std::vector<int32_t> source_inputs_;
+  std::vector<uint32_t> stored_;  // by Recording::names: the value it has now
 };
 
 }  // namespace evalframe::recorder

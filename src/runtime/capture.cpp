@@ -17,7 +17,9 @@ int32_t Capture::leave_before = -1;
 namespace {
 
 // Exits in one call after which capturing must have paid, or the call is left to CPython.
-constexpr uint64_t kPatience = 2000;
+constexpr uint64_t kPatience = 1000;
+// Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
+constexpr uint64_t kColdTurns = 200'000;
 
 // Tells the thread which line runs while a graph is run and no frame of the function exists: frames are made when the
 // first call needs them, without values in their slots.
@@ -215,6 +217,7 @@ bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* 
   const bool holds = same_slots && entry.guards.check(frames, objects, entry.last_failed_guard);
   if (holds && (recording.graph.nodes.empty() || entry.executable->accepts(Inputs(recording, objects).data()))) {
     entry.hits++;
+    count(&Counters::served);
     return true;
   }
   entry.misses++;
@@ -330,7 +333,7 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   }
   Chain chain(thread);
   if (!push_call(chain, *decoded, parameters)) return Ref();
-  return Measure::on ? record_call(thread, chain) : go_on(thread, chain);
+  return Measure::on ? record_call(thread, chain) : finish(thread, chain);
 }
 
 bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
@@ -366,7 +369,7 @@ Ref Capture::record_call(PyThreadState* thread, Chain& chain) {
   const double compiled_before = total_counters.compile_seconds;
   const size_t before = first_->list.size();
   const Stopwatch watch;
-  Ref result = go_on(thread, chain);
+  Ref result = finish(thread, chain);
   const double seconds = watch.seconds() - (total_counters.compile_seconds - compiled_before);
   if (first_ && first_->list.size() > before) {
     Compilation& made = *first_->list.back();
@@ -376,19 +379,63 @@ Ref Capture::record_call(PyThreadState* thread, Chain& chain) {
   return result;
 }
 
+namespace {
+
+Ended finished(Ref value, Ref& result) {
+  result = std::move(value);
+  return result ? Ended::kReturned : Ended::kRaised;
+}
+
+// The last of the jumps back to `head`.
+int32_t last_of_loop(const bytecode::Code& code, int32_t head) {
+  auto last = static_cast<int32_t>(code.instructions.size()) - 1;
+  while (last > head && code.instructions[last].target != head) last--;
+  return last;
+}
+
+}  // namespace
+
+Ref Capture::finish(PyThreadState* thread, Chain& chain) {
+  Ref result;
+  bool given_up = false;
+  if (go_on(thread, chain, {}, given_up, result) != Ended::kRunning) return result;
+  given_up_ = true;
+  return chain.finish_in_cpython(false);
+}
+
+Ref Capture::run_module(PyThreadState* thread) {
+  const bytecode::Code* code = cpython::decoded(reinterpret_cast<PyFunctionObject*>(function_.get())->func_code);
+  Chain chain(thread);
+  if (!chain.push(function_.get(), *code, std::vector<Ref>(code->code.as<PyCodeObject>()->co_nlocalsplus), 0)) return Ref();
+  std::set<int32_t> cold;  // heads of loops that aren't worth it
+  Ref result;
+  for (uint64_t cold_turns = 0; cold_turns < kColdTurns;) {
+    int32_t head = 0;
+    if (chain.run_to_back_jump(&head, result) != Ended::kRunning) return result;
+    if (cold.count(head)) {
+      cold_turns++;
+      continue;
+    }
+    bool given_up = false;
+    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, given_up, result) != Ended::kRunning) return result;
+    if (given_up) cold.insert(head);
+  }
+  return chain.finish_in_cpython(false);
+}
+
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
-Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
+Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, bool& given_up, Ref& result) {
   uint64_t rounds = 0;
   uint64_t nodes = 0;
-  Ref result;
   while (true) {
     if (rounds++ > kPatience && nodes < rounds / 2) {
-      given_up_ = true;
-      return chain.finish_in_cpython(false);
+      given_up = true;
+      return Ended::kRunning;
     }
-    if (cpython::is_traced(thread) || chain.is_callee_held()) return chain.finish_in_cpython(false);
-    if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return chain.finish_in_cpython(true);
+    if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
+    if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
     const Place place = place_of(chain);
+    if (place.frames[0].next < stretch.first || place.frames[0].next > stretch.last) return Ended::kRunning;
     Entries& entries = places_[place];
     std::vector<PyObject*> slots_storage;
     std::vector<size_t> offsets;
@@ -399,19 +446,16 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
     std::vector<PyObject* const*> frames;
     for (size_t offset : offsets) frames.push_back(slots_storage.data() + offset);
     guards::Objects objects;
-    bool step = false;
     if (const Held<Compilation> compilation = match(entries, frames.data(), objects)) {
       nodes += compilation->array_nodes;
       // What inner frames hold goes with them, before the exit is made.
       if (chain.size() > 1) objects.own_slots();
       // A frame object that outlives the call has to see the last state, which a graph doesn't make.
-      if (compilation->recording->returns && chain.is_held()) return chain.finish_in_cpython(false);
+      if (compilation->recording->returns && chain.is_held()) return finished(chain.finish_in_cpython(false), result);
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
-      if (ended == Ended::kReturned) return result;
-      if (ended == Ended::kRaised) return Ref();
-      step = true;
+      if (ended != Ended::kRunning) return ended;
     } else if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
-      return chain.finish_in_cpython(false);
+      return finished(chain.finish_in_cpython(false), result);
     } else {
       std::unique_ptr<Recording> recording;
       bool past_exception = false;
@@ -420,17 +464,16 @@ Ref Capture::go_on(PyThreadState* thread, Chain& chain) {
       const Ended ended = chain.record(entries.varying, result, recording, past_exception, keep_inputs);
       const Held<Compilation> added = add(place, std::move(recording));
       if (added) nodes += added->array_nodes;
-      if (ended == Ended::kRaised) return Ref();
-      if (!added && PyErr_Occurred()) return Ref();
-      if (ended == Ended::kReturned) return result;
-      if (!added) return chain.finish_in_cpython(false);
-      step = !past_exception;
+      if (ended == Ended::kRaised) return ended;
+      if (!added && PyErr_Occurred()) return finished(Ref(), result);
+      if (ended == Ended::kReturned) return ended;
+      if (!added) return finished(chain.finish_in_cpython(false), result);
+      if (past_exception) continue;
     }
-    if (!step) continue;
+    objects.clear();
     count(&Counters::exits);
     const Ended ended = chain.step(result);
-    if (ended == Ended::kReturned) return result;
-    if (ended == Ended::kRaised) return Ref();
+    if (ended != Ended::kRunning) return ended;
   }
 }
 
@@ -481,7 +524,7 @@ Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Object
   }
   if (ended == Ended::kReturned) return result;
   if (ended == Ended::kRaised) return Ref();
-  return go_on(thread, chain);
+  return finish(thread, chain);
 }
 
 void Capture::clear() {

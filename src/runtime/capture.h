@@ -33,7 +33,8 @@ struct BreakNote {
 
 // Counters of one Capture; sums of all are evalframe.stats().
 struct Counters {
-  uint64_t calls = 0, hits = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0;
+  // served: runs of graphs, those of a call's later parts and of turns of loops included.
+  uint64_t calls = 0, hits = 0, served = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0;
   double record_seconds = 0, compile_seconds = 0;
 };
 inline constinit Counters total_counters;
@@ -60,6 +61,9 @@ class Capture {
   // Calls the function with bound arguments, one for each parameter; the caller holds them, and this Capture. The result,
   // or null with an exception. *handled = false: nothing was done, the function must be called the plain way.
   Ref call(PyThreadState* thread, PyObject* const* parameters, bool* handled);
+  // Runs the body of a module, whose function this is: its loops are captured, the rest runs once and isn't. The result,
+  // or null with an exception.
+  Ref run_module(PyThreadState* thread);
 
   void clear();
   Borrowed function() const { return function_.get(); }
@@ -83,7 +87,13 @@ class Capture {
   bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
-  Ref go_on(PyThreadState* thread, Chain& chain);
+  // Instructions of the outermost frame between which a chain is captured.
+  struct Stretch {
+    int32_t first = 0, last = INT32_MAX;
+  };
+  // kRunning: the chain has left the stretch, or capturing it isn't worth it (`given_up`).
+  Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, bool& given_up, Ref& result);
+  Ref finish(PyThreadState* thread, Chain& chain);
   void note_break(const recorder::Recording& recording);
   Held<Compilation> add(const Place& place, std::unique_ptr<recorder::Recording> recording);
 

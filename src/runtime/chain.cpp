@@ -110,6 +110,28 @@ Ended Chain::step(Ref& result) {
   return ended;
 }
 
+Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
+  Live live = activate(thread_, frames_);
+  while (true) {
+    Activation& frame = *live.back();
+    const int32_t index = frame.next();
+    switch (frame.step()) {
+      case Event::kNext:
+        if (frame.next() > index || !frame.at_boundary()) continue;
+        *head = frame.next();
+        deactivate(live);
+        return Ended::kRunning;
+      case Event::kCaught: continue;
+      case Event::kReturned: return finish_inner(live, frame.take_result(), result);
+      case Event::kRaised: return finish_inner(live, Ref(), result);
+      case Event::kHandOver:
+        deactivate(live);
+        result = finish_in_cpython(false);
+        return result ? Ended::kReturned : Ended::kRaised;
+    }
+  }
+}
+
 Ref Chain::throw_here() {
   cpython::Frame* frame = frames_.back();
   const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));

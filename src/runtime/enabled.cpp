@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -43,12 +44,36 @@ bool names_numpy(PyCodeObject* code, PyObject* globals) {
   return false;
 }
 
+bool has_loop(PyCodeObject* object) {
+  const bytecode::Code* code = cpython::decoded(object);
+  if (!code) return PyErr_Clear(), false;
+  for (size_t i = 0; i < code->instructions.size(); i++) {
+    const int32_t target = code->instructions[i].target;
+    if (target >= 0 && target <= static_cast<int32_t>(i)) return true;
+  }
+  return false;
+}
+
+// A module's body that names NumPy and has a loop; all else of it runs once.
+bool is_module_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) {
+  Borrowed globals = frame.globals();
+  if ((code->co_flags & CO_OPTIMIZED) || frame.locals_dict().get() != globals.get()) return false;
+  if (!PyDict_CheckExact(globals.get()) || is_library(globals.get())) return false;
+  bool imports = names_numpy(code, globals.get());
+  for (Py_ssize_t i = 0; !imports && i < PyTuple_GET_SIZE(code->co_names); i++) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_names, i));
+    imports = name && std::strncmp(name, "numpy", 5) == 0;
+  }
+  return imports && has_loop(code);
+}
+
 class CaptureHook final : public cpython::FrameHook {
  public:
   explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
 
   Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
     auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
+    if (is_module_to_capture(frame, code)) return run_module(thread, frame, value);
     constexpr int kNotCaptured = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
     if (!(code->co_flags & CO_OPTIMIZED) || (code->co_flags & kNotCaptured)) return Decision::kPass;
     std::shared_ptr<Capture> capture = capture_for(frame, code);
@@ -63,6 +88,22 @@ class CaptureHook final : public cpython::FrameHook {
   }
 
  private:
+  Decision run_module(PyThreadState* thread, const cpython::EntryFrame& frame, Ref& value) {
+    if (modules_++ >= kMostModules) return Decision::kPass;
+    const auto capture = std::make_shared<Capture>(frame.function(), settings());
+    const cpython::HooksResumed resumed;
+    value = capture->run_module(thread);
+    return value ? Decision::kResult : Decision::kRaised;
+  }
+
+  Settings settings() const {
+    Settings settings;
+    settings.backend = settings_.backend;
+    settings.custom = Ref::borrow(settings_.custom.get());
+    settings.max_entries = settings_.max_entries;
+    return settings;
+  }
+
   struct Known {
     Ref function;  // held, so that its address stays its own
     std::shared_ptr<Capture> capture;  // null: not captured
@@ -76,17 +117,15 @@ class CaptureHook final : public cpython::FrameHook {
     if (!has_array_argument(frame) && !names_numpy(code, frame.globals().get())) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     if (known_.size() >= kMostFunctions) return nullptr;
-    Settings settings;
-    settings.backend = settings_.backend;
-    settings.custom = Ref::borrow(settings_.custom.get());
-    settings.max_entries = settings_.max_entries;
-    auto capture = std::make_shared<Capture>(function, std::move(settings));
+    auto capture = std::make_shared<Capture>(function, settings());
     known_.emplace(function, Known{Ref::borrow(function), capture});
     return capture;
   }
 
   static constexpr size_t kMostFunctions = 4096;
+  static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
+  int modules_ = 0;
   std::unordered_map<PyObject*, Known> known_;
 };
 

@@ -22,7 +22,9 @@ Plan load_global(const Site& site) {
   Borrowed globals = cpython::globals_of(site.frame.frame()), builtins = cpython::builtins_of(site.frame.frame());
   if (!PyDict_CheckExact(globals.get()) || !PyDict_CheckExact(builtins.get())) return plan_break(Break::kAttribute, "globals are no plain dict");
   PyObject* name = name_of(site);
+  if (const uint32_t stored = site.recorder.stored(globals, name)) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(globals.get(), name);
+  if (value && guards::is_data(value) && site.recorder.name_varies(globals, name)) return plan_value(site.recorder.name_source(globals, name));
   guards::GuardTable& guards = site.recorder.guards();
   if (!value) {
     value = PyDict_GetItemWithError(builtins.get(), name);
@@ -39,7 +41,43 @@ void load_global_after(const Site& site, const Plan& plan) {
   const bool with_null = site.instruction.arg2 == 1;
   const int slot = site.depth + (with_null && !layout::kGlobalThenNull ? 1 : 0);
   if (with_null) site.recorder.set_label(site.depth + (layout::kGlobalThenNull ? 1 : 0), 0);
-  if (plan.kind == Plan::Kind::kConstant) site.recorder.set_label(slot, site.recorder.fixed(site.frame.slot(slot)));
+  site.recorder.set_label(slot, plan.kind == Plan::Kind::kConstant ? site.recorder.fixed(site.frame.slot(slot)) : plan.label);
+}
+
+// The dict of a module's frame, whose names are its globals; null for class bodies and the like.
+Borrowed module_dict(const Site& site) {
+  Borrowed locals = cpython::locals_dict_of(site.frame.frame()), globals = cpython::globals_of(site.frame.frame());
+  return locals && locals.get() == globals.get() && PyDict_CheckExact(locals.get()) ? locals : Borrowed();
+}
+
+// What stays the same is guarded by identity, as a global is; values are read anew.
+Plan load_name(const Site& site) {
+  Borrowed dict = module_dict(site);
+  if (!dict) return plan_break(Break::kInstruction, "name outside a module");
+  Recorder& recorder = site.recorder;
+  if (const uint32_t stored = recorder.stored(dict, name_of(site))) return plan_value(stored);
+  PyObject* value = PyDict_GetItemWithError(dict.get(), name_of(site));
+  const bool stays = !value || PyModule_Check(value) || PyType_Check(value) || PyCallable_Check(value);
+  return stays ? load_global(site) : plan_value(recorder.name_source(dict, name_of(site)));
+}
+
+void load_name_after(const Site& site, const Plan& plan) {
+  site.recorder.set_label(site.depth, plan.kind == Plan::Kind::kConstant ? site.recorder.fixed(site.frame.slot(site.depth)) : plan.label);
+}
+
+// The store is put off to the exit. An old value that dies there, and not here, must not be able to tell.
+Plan store_into(Borrowed dict, PyObject* name) {
+  if (!dict || !PyDict_CheckExact(dict.get())) return plan_break(Break::kStore, "name outside a module");
+  PyObject* old = PyDict_GetItemWithError(dict.get(), name);
+  const bool may_tell = old && Py_REFCNT(old) == 1 && PyType_HasFeature(Py_TYPE(old), Py_TPFLAGS_HEAPTYPE);
+  return may_tell ? plan_break(Break::kStore, "old value of type " + type_name(old)) : Plan{};
+}
+Plan store_name(const Site& site) { return store_into(module_dict(site), name_of(site)); }
+Plan store_global(const Site& site) { return store_into(cpython::globals_of(site.frame.frame()), name_of(site)); }
+
+void store_name_after(const Site& site, const Plan&) {
+  site.recorder.store(cpython::globals_of(site.frame.frame()), name_of(site), site.recorder.label(site.depth - 1));
+  site.recorder.set_label(site.depth - 1, 0);
 }
 
 // Whether reading the attribute runs no Python code, now and as long as the class is unchanged.
@@ -187,6 +225,9 @@ void load_deref_after(const Site& site, const Plan&) {
 void add_name_rules(RuleTable& table) {
   using enum bytecode::Op;
   table[static_cast<size_t>(LOAD_GLOBAL)] = {load_global, load_global_after};
+  table[static_cast<size_t>(LOAD_NAME)] = {load_name, load_name_after};
+  table[static_cast<size_t>(STORE_NAME)] = {store_name, store_name_after};
+  table[static_cast<size_t>(STORE_GLOBAL)] = {store_global, store_name_after};
   table[static_cast<size_t>(LOAD_ATTR)] = {load_attr, load_attr_after};
   table[static_cast<size_t>(LOAD_METHOD)] = {load_method, load_method_after};
   table[static_cast<size_t>(COPY_FREE_VARS)] = {copy_free_vars, copy_free_vars_after};
