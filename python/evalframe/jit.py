@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from typing import Any, TypeVar, overload
 
 from evalframe import _core
 from evalframe.user_backends import resolve
+
+# Entries are tried one after the other.
+_MOST_ENTRIES = 10_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,10 +45,8 @@ def jit(
     if isinstance(function, _core.Jit):
         return function
     if not isinstance(function, types.FunctionType):
-        raise TypeError(
-            f"evalframe.jit needs a Python function, not {type(function).__name__}: "
-            f"{function!r} has no Python code to capture"
-        )
+        raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
+    _check_options(fullgraph, max_entries)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     made = make(function, name, custom, fullgraph, max_entries)
@@ -52,6 +54,28 @@ def jit(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
     return made
+
+
+def _advice(given: object) -> str:
+    """What to do with something that can't be captured itself."""
+    if isinstance(given, functools.partial):
+        return "capture the function inside: functools.partial(evalframe.jit(function), ...)"
+    if isinstance(given, types.MethodType):
+        return "decorate the function in the class; it works as a method"
+    if isinstance(given, type):
+        return "decorate its methods"
+    if any(isinstance(vars(base).get("__call__"), types.FunctionType) for base in type(given).__mro__):
+        return "decorate its __call__ in the class"
+    return f"{given!r} has no Python code to capture; decorate the function that calls it"
+
+
+def _check_options(fullgraph: object, max_entries: object) -> None:
+    if not isinstance(fullgraph, bool):
+        raise TypeError(f"fullgraph must be True or False, not {fullgraph!r}")
+    if not isinstance(max_entries, int) or isinstance(max_entries, bool):
+        raise TypeError(f"max_entries must be an int, not {type(max_entries).__name__}")
+    if not 1 <= max_entries <= _MOST_ENTRIES:
+        raise ValueError(f"max_entries must be from 1 to {_MOST_ENTRIES:,}, not {max_entries}")
 
 
 class enabled:
@@ -70,6 +94,8 @@ class enabled:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        if not self._hooks:
+            raise RuntimeError("this evalframe.enabled() isn't entered: use it as `with evalframe.enabled():`")
         _core.disable(self._hooks.pop())
 
 
@@ -175,6 +201,8 @@ def explain(function: Any, **options: Any) -> Callable[..., Explanation]:
 
     ``f`` may be a plain function (a jit object is made for it with ``options``) or one made by :func:`jit`.
     """
+    if isinstance(function, _core.Jit) and options:
+        raise TypeError(f"{function!r} has its options already; give explain the plain function: function.__wrapped__")
     captured: Any = function if isinstance(function, _core.Jit) else jit(function, **options)
 
     def call(*args: Any, **kwargs: Any) -> Explanation:

@@ -37,25 +37,27 @@ bool writes_into(const Graph& graph, Operand target) {
   return !(PyLong_Check(constant) || PyFloat_Check(constant) || PyComplex_Check(constant) || numpy::is_scalar(constant));
 }
 
-// out= is given and isn't None.
-bool has_out(const Graph& graph, const Node& node) {
+// The keyword is given and isn't None.
+bool has_keyword(const Graph& graph, const Node& node, const char* name) {
   if (!node.keywords) return false;
   PyObject* names = graph.constants[node.keyword_names].get();
   for (uint16_t i = 0; i < node.keywords; i++) {
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") != 0) continue;
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) != 0) continue;
     const Operand value = graph.operands_of(node)[node.count - node.keywords + i];
     return value.space != Operand::Space::kConstant || graph.constants[value.index].get() != Py_None;
   }
   return false;
 }
 
-Effect named_function(const Node& node, PyObject* callable) {
+Effect named_function(const Graph& graph, const Node& node, PyObject* callable) {
   if (numpy::call_kind(callable) != numpy::CallKind::kOpaque) return Effect::kEffect;
   // Methods of random generators are bound to them, so that what is bound is never pure.
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) && !PyModule_Check(PyCFunction_GET_SELF(callable))) return Effect::kEffect;
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!utf8) return PyErr_Clear(), Effect::kEffect;
+  // With copy=False the result may be the argument.
+  if (has_keyword(graph, node, "copy")) return Effect::kEffect;
   const uint32_t positional = node.count - node.keywords;
   for (const FunctionRow& row : kFunctions) {
     if (std::strcmp(row.name, utf8) == 0) return positional <= row.most_positional ? row.effect : Effect::kEffect;
@@ -64,9 +66,9 @@ Effect named_function(const Node& node, PyObject* callable) {
 }
 
 Effect call(const Graph& graph, const Node& node) {
-  if (has_out(graph, node)) return Effect::kEffect;
+  if (has_keyword(graph, node, "out")) return Effect::kEffect;
   PyObject* callable = graph.constants[node.callable].get();
-  if (numpy::call_kind(callable) != numpy::CallKind::kUfunc) return named_function(node, callable);
+  if (numpy::call_kind(callable) != numpy::CallKind::kUfunc) return named_function(graph, node, callable);
   const auto inputs = static_cast<uint32_t>(reinterpret_cast<PyUFuncObject*>(callable)->nin);
   return node.count - node.keywords <= inputs ? Effect::kPure : Effect::kEffect;
 }

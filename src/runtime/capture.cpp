@@ -306,6 +306,25 @@ void Capture::look_at_code() {
   first_->at_start = true;
 }
 
+namespace {
+
+// A captured call is a level of Python's recursion, whoever runs its frame.
+class RecursionLevel {
+ public:
+  explicit RecursionLevel(PyThreadState* thread) : thread_(cpython::enter_recursion(thread) ? thread : nullptr) {}
+  ~RecursionLevel() {
+    if (thread_) cpython::leave_recursion(thread_);
+  }
+  RecursionLevel(const RecursionLevel&) = delete;
+  RecursionLevel& operator=(const RecursionLevel&) = delete;
+  explicit operator bool() const { return thread_ != nullptr; }
+
+ private:
+  PyThreadState* const thread_;
+};
+
+}  // namespace
+
 Ref Capture::call_plainly(bool* handled) {
   *handled = false;
   count(&Counters::plain_calls);
@@ -317,6 +336,8 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   *handled = true;
   if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
   if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
+  const RecursionLevel level(thread);
+  if (!level) return Ref();
   {
     guards::Objects objects;
     if (const Held<Compilation> compilation = match(*first_, &parameters, objects)) {
