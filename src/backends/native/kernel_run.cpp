@@ -23,6 +23,8 @@ namespace evalframe::native {
 namespace {
 
 constexpr int64_t kTile = 512;        // elements computed before they are folded: stays in the first-level cache
+constexpr int64_t kDirectTile = 1 << 14;  // elements that are folded where they stand
+constexpr int64_t kStrip = 2048;      // states that stay in the first-level cache while rows are folded into them
 constexpr int kElement = 16;          // bytes of the largest element and partial sum
 constexpr double kPieceSeconds = 20e-6;
 constexpr int kPiecesPerThread = 4;   // so that a thread that was held up doesn't hold up the others
@@ -233,6 +235,8 @@ class Reduction {
         columns_(space.dimensions.back()), buffers_(new char[native.folds().size() * kTile * kElement]) {
     data_.resize(space.data.size());
     tile_rows_ = rows_.strides;
+    direct_ = folds_input();
+    if (direct_) tile_ = kDirectTile;
   }
 
   // Sets every state of the part to its start.
@@ -275,13 +279,35 @@ class Reduction {
 
  private:
   char* buffer(size_t fold) { return buffers_.get() + fold * kTile * kElement; }
+  // The elements of the computed tile's row `r`.
+  const char* tile_row(size_t f, int64_t r, int64_t width) {
+    const Fold& fold = native_.folds()[f];
+    if (!direct_) return buffer(f) + r * width * fold.element_size;
+    const Kernel& kernel = native_.kernel();
+    const int32_t input = kernel.outputs[static_cast<size_t>(fold.operand) - kernel.inputs.size()].value;
+    return data_[static_cast<size_t>(input)] + r * rows_.strides[static_cast<size_t>(input)];
+  }
   char* state(const Fold& fold, int64_t row, int64_t column) const {
     return (*plane_)[fold.operand] + row * rows_.strides[fold.operand] + column * columns_.strides[fold.operand];
+  }
+
+  // Whether what is folded is an input as it stands, with neighbours in memory: then there is nothing to compute.
+  bool folds_input() const {
+    const Kernel& kernel = native_.kernel();
+    if (!kernel.ops.empty() || native_.folds().size() != kernel.outputs.size()) return false;
+    return std::all_of(native_.folds().begin(), native_.folds().end(), [&](const Fold& fold) {
+      const KernelOutput& output = kernel.outputs[static_cast<size_t>(fold.operand) - kernel.inputs.size()];
+      const size_t input = static_cast<size_t>(output.value);
+      const DType dtype = kernel.inputs[input].dtype;
+      return dtype != DType::bool_ && dtype == stored_dtype(kernel, output) && columns_.strides[input] == graph::size_of(dtype) &&
+             reinterpret_cast<uintptr_t>(space_.data[input]) % static_cast<uintptr_t>(graph::size_of(dtype)) == 0;
+    });
   }
 
   // Computes rows x columns elements from (row, column) on; what is folded goes into the buffers, row after row.
   void compute(int64_t row, int64_t column, int64_t rows, int64_t columns) {
     for (size_t i = 0; i < data_.size(); ++i) data_[i] = (*plane_)[i] + row * rows_.strides[i] + column * columns_.strides[i];
+    if (direct_) return;
     for (size_t f = 0; f < native_.folds().size(); ++f) {
       const Fold& fold = native_.folds()[f];
       data_[fold.operand] = buffer(f);
@@ -299,11 +325,11 @@ class Reduction {
   }
 
   void fold_columns() {
-    if (columns_.extent > kTile) {
+    if (columns_.extent > tile_) {
       for (int64_t row = 0; row < rows_.extent; ++row) native_.splits_sums() ? fold_long_sum(row) : fold_long_row(row);
       return;
     }
-    const int64_t rows = kTile / std::max<int64_t>(columns_.extent, 1);
+    const int64_t rows = tile_ / std::max<int64_t>(columns_.extent, 1);
     for (int64_t row = 0; row < rows_.extent; row += rows) {
       const int64_t count = std::min(rows, rows_.extent - row);
       compute(row, 0, count, columns_.extent);
@@ -315,14 +341,14 @@ class Reduction {
     const Fold& fold = native_.folds()[f];
     fold_quietly(fold, [&] {
       for (int64_t r = 0; r < rows; ++r) {
-        fold.reducer.fold(state(fold, row + r, 0), buffer(f) + r * columns_.extent * fold.element_size, columns_.extent,
+        fold.reducer.fold(state(fold, row + r, 0), tile_row(f, r, columns_.extent), columns_.extent,
                           position_ + (row + r) * rows_.weight);
       }
     });
   }
 
   void fold_long_row(int64_t row) {
-    for (int64_t column = 0; column < columns_.extent; column += kTile) fold_piece(row, column, std::min(kTile, columns_.extent - column), nullptr);
+    for (int64_t column = 0; column < columns_.extent; column += tile_) fold_piece(row, column, std::min(tile_, columns_.extent - column), nullptr);
   }
 
   // One tile of a row; sums go to `partials` where given.
@@ -331,11 +357,11 @@ class Reduction {
     for (size_t f = 0; f < native_.folds().size(); ++f) {
       const Fold& fold = native_.folds()[f];
       if (partials && fold.reducer.partial_size) {
-        fold.reducer.sum(partials + f * kElement, buffer(f), count);
+        fold.reducer.sum(partials + f * kElement, tile_row(f, 0, count), count);
         continue;
       }
       fold_quietly(fold, [&] {
-        fold.reducer.fold(state(fold, row, 0), buffer(f), count, position_ + row * rows_.weight + column * columns_.weight);
+        fold.reducer.fold(state(fold, row, 0), tile_row(f, 0, count), count, position_ + row * rows_.weight + column * columns_.weight);
       });
     }
   }
@@ -350,7 +376,7 @@ class Reduction {
   }
 
   void sum_tree(int64_t row, int64_t column, int64_t count, char* partials) {
-    if (count <= kTile) return fold_piece(row, column, count, partials);
+    if (count <= tile_) return fold_piece(row, column, count, partials);
     const int64_t half = pairwise_split(count, native_.per_element());
     sum_tree(row, column, half, partials);
     std::vector<char> right(native_.folds().size() * kElement);
@@ -362,9 +388,10 @@ class Reduction {
   }
 
   void accumulate_columns() {
-    for (int64_t column = 0; column < columns_.extent; column += kTile) {
-      const int64_t width = std::min(kTile, columns_.extent - column);
-      const int64_t rows = kTile / width;
+    const int64_t strip = std::min(tile_, kStrip);
+    for (int64_t column = 0; column < columns_.extent; column += strip) {
+      const int64_t width = std::min(strip, columns_.extent - column);
+      const int64_t rows = tile_ / width;
       for (int64_t row = 0; row < rows_.extent; row += rows) {
         const int64_t count = std::min(rows, rows_.extent - row);
         compute(row, column, count, width);
@@ -377,7 +404,7 @@ class Reduction {
     const Fold& fold = native_.folds()[f];
     fold_quietly(fold, [&] {
       for (int64_t r = 0; r < rows; ++r) {
-        fold.reducer.accumulate(state(fold, row + r, column), columns_.strides[fold.operand], buffer(f) + r * width * fold.element_size,
+        fold.reducer.accumulate(state(fold, row + r, column), columns_.strides[fold.operand], tile_row(f, r, width),
                                 width, position_ + (row + r) * rows_.weight);
       }
     });
@@ -392,6 +419,8 @@ class Reduction {
   std::vector<char*> data_;
   std::vector<int64_t> tile_rows_;
   const std::vector<char*>* plane_ = nullptr;
+  bool direct_ = false;  // elements are folded where they stand in an input
+  int64_t tile_ = kTile;
   int64_t position_ = 0;
   FloatFlags reported_ = 0;
 };

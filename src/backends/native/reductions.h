@@ -24,8 +24,11 @@ struct Reducer {
   bool quiet;                                           // flags raised by folding are none of NumPy's
 };
 
-// Throws std::runtime_error where there is none. dtype: of the elements folded.
+// Throws std::runtime_error where there is none. dtype: of the elements folded. Needs the GIL.
 Reducer reducer(ReduceOp op, DType dtype);
+// Those for processors with these instructions; without functions where there is none.
+Reducer avx512_reducer(ReduceOp op, DType dtype);
+Reducer avx2_reducer(ReduceOp op, DType dtype);
 
 // Where NumPy's pairwise sum splits `count` elements; 0 where it doesn't split.
 inline int64_t pairwise_split(int64_t count, int per_element) {
