@@ -102,6 +102,55 @@ def test_a_script_ends_as_under_python(tmp_path: Path, source: str) -> None:
     assert_same_as_python("script.py", cwd=tmp_path)
 
 
+NUMPY = "import numpy as np\n"
+PROGRAMS = {
+    "a traceback out of captured code": "def f(x):\n    y = x + 1\n    return y[10]\ndef g(x):\n    z = x * 2\n    return f(z)\nfor i in range(3):\n    try:\n        g(np.ones(3))\n    except IndexError as e:\n        print(i, e)\ng(np.ones(4))\n",
+    "warnings have their lines": "def f(x):\n    y = x - 1\n    return 1 / y\nfor i in range(3):\n    print(f(np.ones(3)))\n",
+    "errors that numpy is told to raise": "def f(x):\n    return np.log(x)\nwith np.errstate(all='raise'):\n    for i in range(3):\n        try:\n            f(-np.ones(3))\n        except FloatingPointError as e:\n            print(e)\nprint(f(np.ones(2)))\n",
+    "frames that are looked at": "import inspect, sys\ndef who():\n    return [f.function for f in inspect.stack()][:3], sys._getframe(1).f_locals.keys()\ndef f(x):\n    y = x + 1\n    return y.sum(), who()\nfor i in range(3):\n    print(f(np.ones(3)))\n",
+    "locals, globals, eval and exec": "k = 3\ndef f(x):\n    y = x + k\n    exec('global k; k = 4')\n    return eval('y * 2'), sorted(locals()), globals()['k']\nfor i in range(3):\n    print(f(np.ones(2)))\n",
+    "tracing in the middle": "import sys\nlines = []\ndef tracer(frame, event, arg):\n    if frame.f_code.co_filename == __file__:\n        lines.append((event, frame.f_lineno))\n    return tracer\ndef f(x, on):\n    y = x + 1\n    if on:\n        sys.settrace(tracer)\n    z = y * 2\n    return g(z)\ndef g(x):\n    return x - 1\nfor i in range(4):\n    f(np.ones(2), i == 2)\n    sys.settrace(None)\nprint(lines)\n",
+    "pickles and copies": "import pickle, copy\ndef f(x):\n    return x + 1\nf(np.ones(2)); f(np.ones(2))\nprint(pickle.loads(pickle.dumps(f)) is f, copy.deepcopy(f) is f, f.__code__.co_name)\n",
+    "threads": "import threading\ndef f(x):\n    return (x * 2).sum()\nout = []\ndef work():\n    for i in range(50):\n        out.append(f(np.arange(5.0)))\nts = [threading.Thread(target=work) for _ in range(4)]\n[t.start() for t in ts]; [t.join() for t in ts]; work()\nprint(len(out), set(out))\n",
+    "a fork": "import os\ndef f(x):\n    return x + 1\nf(np.ones(2)); f(np.ones(2))\npid = os.fork()\nif not pid:\n    print(f(np.ones(2)), flush=True)\n    os._exit(4)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n",
+    "spawned processes": "import multiprocessing as m\ndef f(x):\n    return (x + 1).sum()\nif __name__ == '__main__':\n    m.set_start_method('spawn')\n    with m.Pool(1) as pool:\n        print(pool.map(f, [np.ones(2), np.ones(3)]), f(np.ones(3)))\n",
+    "a signal handler": "import signal\nseen = []\nsignal.signal(signal.SIGALRM, lambda *a: seen.append(1))\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ndef f(x):\n    while not seen:\n        x = x + 1\n    return x * 0\nprint(f(np.ones(2)))\n",
+    "endless recursion": "def f(x):\n    return f(x + 1)\nfor i in range(2):\n    try:\n        f(np.ones(2))\n    except RecursionError as e:\n        print('ended')\n",
+    "modules beside the script": "import helper\nfrom helper import twice\nprint([twice(np.ones(2)) for _ in range(3)], helper.__file__)\n",
+    "a relative import": "from . import helper\n",
+    "names of its own": "def f(x):\n    return abs(x)\nprint(f(-np.ones(2)), f(-np.ones(2)))\ndef abs(x):\n    return 'mine'\nprint(f(-np.ones(2)))\n",
+    "exit in captured code": "import sys\ndef f(x):\n    y = x + 1\n    if y.sum() > 5:\n        sys.exit('text %s' % y.sum())\n    return y\nx = np.ones(2)\nwhile True:\n    x = f(x)\n",
+    "os._exit": "import os\nprint('out', flush=True)\nos._exit(9)\n",
+    "standard input": "print(input('? '), np.loadtxt(['1 2']))\n",
+    "generators and coroutines": "import asyncio\ndef gen(x):\n    for i in range(3):\n        x = x + 1\n        yield x.sum()\nasync def co(x):\n    await asyncio.sleep(0)\n    return x * 2\nprint(list(gen(np.ones(2))), asyncio.run(co(np.ones(2))))\n",
+    "stderr that is closed": "import sys\ndef f(x):\n    return x + 1\nf(np.ones(2))\nsys.stderr.close()\n",
+    "atexit behind captured code": "import atexit\ndef f(x):\n    return (x + 1).sum()\natexit.register(lambda: print('bye', f(np.ones(2))))\nprint(f(np.ones(2)))\n",
+    "finalizers": "import weakref\nclass Big(np.ndarray):\n    pass\ndef f(x):\n    y = x + 1\n    weakref.finalize(y, print, 'dropped')\n    z = y * 2\n    del y\n    print('after')\n    return z\nfor i in range(3):\n    print(f(np.ones(2)))\n",
+    "random numbers": "def f(rng, x):\n    return x + rng.random(3) + np.random.rand(3)\nnp.random.seed(1)\nrng = np.random.default_rng(2)\nfor i in range(4):\n    print(f(rng, np.ones(3)))\n",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_behaves_as_under_python(tmp_path: Path, name: str) -> None:
+    (tmp_path / "helper.py").write_text("def twice(x):\n    return x * 2\n")
+    (tmp_path / "script.py").write_text(NUMPY + PROGRAMS[name])
+    assert_same_as_python("script.py", cwd=tmp_path)
+
+
+def test_a_report_is_written_where_the_run_began(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import os; os.mkdir('below'); os.chdir('below')\n")
+    done = evalframe("run", "--report", "out.html", "script.py", cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "out.html").exists(), done.stderr
+
+
+def test_the_line_at_the_end_is_none_of_the_programs(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import io, sys; sys.stderr = io.StringIO(); sys.stdout.flush(); import os; os.rmdir('gone')\n")
+    (tmp_path / "gone").mkdir()
+    done = evalframe("run", "--report", "gone/out.html", "script.py", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == ""
+    assert re.fullmatch(r"evalframe: nothing was captured\nevalframe: can't write '.*gone/out.html': No such .*\n", done.stderr)
+
+
 def test_an_interrupt_ends_the_run_by_the_signal(tmp_path: Path) -> None:
     # The handler is set because a test run in the background inherits "ignore".
     (tmp_path / "script.py").write_text(

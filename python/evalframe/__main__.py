@@ -90,12 +90,16 @@ def _run(arguments: list[str]) -> int:
         parser.error(str(error))
     if options.report is not None and (problem := _not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
+    report_path = None if options.report is None else options.report.absolute()
 
     def tell(captures: report.Captures) -> None:
         stats = evalframe.stats()
-        print(report.summary(stats), file=sys.stderr)
-        if options.report is not None:
-            options.report.write_text(report.html(stats, " ".join(rest), captures), encoding="utf-8")
+        _say(report.summary(stats))
+        if report_path is not None:
+            try:
+                report_path.write_text(report.html(stats, " ".join(rest), captures), encoding="utf-8")
+            except OSError as error:
+                _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
 
     prepare = program.module if options.is_module else program.script
     return _run_program(lambda: prepare(rest[0], rest[1:]), options.backend, tell)
@@ -146,6 +150,13 @@ def _not_writable(path: Path) -> str | None:
         with contextlib.suppress(OSError):
             path.unlink()
     return None
+
+
+def _say(line: str) -> None:
+    """A line on the process's stderr: the program may have put something else in its place, or closed it."""
+    if sys.__stderr__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=sys.__stderr__, flush=True)
 
 
 def _fail(message: str, status: int = 2) -> int:
