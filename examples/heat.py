@@ -1,6 +1,6 @@
 """Lets two substances react and diffuse (Gray and Scott), plain and under evalframe; writes the pattern as a picture.
 
-python examples/heat.py [--size 256] [--steps 2000] [--output pattern.png]
+    python examples/heat.py [--size 256] [--steps 2000] [--output pattern.png]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Counts the calls of a program with a hook on frame evaluation; the program knows nothing of it.
 
-python examples/hook_counts.py [n]
+    python examples/hook_counts.py [n]
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Runs other bytecode in a function's place: each `+` becomes a `*`, while the hook is there.
 
-python examples/hook_plus_to_times.py
+    python examples/hook_plus_to_times.py
 """
 
 import evalframe

@@ -1,6 +1,6 @@
 """Two frame hooks: one counts the calls of each function, one runs every `+` of a function as `*`.
 
-python examples/hooks.py
+    python examples/hooks.py
 """
 
 import types

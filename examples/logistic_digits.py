@@ -1,6 +1,6 @@
 """Learns to tell handwritten digits apart (softmax regression on scikit-learn's images), plain and under evalframe.
 
-python examples/logistic_digits.py [--steps 400]
+    python examples/logistic_digits.py [--steps 400]
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Swings many driven, damped pendulums at once, written as a beginner's script: a loop, no function, no decorator.
 
-python examples/pendulums.py [pendulums] [steps]
-evalframe run examples/pendulums.py
+    python examples/pendulums.py [pendulums] [steps]
+    evalframe run examples/pendulums.py
 """
 
 import sys

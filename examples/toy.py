@@ -1,6 +1,6 @@
 """Shows what evalframe makes of a function that branches on data: two graphs and the break between them.
 
-python examples/toy.py
+    python examples/toy.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A compiler of one's own in 30 lines: gets each graph, prints it, and makes a Python function of it.
 
-python examples/toy_compiler.py
+    python examples/toy_compiler.py
 """
 
 import numpy as np

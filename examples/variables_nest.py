@@ -1,7 +1,7 @@
 """Nested functions with variables of every kind, and the table of their kinds as seen from `function_2`.
 
-python examples/variables_nest.py
-evalframe variables examples/variables_nest.py:function_1.function_2
+    python examples/variables_nest.py
+    evalframe variables examples/variables_nest.py:function_1.function_2
 """
 
 import evalframe

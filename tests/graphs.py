@@ -15,21 +15,7 @@ BINARY = [
     operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul, operator.mul, operator.mod,
     operator.or_, operator.pow, operator.rshift, operator.sub, operator.truediv, operator.xor,
 ]  # fmt: skip
-INPLACE = [
-    "iadd",
-    "iand",
-    "ifloordiv",
-    "ilshift",
-    "imatmul",
-    "imul",
-    "imod",
-    "ior",
-    "ipow",
-    "irshift",
-    "isub",
-    "itruediv",
-    "ixor",
-]
+INPLACE = ["iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"]
 COMPARE = ["lt", "le", "eq", "ne", "gt", "ge"]
 
 
@@ -166,13 +152,7 @@ def assert_same(got: Any, wanted: Any, ulp: int = 0) -> None:
         assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes() or np.array_equal(got, wanted, equal_nan=True)
 
 
-def check(
-    function: Callable[..., Any],
-    *inputs: Any,
-    examples: Sequence[Any] | None = None,
-    ulp: int = 0,
-    kernels: int | None = None,
-) -> Compiled:
+def check(function: Callable[..., Any], *inputs: Any, examples: Sequence[Any] | None = None, ulp: int = 0, kernels: int | None = None) -> Compiled:
     """Asserts that `function(numpy, *inputs)` and its compiled graph agree: results, warnings, and what they do to the inputs."""
     compiled = Compiled(function, inputs if examples is None else examples)
     ours, theirs = [_copy_layout(x) for x in inputs], [_copy_layout(x) for x in inputs]

@@ -120,7 +120,8 @@ def inplace(a):
 @case(1, 0)
 def zero_division(a, b):
     x = a + 1
-    return x * (a / b)
+    return (x *
+            (a / b))
 
 
 @case()
@@ -280,7 +281,8 @@ def attributes(p):
 
 @case(Point(1, 2))
 def missing_attribute(p):
-    return (p.x, p.nothing)
+    return (p.x,
+            p.nothing)
 
 
 @case(Point(1, 2))
@@ -330,7 +332,7 @@ def unpacking():
     (c, d), e = [3, 4], 5
     f, *g, h = range(6)
     *i, j = "xyz"
-    (k,) = {7}
+    k, = {7}
     return a, b, c, d, e, f, g, h, i, j, k
 
 
@@ -408,7 +410,8 @@ def call_not_callable():
 
 @case(3)
 def callee_raises(n):
-    x = [fails(n) for _ in range(2)]
+    x = [fails(n)
+         for _ in range(2)]
     return x
 
 
@@ -755,7 +758,8 @@ def annotated():
 def f_trace_of_lines():
     error = None
     try:
-        (fails(2))
+        (fails
+         (2))
     except ValueError as caught:
         error = caught
     return [entry.tb_lineno for entry in walk(error.__traceback__)], error.__traceback__.tb_frame.f_lineno > 0

@@ -46,10 +46,7 @@ def json_roundtrip() -> Any:
 
 def compiled_patterns() -> Any:
     re.purge()
-    return [
-        re.match(pattern, "abc123xyz") is not None
-        for pattern in (r"[a-c]+\d{2,}(?P<rest>.*)$", r"(a|b)*?c(?=1)", r"\W")
-    ]
+    return [re.match(pattern, "abc123xyz") is not None for pattern in (r"[a-c]+\d{2,}(?P<rest>.*)$", r"(a|b)*?c(?=1)", r"\W")]
 
 
 def wrapped_text() -> list[str]:
@@ -63,13 +60,7 @@ def differences() -> list[str]:
 def exact_numbers() -> Any:
     pydecimal = importlib.import_module("_pydecimal")
     value = fractions.Fraction(1, 3) + fractions.Fraction("2/7") ** 3
-    return (
-        value,
-        statistics.stdev([1, 2, 3.5]),
-        pydecimal.Decimal(2).sqrt(),
-        pydecimal.Decimal("1.1") / 7,
-        decimal.Decimal(1),
-    )
+    return value, statistics.stdev([1, 2, 3.5]), pydecimal.Decimal(2).sqrt(), pydecimal.Decimal("1.1") / 7, decimal.Decimal(1)
 
 
 def pseudo_random() -> Any:

@@ -60,9 +60,7 @@ def test_folders_include_in_the_order_of_the_data() -> None:
 
 
 def test_every_file_opens_with_its_purpose() -> None:
-    python = [
-        path for folder in ("python", "tests", "examples", "benchmarks") for path in (ROOT / folder).rglob("*.py")
-    ]
+    python = [path for folder in ("python", "tests", "examples", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     sources = [path for path in SOURCES if path.suffix != ".cpp" or not path.with_suffix(".h").exists()]
     wrong = [relative(path) for path in sources if not path.read_text().startswith("// ")]
     wrong += [relative(path) for path in python if not re.match(r'(#!.*\n)?r?"""\S', path.read_text())]

@@ -48,9 +48,7 @@ def test_is_silent_where_it_is_off(channels: str | None, tmp_path: Path) -> None
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
-@pytest.mark.parametrize(
-    "channels", ["graphs", "guards", "breaks", "kernels", "backends", "recompiles", "graphs, breaks"]
-)
+@pytest.mark.parametrize("channels", ["graphs", "guards", "breaks", "kernels", "backends", "recompiles", "graphs, breaks"])
 def test_tells_of_the_channels_that_were_named(channels: str, tmp_path: Path) -> None:
     done = run(channels, tmp_path)
     assert done.stdout == "done\n"
@@ -87,7 +85,4 @@ def test_a_stderr_that_fails_changes_nothing(tmp_path: Path) -> None:
     program = "import sys\nclass Bad:\n    def write(self, text): raise OSError('no')\n    def flush(self): pass\n"
     done = run("all", tmp_path, program + PROGRAM.replace("x = np.arange", "sys.stderr = Bad()\nx = np.arange"))
     assert done.stdout == "done\n" and done.returncode == 0
-    assert (
-        run("all", tmp_path, "import sys\n" + PROGRAM.replace("x = np.a", "sys.stderr = None\nx = np.a")).stdout
-        == "done\n"
-    )
+    assert run("all", tmp_path, "import sys\n" + PROGRAM.replace("x = np.a", "sys.stderr = None\nx = np.a")).stdout == "done\n"

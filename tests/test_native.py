@@ -77,9 +77,7 @@ def test_layouts(left: str, right: str) -> None:
     check(lambda np, a, b: (np.where(a > b, a, b) * 2.0, (a + b).sum(axis=0), np.max(a * b)), x, y)
 
 
-@pytest.mark.parametrize(
-    "shapes", [((3, 4), (4,)), ((3, 1), (1, 4)), ((1,), (5,)), ((2, 3, 4), (3, 1)), ((), (3,)), ((), ())]
-)
+@pytest.mark.parametrize("shapes", [((3, 4), (4,)), ((3, 1), (1, 4)), ((1,), (5,)), ((2, 3, 4), (3, 1)), ((), (3,)), ((), ())])
 def test_broadcasting(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     x, y = array("f8", *shapes[0]), array("f8", *shapes[1])
     check(chain, x, y)
@@ -87,14 +85,7 @@ def test_broadcasting(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
 
 def test_other_shapes_than_recorded() -> None:
     compiled = Compiled(chain, [array("f8", 3, 4), array("f8", 3, 4)])
-    for left, right in [
-        ((7, 9), (7, 9)),
-        ((1, 9), (7, 9)),
-        ((7, 1), (7, 9)),
-        ((1, 1), (1, 1)),
-        ((0, 4), (0, 4)),
-        ((3, 4), (1, 1)),
-    ]:
+    for left, right in [((7, 9), (7, 9)), ((1, 9), (7, 9)), ((7, 1), (7, 9)), ((1, 1), (1, 1)), ((0, 4), (0, 4)), ((3, 4), (1, 1))]:
         x, y = array("f8", *left), array("f8", *right)
         assert_same(compiled(x, y), chain(np, x, y))
     with pytest.raises(ValueError, match="broadcast"):

@@ -17,17 +17,7 @@ UFUNCS = ["maximum", "minimum", "add", "fmax", "copysign", "logical_and", "not_e
 UNARY = ["square", "absolute", "negative", "sqrt", "floor", "sign", "isnan", "logical_not", "conjugate", "rint"]
 REDUCTIONS = ["sum", "mean", "min", "max", "prod", "any", "all"]
 INPLACE = ["__iadd__", "__isub__", "__imul__"]
-KEYS = [
-    slice(1, None),
-    slice(None, -1),
-    slice(None, None, -1),
-    slice(1, 4, 2),
-    (Ellipsis, slice(1, -1)),
-    None,
-    0,
-    -1,
-    (Ellipsis, 0),
-]
+KEYS = [slice(1, None), slice(None, -1), slice(None, None, -1), slice(1, 4, 2), (Ellipsis, slice(1, -1)), None, 0, -1, (Ellipsis, 0)]
 
 
 def make_input(r: random.Random) -> Any:

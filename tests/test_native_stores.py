@@ -111,10 +111,7 @@ def test_numbers_stored(dtype: str, value: Any) -> None:
     check(function, x)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [slice(None), slice(None, None, -1), slice(1, -1), slice(7, 2, -2), Ellipsis, 3, -1, (Ellipsis, None), slice(0, 0)],
-)
+@pytest.mark.parametrize("key", [slice(None), slice(None, None, -1), slice(1, -1), slice(7, 2, -2), Ellipsis, 3, -1, (Ellipsis, None), slice(0, 0)])
 def test_keys(key: Any) -> None:
     def function(np: Any, x: Any, y: Any) -> Any:
         part = x[key] * 2.0 + y[key]

@@ -72,12 +72,7 @@ def test_the_graph_is_readable() -> None:
     assert exp.target is np.exp and exp.operands == (total,) and exp.kwargs == {}
     assert graph.outputs == (last,)
     start = chain.__code__.co_firstlineno
-    assert [(node.line - start, node.function) for node in graph] == [
-        (1, "chain"),
-        (1, "chain"),
-        (2, "chain"),
-        (2, "chain"),
-    ]
+    assert [(node.line - start, node.function) for node in graph] == [(1, "chain"), (1, "chain"), (2, "chain"), (2, "chain")]
     assert graph.file == __file__.replace("test_user_backends", "test_jit")
     assert graph.example_inputs[0] is B and graph.example_inputs[1] is A
     assert np.array_equal(graph(B, A)[0], chain(A, B))
@@ -162,18 +157,12 @@ def raise_here(*arguments: Any) -> Any:
 
 
 FAILURES: list[tuple[Any, str]] = [
-    (
-        failing_compile,
-        r"backend 'failing_compile' raised KeyError: 'no such kernel' \(compiling chain, .*test_jit.py:\d+\)",
-    ),
+    (failing_compile, r"backend 'failing_compile' raised KeyError: 'no such kernel' \(compiling chain, .*test_jit.py:\d+\)"),
     (not_callable, "backend 'not_callable' returned int, which can't be called"),
     (returning(lambda x, y: None), r"returned NoneType; return a tuple of the 1 values in graph.outputs"),
     (returning(lambda x, y: x), r"returned numpy.ndarray; return a tuple of the 1 values in graph.outputs"),
     (returning(lambda x, y: (x, y)), "returned 2 values; return a tuple of the 1 values"),
-    (
-        returning(lambda x, y: ("text",)),
-        "returned an object of type str as output 0; return a numpy.ndarray of float64 and rank 2",
-    ),
+    (returning(lambda x, y: ("text",)), "returned an object of type str as output 0; return a numpy.ndarray of float64 and rank 2"),
     (returning(lambda x, y: (x[0],)), "returned a numpy.ndarray of float64 and rank 1 as output 0"),
     (returning(lambda x, y: (x.astype("f4"),)), "returned a numpy.ndarray of float32 and rank 2 as output 0"),
     (returning(lambda x, y: (x.view(np.matrix),)), "returned a matrix of float64 and rank 2 as output 0"),
@@ -284,9 +273,7 @@ def test_entry_points(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     importlib.invalidate_caches()
     assert {"some", "broken"} <= set(evalframe.backends())
     assert np.array_equal(evalframe.jit(chain, backend="some")(A, B), chain(A, B))
-    with pytest.raises(
-        evalframe.BackendError, match="backend 'broken' can't be loaded: .*'nosuchmodule:compile' raised ModuleNotFound"
-    ):
+    with pytest.raises(evalframe.BackendError, match="backend 'broken' can't be loaded: .*'nosuchmodule:compile' raised ModuleNotFound"):
         evalframe.jit(chain, backend="broken")
     with pytest.raises(evalframe.BackendError, match="its entry point 'somebackend:number' is int, not callable"):
         evalframe.jit(chain, backend="number")
