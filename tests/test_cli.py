@@ -228,6 +228,8 @@ STATS = {
     "breaks": 1,
     "exits": 7,
     "plain_calls": 1,
+    "limited": 0,
+    "given_up": 0,
     "record_seconds": 0.001,
     "compile_seconds": 0.1,
     "saved_seconds": 1.25,

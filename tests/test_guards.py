@@ -171,3 +171,68 @@ def test_many_sources_are_looked_up_in_linear_time() -> None:
 
     assert seconds(60) > 0  # warm
     assert seconds(60) < 20 * seconds(15) + 1e-3
+
+
+def test_the_limit_of_entries_is_told_with_the_guard_that_varied() -> None:
+    @evalframe.jit(max_entries=3)
+    def typed(x: Any, name: str) -> Any:
+        return x + 1 if name != "none" else x
+
+    for turn in range(8):
+        np.testing.assert_array_equal(typed(X, f"name {turn}"), X + 1)
+    assert len(entries(typed)) == 3
+    assert _core.jit_counters(typed)["limited"] == _core.jit_counters(typed)["plain_calls"] == 5
+    (note,) = _core.jit_limits(typed)
+    assert note["guard"] == "name has the exact type and equals 'name 2'"
+    assert "max_entries" in note["hint"]
+    assert (note["function"], note["entries"], note["refused"]) == (typed.__qualname__, 3, 5)
+    assert note["file"] == __file__ and note["line"] == typed.__code__.co_firstlineno
+
+
+def test_the_limit_of_entries_behind_a_break() -> None:
+    @evalframe.jit(max_entries=2)
+    def behind(x: Any, names: list[str]) -> Any:
+        y = x + 1
+        names.sort()
+        return y if names[0] == "none" else y * 2
+
+    for turn in range(6):
+        np.testing.assert_array_equal(behind(X, [f"name {turn}", "x"]), (X + 1) * 2)
+    (note,) = _core.jit_limits(behind)
+    assert note["guard"] == "names[0] has the exact type and equals 'name 1'"
+    assert note["line"] == behind.__code__.co_firstlineno + 3
+    assert note["refused"] == 4
+
+
+def test_a_function_of_tiny_segments_is_given_up() -> None:
+    def truth(flag: Any) -> bool:
+        return bool(flag)
+
+    def tiny(flags: list[Any]) -> int:
+        count = 0
+        for flag in flags:
+            if flag == 1.0:
+                count += 1
+        return count
+
+    compiled = evalframe.jit(tiny)
+    flags = [np.float64(i % 2) for i in range(50)]
+    for _ in range(100):
+        assert compiled(flags) == 25
+    counters = _core.jit_counters(compiled)
+    assert counters["given_up"] == 1
+    assert counters["plain_calls"] > 0
+
+
+def test_a_function_with_breaks_that_pays_is_not_given_up() -> None:
+    @evalframe.jit(backend="reference")
+    def pays(x: Any) -> Any:
+        y = np.exp(x) + 1
+        if y.sum() < 0:
+            return y
+        return y * 2 - x
+
+    for _ in range(2500):
+        pays(X)
+    assert _core.jit_counters(pays)["given_up"] == 0
+    assert _core.jit_counters(pays)["exits"] >= 2499

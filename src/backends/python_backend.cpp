@@ -246,6 +246,14 @@ class Python final : public Executable {
  public:
   Python(const Graph& graph, ExitAt exit_at, std::string name) : graph_(graph), exit_at_(std::move(exit_at)), name_(std::move(name)) {}
 
+  int traverse(visitproc visit, void* arg) const override {
+    for (const Stretch& stretch : stretches_) {
+      Py_VISIT(stretch.function.get());
+      Py_VISIT(stretch.origin.get());
+    }
+    return 0;
+  }
+
   bool compile(Borrowed backend, const std::vector<Ref>& examples) {
     Planner planner(graph_, exit_at_);
     stretches_ = planner.run();

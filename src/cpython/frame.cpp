@@ -281,5 +281,6 @@ bool enter_recursion(PyThreadState* thread) {
 }
 
 void leave_recursion(PyThreadState* thread) { ++layout::recursion_remaining(thread); }
+void resume_recursion(PyThreadState* thread) { --layout::recursion_remaining(thread); }
 
 }  // namespace evalframe::cpython

@@ -95,5 +95,7 @@ bool service_breaker(PyThreadState* thread);
 // Python's recursion limit and the C stack; false with RecursionError. Balanced by leave_recursion.
 bool enter_recursion(PyThreadState* thread);
 void leave_recursion(PyThreadState* thread);
+// Enters again, where something else counted the call meanwhile: what was there once doesn't fail.
+void resume_recursion(PyThreadState* thread);
 
 }  // namespace evalframe::cpython

@@ -16,8 +16,12 @@ static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
 
 bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
 
-constexpr const char* kCheckTexts[] = {
-#define EVALFRAME_CHECK(name, text) text,
+struct CheckRow {
+  const char* text;
+  const char* hint;
+};
+constexpr CheckRow kChecks[] = {
+#define EVALFRAME_CHECK(name, text, hint) {text, hint},
 #include "guards/checks.def"
 #undef EVALFRAME_CHECK
 };
@@ -31,7 +35,7 @@ std::string text_of(PyObject* object, size_t limit = 60) {
 }
 
 std::string text_of(const Fact& fact) {
-  const std::string text = kCheckTexts[static_cast<int>(fact.check)];
+  const std::string text = kChecks[static_cast<int>(fact.check)].text;
   if (fact.check == Check::kArray) return text + ": " + graph::name(fact.meta.dtype) + ", " + std::to_string(fact.meta.rank);
   if (fact.check == Check::kLength) return text + " " + text_of(fact.want.get()) + ", " + std::to_string(fact.length);
   return fact.want ? text + " " + text_of(fact.want.get()) : text;
@@ -226,21 +230,53 @@ std::string GuardTable::source_name(int32_t index) const {
   return "?";
 }
 
-std::vector<std::string> GuardTable::describe() const {
-  std::vector<std::string> lines;
-  for (const FunctionGuard& guard : functions) lines.push_back(text_of(guard.function.get()) + " has the same code and defaults");
+std::vector<GuardTable::Line> GuardTable::lines() const {
+  std::vector<Line> lines;
+  for (const FunctionGuard& guard : functions) {
+    const std::string name = text_of(guard.function.get());
+    lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call"});
+  }
   for (const DictGuard& guard : dicts) {
     for (const auto& [name, value] : guard.names) {
       const char* utf8 = PyUnicode_AsUTF8(name.get());
-      lines.push_back(std::string("name ") + (utf8 ? utf8 : "?") + (value ? " is the same object" : " is not defined here"));
+      const std::string subject = std::string("name ") + (utf8 ? utf8 : "?");
+      lines.push_back({subject, subject + (value ? " is the same object" : " is not defined here"), "pass what changes as an argument"});
     }
   }
+  auto add = [&](const std::string& name, const Fact& fact) {
+    lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint});
+  };
   for (size_t i = 0; i < sources.size(); i++) {
     const std::string name = source_name(static_cast<int32_t>(i));
-    lines.push_back(name + " " + text_of(sources[i].fact));
-    for (const Fact& fact : sources[i].more) lines.push_back(name + " " + text_of(fact));
+    add(name, sources[i].fact);
+    for (const Fact& fact : sources[i].more) add(name, fact);
   }
   return lines;
+}
+
+std::vector<std::string> GuardTable::describe() const {
+  std::vector<std::string> texts;
+  for (Line& line : lines()) texts.push_back(std::move(line.text));
+  return texts;
+}
+
+int GuardTable::traverse(visitproc visit, void* arg) const {
+  for (const Source& source : sources) {
+    Py_VISIT(source.object.get());
+    Py_VISIT(source.fact.want.get());
+    for (const Fact& fact : source.more) Py_VISIT(fact.want.get());
+  }
+  for (const DictGuard& guard : dicts) {
+    Py_VISIT(guard.dict.get());
+    for (const auto& [name, value] : guard.names) {
+      Py_VISIT(name.get());
+      Py_VISIT(value.get());
+    }
+  }
+  for (const FunctionGuard& guard : functions) {
+    for (const Ref* object : {&guard.function, &guard.code, &guard.defaults, &guard.keyword_defaults}) Py_VISIT(object->get());
+  }
+  return 0;
 }
 
 }  // namespace evalframe::guards

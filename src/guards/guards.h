@@ -23,7 +23,7 @@ enum class Reach : uint8_t {
 constexpr int kArrayFlags = 0x0100 | 0x0400;
 
 enum class Check : uint8_t {
-#define EVALFRAME_CHECK(name, text) name,
+#define EVALFRAME_CHECK(name, text, hint) name,
 #include "guards/checks.def"
 #undef EVALFRAME_CHECK
 };
@@ -117,6 +117,12 @@ class GuardTable {
   // Text of source / of all guards, one line each.
   std::string source_name(int32_t source) const;
   std::vector<std::string> describe() const;
+  // The same, with what each guard looks at, and what to do where it fails often.
+  struct Line {
+    std::string subject, text, hint;
+  };
+  std::vector<Line> lines() const;
+  int traverse(visitproc visit, void* arg) const;
   std::vector<std::string> slot_names;  // for texts: names of frame 0's slots
 
  private:

@@ -60,7 +60,7 @@ struct Checks {
 
 bool holds(const Step& step, PyObject* object) {
   switch (step.check) {
-#define EVALFRAME_CHECK(name, text) \
+#define EVALFRAME_CHECK(name, text, hint) \
   case Check::name: return Checks::name(step, object);
 #include "guards/checks.def"
 #undef EVALFRAME_CHECK

@@ -35,6 +35,8 @@ nb::dict counters(const runtime::Counters& of) {
   result["plain_calls"] = of.plain_calls;
   result["record_seconds"] = of.record_seconds;
   result["compile_seconds"] = of.compile_seconds;
+  result["limited"] = of.limited;
+  result["given_up"] = of.given_up;
   return result;
 }
 
@@ -93,18 +95,33 @@ nb::object measured(const runtime::Compilation& compilation) {
 
 nb::list entries(const runtime::Capture& capture) {
   nb::list result;
-  for (const auto& [place, entries] : capture.places()) {
-    for (const auto& compilation : entries.list) {
-      result.append(entry(place, *compilation));
-      result[result.size() - 1]["measured"] = measured(*compilation);
-    }
+  for (const auto& [place, compilation] : capture.entries()) {
+    result.append(entry(place, *compilation));
+    result[result.size() - 1]["measured"] = measured(*compilation);
+  }
+  return result;
+}
+
+nb::list limits(nb::handle jit) {
+  nb::list result;
+  for (const runtime::LimitNote& note : capture(jit)->limits()) {
+    nb::dict row;
+    row["file"] = note.file;
+    row["function"] = note.function;
+    row["line"] = note.line;
+    row["entries"] = note.entries;
+    row["refused"] = note.refused;
+    row["guard"] = note.guard;
+    row["hint"] = note.hint;
+    result.append(row);
   }
   return result;
 }
 
 nb::list breaks(const runtime::Capture& capture) {
   nb::list result;
-  for (const runtime::BreakNote& note : capture.breaks()) result.append(break_note(note));
+  // A copy: making Python objects can run the capture.
+  for (const runtime::BreakNote& note : std::vector(capture.breaks())) result.append(break_note(note));
   return result;
 }
 
@@ -138,6 +155,8 @@ void bind_jit(nb::module_& module) {
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", [](nb::handle jit) { return breaks(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
+  module.def("jit_limits", limits, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
+             "Places with as many recordings as there may be: which guard failed most, calls left to CPython, what to do.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
   module.def("total_counters", [] { return counters(runtime::total_counters); });

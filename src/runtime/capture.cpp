@@ -16,7 +16,7 @@ int32_t Capture::leave_before = -1;
 
 namespace {
 
-// Exits in one call after which capturing must have paid, or the call is left to CPython.
+// Exits after which capturing must have paid, or the function is left to CPython.
 constexpr uint64_t kPatience = 1000;
 // Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
 constexpr uint64_t kColdTurns = 200'000;
@@ -222,6 +222,7 @@ bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* 
   }
   entry.misses++;
   if (holds || !same_slots) entry.last_failed_guard = -1;
+  entry.count_failure();
   objects.clear();
   return false;
 }
@@ -267,7 +268,7 @@ void Capture::note_break(const Recording& recording) {
 }
 
 // An exception that the recorded run raised stays set.
-Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> recording) {
+Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> recording) {
   if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
     note_break(*recording);
     raise_graph_break(breaks_.back());
@@ -285,8 +286,7 @@ Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> re
     counters->compile_seconds += compilation->compile_seconds;
   }
   // Writing may run Python code, so it gets a list of its own.
-  if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(places_[place].list));
-  Entries& entries = places_[place];
+  if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
   const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
     return !entry->recording->guards.fixes_any_of(entries.varying);
@@ -297,12 +297,42 @@ Held<Compilation> Capture::add(const Place& place, std::unique_ptr<Recording> re
   return compilation;
 }
 
+namespace {
+
+// The guards that fail are counted by what they look at: entries for the values 3, 4 and 5 of `n` are about one thing.
+LimitNote limit_note(const Entries& entries) {
+  std::map<std::string, uint64_t> failures;
+  std::map<std::string, guards::GuardTable::Line> examples;
+  for (const Held<Compilation>& entry : entries.list) {
+    const std::vector<guards::GuardTable::Line> lines = entry->recording->guards.lines();
+    for (size_t i = 0; i < entry->failures.size() && i < lines.size(); i++) {
+      failures[lines[i].subject] += entry->failures[i];
+      if (entry->failures[i]) examples[lines[i].subject] = lines[i];
+    }
+  }
+  const auto most = std::max_element(failures.begin(), failures.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool any = most != failures.end() && most->second;
+  const recorder::FrameStart& inner = entries.list.front()->recording->start.back();
+  const auto* code = inner.code->code.as<PyCodeObject>();
+  return {PyUnicode_AsUTF8(code->co_filename),
+          PyUnicode_AsUTF8(code->co_qualname),
+          inner.code->positions[inner.next].line,
+          entries.list.size(),
+          entries.refused,
+          any ? examples[most->first].text : "sizes or overlaps that its kernels don't serve",
+          any ? examples[most->first].hint : "raise max_entries"};
+}
+
+}  // namespace
+
 void Capture::look_at_code() {
+  // What was captured of other code isn't reached any more.
+  if (code_) clear();
   code_ = function_.as<PyFunctionObject>()->func_code;
   const auto* code = reinterpret_cast<PyCodeObject*>(code_);
   const bool by_position = !code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
   in_order_ = by_position ? code->co_argcount : -1;
-  first_ = &places_[Place{{{code_, 0, code->co_nlocalsplus}}}];
+  first_ = entries_at(Place{{{code_, 0, code->co_nlocalsplus}}});
   first_->at_start = true;
 }
 
@@ -325,6 +355,25 @@ class RecursionLevel {
 
 }  // namespace
 
+Held<Entries> Capture::entries_at(const Place& place) {
+  Held<Entries>& entries = places_[place];
+  if (!entries) entries = Held<Entries>(new Entries);
+  return entries;
+}
+
+void Capture::Worth::count_exit() {
+  if (++exits <= kPatience) return;
+  pays = nodes >= exits / 2;
+  exits = nodes = 0;
+}
+
+// There is no room for one more recording: CPython runs the rest.
+Ref Capture::refuse(Entries& entries, Chain& chain) {
+  entries.refused++;
+  count(&Counters::limited);
+  return chain.finish_in_cpython(false);
+}
+
 Ref Capture::call_plainly(bool* handled) {
   *handled = false;
   count(&Counters::plain_calls);
@@ -336,25 +385,32 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   *handled = true;
   if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
   if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
+  const Held<Entries> entries = first_;
+  guards::Objects objects;
+  const Held<Compilation> compilation = match(*entries, &parameters, objects);
+  if (compilation && !Measure::on) {
+    count(&Counters::hits);
+    const Recording& recording = *compilation->recording;
+    if (recording.returns && recording.graph.nodes.empty()) return make_result(recording, 0, {}, objects);
+  }
   const RecursionLevel level(thread);
   if (!level) return Ref();
-  {
-    guards::Objects objects;
-    if (const Held<Compilation> compilation = match(*first_, &parameters, objects)) {
-      if (!Measure::on) count(&Counters::hits);
-      Ref result = Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
-      objects.clear();
-      return result;
-    }
-  }
+  if (!compilation) return record(thread, *entries, parameters, handled);
+  return Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
+}
+
+// No entry serves a call: records it from its start.
+Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled) {
   const bytecode::Code* decoded = cpython::decoded(code_);
-  if (!decoded || first_->list.size() >= static_cast<size_t>(settings_.max_entries)) {
-    PyErr_Clear();
+  if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
+    entries.refused++;
+    count(&Counters::limited);
     return call_plainly(handled);
   }
   Chain chain(thread);
   if (!push_call(chain, *decoded, parameters)) return Ref();
-  return Measure::on ? record_call(thread, chain) : finish(thread, chain);
+  return Measure::on ? record_call(thread, entries, chain) : finish(thread, chain);
 }
 
 bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
@@ -386,14 +442,14 @@ Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Obje
 }
 
 // Records a call and takes the time that it took besides compiling.
-Ref Capture::record_call(PyThreadState* thread, Chain& chain) {
+Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
   const double compiled_before = total_counters.compile_seconds;
-  const size_t before = first_->list.size();
+  const size_t before = entries.list.size();
   const Stopwatch watch;
   Ref result = finish(thread, chain);
   const double seconds = watch.seconds() - (total_counters.compile_seconds - compiled_before);
-  if (first_ && first_->list.size() > before) {
-    Compilation& made = *first_->list.back();
+  if (entries.list.size() > before) {
+    Compilation& made = *entries.list.back();
     if (!made.measure) made.measure = std::make_unique<Measure>();
     made.measure->set_recorded(seconds);
   }
@@ -418,8 +474,8 @@ int32_t last_of_loop(const bytecode::Code& code, int32_t head) {
 
 Ref Capture::finish(PyThreadState* thread, Chain& chain) {
   Ref result;
-  bool given_up = false;
-  if (go_on(thread, chain, {}, given_up, result) != Ended::kRunning) return result;
+  if (go_on(thread, chain, {}, worth_, result) != Ended::kRunning) return result;
+  if (!given_up_) count(&Counters::given_up);
   given_up_ = true;
   return chain.finish_in_cpython(false);
 }
@@ -437,27 +493,23 @@ Ref Capture::run_module(PyThreadState* thread) {
       cold_turns++;
       continue;
     }
-    bool given_up = false;
-    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, given_up, result) != Ended::kRunning) return result;
-    if (given_up) cold.insert(head);
+    Worth worth;
+    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result) != Ended::kRunning) return result;
+    if (!worth.pays) cold.insert(head);
   }
   return chain.finish_in_cpython(false);
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
-Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, bool& given_up, Ref& result) {
-  uint64_t rounds = 0;
-  uint64_t nodes = 0;
+Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result) {
   while (true) {
-    if (rounds++ > kPatience && nodes < rounds / 2) {
-      given_up = true;
-      return Ended::kRunning;
-    }
+    worth.count_exit();
+    if (!worth.pays) return Ended::kRunning;
     if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
     const Place place = place_of(chain);
     if (place.frames[0].next < stretch.first || place.frames[0].next > stretch.last) return Ended::kRunning;
-    Entries& entries = places_[place];
+    const Held<Entries> entries = entries_at(place);
     std::vector<PyObject*> slots_storage;
     std::vector<size_t> offsets;
     for (size_t k = 0; k < chain.size(); k++) {
@@ -467,24 +519,26 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, bool&
     std::vector<PyObject* const*> frames;
     for (size_t offset : offsets) frames.push_back(slots_storage.data() + offset);
     guards::Objects objects;
-    if (const Held<Compilation> compilation = match(entries, frames.data(), objects)) {
-      nodes += compilation->array_nodes;
+    if (const Held<Compilation> compilation = match(*entries, frames.data(), objects)) {
+      worth.nodes += compilation->array_nodes;
       // What inner frames hold goes with them, before the exit is made.
       if (chain.size() > 1) objects.own_slots();
       // A frame object that outlives the call has to see the last state, which a graph doesn't make.
       if (compilation->recording->returns && chain.is_held()) return finished(chain.finish_in_cpython(false), result);
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended != Ended::kRunning) return ended;
-    } else if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
-      return finished(chain.finish_in_cpython(false), result);
+    } else if (entries->list.size() >= static_cast<size_t>(settings_.max_entries)) {
+      return finished(refuse(*entries, chain), result);
     } else {
       std::unique_ptr<Recording> recording;
       bool past_exception = false;
-      for (const auto& entry : entries.list) entry->guards.collect_changed(frames.data(), entries.varying);
+      for (const auto& entry : entries->list) entry->guards.collect_changed(frames.data(), entries->varying);
+      // Its own: other threads may add to the entries' meanwhile.
+      const guards::Paths varying = entries->varying;
       const bool keep_inputs = static_cast<bool>(settings_.custom);
-      const Ended ended = chain.record(entries.varying, result, recording, past_exception, keep_inputs);
-      const Held<Compilation> added = add(place, std::move(recording));
-      if (added) nodes += added->array_nodes;
+      const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
+      const Held<Compilation> added = add(*entries, std::move(recording));
+      if (added) worth.nodes += added->array_nodes;
       if (ended == Ended::kRaised) return ended;
       if (!added && PyErr_Occurred()) return finished(Ref(), result);
       if (ended == Ended::kReturned) return ended;
@@ -533,8 +587,6 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
 
 // Serves a call from its start.
 Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
-  const Recording& recording = *compilation.recording;
-  if (recording.returns && recording.graph.nodes.empty()) return make_result(recording, 0, {}, objects);
   Chain chain(thread);
   Ref result;
   Ended ended = run_graph(thread, compilation, objects, chain, result);
@@ -549,16 +601,42 @@ Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Object
 }
 
 void Capture::clear() {
-  // Entries may be running: they are held there. Dropping them can run any code, so the map is empty first.
-  auto old = std::move(places_);
+  // Entries may be running: they are held there. Dropping them can run any code, so this object is empty first.
+  const auto places = std::move(places_);
+  const Held<Entries> first = std::move(first_);
   places_.clear();
   code_ = nullptr;
-  first_ = nullptr;
+}
+
+std::vector<std::pair<Place, Held<Compilation>>> Capture::entries() const {
+  std::vector<std::pair<Place, Held<Compilation>>> all;
+  for (const auto& [place, entries] : places_) {
+    for (const Held<Compilation>& entry : entries->list) all.emplace_back(place, entry);
+  }
+  return all;
+}
+
+std::vector<LimitNote> Capture::limits() const {
+  std::vector<Held<Entries>> full;
+  for (const auto& [place, entries] : places_) {
+    if (entries->refused && !entries->list.empty()) full.push_back(entries);
+  }
+  std::vector<LimitNote> notes;
+  for (const Held<Entries>& entries : full) notes.push_back(limit_note(*entries));
+  return notes;
 }
 
 int Capture::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
   Py_VISIT(settings_.custom.get());
+  for (const auto& [place, entries] : places_) {
+    // The start's entries are held by first_, too.
+    if (entries->holders() > (entries.get() == first_.get() ? 2u : 1u)) continue;
+    for (const Held<Compilation>& entry : entries->list) {
+      if (entry->holders() > 1) continue;
+      if (const int stop = entry->traverse(visit, arg)) return stop;
+    }
+  }
   return 0;
 }
 

@@ -31,19 +31,31 @@ struct BreakNote {
   uint64_t count = 0;
 };
 
+// A place at which there are as many recordings as there may be, and none of them serves all calls.
+struct LimitNote {
+  std::string file, function;
+  int32_t line;
+  size_t entries;
+  uint64_t refused;   // calls that were left to CPython for it
+  std::string guard;  // one that failed most often, as text
+  std::string hint;
+};
+
 // Counters of one Capture; sums of all are evalframe.stats().
 struct Counters {
   // served: runs of graphs, those of a call's later parts and of turns of loops included.
-  uint64_t calls = 0, hits = 0, served = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0;
+  uint64_t calls = 0, hits = 0, served = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0, limited = 0, given_up = 0;
   double record_seconds = 0, compile_seconds = 0;
 };
 inline constinit Counters total_counters;
 
-// Recordings that start at one place. The one that served last is tried first.
-struct Entries {
+// Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
+// meanwhile can clear the capture.
+struct Entries : Holdable {
   std::vector<Held<Compilation>> list;
   guards::Paths varying;  // what was seen to change here, and is an input from then on
   size_t recent = 0;
+  uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 
@@ -67,10 +79,15 @@ class Capture {
 
   void clear();
   Borrowed function() const { return function_.get(); }
-  const std::map<Place, Entries>& places() const { return places_; }
+  // All recordings, by place.
+  std::vector<std::pair<Place, Held<Compilation>>> entries() const;
+  std::vector<LimitNote> limits() const;
+  // Breaks were so frequent that capturing didn't pay: the function runs as it is.
+  bool has_given_up() const { return given_up_; }
   const std::vector<BreakNote>& breaks() const { return breaks_; }
   const Counters& counters() const { return counters_; }
   const Settings& settings() const { return settings_; }
+  // Visits what only this Capture holds; what is running now is held by its run, too.
   int traverse(visitproc visit, void* arg) const;
 
   // For tests: leave every graph before this node (-1: nowhere).
@@ -79,33 +96,43 @@ class Capture {
  private:
   void count(uint64_t Counters::*which) { counters_.*which += 1, total_counters.*which += 1; }
   void look_at_code();
+  Held<Entries> entries_at(const Place& place);
+  Ref refuse(Entries& entries, Chain& chain);
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
   Ref call_plainly(bool* handled);
   Ref serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
-  Ref record_call(PyThreadState* thread, Chain& chain);
+  Ref record_call(PyThreadState* thread, Entries& entries, Chain& chain);
   bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
+  Ref record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   // Instructions of the outermost frame between which a chain is captured.
   struct Stretch {
     int32_t first = 0, last = INT32_MAX;
   };
-  // kRunning: the chain has left the stretch, or capturing it isn't worth it (`given_up`).
-  Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, bool& given_up, Ref& result);
+  // Whether capturing pays: graphs must make an array for every two exits.
+  struct Worth {
+    uint64_t exits = 0, nodes = 0;
+    bool pays = true;
+    void count_exit();
+  };
+  // kRunning: the chain has left the stretch, or capturing doesn't pay.
+  Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result);
   Ref finish(PyThreadState* thread, Chain& chain);
   void note_break(const recorder::Recording& recording);
-  Held<Compilation> add(const Place& place, std::unique_ptr<recorder::Recording> recording);
+  Held<Compilation> add(Entries& entries, std::unique_ptr<recorder::Recording> recording);
 
   Ref function_;
   Settings settings_;
-  std::map<Place, Entries> places_;
+  std::map<Place, Held<Entries>> places_;
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
-  Entries* first_ = nullptr;  // entries of its start
+  Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<BreakNote> breaks_;
   Counters counters_;
-  bool given_up_ = false;     // not worth capturing: breaks everywhere
+  Worth worth_;
+  bool given_up_ = false;
 };
 
 }  // namespace evalframe::runtime

@@ -150,7 +150,10 @@ Ref Chain::finish_in_cpython(bool raise) {
       // Callers are suspended in their calls, linked below the frame that runs.
       std::vector<std::unique_ptr<cpython::Link>> links;
       for (cpython::Frame* outer : frames_) links.push_back(std::make_unique<cpython::Link>(thread_, outer));
+      // CPython's evaluator counts the call itself.
+      cpython::leave_recursion(thread_);
       value = cpython::run_in_cpython(thread_, frame, raise);
+      cpython::resume_recursion(thread_);
       while (!links.empty()) links.pop_back();
     }
     raise = false;

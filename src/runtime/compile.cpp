@@ -34,6 +34,15 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
 
 }  // namespace
 
+int Compilation::traverse(visitproc visit, void* arg) const {
+  for (const Ref& constant : recording->graph.constants) Py_VISIT(constant.get());
+  for (const auto* frames : {&recording->start, &recording->pushes}) {
+    for (const recorder::FrameStart& frame : *frames) Py_VISIT(frame.function.get());
+  }
+  if (const int stop = recording->guards.traverse(visit, arg)) return stop;
+  return executable ? executable->traverse(visit, arg) : 0;
+}
+
 Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();

@@ -17,6 +17,13 @@ namespace evalframe::runtime {
 struct Compilation : Holdable {
   explicit Compilation(std::unique_ptr<recorder::Recording> of) : recording(std::move(of)), guards(recording->guards) {}
 
+  void count_failure() {
+    if (last_failed_guard < 0) return;
+    if (failures.size() <= static_cast<size_t>(last_failed_guard)) failures.resize(last_failed_guard + 1);
+    failures[last_failed_guard]++;
+  }
+  int traverse(visitproc visit, void* arg) const;
+
   std::unique_ptr<recorder::Recording> recording;
   guards::Program guards;
   std::unique_ptr<backends::Executable> executable;
@@ -27,6 +34,7 @@ struct Compilation : Holdable {
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on
+  std::vector<uint32_t> failures;  // by line of GuardTable::describe(): times that it was the guard that said no
   int32_t last_failed_guard = -1;  // line of GuardTable::describe()
 };
 

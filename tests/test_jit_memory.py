@@ -1,0 +1,381 @@
+"""What a jit object holds: the collector sees it, nothing leaks, and clearing or threads in the midst of a run do no harm."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+
+X = np.arange(6.0)
+Y = np.ones(6)
+
+
+class Watched:
+    """An object that recordings hold as a constant."""
+
+    factor = 2.0
+
+
+def collected(make: Callable[[], Any]) -> bool:
+    """Whether what `make` gives a weak reference to dies with the next collection."""
+    reference = make()
+    gc.collect()
+    return reference() is None
+
+
+def test_function_that_names_itself_is_collected() -> None:
+    def make() -> Any:
+        namespace: dict[str, Any] = {"np": np, "watched": Watched()}
+        source = "def f(x, n):\n    return x * watched.factor if n else f(x, n + 1) + 1\n"
+        exec(source, namespace)
+        namespace["f"] = evalframe.jit(namespace["f"])
+        for n in (1, 0, 1, 0):
+            namespace["f"](X, n)
+        return weakref.ref(namespace["watched"])
+
+    assert collected(make)
+
+
+def test_closure_over_itself_is_collected() -> None:
+    def make() -> Any:
+        watched = Watched()
+
+        @evalframe.jit
+        def f(x: Any) -> Any:
+            return x * watched.factor + (0 if f is None else 1)
+
+        for _ in range(3):
+            f(X)
+        watched.f = f  # type: ignore[attr-defined]
+        return weakref.ref(watched)
+
+    assert collected(make)
+
+
+def test_constant_of_a_recording_that_leads_back_is_collected() -> None:
+    def make() -> Any:
+        watched = Watched()
+
+        def helper(x: Any, by: Any = watched) -> Any:
+            return x * by.factor
+
+        compiled = evalframe.jit(lambda x: helper(x))
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(X), X * 2)
+        assert _core.jit_counters(compiled)["hits"] == 2
+        watched.compiled = compiled  # type: ignore[attr-defined]
+        return weakref.ref(watched)
+
+    assert collected(make)
+
+
+def test_user_backend_that_leads_back_is_collected() -> None:
+    def make() -> Any:
+        watched = Watched()
+
+        def backend(graph: Any, examples: Any) -> Any:
+            watched.graph = graph  # type: ignore[attr-defined]
+            return lambda *inputs: pytest.fail("not called") if watched is None else graph(*inputs)
+
+        compiled = evalframe.jit(lambda x: x * 2 + 1, backend=backend)
+        for _ in range(3):
+            compiled(X)
+        watched.compiled = compiled  # type: ignore[attr-defined]
+        return weakref.ref(watched)
+
+    assert collected(make)
+
+
+def test_collector_runs_inside_a_call() -> None:
+    @evalframe.jit
+    def f(x: Any) -> Any:
+        y = x + 1
+        gc.collect()
+        return y * 2
+
+    for _ in range(4):
+        np.testing.assert_array_equal(f(X), (X + 1) * 2)
+
+
+def test_clear_inside_a_call() -> None:
+    @evalframe.jit
+    def f(x: Any) -> Any:
+        for i in range(3):
+            x = x + i
+            _core.jit_clear(f)
+            x = x * 2
+        return x
+
+    for _ in range(4):
+        np.testing.assert_array_equal(f(X), ((X * 2 + 1) * 2 + 2) * 2)
+
+
+def changed(x: Any, change: Callable[[], None] | None = None) -> Any:
+    y = x + 1
+    if change:
+        change()
+    return y * 2
+
+
+def test_new_code_inside_a_call() -> None:
+    def change() -> None:
+        changed.__code__ = chain.__code__.replace(co_name="changed")
+
+    code, compiled = changed.__code__, evalframe.jit(changed)
+    try:
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(X), (X + 1) * 2)
+        np.testing.assert_array_equal(compiled(X, change), (X + 1) * 2)
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(X, Y), chain(X, Y))
+    finally:
+        changed.__code__ = code
+    np.testing.assert_array_equal(compiled(X), (X + 1) * 2)
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.exp(x + y) - 1
+
+
+def broken(x: Any, y: Any) -> Any:
+    z = x + y
+    if z.sum() < 0:
+        z = -z
+    return z * y
+
+
+def raising(x: Any, y: Any) -> Any:
+    z = x + y
+    try:
+        z = z @ np.ones(5)
+    except ValueError:
+        z = z * 2
+    if len(y) > 100:
+        return z
+    return z @ np.ones(7)
+
+
+def inner(x: Any, y: Any) -> Any:
+    parts = [x, (x, y)]
+    if y[0] > 100:
+        return parts
+    parts.append(x * y)
+    return parts
+
+
+def nested(x: Any, y: Any) -> Any:
+    one, two, three = inner(x, y)
+    return [one, two, three + 1, {"three": three}]
+
+
+FUNCTIONS = [chain, broken, raising, nested]
+
+
+def run(function: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        function(*arguments)
+    except ValueError:
+        pass
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_no_reference_is_lost_or_leaked(function: Callable[..., Any], backend: str) -> None:
+    x, y, small = np.arange(6.0), np.ones(6), np.arange(6.0, dtype=np.float32)
+    watched = [x, y, small, function, function.__code__, None, np.exp, np.ones]
+    compiled = evalframe.jit(function, backend=backend)
+    arguments = [(x, y), (-x, y), (small, y)]
+    nodes = 12
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            for leave in range(-1, nodes):
+                _core.set_leave_before(leave)
+                for pair in arguments:
+                    run(compiled, *pair)
+        _core.set_leave_before(-1)
+
+    try:
+        rounds(3)
+        gc.collect()
+        before = [sys.getrefcount(one) for one in watched]
+        rounds(10)
+        gc.collect()
+        after = [sys.getrefcount(one) for one in watched]
+    finally:
+        _core.set_leave_before(-1)
+    # None's count moves with what the test itself does; the others must stand still.
+    assert [b - a for a, b in zip(before, after, strict=True) if abs(b - a) > 2] == []
+
+
+def grown_bytes(work: Callable[[], None]) -> int:
+    """Bytes of Python objects that `work` leaves behind, when it has been run before."""
+    work()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_calls_leave_memory_flat(function: Callable[..., Any]) -> None:
+    compiled = evalframe.jit(function)
+
+    def work() -> None:
+        for _ in range(300):
+            run(compiled, X, Y)
+            run(compiled, -X, Y)
+
+    assert grown_bytes(work) < 4000
+
+
+def test_recompiles_leave_memory_flat() -> None:
+    compiled = [evalframe.jit(function, backend="reference") for function in FUNCTIONS]
+
+    def work() -> None:
+        for _ in range(150):
+            for function in compiled:
+                for _ in range(2):
+                    run(function, X, Y)
+                _core.jit_clear(function)
+
+    # NumPy keeps some small blocks for itself; one object for each recompile would be four times as much.
+    assert grown_bytes(work) < 8000
+
+
+@pytest.mark.slow
+def test_a_million_calls_and_a_thousand_recompiles_leave_memory_flat() -> None:
+    compiled = [evalframe.jit(function) for function in FUNCTIONS]
+
+    def calls(count: int) -> None:
+        for _ in range(count):
+            for function in compiled:
+                run(function, X, Y)
+
+    def recompiles(count: int) -> None:
+        for _ in range(count):
+            for function in compiled:
+                run(function, X, Y)
+                _core.jit_clear(function)
+
+    for work, count in ((calls, 250_000), (recompiles, 1_000)):
+        work(count // 10)
+        gc.collect()
+        before = resident_bytes()
+        work(count)
+        gc.collect()
+        assert resident_bytes() - before < 2_000_000, work.__name__
+
+
+def test_threads_share_a_jit_object() -> None:
+    big = np.linspace(0.0, 1.0, 300_000)
+
+    @evalframe.jit
+    def work(x: Any, n: int, y: Any) -> Any:
+        z = np.sin(x) * n
+        if z[0] > 10:
+            return z
+        return (z + y).sum() if n % 2 else np.sqrt(z + y)
+
+    expected = {
+        (n, dtype): (np.sin(big.astype(dtype)) * n + 1).sum() if n % 2 else np.sqrt(np.sin(big.astype(dtype)) * n + 1)
+        for n in range(4)
+        for dtype in (np.float64, np.float32)
+    }
+    failures: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def caller(number: int) -> None:
+        try:
+            start.wait()
+            for turn in range(12):
+                n, dtype = (turn + number) % 4, (np.float64, np.float32)[(turn // 4 + number) % 2]
+                np.testing.assert_allclose(work(big.astype(dtype), n, 1), expected[n, dtype], rtol=1e-4)
+        except BaseException as error:
+            failures.append(error)
+
+    def clearer() -> None:
+        start.wait()
+        for _ in range(40):
+            _core.jit_clear(work)
+            _core.jit_entries(work)
+            _core.jit_limits(work)
+            gc.collect()
+
+    threads = [threading.Thread(target=caller, args=(number,)) for number in range(5)]
+    threads.append(threading.Thread(target=clearer))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert failures == []
+
+
+def test_threads_record_small_functions_at_once() -> None:
+    failures: list[BaseException] = []
+
+    def recorder() -> None:
+        try:
+            for turn in range(60):
+                for function, compiled in pairs:
+                    if turn % 7 == 0:
+                        _core.jit_clear(compiled)
+                    got, expected = compiled(X, Y), function(X, Y)
+                    for one, other in zip(got, expected, strict=True):
+                        if isinstance(one, np.ndarray):
+                            np.testing.assert_allclose(one, other)
+        except BaseException as error:
+            failures.append(error)
+
+    pairs = [(function, evalframe.jit(function)) for function in (chain, broken, nested)]
+    threads = [threading.Thread(target=recorder) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert failures == []
+
+
+def test_endless_recursion_raises() -> None:
+    def down(x: Any) -> Any:
+        if x.sum() < 0:
+            return x
+        return again(x + 1) + 1
+
+    again = evalframe.jit(down)
+    with pytest.raises(RecursionError):
+        again(X)
+    assert again(X - 100).sum() < 0
