@@ -74,16 +74,27 @@ LeafShape shape_of(PyObject* object) {
   return {reinterpret_cast<const int64_t*>(PyArray_DIMS(array)), reinterpret_cast<const int64_t*>(PyArray_STRIDES(array))};
 }
 
-// NumPy gives results the memory order of its operands; kernels write C order. They agree where strides fall.
-bool strides_fall(const int64_t* strides, const int64_t* extents, int rank) {
-  int64_t last = INT64_MAX;
+// Sorts axes as NumPy's iterator does for arrays of these strides (operand o's stride of axis a: strides[o][a]; 0 for what doesn't
+// move), the one that moves least first: stable, and where operands disagree C order wins.
+void sort_axes(const std::vector<const int64_t*>& strides, int rank, int* axes) {
   for (int i = 0; i < rank; i++) {
-    const int64_t stride = std::abs(strides[i]);
-    if (stride == 0 || extents[i] == 1) continue;
-    if (stride > last) return false;
-    last = stride;
+    const int axis = rank - 1 - i;
+    int place = i;
+    for (int j = i - 1; j >= 0; j--) {
+      bool compared = false, inside = false;
+      for (const int64_t* operand : strides) {
+        const int64_t ours = std::abs(operand[axis]), other = std::abs(operand[axes[j]]);
+        if (!ours || !other) continue;
+        if (other <= ours) inside = false;
+        else if (!compared) inside = true;
+        compared = true;
+      }
+      if (compared && !inside) break;
+      if (compared) place = j;
+    }
+    std::copy_backward(axes + place, axes + i, axes + i + 1);
+    axes[place] = axis;
   }
-  return true;
 }
 
 // NumPy sums what lies in memory in memory's order: it turns negative strides round and joins dimensions that follow on.
@@ -119,7 +130,11 @@ namespace {
 class VariantRun {
  public:
   VariantRun(const Variant& variant, const int64_t* symbols, Arena::Scope& scope)
-      : variant_(variant), symbols_(symbols), scope_(scope), places_(scope.take<Place>(variant.storages.size())) {}
+      : variant_(variant), symbols_(symbols), scope_(scope), places_(scope.take<Place>(variant.storages.size())) {
+    if (variant.plain) return;
+    layouts_ = scope.take<const int64_t*>(variant.layouts.size());
+    std::fill_n(layouts_, variant.layouts.size(), nullptr);
+  }
 
   bool has_empty_space() const {
     for (const KernelPlan& plan : variant_.kernels) {
@@ -163,7 +178,6 @@ class VariantRun {
       operands[p] = {address(port), strides};
       for (int i = 0; i < rank; i++) strides[i] = stride(port, port.axes[i]);
       if (plan.commits) continue;
-      if (rank > 1 && plan.makes_arrays && !strides_fall(strides, extents, rank)) return false;
       if (plan.sums_floats && sums_in_memory_order(strides, extents, plan.kernel)) return false;
     }
     return true;
@@ -186,9 +200,11 @@ class VariantRun {
     int64_t* const sizes = scope_.take<int64_t>(2 * rank);
     int64_t* const strides = sizes + rank;
     int64_t size = graph::size_of(storage.dtype);
+    for (int i = 0; i < rank; i++) sizes[i] = symbols_[storage.dims[i]];
+    const bool ordered = !variant_.plain && storage.layout >= 0;
+    const int64_t* const steps = ordered ? layout(storage.layout) : nullptr;
     for (int i = rank - 1; i >= 0; i--) {
-      sizes[i] = symbols_[storage.dims[i]];
-      strides[i] = size;
+      strides[i] = ordered ? steps[i] * graph::size_of(storage.dtype) : size;
       size *= sizes[i];
     }
     place.strides = strides;
@@ -197,11 +213,45 @@ class VariantRun {
       return true;
     }
     PyArray_Descr* const descr = PyArray_DescrFromType(type_number(storage.dtype));
-    Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, reinterpret_cast<npy_intp*>(sizes), nullptr, nullptr, 0, nullptr));
+    Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, reinterpret_cast<npy_intp*>(sizes),
+                                                 ordered ? reinterpret_cast<npy_intp*>(strides) : nullptr, nullptr, 0, nullptr));
     if (!array) return false;
     place.data = PyArray_BYTES(array.as<PyArrayObject>());
     values[storage.node] = std::move(array);
     return true;
+  }
+
+  // How far apart elements are along each dimension of a layout: bytes of an array that is there, elements of a result.
+  const int64_t* layout(int index) {
+    if (layouts_[index]) return layouts_[index];
+    const Layout& layout = variant_.layouts[index];
+    const int rank = static_cast<int>(layout.dims.size());
+    int64_t* const strides = scope_.take<int64_t>(rank);
+    layouts_[index] = strides;
+    if (layout.box.storage >= 0) {
+      for (int i = 0; i < rank; i++) strides[i] = stride(layout.box, layout.box.axes[i]);
+      return strides;
+    }
+    std::vector<const int64_t*> operands;
+    for (const int operand : layout.operands) operands.push_back(spread(operand, rank));
+    std::vector<int> axes(rank);
+    sort_axes(operands, rank, axes.data());
+    int64_t step = 1;
+    for (const int axis : axes) {
+      strides[axis] = step;
+      step *= symbols_[layout.dims[axis]];
+    }
+    return strides;
+  }
+
+  // A layout over the last dimensions of `rank`; what has one element doesn't move.
+  const int64_t* spread(int index, int rank) {
+    const int64_t* const strides = layout(index);
+    const std::vector<int>& dims = variant_.layouts[index].dims;
+    int64_t* const spread = scope_.take<int64_t>(rank);
+    const int missing = rank - static_cast<int>(dims.size());
+    for (int i = 0; i < rank; i++) spread[i] = i < missing || symbols_[dims[i - missing]] == 1 ? 0 : strides[i - missing];
+    return spread;
   }
 
   char* address(const Box& port) const {
@@ -221,6 +271,7 @@ class VariantRun {
   const int64_t* symbols_;
   Arena::Scope& scope_;
   Place* places_;
+  const int64_t** layouts_ = nullptr;
 };
 
 // The bytes that an array reaches over.
@@ -266,6 +317,10 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   if (!evaluate(variant.symbols, shapes, symbols)) return false;
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
+  }
+  for (const Box& box : variant.falling) {
+    const Storage& storage = variant.storages[box.storage];
+    if (storage.kind == Storage::Kind::kLeaf && !strides_fall(box, shapes[storage.source].strides, symbols)) return false;
   }
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 namespace evalframe::native {
@@ -29,6 +30,7 @@ struct Value {
   int index = -1;   // its value in the kernel's body
   bool reduced = false;
   Box box;          // where it stands, if box.storage >= 0
+  int layout = -1;  // of the array that it is for the program; -1: C order, or less than two dimensions
 };
 
 // A write at the segment's end.
@@ -48,11 +50,13 @@ class Lowering {
   Variant run() {
     Lowering again(graph_, meanings_, segment_, shapes_);
     lower_all();
+    again.variant_.plain = is_plain();
     again.variant_.symbols = std::move(variant_.symbols);
     again.variant_.equal = std::move(variant_.equal);
     again.same_ = std::move(same_);
     again.examples_ = std::move(examples_);
     again.lower_all();
+    if (!again.variant_.plain) again.variant_.falling.clear();
     return std::move(again.variant_);
   }
 
@@ -119,7 +123,53 @@ class Lowering {
     }
     value.dims = value.box.dims = storage.dims;
     value.box.storage = add_storage(std::move(storage));
+    value.layout = layout_of(value.box);
     leaves_.push_back(std::move(value));
+  }
+
+  // --- orders in memory ------------------------------------------------------------------------------------------
+  int layout_of(const Box& box) {
+    if (box.dims.size() < 2) return -1;
+    variant_.layouts.push_back({box, {}, box.dims});
+    return static_cast<int>(variant_.layouts.size()) - 1;
+  }
+
+  // Of what an operation makes of these operands.
+  int layout_of(const std::vector<Value>& operands, const std::vector<int>& space) {
+    if (space.size() < 2) return -1;
+    Layout layout;
+    layout.dims = space;
+    for (const Value& value : operands) {
+      if (value.layout < 0) continue;
+      layout.operands.push_back(value.layout);
+      note_order(variant_.layouts[value.layout].box);
+    }
+    if (layout.operands.empty()) return -1;
+    variant_.layouts.push_back(std::move(layout));
+    return static_cast<int>(variant_.layouts.size()) - 1;
+  }
+
+  void note_order(const Box& box) {
+    if (box.storage < 0) return;
+    const auto same = [&](const Box& known) { return same_box(known, box); };
+    if (std::none_of(variant_.falling.begin(), variant_.falling.end(), same)) variant_.falling.push_back(box);
+  }
+
+  // Whether every operand's strides fall, for the example: then every result is in C order.
+  bool is_plain() const {
+    return std::all_of(variant_.falling.begin(), variant_.falling.end(), [&](const Box& box) {
+      const Storage& storage = variant_.storages[box.storage];
+      std::vector<int64_t> strides = storage.kind == Storage::Kind::kLeaf
+          ? std::vector<int64_t>(shapes_[storage.source].strides, shapes_[storage.source].strides + storage.dims.size())
+          : c_strides(storage.dims);
+      return strides_fall(box, strides.data(), examples_.data());
+    });
+  }
+
+  std::vector<int64_t> c_strides(const std::vector<int>& dims) const {
+    std::vector<int64_t> strides(dims.size(), 1);
+    for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(examples_[dims[i]], 1);
+    return strides;
   }
 
   int add_storage(Storage storage) {
@@ -215,12 +265,14 @@ class Lowering {
   }
 
   bool whole(const Value& value, const std::vector<int>& space) const {
+    if (!variant_.plain && space.size() > 1) return false;
     return value.dims.empty() || canonical(value.dims) == canonical(space);
   }
 
   bool is_flat(const Value& value, const std::vector<int>& space) const {
     if (value.dims.empty() && value.box.offsets.empty()) return true;
     const Storage& storage = variant_.storages[value.box.storage];
+    if (!variant_.plain && space.size() > 1) return false;
     if (!value.box.offsets.empty() || storage.dims.size() != space.size()) return false;
     if (canonical(value.dims) != canonical(space)) return false;
     for (size_t i = 0; i < space.size(); i++) {
@@ -324,7 +376,7 @@ class Lowering {
     if (known != stored_.end() && !value.reduced) {
       value.box.storage = known->second;
     } else {
-      value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims});
+      value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims, value.layout});
       writer_[value.box.storage] = value.kernel;
       if (!value.reduced) stored_[{value.kernel, value.index}] = value.box.storage;
       outputs_.push_back({value.kernel, value.index, value.box.storage});
@@ -364,13 +416,16 @@ class Lowering {
     value.kernel = k;
     value.dtype = meaning.result;
     value.index = body(k, meaning, numbers);
+    value.layout = layout_of(operands, space);
     const DType wanted = graph_.nodes[node].meta.dtype;
     if (value.dtype != wanted) {
       value.index = operation(k, {ScalarOp::cast, wanted, value.index});
       value.dtype = wanted;
     }
     if (meaning.target) {
-      add_store(node, value, value_of(meaning.target, wanted));
+      const Value target = value_of(meaning.target, wanted);
+      add_store(node, value, target);
+      value.layout = target.layout;
     }
     value_at(node) = std::move(value);
   }
@@ -419,6 +474,7 @@ class Lowering {
     copy.index = use(copy.kernel, value, dtype);
     copy.dims = space;
     copy.dtype = dtype;
+    copy.layout = layout_of({value}, space);
     remember(operand, value);
     return copy;
   }
@@ -448,6 +504,9 @@ class Lowering {
   void lower_reduce(int32_t node, const Meaning& meaning) {
     Value operand = value_of(meaning.args[0], meaning.loop);
     const std::vector<int> space = canonical(operand.dims);
+    // In which order NumPy sums, and makes the result, depends on the operand's.
+    if (!variant_.plain && space.size() > 1) throw Unsupported();
+    layout_of({operand}, space);
     const uint32_t all = (1u << space.size()) - 1;
     // The order of a sum shows in its last bits: NumPy sums a whole contiguous array as one dimension.
     const bool want_flat = order_shows(meaning.reduce, meaning.loop) && space.size() > 1 && meaning.axes == all;
@@ -516,6 +575,7 @@ class Lowering {
       index(base, meaning.items, view);
     }
     view.box.dims = view.dims;
+    view.layout = layout_of(view.box);
     value_at(node) = std::move(view);
   }
 
@@ -601,7 +661,6 @@ class Lowering {
       if (output.reduce == ReduceOp::kNone) {
         for (size_t i = 0; i < building.space.size(); i++) box.axes.push_back({static_cast<int>(i), 1});
       }
-      plan.makes_arrays |= variant_.storages[output.storage].node >= 0 || output.reduce != ReduceOp::kNone;
       plan.sums_floats |= order_shows(output.reduce, variant_.storages[output.storage].dtype);
       plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
       plan.ports.push_back(std::move(box));
@@ -718,6 +777,18 @@ int64_t slice_of(const Symbol& symbol, int64_t size, int64_t& start) {
 }
 
 }  // namespace
+
+bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols) {
+  int64_t last = INT64_MAX;
+  for (size_t i = 0; i < box.dims.size(); i++) {
+    if (box.axes[i].of < 0 || symbols[box.dims[i]] == 1) continue;
+    const int64_t stride = std::abs(strides[box.axes[i].of] * box.axes[i].step);
+    if (stride == 0) continue;
+    if (stride > last) return false;
+    last = stride;
+  }
+  return true;
+}
 
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {
   for (size_t i = 0; i < symbols.size(); i++) {

@@ -47,12 +47,21 @@ struct Box {
   std::vector<Offset> offsets;
 };
 
+// The order in memory that NumPy gives an array of more than one dimension: that of a box, or of the result of an operation on
+// arrays of these orders.
+struct Layout {
+  Box box;                    // of an array that is there; its dims are the layout's
+  std::vector<int> operands;  // else: layouts
+  std::vector<int> dims;      // symbols
+};
+
 // Memory that kernels read or write.
 struct Storage {
   enum class Kind : uint8_t { kLeaf, kScalar, kBuffer } kind;
   int source = -1;         // kLeaf: leaf; kScalar: index into scalars
   DType dtype = DType::kNone;
   std::vector<int> dims;   // symbols
+  int layout = -1;         // kBuffer: of its elements; -1: C order
   int32_t node = -1;       // kBuffer: the node that it becomes an object for, or -1: it only lives in the segment
 };
 
@@ -68,15 +77,17 @@ struct KernelPlan {
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
-  bool makes_arrays = false;  // an output is an array that the program sees
-  bool commits = false;       // writes into a leaf: run when nothing can go wrong any more
-  bool sums_floats = false;   // the order of the elements shows in the result
+  bool commits = false;      // writes into a leaf: run when nothing can go wrong any more
+  bool sums_floats = false;  // the order of the elements shows in the result
 };
 
 struct Variant {
   std::vector<Symbol> symbols;
   std::vector<std::pair<int, int>> equal;  // symbols that must agree
   std::vector<int> contiguous;             // leaves that must be
+  bool plain = true;                       // all orders are C order: the strides of these boxes must fall
+  std::vector<Box> falling;
+  std::vector<Layout> layouts;             // of operands and results, where not plain
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
   std::vector<KernelPlan> kernels;
@@ -104,6 +115,8 @@ std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings
                              const std::vector<LeafShape>& shapes);
 // Computes all symbols; false if an index is out of range.
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
+// Whether a box's dimensions of more than one element are in C order; strides: of the storage's axes.
+bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols);
 std::string print(const Variant& variant);
 
 }  // namespace evalframe::native
