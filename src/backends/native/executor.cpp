@@ -201,7 +201,8 @@ class VariantRun {
     int64_t* const strides = sizes + rank;
     int64_t size = graph::size_of(storage.dtype);
     for (int i = 0; i < rank; i++) sizes[i] = symbols_[storage.dims[i]];
-    const bool ordered = !variant_.plain && storage.layout >= 0;
+    // The value of a write has the order of the array that is written, which its buffer needn't have.
+    const bool ordered = !variant_.plain && storage.layout >= 0 && variant_.layouts[storage.layout].box.storage < 0;
     const int64_t* const steps = ordered ? layout(storage.layout) : nullptr;
     for (int i = rank - 1; i >= 0; i--) {
       strides[i] = ordered ? steps[i] * graph::size_of(storage.dtype) : size;
