@@ -11,10 +11,13 @@ namespace {
 
 // Iterations are independent (an output overlaps an input only element on element), which the loop's metadata tells LLVM.
 constexpr const char* kAccessGroup = ", !llvm.access.group !2";
+// Two vectors for each turn where functions are called: the fewest for which LLVM makes the rest a loop of half vectors, as rows
+// are often short and scalar calls dear.
+constexpr const char* kLoop = "!0 = distinct !{!0, !1}\n";
+constexpr const char* kLoopOfCalls = "!0 = distinct !{!0, !1, !4}\n!4 = !{!\"llvm.loop.interleave.count\", i32 2}\n";
 constexpr const char* kModuleEnd = R"(
 attributes #0 = { nounwind }
 attributes #1 = { nounwind willreturn memory(none) }
-!0 = distinct !{!0, !1}
 !1 = !{!"llvm.loop.parallel_accesses", !2}
 !2 = distinct !{}
 !3 = !{}
@@ -46,7 +49,7 @@ class Writer {
     text += "  br i1 %i.done, label %row.end, label %column, !llvm.loop !0\n";
     text += "row.end:\n  %o.next = add nuw nsw i64 %o, 1\n  %o.done = icmp eq i64 %o.next, %rows\n";
     text += "  br i1 %o.done, label %end, label %row\nend:\n" + returned() + "}\n";
-    return text + kModuleEnd;
+    return text + kModuleEnd + (body_.kept().empty() ? kLoop : kLoopOfCalls);
   }
 
  private:

@@ -16,12 +16,14 @@ template <class W> struct Forms {
   template <Float (*function)(Float, Float)> static Scalar scalar(Scalar x, Scalar y) { return function(Float{} + x, Float{} + y)[0]; }
 };
 
-// Half as many floats as fit, for loops over floats and doubles. The other half repeats them, so as to raise no other flags.
-struct Halves {
-  using Half = Floats::Half;
-  template <Floats::Float (*function)(Floats::Float)> static Half vector(Half x) { return Floats::low(function(Floats::join(x, x))); }
-  template <Floats::Float (*function)(Floats::Float, Floats::Float)> static Half vector(Half x, Half y) {
-    return Floats::low(function(Floats::join(x, x), Floats::join(y, y)));
+// Half as many as fit: for loops over floats and doubles, and for the last few. The other half repeats them, so as to raise no
+// other flags.
+template <class W> struct Halves {
+  using Float = typename W::Float;
+  using Half = typename W::Half;
+  template <Float (*function)(Float)> static Half vector(Half x) { return W::low(function(W::join(x, x))); }
+  template <Float (*function)(Float, Float)> static Half vector(Half x, Half y) {
+    return W::low(function(W::join(x, x), W::join(y, y)));
   }
 };
 
@@ -30,17 +32,19 @@ template <class W> using Vector1 = typename W::Float (*)(typename W::Float);
 template <class W> using Vector2 = typename W::Float (*)(typename W::Float, typename W::Float);
 template <class W> using Scalar1 = typename W::Scalar (*)(typename W::Scalar);
 template <class W> using Scalar2 = typename W::Scalar (*)(typename W::Scalar, typename W::Scalar);
-using Half1 = Halves::Half (*)(Halves::Half);
-using Half2 = Halves::Half (*)(Halves::Half, Halves::Half);
+template <class W> using Half1 = typename W::Half (*)(typename W::Half);
+template <class W> using Half2 = typename W::Half (*)(typename W::Half, typename W::Half);
 
 #ifdef __AVX512F__
 #define EVALFRAME_DOUBLES "_f64x8"
 #define EVALFRAME_FLOATS "_f32x16"
-#define EVALFRAME_HALF "_f32x8"
+#define EVALFRAME_HALF_DOUBLES "_f64x4"
+#define EVALFRAME_HALF_FLOATS "_f32x8"
 #else
 #define EVALFRAME_DOUBLES "_f64x4"
 #define EVALFRAME_FLOATS "_f32x8"
-#define EVALFRAME_HALF "_f32x4"
+#define EVALFRAME_HALF_DOUBLES "_f64x2"
+#define EVALFRAME_HALF_FLOATS "_f32x4"
 #endif
 
 const LibraryFunction kFunctions[] = {
@@ -49,7 +53,8 @@ const LibraryFunction kFunctions[] = {
   {"evalframe_" #name "_f32", address(static_cast<Scalar##count<Floats>>(Forms<Floats>::scalar<Functions<Floats>::name>))},     \
   {"evalframe_" #name EVALFRAME_DOUBLES, address(static_cast<Vector##count<Doubles>>(Forms<Doubles>::vector<Functions<Doubles>::name>))}, \
   {"evalframe_" #name EVALFRAME_FLOATS, address(static_cast<Vector##count<Floats>>(Forms<Floats>::vector<Functions<Floats>::name>))}, \
-  {"evalframe_" #name EVALFRAME_HALF, address(static_cast<Half##count>(Halves::vector<Functions<Floats>::name>))},
+  {"evalframe_" #name EVALFRAME_HALF_DOUBLES, address(static_cast<Half##count<Doubles>>(Halves<Doubles>::vector<Functions<Doubles>::name>))}, \
+  {"evalframe_" #name EVALFRAME_HALF_FLOATS, address(static_cast<Half##count<Floats>>(Halves<Floats>::vector<Functions<Floats>::name>))},
 #define EVALFRAME_MATH1(name, c_name) EVALFRAME_ROWS(name, 1)
 #define EVALFRAME_MATH2(name, c_name) EVALFRAME_ROWS(name, 2)
 #include "backends/native/vector_math.def"

@@ -22,6 +22,7 @@ struct Doubles {
   using Bits = int64_t;
   typedef double Float __attribute__((vector_size(kVectorBytes)));
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
+  typedef double Half __attribute__((vector_size(kVectorBytes / 2)));
   static constexpr int kLanes = kVectorBytes / 8;
   static constexpr int kMantissaBits = 52;
   static constexpr Bits kBias = 1023;
@@ -38,6 +39,8 @@ struct Doubles {
   static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
     return _mm512_permutexvar_pd(reinterpret_cast<__m512i>(index), _mm512_loadu_pd(table));
   }
+  static EVALFRAME_ALWAYS_INLINE Half low(Float a) { return _mm512_castpd512_pd256(a); }
+  static EVALFRAME_ALWAYS_INLINE Float join(Half a, Half b) { return _mm512_insertf64x4(_mm512_castpd256_pd512(a), b, 1); }
 #else
   static EVALFRAME_ALWAYS_INLINE Float fma(Float a, Float b, Float c) { return _mm256_fmadd_pd(a, b, c); }
   static EVALFRAME_ALWAYS_INLINE Float sqrt(Float a) { return _mm256_sqrt_pd(a); }
@@ -45,6 +48,8 @@ struct Doubles {
   static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
     return _mm256_i64gather_pd(table, reinterpret_cast<__m256i>(index), 8);
   }
+  static EVALFRAME_ALWAYS_INLINE Half low(Float a) { return _mm256_castpd256_pd128(a); }
+  static EVALFRAME_ALWAYS_INLINE Float join(Half a, Half b) { return _mm256_set_m128d(b, a); }
 #endif
 };
 

@@ -26,9 +26,8 @@ Term apply(const std::string& function, std::initializer_list<Term> arguments) {
   std::string attribute;
   if (const int bytes = vector_bytes()) {
     const int lanes = bytes / (wide ? 8 : 4);
-    attribute = variant(emitter, name, type, lanes, count);
-    // A loop over doubles too takes as many floats as there are doubles in a vector.
-    if (!wide) attribute += "," + variant(emitter, name, type, lanes / 2, count);
+    // Half a vector: a loop over doubles too takes as many floats as there are doubles in a vector; and for the last elements.
+    attribute = variant(emitter, name, type, lanes, count) + "," + variant(emitter, name, type, lanes / 2, count);
     attribute = " \"vector-function-abi-variant\"=\"" + attribute + "\"";
   }
   emitter.need("declare " + type + " @" + name + "(" + joined(type, count) + ") nounwind willreturn memory(none)" + attribute);
