@@ -29,13 +29,16 @@ std::string item(Borrowed tuple, int32_t index) {
   return utf8(PyTuple_GET_ITEM(tuple.get(), index));
 }
 
-// repr() without addresses: code objects by their name.
+// repr() without addresses: code objects and functions by their name, others that have one by their type.
 std::string constant_text(Borrowed constants, int32_t index) {
   if (index < 0 || index >= PyTuple_GET_SIZE(constants.get())) return "?";
   PyObject* value = PyTuple_GET_ITEM(constants.get(), index);
   if (PyCode_Check(value)) return "<code " + utf8(reinterpret_cast<PyCodeObject*>(value)->co_qualname) + ">";
   const Ref repr = Ref::steal(PyObject_Repr(value));
-  if (repr) return utf8(repr.get());
+  const std::string text = repr ? utf8(repr.get()) : "";
+  if (repr && (PyUnicode_Check(value) || text.find(" at 0x") == std::string::npos)) return text;
+  const Ref name = Ref::steal(PyCallable_Check(value) ? PyObject_GetAttrString(value, "__name__") : nullptr);
+  if (name && PyUnicode_Check(name.get())) return utf8(name.get());
   PyErr_Clear();
   return std::string("<").append(Py_TYPE(value)->tp_name).append(">");
 }

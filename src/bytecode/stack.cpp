@@ -101,6 +101,11 @@ StackEffect stack_effect(const Instruction& instruction) {
   return {};
 }
 
+bool is_test(Op op) {
+  return op == Op::TO_BOOL || op == Op::POP_JUMP_IF_FALSE || op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_NONE ||
+         op == Op::POP_JUMP_IF_NOT_NONE;
+}
+
 std::optional<Problem> find_depths(const Code& code, StackDepths& depths) { return Walk(code, depths).run(); }
 
 }  // namespace evalframe::bytecode

@@ -15,6 +15,10 @@ struct StackEffect {
 };
 StackEffect stack_effect(const Instruction& instruction);
 
+// Whether the instruction only tests the top of the stack and branches, or prepares that: where a break's result is tested,
+// the test belongs to the break, and each way on from it is a place of its own.
+bool is_test(Op op);
+
 // What is wrong with an instruction; `index` is -1 for the code as a whole.
 struct Problem {
   int32_t index;

@@ -39,6 +39,9 @@ constexpr bool kMakeFunctionTakesAttributes = !k313;
 // LOAD_FAST looks whether the variable is bound; from 3.12 on the compiler has proved it, or emits LOAD_FAST_CHECK.
 constexpr bool kLoadFastChecks = k311;
 
+// The cell of a variable is loaded with LOAD_FAST (3.13) or with LOAD_CLOSURE.
+constexpr bool kLoadFastLoadsCells = k313;
+
 // The least co_stacksize that the compiler gives.
 constexpr int kSmallestStack = k313 ? 1 : 0;
 

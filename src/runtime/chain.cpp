@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "bytecode/stack.h"
 #include "core/check.h"
 #include "cpython/codec.h"
 #include "recorder/recorder.h"
@@ -95,7 +96,9 @@ Ended Chain::step(Ref& result) {
   Live live = activate(thread_, frames_);
   Event event = live.back()->step();
   // 3.13: both halves of a fused instruction, for no state is left between them.
-  while (event == Event::kNext && !live.back()->at_boundary()) event = live.back()->step();
+  while (event == Event::kNext && (!live.back()->at_boundary() || bytecode::is_test(live.back()->instruction().op))) {
+    event = live.back()->step();
+  }
   Ended ended = Ended::kRunning;
   if (event == Event::kReturned) {
     ended = finish_inner(live, live.back()->take_result(), result);

@@ -1,0 +1,101 @@
+#include "runtime/replay.h"
+
+#include "cpython/codec.h"
+
+namespace evalframe::runtime {
+
+void ReplayPosition::at(int32_t node) {
+  const graph::Origin origin = recording_.graph.nodes[node].origin;
+  path_.clear();
+  for (int32_t frame = origin.frame; frame >= 0; frame = recording_.graph.frames[frame].parent) path_.insert(path_.begin(), frame);
+  size_t same = 0;
+  while (same < live_.size() && same < path_.size() && live_[same].graph_frame == path_[same]) same++;
+  pop_to(same);
+  while (live_.size() < path_.size()) {
+    if (!live_.empty()) set_line(live_.back(), recording_.graph.frames[path_[live_.size()]].call_instruction);
+    if (!push(path_[live_.size()])) return;
+  }
+  set_line(live_.back(), origin.instruction);
+}
+
+bool ReplayPosition::push(int32_t graph_frame) {
+  Borrowed function;
+  const bytecode::Code* code = nullptr;
+  for (const auto* starts : {&recording_.start, &recording_.pushes}) {
+    for (const recorder::FrameStart& start : *starts) {
+      if (start.graph_frame == graph_frame) function = start.function.get(), code = start.code;
+    }
+  }
+  cpython::Frame* frame = cpython::push_frame(thread_, function);
+  if (!frame) return PyErr_Clear(), false;
+  cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
+  live_.push_back({graph_frame, code, frame, std::make_unique<cpython::Link>(thread_, frame)});
+  return true;
+}
+
+void ReplayPosition::set_line(LiveFrame& live, int32_t instruction) {
+  cpython::set_running(live.frame, live.code->instructions[instruction].offset);
+}
+
+void ReplayPosition::pop_to(size_t count) {
+  while (live_.size() > count) {
+    live_.back().link.reset();
+    cpython::Frame* frame = live_.back().frame;
+    cpython::set_next(frame, 0, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
+    live_.pop_back();
+    cpython::pop_frame(thread_, frame);
+  }
+}
+
+namespace {
+
+bool is_missing(const recorder::Recording& recording, uint32_t value, PyObject* const* sources) {
+  const recorder::Value& of = recording.values[value];
+  return of.kind == recorder::Value::Kind::kSource && !sources[of.a];
+}
+
+}  // namespace
+
+bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
+  if (recording.names.empty()) return true;
+  for (const recorder::PendingStore& store : recording.stores_at(node)) {
+    const recorder::Name& name = recording.names[store.name];
+    const Ref value = rebuild.make(store.value);
+    if (!value || PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) < 0) return false;
+  }
+  return true;
+}
+
+bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
+               PyObject* const* sources) {
+  const graph::ExitPoint exit = recording.exit_at(node);
+  recorder::Rebuild rebuild(recording, exit, values, sources);
+  const std::vector<recorder::FrameState> states = recording.state_at(node);
+  std::vector<Ref> old;
+  size_t kept = 0;
+  while (kept < chain.size() && kept < states.size() && states[kept].graph_frame == recording.start[kept].graph_frame) kept++;
+  for (size_t k = 0; k < kept; k++) {
+    const recorder::FrameState& state = states[k];
+    const std::vector<uint32_t>& before = recording.initial[k];
+    std::vector<std::pair<int, Ref>> changed;
+    for (size_t i = 0; i < state.slots.size(); i++) {
+      if (i < before.size() && before[i] == state.slots[i]) continue;
+      changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));
+      if (state.slots[i] && !changed.back().second) return false;
+    }
+    chain.refill(k, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
+  }
+  chain.drop_to(kept);
+  for (size_t k = kept; k < states.size(); k++) {
+    const recorder::FrameState& state = states[k];
+    std::vector<Ref> slots;
+    for (uint32_t value : state.slots) {
+      slots.push_back(rebuild.make(value));
+      if (value && !slots.back() && !is_missing(recording, value, sources)) return false;
+    }
+    if (!chain.push(state.function, *state.code, std::move(slots), state.next)) return false;
+  }
+  return store_names(recording, node, rebuild);
+}
+
+}  // namespace evalframe::runtime

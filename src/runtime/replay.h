@@ -1,0 +1,47 @@
+// Running a compiled graph where no frame of the captured function exists, and making the frames where it is left.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/executable.h"
+#include "recorder/recording.h"
+#include "runtime/chain.h"
+
+namespace evalframe::runtime {
+
+// Tells the thread which line runs while a graph is run and no frame of the function exists: frames are made when the
+// first call needs them, without values in their slots.
+class ReplayPosition final : public backends::Position {
+ public:
+  ReplayPosition(PyThreadState* thread, const recorder::Recording& recording) : thread_(thread), recording_(recording) {}
+  ~ReplayPosition() override { pop_to(0); }
+  void at(int32_t node) override;
+
+ private:
+  struct LiveFrame {
+    int32_t graph_frame;
+    const bytecode::Code* code;
+    cpython::Frame* frame;
+    std::unique_ptr<cpython::Link> link;
+  };
+  bool push(int32_t graph_frame);
+  void set_line(LiveFrame& live, int32_t instruction);
+  void pop_to(size_t count);
+
+  PyThreadState* thread_;
+  const recorder::Recording& recording_;
+  std::vector<LiveFrame> live_;
+  std::vector<int32_t> path_;
+};
+
+// Stores into names that were put off until this exit. False with an exception (memory).
+bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild);
+
+// Brings the chain to the exit before `node`, made of the exit's values and the objects of the guards' sources: frames that
+// are still there get the values that changed, others are dropped or made. A slot whose source has no object stays empty.
+// False with an exception, or without one where memory ran out.
+bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
+               PyObject* const* sources);
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,436 @@
+"""Transformed code objects and resume functions: they do what the evaluator's exits do, wherever a graph is left."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from evalframe.codegen import Entry, entries_of, run_transformed
+
+A = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
+B = np.arange(12.0).reshape(3, 4) + 1
+LOG: list[Any] = []
+
+
+def note(*what: Any) -> Any:
+    LOG.append(what)
+    return what[-1]
+
+
+class Manager:
+    def __enter__(self) -> Manager:
+        note("enter")
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
+        note("exit", kind and kind.__name__)
+        return kind is KeyError
+
+
+class Dropped:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __del__(self) -> None:
+        note("dropped", self.name)
+
+
+def toy_function(a: Any, b: Any) -> Any:
+    x = a / (np.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+def break_in_call(x: Any, y: Any) -> Any:
+    z = x + y
+    note("middle", float(z[0, 0]))
+    return z * 2
+
+
+def several_breaks(x: Any, y: Any) -> Any:
+    z = x + y
+    w = note("first", 3.0) * z
+    u = [w, z, note("second", 4.0)]
+    return u, z - w, u
+
+
+def callee(x: Any, scale: float = 2.0) -> Any:
+    y = x * scale
+    note("callee", y.shape)
+    return y + 1
+
+
+def break_in_callee(x: Any, y: Any) -> Any:
+    z = x - y
+    w = callee(z)
+    v = callee(w, 3.0)
+    return z, w, v, [callee(x), callee(y, scale=0.5)]
+
+
+def branches(x: Any, y: Any) -> Any:
+    z = x * 2
+    if z.sum() > 0:
+        if y.min() > 5:
+            return z - y
+        z = z + 1
+    else:
+        y = y / 2
+    return z if y.max() > 3 else -z
+
+
+def and_or(x: Any, y: Any) -> Any:
+    z = x + 1
+    return (z.sum() > 100 and z.max() > 2) or (y.min() and z)
+
+
+def loop_over_unknown(x: Any, y: Any) -> Any:
+    total = x * 0
+    for k in map(float, (1, 2, 3)):
+        total = total + y * k
+        note("turn", k)
+    return total
+
+
+def loop_with_break(x: Any, y: Any) -> Any:
+    for i in range(5):
+        x = x + y * i
+        if x.sum() > 100:
+            break
+    else:
+        return "never", x
+    return i, x
+
+
+def stack_at_break(x: Any, y: Any) -> Any:
+    return (x + 1, [y * 2, note("inner", 1.0)], x - note("second", 2.0) * y)
+
+
+def in_try(x: Any, y: Any) -> Any:
+    z = x + 1
+    try:
+        w = z * 2
+        note("before", 1)
+        raise_if(y, w)
+        w = w + z
+    except ValueError as error:
+        return "caught", str(error), z, w
+    finally:
+        note("finally", 1)
+    return w
+
+
+def raise_if(y: Any, w: Any) -> None:
+    note("asked", w.shape)
+    if y.sum() < 0:
+        raise ValueError("negative")
+
+
+def in_with(x: Any, y: Any) -> Any:
+    z = x + 1
+    with Manager() as m:
+        w = z * 2
+        note("inside", m is not None)
+        if y.sum() < 0:
+            raise KeyError("swallowed")
+        w = w + 1
+    return z + 1
+
+
+def raises_in_graph(x: Any, y: Any) -> Any:
+    z = x * 2
+    try:
+        w = z + 1
+        u = w @ np.ones(9)
+    except ValueError as error:
+        return "handled", str(error), w, z
+    return u
+
+
+def raises_out(x: Any, y: Any) -> Any:
+    z = x * 2
+    note("before", 1)
+    return callee(z) @ np.ones(7)
+
+
+def raises_behind(x: Any, y: Any) -> Any:
+    z = x * 2
+    note("here", z.shape)
+    z = z + 1
+    raise RuntimeError(f"shape {z.shape}")
+
+
+def closure(x: Any, y: Any) -> Any:
+    scale = 2.0
+
+    def inner(v: Any) -> Any:
+        return v * scale
+
+    z = inner(x) + 1
+    scale = 3.0
+    note("scale", scale)
+    return inner(z), inner(y)
+
+
+def make_free() -> Callable[..., Any]:
+    factor = 3.0
+
+    def free(x: Any, y: Any) -> Any:
+        z = x * factor
+        note("free", factor)
+        return z + y * factor
+
+    return free
+
+
+free = make_free()
+
+
+def containers(x: Any, y: Any) -> Any:
+    parts = [x, y]
+    parts.append(x + y)
+    pair = (parts[2], parts)
+    note("made", len(parts))
+    parts.append(pair[0] * 2)
+    return parts, pair, pair[1] is parts
+
+
+def unbound(x: Any, y: Any) -> Any:
+    z = x + y
+    if z.sum() > 1e9:
+        late = 1
+    note("unbound", 1)
+    del y
+    try:
+        return z, late
+    except UnboundLocalError as error:
+        return z, str(error)
+
+
+def swaps(x: Any, y: Any) -> Any:
+    x, y = y, x + y
+    z = x
+    note("swapped", 1)
+    x, y, z = z, x, y
+    return x, y, z, x is y
+
+
+def lifetimes(x: Any, y: Any) -> Any:
+    d = Dropped("first")
+    z = x + y
+    note("one", 1)
+    d = Dropped("second")
+    note("two", 2)
+    del d
+    note("three", 3)
+    return z
+
+
+def keywords(x: Any, *rest: Any, scale: float = 2.0, **more: Any) -> Any:
+    z = x * scale
+    note("rest", len(rest), sorted(more))
+    return z + rest[0]
+
+
+def comprehension(x: Any, y: Any) -> Any:
+    z = x + y
+    rows = [note("row", k) * z for k in (1.0, 2.0)]
+    return rows, [k for k in map(int, (1, 2))]
+
+
+def nested_handlers(x: Any, y: Any) -> Any:
+    z = x + 1
+    try:
+        try:
+            raise_if(-z - 100, z)
+        except ValueError:
+            note("inner", sys.exc_info()[0])
+            z = z * 2
+            raise KeyError("again") from None
+    except KeyError:
+        note("outer", sys.exc_info()[0])
+        z = z + 1
+    note("after", sys.exc_info()[0])
+    return z
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    toy_function,
+    break_in_call,
+    several_breaks,
+    break_in_callee,
+    branches,
+    and_or,
+    loop_over_unknown,
+    loop_with_break,
+    stack_at_break,
+    in_try,
+    in_with,
+    raises_in_graph,
+    raises_out,
+    raises_behind,
+    closure,
+    free,
+    containers,
+    unbound,
+    swaps,
+    keywords,
+    comprehension,
+    nested_handlers,
+]
+ARGUMENTS = [(A, B), (A, -B), (-A - 1, B), (A[0:1], -B[0:1])]
+
+
+def same(left: Any, right: Any) -> bool:
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right) or repr(left) == repr(right)
+
+
+def identities(value: Any, known: list[Any]) -> list[Any]:
+    """Which parts of the value are one object, by order of their first place."""
+    for index, other in enumerate(known):
+        if other is value:
+            return [index]
+    known.append(value)
+    parts = [identities(part, known) for part in value] if isinstance(value, (list, tuple)) else []
+    return [len(known) - 1, parts]
+
+
+def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    LOG.clear()
+    copies = tuple(np.array(each) for each in arguments)
+    try:
+        result = function(*copies)
+    except Exception as error:
+        last = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == __file__][-1]
+        return "raised", type(error), str(error), last, list(LOG), copies
+    return "returned", result, identities(result, list(copies)), list(LOG), copies
+
+
+@contextmanager
+def leaving_before(node: int) -> Iterator[None]:
+    _core.set_leave_before(node)
+    try:
+        yield
+    finally:
+        _core.set_leave_before(-1)
+
+
+def captured(function: Callable[..., Any], backend: str = "reference") -> Any:
+    jit = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS:
+        outcome(jit, arguments)
+    return jit
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_transformed_code_behaves_as_the_original(function: Callable[..., Any]) -> None:
+    jit = captured(function)
+    ran = []
+
+    def spy(frame: evalframe.FrameInfo) -> types.CodeType | None:
+        code = callback(frame)
+        ran.append(code is not None)
+        return code
+
+    callback = run_transformed(jit)
+    for arguments in ARGUMENTS * 2:
+        expected = outcome(function, arguments)
+        with evalframe.hook(spy):
+            found = outcome(function, arguments)
+        assert same(found, expected)
+    assert any(ran)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_a_graph_can_be_left_anywhere_in_transformed_code(function: Callable[..., Any]) -> None:
+    jit = captured(function)
+    entries = entries_of(jit)
+    callback = run_transformed(jit)
+    for node in range(max(entry["nodes"] for entry in entries)):
+        for arguments in ARGUMENTS:
+            expected = outcome(function, arguments)
+            with evalframe.hook(callback), leaving_before(node):
+                found = outcome(function, arguments)
+            assert same(found, expected)
+
+
+def test_variables_are_dropped_when_the_original_drops_them() -> None:
+    """Without a hook, for CPython then passes arguments on and keeps none; and so for plain resume functions only."""
+    jit = captured(lifetimes)
+    entry = entries_of(jit, capture_resumed=False)[0]
+    expected = outcome(lifetimes, (A, B))
+    assert entry.code is not None and entry.accepts(A, B)
+    transformed = types.FunctionType(entry.code, globals())
+    assert same(outcome(transformed, (A, B)), expected)
+
+
+def test_generated_code_is_given_back() -> None:
+    jit = captured(several_breaks)
+
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(each, (types.FunctionType, types.BuiltinFunctionType)) for each in gc.get_objects())
+
+    entries_of(jit)
+    before = count()
+    for _ in range(20):
+        entries_of(jit)
+    assert count() <= before + 2
+
+
+def test_why_there_is_no_code_is_told() -> None:
+    jit = captured(break_in_callee)
+    reasons = {entry.no_code for entry in entries_of(jit)}
+    assert reasons >= {""}
+    assert all(isinstance(entry, Entry) for entry in entries_of(jit))
+    assert any("inside a call that was followed" in reason for reason in reasons)
+
+
+def test_the_toy_function_has_one_graph_a_break_and_two_resume_functions() -> None:
+    entries = entries_of(captured(toy_function))
+    assert len(entries) == 3
+    start, *sides = entries
+    names = [resume.__name__ for resume in start.resume_functions if isinstance(resume, types.FunctionType)]
+    assert len(names) == 2
+    assert all(name.startswith("__resume_at_") for name in names)
+    for resume in start.resume_functions:
+        code = evalframe.bytecode.code_of(resume)
+        assert code.co_varnames[: code.co_argcount] == ("b", "x")
+        assert set(code.co_varnames) == {"a", "b", "x"}
+    assert start.code is not None
+    evalframe.bytecode.verify(toy_function, start.code)
+    assert start.code.co_varnames[:3] == ("a", "b", "x")
+    assert {side.code.co_name for side in sides if side.code} == set(names)
+    assert all(side.resume_functions == [] for side in sides)
+
+
+def test_inputs_that_a_graph_is_not_for_are_refused() -> None:
+    entry = entries_of(captured(toy_function))[0]
+    assert entry.code is not None
+    assert not entry.accepts(1, 2)
+    assert not entry.accepts(A)
+    assert not entry.accepts(A, B, A, B, A, B)
+    with pytest.raises(ValueError, match="made for other inputs"):
+        types.FunctionType(entry.code, globals())(1, 2)
+    called = {getattr(constant, "__name__", ""): constant for constant in entry.code.co_consts}
+    graph, leave = called["__compiled_fn_0"], called["__leave"]
+    with pytest.raises(TypeError, match="takes the 2 inputs"):
+        graph(A)
+    with pytest.raises(TypeError, match="by transformed code only"):
+        leave(1)
