@@ -434,3 +434,14 @@ def test_inputs_that_a_graph_is_not_for_are_refused() -> None:
         graph(A)
     with pytest.raises(TypeError, match="by transformed code only"):
         leave(1)
+
+
+def test_an_explanation_has_the_code() -> None:
+    explained = evalframe.explain(toy_function, backend="reference")(A, B)
+    assert explained.entries[0].code is not None
+    assert len(explained.entries[0].resume_functions) == 2
+    shown = str(explained)
+    assert "transformed code object:\n    code toy_function, " in shown
+    assert "__compiled_fn_0" in shown
+    assert shown.count("goes on in __resume_at_") == 2
+    assert shown.count("(b, x)") == 2

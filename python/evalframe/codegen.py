@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from evalframe import _core
+from evalframe.bytecode import code_of, listing
 from evalframe.dis import text
 
 __all__ = ["Entry", "entries_of", "run_transformed"]
@@ -38,6 +39,17 @@ class Entry(dict[str, Any]):
         if self.code is None:
             return f"no code object: {self.no_code}\n"
         return "\n".join(text(each) for each in (self.code, *self.resume_functions))
+
+    def code_lines(self) -> Iterator[str]:
+        """The code for an explanation: its instructions, and what it goes on with."""
+        if self.code is None:
+            yield f"no transformed code object: {self.no_code}"
+            return
+        yield "transformed code object:"
+        yield from ("  " + line for line in listing(self.code).splitlines())
+        for resume in self.resume_functions:
+            code = code_of(resume)
+            yield f"goes on in {code.co_name}({', '.join(code.co_varnames[: code.co_argcount])})"
 
 
 def entries_of(captured: Any, *, capture_resumed: bool = True) -> list[Entry]:

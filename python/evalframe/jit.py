@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from evalframe import _core
+from evalframe.codegen import Entry, entries_of
 from evalframe.user_backends import resolve
 
 # Entries are tried one after the other.
@@ -138,7 +139,7 @@ class Explanation:
     """What became of a call: graphs, breaks, guards, entries, kernels, timings. Its ``str`` is for reading."""
 
     result: Any
-    entries: list[dict[str, Any]]
+    entries: list[Entry]
     breaks: list[Break]
     graphs: list[str] = field(init=False)
     guards: list[list[str]] = field(init=False)
@@ -170,7 +171,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
+def _entry_lines(number: int, entry: Entry) -> Iterator[str]:
     start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
     yield f"\ngraph {number}: {entry['function']}, from {start}; {counted(entry['nodes'], 'node')}"
     yield from _indented(entry["graph"], "  ")
@@ -182,6 +183,7 @@ def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     elif entry["text"]:
         yield f"  made by {entry['backend']}:"
         yield from _indented(entry["text"], "    ")
+    yield from ("  " + line for line in entry.code_lines())
     yield (
         f"  recorded in {milliseconds(entry['record_seconds'])}, compiled in {milliseconds(entry['compile_seconds'])}; "
         f"served {counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
@@ -209,7 +211,7 @@ def explain(function: Any, **options: Any) -> Callable[..., Explanation]:
     def call(*args: Any, **kwargs: Any) -> Explanation:
         result = captured(*args, **kwargs)
         return Explanation(
-            result, _core.jit_entries(captured), [Break(**found) for found in _core.jit_breaks(captured)]
+            result, entries_of(captured), [Break(**found) for found in _core.jit_breaks(captured)]
         )
 
     return call

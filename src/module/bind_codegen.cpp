@@ -107,6 +107,16 @@ PyObject* accepts(PyObject* self, PyObject* const* arguments, Py_ssize_t count) 
   return PyBool_FromLong(runtime::accepts(*compilation, slots));
 }
 
+// The text of the exception that is set. Code that we refuse ourselves is a bug, but none that a reader has to die of.
+std::string take_error_text() {
+  const Ref error = cpython::take_raised();
+  const Ref text = Ref::steal(PyObject_Str(error.get()));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (utf8) return utf8;
+  PyErr_Clear();
+  return "out of memory";
+}
+
 // code or None, what it calls behind a break, why there is no code, a function that tells whether the guards hold
 nb::tuple generate(const Held<Compilation>& compilation, int number, codegen::ResumeFunctions& resumes) {
   const std::string name = "__compiled_fn_" + std::to_string(number);
@@ -116,6 +126,7 @@ nb::tuple generate(const Held<Compilation>& compilation, int number, codegen::Re
   try {
     codegen::Transformed transformed =
         codegen::transform(*compilation->recording, {Ref::borrow(compiled.ptr()), Ref::borrow(way_out.ptr())}, resumes);
+    if (!transformed.code) return nb::make_tuple(nb::none(), nb::list(), take_error_text(), guards);
     const nb::object code = owned(std::move(transformed.code));
     state_of<Leave>(PyCFunction_GET_SELF(way_out.ptr())).sources = std::move(transformed.left_with);
     nb::list functions;
