@@ -8,14 +8,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import evalframe
 from evalframe import _core
 from test_evaluator import CASES as FUNCTIONS
 from test_evaluator import case, outcome
@@ -279,6 +283,64 @@ def test_hardly_anything_is_handed_over() -> None:
         if reason != "RETURN_GENERATOR"
     }
     assert sum(handed_over.values()) < 0.01 * evaluated, handed_over
+
+
+def test_a_mode_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="no mode 'fast'"):
+        evalframe.enable(mode="fast")
+    assert not _core.evaluates_all_frames()
+
+
+def test_the_environment_switches_it_on() -> None:
+    program = "import evalframe; print(evalframe._core.evaluates_all_frames(), evalframe.evaluation_counts()['evaluated'] > 0)"
+    environment = {**os.environ, "EVALFRAME_MODE": "evaluate"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize("settings", ["settrace", "setprofile"])
+def test_a_callee_that_switches_a_tracer_on_and_raises_is_seen_raising(settings: str) -> None:
+    events: list[Any] = []
+
+    def tracer(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code.co_name in ("caller", "callee"):
+            events.append((frame.f_code.co_name, event, frame.f_lineno - frame.f_code.co_firstlineno))
+        return tracer
+
+    def callee() -> None:
+        getattr(sys, settings)(tracer)
+        sys._getframe().f_back.f_trace = tracer  # type: ignore[union-attr]
+        raise ValueError
+
+    def caller(handles: bool) -> None:
+        try:
+            callee()
+        except (ValueError if handles else KeyError):
+            len("")
+
+    def run() -> list[Any]:
+        events.clear()
+        try:
+            caller(True)
+            getattr(sys, settings)(None)
+            caller(False)
+        except ValueError:
+            pass
+        finally:
+            getattr(sys, settings)(None)
+        return list(events)
+
+    expected = run()
+    with all_frames():
+        assert run() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["generators", "exceptions", "grammar", "class", "scope", "with", "sys_settrace", "coroutines"])
+def test_cpythons_own_tests_do_not_differ(module: str) -> None:
+    suite = Path(__file__).parent / "cpython_suite" / "run.py"
+    done = subprocess.run([sys.executable, suite, f"test_{module}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_switching_off_gives_the_frames_back() -> None:

@@ -11,6 +11,7 @@ from evalframe.dis import dis
 from evalframe.graph import Graph, Node, Value
 from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, enabled, explain, jit, stats
+from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
 from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
 
@@ -30,7 +31,10 @@ __all__ = [
     "backends",
     "bytecode",
     "dis",
+    "disable",
+    "enable",
     "enabled",
+    "evaluation_counts",
     "explain",
     "get_include",
     "hook",
@@ -39,3 +43,5 @@ __all__ = [
     "stats",
     "variables",
 ]
+
+enable_as_asked()

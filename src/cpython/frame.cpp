@@ -233,11 +233,15 @@ namespace {
 // An empty Python function: its RESUME makes CPython's evaluator service the breaker.
 PyObject* empty_function() {
   static PyObject* function = nullptr;
-  if (function) return function;
+  static bool being_made = false;
+  // Compiling it is an audit event, whose hooks are frames that may get here.
+  if (function || std::exchange(being_made, true)) return function;
   // A frame hook leaves evalframe's own code to CPython's evaluator.
   const Ref globals = Ref::steal(Py_BuildValue("{ss}", "__name__", "evalframe"));
-  if (!globals) return nullptr;
-  const Ref done = Ref::steal(PyRun_String("def service_breaker(): pass\n", Py_file_input, globals.get(), globals.get()));
+  // Not by PyRun_String, which resets what CPython knows of an unhandled KeyboardInterrupt.
+  const Ref code = globals ? Ref::steal(Py_CompileString("def service_breaker(): pass\n", "<evalframe>", Py_file_input)) : Ref();
+  const Ref done = code ? Ref::steal(PyEval_EvalCode(code.get(), globals.get(), globals.get())) : Ref();
+  being_made = false;
   if (!done) return nullptr;
   function = Py_XNewRef(PyDict_GetItemString(globals.get(), "service_breaker"));
   return function;
@@ -261,7 +265,7 @@ bool service_breaker(PyThreadState* thread) {
   if (PyErr_CheckSignals() < 0) return false;
   if (!layout::breaker(thread)) return true;
   PyObject* const function = empty_function();
-  if (!function) return false;
+  if (!function) return !PyErr_Occurred();
   [[maybe_unused]] const layout::KeepCBudget budget(thread);
   layout::recursion_remaining(thread) += 2;  // there must be room for the helper where the program is at its limit
   const Ref result = Ref::steal(PyObject_CallNoArgs(function));

@@ -5,6 +5,7 @@
 #include "cpython/caches.h"
 #include "cpython/codec.h"
 #include "cpython/generators.h"
+#include "cpython/tracing.h"
 #include "evaluator/counts.h"
 #include "evaluator/handlers.h"
 #include "evaluator/opcodes/calls.h"
@@ -20,6 +21,7 @@
 namespace evalframe::evaluator {
 
 using bytecode::Op;
+using cpython::ExceptionEvent;
 
 Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
     : thread_(thread),
@@ -120,16 +122,20 @@ void Activation::drop_to(PyObject** stack_pointer) {
 Event Activation::unwind(bool add_entry) {
   CHECK(PyErr_Occurred());
   if (add_entry) cpython::add_traceback_entry(thread_, frame_);
+  const bool told = cpython::is_traced(thread_, frame_);
+  if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise);
   const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
   PyObject** const stack = base_ + code->co_nlocalsplus;
   const bytecode::ExceptionRegion* const handler = code_->handler(handled_at_);
   if (!handler) {
     drop_to(stack);
+    if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kUnwind);
     cpython::set_depth(frame_, depth());
     return Event::kRaised;
   }
   drop_to(stack + handler->depth);
   if (handler->push_lasti) Handlers::push(*this, PyLong_FromLong(static_cast<long>((*running_.cell - running_.code) / 2)));
+  if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
   Handlers::push(*this, cpython::take_raised());
   next_ = handler->target;
   traced_ = cpython::is_traced(thread_, frame_);

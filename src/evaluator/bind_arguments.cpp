@@ -17,10 +17,19 @@ class Binder {
         slots_(slots) {}
 
   bool bind() {
-    return positional() && rest() && keywords() && defaults() && keyword_defaults();
+    return runs_its_code() && positional() && rest() && keywords() && defaults() && keyword_defaults();
   }
 
  private:
+  // False where a call isn't simply a new frame with locals of its own: code of a module made a function, which uses the
+  // globals for them; another vectorcall put in (3.12+).
+  bool runs_its_code() const {
+    static const vectorcallfunc usual = [this] {
+      const Ref other = Ref::steal(PyFunction_New(function_->func_code, function_->func_globals));
+      return other ? other.as<PyFunctionObject>()->vectorcall : function_->vectorcall;
+    }();
+    return (code_->co_flags & CO_OPTIMIZED) && function_->vectorcall == usual;
+  }
   int parameters() const { return code_->co_argcount + code_->co_kwonlyargcount; }
   bool takes_rest() const { return code_->co_flags & CO_VARARGS; }
   bool takes_keywords() const { return code_->co_flags & CO_VARKEYWORDS; }

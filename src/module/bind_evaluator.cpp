@@ -144,6 +144,8 @@ void bind_evaluator(nb::module_& module) {
     if (!on) return evaluator::stop_evaluating_all_frames();
     if (!evaluator::evaluate_all_frames()) throw nb::python_error();
   }, nb::arg("on"), "Run every Python frame of the process in evalframe's evaluator, or no longer.");
+  // The interpreter's last steps are its own.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(evaluator::stop_evaluating_all_frames));
   module.def("evaluates_all_frames", evaluator::evaluates_all_frames);
   module.def("evaluation_counts", evaluation_counts, nb::sig("def evaluation_counts() -> dict[str, typing.Any]"),
              "How many frames evalframe's evaluator has run, and how many it handed over to CPython, by reason.");

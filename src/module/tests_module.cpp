@@ -1,9 +1,11 @@
-// The extension module evalframe._core_tests: the C++ unit tests, listed and run from pytest.
+// The extension module evalframe._core_tests: the C++ unit tests, listed and run from pytest; and the evaluator by itself, for
+// CPython's own tests, in whose processes neither NumPy nor Python code of ours should be.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "core/testing.h"
+#include "module/bindings.h"
 
 NB_MODULE(_core_tests, module) {
   module.def("names", [] {
@@ -17,4 +19,5 @@ NB_MODULE(_core_tests, module) {
     }
     throw nanobind::key_error(name.c_str());
   });
+  evalframe::bind_evaluator(module);
 }

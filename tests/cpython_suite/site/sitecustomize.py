@@ -1,0 +1,19 @@
+# Imported by every Python process of a test run, its children too: switches evaluation of all frames on. A process in which
+# that fails ends with status 97: it never runs plainly in silence.
+import os
+
+_path = os.environ.get("EVALFRAME_SUITE_CORE")
+if _path:
+    try:
+        import _frozen_importlib
+        import _frozen_importlib_external
+
+        _loader = _frozen_importlib_external.ExtensionFileLoader("_core_tests", _path)
+        _core = _frozen_importlib._load(_frozen_importlib.ModuleSpec("_core_tests", _loader, origin=_path))
+        _core.evaluate_all_frames(True)
+        del _core, _loader
+    except BaseException as error:
+        if "interpreter" not in str(error):  # it isn't for subinterpreters, and says so
+            os.write(2, f"evalframe could not be loaded: {error!r}\n".encode())
+        os._exit(97)
+del os, _path
