@@ -163,9 +163,9 @@ def test_many_sources_are_looked_up_in_linear_time() -> None:
         best = float("inf")
         for _ in range(3):
             compiled = evalframe.jit(total, backend="reference")
-            start = time.perf_counter()
+            start = time.thread_time()
             compiled(X, items)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.thread_time() - start)
             np.testing.assert_allclose(compiled(X, items), X + sum(items))
         return best / count
 

@@ -219,11 +219,10 @@ uint32_t Recorder::container(Value::Kind kind, std::vector<uint32_t> elements) {
 
 uint32_t Recorder::source(guards::Source wanted) {
   const int32_t index = recording_->guards.add(std::move(wanted));
-  for (size_t i = 1; i < recording_->values.size(); i++) {
-    const Value& value = recording_->values[i];
-    if (value.kind == Value::Kind::kSource && value.a == index) return static_cast<uint32_t>(i);
-  }
-  return add_value({Value::Kind::kSource, false, index});
+  if (static_cast<size_t>(index) >= source_values_.size()) source_values_.resize(index + 1);
+  uint32_t& value = source_values_[index];
+  if (!value) value = add_value({Value::Kind::kSource, false, index});
+  return value;
 }
 
 void Recorder::append(const Value& list, uint32_t element) {
@@ -299,11 +298,9 @@ bool Recorder::known(uint32_t index, Borrowed object) {
 
 void Recorder::check_constant(uint32_t index, Borrowed object) {
   const int32_t node = recording_->values[index].a;
+  if (!checked_.insert(node).second) return;
   recording_->graph.constants.push_back(Ref::borrow(object));
   const Operand wanted = Operand::constant(static_cast<int32_t>(recording_->graph.constants.size()) - 1);
-  for (const graph::Node& other : recording_->graph.nodes) {
-    if (other.form == Form::kCheck && *recording_->graph.operands_of(other) == Operand::node(node)) return;
-  }
   add_plain_node(Form::kCheck, 0, nullptr, {Operand::node(node), wanted}, Py_None);
 }
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "evaluator/activation.h"
@@ -155,6 +156,8 @@ class Recorder {
   bool keep_inputs_ = false;
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   std::vector<int32_t> source_inputs_;
+  std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
+  std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes
   std::vector<uint32_t> stored_;  // by Recording::names: the value it has now
 };
 

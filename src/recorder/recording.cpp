@@ -46,6 +46,16 @@ struct Recording::Cursor {
     stores.push_back({name, value});
   }
 
+  // Values met in the present search carry its number: marking costs nothing for those that aren't met.
+  std::vector<uint32_t> met;
+  uint32_t search = 0;
+
+  void begin_search(size_t values) {
+    met.resize(values);
+    search++;
+  }
+  bool is_first(uint32_t value) { return std::exchange(met[value], search) != search; }
+
   void set(int32_t slot, uint32_t value) {
     if (static_cast<size_t>(slot) >= slots.size()) slots.resize(slot + 1);
     slots[slot] = value;
@@ -106,9 +116,8 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
 
 std::vector<PendingStore> Recording::stores_at(int32_t node) const { return cursor_to(node).stores; }
 
-void Recording::collect(uint32_t index, const Cursor& cursor, std::vector<Operand>& operands, std::vector<char>& seen) const {
-  if (seen[index]) return;
-  seen[index] = 1;
+void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& operands) const {
+  if (!cursor.is_first(index)) return;
   const Value& value = values[index];
   switch (value.kind) {
     case Value::Kind::kNode: operands.push_back(Operand::node(value.a)); return;
@@ -117,29 +126,38 @@ void Recording::collect(uint32_t index, const Cursor& cursor, std::vector<Operan
     case Value::Kind::kList: {
       const Container& container = containers[value.a];
       const size_t count = value.kind == Value::Kind::kList ? cursor.lengths[value.a] : container.elements.size();
-      for (size_t i = 0; i < count; i++) collect(container.elements[i], cursor, operands, seen);
+      for (size_t i = 0; i < count; i++) collect(container.elements[i], cursor, operands);
       return;
     }
-    case Value::Kind::kIterator: return collect(value.a, cursor, operands, seen);
+    case Value::Kind::kIterator: return collect(value.a, cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kConstant: return;
   }
 }
 
-graph::ExitPoint Recording::exit_at(int32_t node) const {
+graph::ExitPoint Recording::find_exit(int32_t node) const {
   graph::ExitPoint exit{node, {}};
-  std::vector<char> seen(values.size());
-  const Cursor& cursor = cursor_to(node);
-  for (const PendingStore& store : cursor.stores) collect(store.value, cursor, exit.values, seen);
+  Cursor& cursor = cursor_to(node);
+  cursor.begin_search(values.size());
+  for (const PendingStore& store : cursor.stores) collect(store.value, cursor, exit.values);
   if (static_cast<size_t>(node) == graph.nodes.size() && returns) {
-    collect(result, cursor, exit.values, seen);
+    collect(result, cursor, exit.values);
     return exit;
   }
-  for (const FrameState& state : state_at(node)) {
-    for (uint32_t value : state.slots) collect(value, cursor, exit.values, seen);
+  for (size_t k = 0; k < cursor.frames.size(); k++) {
+    const Cursor::Live& live = cursor.frames[k];
+    const size_t depth = k + 1 == cursor.frames.size() ? marks[node].depth : live.depth;
+    const size_t end = std::min(live.frame->base + depth, cursor.slots.size());
+    for (size_t slot = live.frame->base; slot < end; slot++) collect(cursor.slots[slot], cursor, exit.values);
   }
   return exit;
+}
+
+graph::ExitPoint Recording::exit_at(int32_t node) const {
+  if (static_cast<size_t>(node) != graph.nodes.size()) return find_exit(node);
+  if (!end_) end_ = std::make_unique<graph::ExitPoint>(find_exit(node));
+  return *end_;
 }
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,

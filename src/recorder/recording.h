@@ -114,7 +114,9 @@ struct Recording {
   struct Cursor;
   mutable std::shared_ptr<Cursor> cursor_;
   Cursor& cursor_to(int32_t node) const;
-  void collect(uint32_t value, const Cursor& cursor, std::vector<graph::Operand>& operands, std::vector<char>& seen) const;
+  mutable std::unique_ptr<graph::ExitPoint> end_;  // the exit that is asked for most: kept
+  void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
+  graph::ExitPoint find_exit(int32_t node) const;
   friend class Rebuild;
 };
 
