@@ -92,7 +92,7 @@ TEST(ReplacementMustKeepVariablesInOrder) {
   const Ref original = code_of_f("def f(a, b): pass\n");
   EXPECT(!bytecode::verify_replacement(original.get(), code_of_f("def f(a, b): c = 1\n").get()));
   const auto swapped = bytecode::verify_replacement(original.get(), code_of_f("def f(b, a): pass\n").get());
-  EXPECT(swapped && swapped->find("order") != std::string::npos);
+  EXPECT(swapped && swapped->find("where the original has the local variable 'a'") != std::string::npos);
   const auto missing = bytecode::verify_replacement(original.get(), code_of_f("def f(a, c): pass\n").get());
-  EXPECT(missing && missing->find("lacks variable 'b'") != std::string::npos);
+  EXPECT(missing && missing->find("lacks the local variable 'b'") != std::string::npos);
 }

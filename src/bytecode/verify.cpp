@@ -1,5 +1,6 @@
 #include "bytecode/verify.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "bytecode/assignment.h"
@@ -156,36 +157,56 @@ std::vector<std::string> names_of_kind(Borrowed code, uint8_t kind) {
   return names;
 }
 
+constexpr const char* kKeep = " (a replacement keeps all variables of the original, in order, and adds its own behind them)";
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Every name of the original stands at the same place.
 std::optional<std::string> compare_variables(Borrowed original, Borrowed replacement, uint8_t kind, const char* what) {
   const auto wanted = names_of_kind(original, kind);
   const auto found = names_of_kind(replacement, kind);
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i < found.size() && found[i] == wanted[i]) continue;
-    for (const std::string& name : found) {
-      if (name != wanted[i]) continue;
-      return std::string("it has ") + what + " '" + name + "' in another order (expected as number " + std::to_string(i) +
-             "); keep the original's variables in their order and put new ones behind them";
+    if (i >= found.size() || !contains(found, wanted[i])) {
+      return std::string("it lacks the ") + what + " variable '" + wanted[i] + "'" + kKeep;
     }
-    return std::string("it lacks ") + what + " '" + wanted[i] +
-           "' of the original; keep all of its variables, in their order, and put new ones behind them";
+    return std::string("where the original has the ") + what + " variable '" + wanted[i] + "' (place " + std::to_string(i) +
+           "), it has '" + found[i] + "'" + kKeep;
   }
   if (kind == cpython::kFreeVariable && found.size() > wanted.size()) {
-    return "it has a new free variable '" + found[wanted.size()] +
-           "', which the function's closure doesn't have; pass the value as a constant instead";
+    return "it has the free variable '" + found[wanted.size()] +
+           "', for which the function's closure has no cell; pass the value as a constant instead";
   }
   return std::nullopt;
 }
 
+// A local variable may have become a cell, which moves the cells behind it: their order counts, not their places.
+std::optional<std::string> compare_cells(Borrowed original, Borrowed replacement) {
+  const auto found = names_of_kind(replacement, cpython::kCellVariable);
+  auto from = found.begin();
+  for (const std::string& name : names_of_kind(original, cpython::kCellVariable)) {
+    from = std::find(from, found.end(), name);
+    if (from == found.end()) return "it lacks the cell variable '" + name + "', or has it in another order" + kKeep;
+    ++from;
+  }
+  return std::nullopt;
+}
+
+// Who fills the parameters, where names are looked up, and what a call gives.
 std::optional<std::string> compare_signature(Borrowed original, Borrowed replacement) {
   const PyCodeObject* a = as_code(original);
   const PyCodeObject* b = as_code(replacement);
-  if (a->co_argcount != b->co_argcount || a->co_posonlyargcount != b->co_posonlyargcount ||
-      a->co_kwonlyargcount != b->co_kwonlyargcount || ((a->co_flags ^ b->co_flags) & (CO_VARARGS | CO_VARKEYWORDS))) {
-    return "it takes other arguments; keep the original's argument counts and its *args and **kwargs";
+  if (a->co_argcount != b->co_argcount) return "it takes another number of positional parameters";
+  if (a->co_posonlyargcount != b->co_posonlyargcount) return "it takes another number of positional-only parameters";
+  if (a->co_kwonlyargcount != b->co_kwonlyargcount) return "it takes another number of keyword-only parameters";
+  const int flags = a->co_flags ^ b->co_flags;
+  if (flags & (CO_OPTIMIZED | CO_NEWLOCALS | CO_VARARGS | CO_VARKEYWORDS)) {
+    return "its co_flags differ in CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS or CO_VARKEYWORDS";
   }
-  constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_OPTIMIZED | CO_NEWLOCALS;
-  if ((a->co_flags ^ b->co_flags) & kKinds) {
-    return "it is another kind of function; keep the original's flags for generator, coroutine and fast locals";
+  if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) {
+    return "one of them is a generator or coroutine, the other isn't, or is another kind";
   }
   return std::nullopt;
 }
@@ -199,12 +220,12 @@ std::optional<Problem> verify(const Code& code, const Operands& operands, StackD
 }
 
 std::optional<std::string> verify_replacement(Borrowed original, Borrowed replacement) {
-  auto problem = compare_variables(original, replacement, cpython::kLocalVariable, "variable");
-  if (!problem) problem = compare_variables(original, replacement, cpython::kCellVariable, "cell variable");
-  if (!problem) problem = compare_variables(original, replacement, cpython::kFreeVariable, "free variable");
-  if (!problem) problem = compare_signature(original, replacement);
+  auto problem = compare_signature(original, replacement);
+  if (!problem) problem = compare_variables(original, replacement, cpython::kLocalVariable, "local");
+  if (!problem) problem = compare_cells(original, replacement);
+  if (!problem) problem = compare_variables(original, replacement, cpython::kFreeVariable, "free");
   if (!problem) return std::nullopt;
-  return "the replacement for " + text_of(as_code(original)->co_qualname) + " can't be used: " + *problem;
+  return "the replacement can't run in a frame of " + text_of(as_code(original)->co_qualname) + "(): " + *problem;
 }
 
 std::string describe(const Code& code, const Problem& problem) {

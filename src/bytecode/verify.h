@@ -21,9 +21,9 @@ Operands operands_of(const Code& code);
 // unchecked where they may be unbound. Fills `depths` as far as it comes.
 std::optional<Problem> verify(const Code& code, const Operands& operands, StackDepths& depths);
 
-// Why frames of `original` can't be continued in `replacement` (both code objects): it must take the same arguments and
-// have all variables of the original, in the same order in each of locals, cells and free variables; new ones
-// come after them.
+// Why a frame made for `original` can't run `replacement` (both code objects): it must take the same arguments, be of the same
+// kind, and have all variables of the original, in the same order in each of locals, cells and free variables; new ones come
+// after them.
 std::optional<std::string> verify_replacement(Borrowed original, Borrowed replacement);
 
 // "f, instruction 3 (LOAD_FAST, line 2): text"

@@ -36,10 +36,6 @@ void finish_frame(PyThreadState* thread, Frame* frame);
 // empty one stays for the caller. Null with MemoryError; the frame is then as it was.
 Frame* adopt_frame(PyThreadState* thread, Frame* frame);
 
-// True if a frame for `original` at its entry can run `replacement`: same parameters, same kind of namespace, all
-// variables kept in order, new ones behind them. Else false with ValueError, which names what is amiss.
-bool check_replacement(PyCodeObject* original, PyCodeObject* replacement);
-
 // A function that is `function` but for its code. Null with an exception.
 Ref function_with_code(PyFunctionObject* function, PyCodeObject* code);
 bool serves_as(PyFunctionObject* candidate, PyFunctionObject* function);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "bytecode/verify.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -237,7 +238,8 @@ Ref function_for(EntryFrame frame, Borrowed code) {
   if (found != known.end()) {
     auto* made = found->second.function.as<PyFunctionObject>();
     if (made && serves_as(made, function)) return Ref::borrow(made);
-  } else if (!check_replacement(reinterpret_cast<PyCodeObject*>(frame.code().get()), new_code)) {
+  } else if (const auto problem = bytecode::verify_replacement(frame.code(), code)) {
+    PyErr_SetString(PyExc_ValueError, problem->c_str());
     return {};
   }
   Ref made = function_with_code(function, new_code);
