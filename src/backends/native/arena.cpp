@@ -1,7 +1,10 @@
 // Scratch memory of a thread: blocks that stay for the next run, so that temporaries find warm pages.
 #include "backends/native/arena.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <new>
 
 namespace evalframe::native {
 
@@ -10,6 +13,9 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kFirstBlock = 64 << 10;
 // What a thread keeps when no run is active.
 constexpr size_t kKept = 64 << 20;
+// Large blocks are new to the process at every run: with small pages the page faults would cost more than the computation.
+constexpr size_t kLarge = 4 << 20;
+constexpr size_t kHugePage = 2 << 20;
 
 size_t align(size_t size) { return (size + kAlignment - 1) & ~(kAlignment - 1); }
 }  // namespace
@@ -17,6 +23,17 @@ size_t align(size_t size) { return (size + kAlignment - 1) & ~(kAlignment - 1); 
 Arena& Arena::current() {
   static thread_local Arena arena;
   return arena;
+}
+
+Arena::Block Arena::make_block(size_t size) {
+  const bool large = size >= kLarge;
+  const size_t alignment = large ? kHugePage : kAlignment;
+  size = (size + alignment - 1) & ~(alignment - 1);
+  std::byte* const memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+  if (!memory) throw std::bad_alloc();
+  // Advice only: where it can't be taken, nothing is lost.
+  if (large) madvise(memory, size, MADV_HUGEPAGE);
+  return {std::unique_ptr<std::byte, Free>(memory), size};
 }
 
 void* Arena::take(size_t size) {
@@ -31,9 +48,7 @@ void* Arena::take(size_t size) {
     block_++;
     used_ = 0;
   }
-  const size_t grown = std::max(size + kAlignment, blocks_.empty() ? kFirstBlock : 2 * blocks_.back().size);
-  // Not make_unique: it would clear the memory.
-  blocks_.push_back({std::unique_ptr<std::byte[]>(new std::byte[grown]), grown});
+  blocks_.push_back(make_block(std::max(size + kAlignment, blocks_.empty() ? kFirstBlock : 2 * blocks_.back().size)));
   return take(size);
 }
 

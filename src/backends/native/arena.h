@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -30,10 +31,14 @@ class Arena {
   };
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
   struct Block {
-    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<std::byte, Free> memory;
     size_t size;
   };
+  static Block make_block(size_t size);
   void* take(size_t size);
   void rewind(size_t block, size_t used);
 
