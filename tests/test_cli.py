@@ -243,6 +243,8 @@ STATS = {
 def test_summary_counts(saved: float | None, text: str) -> None:
     expected = f"evalframe: 2 graphs recorded, run 1,500 times, 1,000 of 1,003 calls served, 1 graph break, {text}"
     assert report.summary({**STATS, "saved_seconds": saved}) == expected
+    more = report.summary({**STATS, "saved_seconds": saved, "limited": 1, "given_up": 2})
+    assert more.endswith(f"1 graph break, 1 call beyond the limit of recordings, 2 functions given up, {text}")
     assert report.summary({}) == "evalframe: nothing was captured"
 
 

@@ -71,6 +71,31 @@ def test_recompiles_name_the_guard_that_failed(tmp_path: Path) -> None:
     assert "not so any more: a is a NumPy array of this dtype, rank and flags: float64, 1" in text
 
 
+LIMITED = """
+import numpy as np
+import evalframe
+
+@evalframe.jit(max_entries=2)
+def cast(x):
+    return x + 1
+
+for _ in range(2):
+    for dtype in ("f8", "f4", "i8", "i4"):
+        cast(np.ones(3, dtype))
+told = evalframe.explain(cast)(np.ones(3, "i2"))
+print(told.limits[0].entries, told.limits[0].refused)
+print(told)
+"""
+
+
+def test_the_limit_of_recordings_is_told_once_with_what_varies_and_what_to_do(tmp_path: Path) -> None:
+    done = run("recompiles", tmp_path, LIMITED)
+    assert done.stderr.count("isn't recorded again: there are 2 recordings from there") == 1
+    assert re.search(r"isn't recorded again: .*\n  failing most: x is a NumPy array.*\n  hint: ", done.stderr)
+    assert done.stdout.startswith("2 5\n")
+    assert re.search(r"limit at .*program.py:5: cast has 2 recordings from here, and 5 calls that none .*\n    failing most: x ", done.stdout)
+
+
 def test_an_unknown_channel_is_told_with_those_that_there_are(tmp_path: Path) -> None:
     done = run("graphs,nonsense", tmp_path)
     assert done.stdout == "done\n" and done.returncode == 0

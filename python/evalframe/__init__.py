@@ -10,7 +10,7 @@ from evalframe._core import FrameInfo, Hook, Result, hook
 from evalframe.dis import dis
 from evalframe.graph import Graph, Node, Value
 from evalframe.headers import get_include
-from evalframe.jit import Break, Explanation, GraphBreakError, enabled, explain, jit, stats
+from evalframe.jit import Break, Explanation, GraphBreakError, Limit, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
 from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
@@ -23,6 +23,7 @@ __all__ = [
     "Graph",
     "GraphBreakError",
     "Hook",
+    "Limit",
     "Node",
     "Result",
     "Value",

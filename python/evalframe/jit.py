@@ -135,12 +135,33 @@ class Break:
 
 
 @dataclass
+class Limit:
+    """A place with as many recordings as there may be, none of which serves all calls."""
+
+    file: str
+    function: str
+    line: int
+    entries: int
+    refused: int
+    guard: str
+    hint: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}:{self.line}: {self.function} has {counted(self.entries, 'recording')} from here, and "
+            f"{counted(self.refused, 'call')} that none of them serves ran as plain Python\n"
+            f"    failing most: {self.guard}\n    hint: {self.hint}"
+        )
+
+
+@dataclass
 class Explanation:
     """What became of a call: graphs, breaks, guards, entries, kernels, timings. Its ``str`` is for reading."""
 
     result: Any
     entries: list[Entry]
     breaks: list[Break]
+    limits: list[Limit] = field(default_factory=list)
     graphs: list[str] = field(init=False)
     guards: list[list[str]] = field(init=False)
     schedules: list[str] = field(init=False)
@@ -163,6 +184,7 @@ class Explanation:
             lines += _entry_lines(number, entry)
         for found in self.breaks:
             lines.append(f"\nbreak at {found}")
+        lines += [f"\nlimit at {limit}" for limit in self.limits]
         return "\n".join(lines)
 
 
@@ -210,8 +232,8 @@ def explain(function: Any, **options: Any) -> Callable[..., Explanation]:
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
         result = captured(*args, **kwargs)
-        return Explanation(
-            result, entries_of(captured), [Break(**found) for found in _core.jit_breaks(captured)]
-        )
+        breaks = [Break(**found) for found in _core.jit_breaks(captured)]
+        limits = [Limit(**found) for found in _core.jit_limits(captured)]
+        return Explanation(result, entries_of(captured), breaks, limits)
 
     return call

@@ -7,7 +7,7 @@ import html as markup
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evalframe.jit import Break, Explanation, counted, milliseconds
+from evalframe.jit import Break, Explanation, Limit, counted, milliseconds
 
 Stats = Mapping[str, Any]
 Captures = Sequence[Mapping[str, Any]]
@@ -24,6 +24,10 @@ def summary(stats: Stats) -> str:
         counted(stats["breaks"], "graph break"),
         _saved(stats["saved_seconds"], stats["compile_seconds"]),
     ]
+    if stats["limited"]:
+        parts.insert(-1, f"{counted(stats['limited'], 'call')} beyond the limit of recordings")
+    if stats["given_up"]:
+        parts.insert(-1, f"{counted(stats['given_up'], 'function')} given up")
     return "evalframe: " + ", ".join(parts)
 
 
@@ -68,7 +72,15 @@ def _place(capture: Mapping[str, Any]) -> str:
 
 
 def _explanation(capture: Mapping[str, Any]) -> Explanation:
-    return Explanation(None, capture["entries"], [Break(**found) for found in capture["breaks"]])
+    return Explanation(None, capture["entries"], _breaks(capture), _limits(capture))
+
+
+def _breaks(capture: Mapping[str, Any]) -> list[Break]:
+    return [Break(**found) for found in capture["breaks"]]
+
+
+def _limits(capture: Mapping[str, Any]) -> list[Limit]:
+    return [Limit(**found) for found in capture["limits"]]
 
 
 def _sections(captures: Captures) -> dict[str, Any]:
@@ -88,6 +100,7 @@ def _sections(captures: Captures) -> dict[str, Any]:
     return {
         "functions": [_function_row(capture) for capture in told],
         "graph breaks": breaks,
+        "limits": [vars(limit) for capture in told for limit in _limits(capture)],
         "graphs": {_place(capture): str(_explanation(capture)) for capture in told},
         "kernels": {_place(capture): "\n".join(_explanation(capture).kernels) or "none" for capture in told},
     }

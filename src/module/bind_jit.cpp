@@ -102,9 +102,9 @@ nb::list entries(const runtime::Capture& capture) {
   return result;
 }
 
-nb::list limits(nb::handle jit) {
+nb::list limits(const runtime::Capture& capture) {
   nb::list result;
-  for (const runtime::LimitNote& note : capture(jit)->limits()) {
+  for (const runtime::LimitNote& note : capture.limits()) {
     nb::dict row;
     row["file"] = note.file;
     row["function"] = note.function;
@@ -140,6 +140,7 @@ nb::list captures() {
     one["entries"] = entries(*capture);
     one["breaks_count"] = capture->counters().breaks;
     one["breaks"] = breaks(*capture);
+    one["limits"] = limits(*capture);
     result.append(one);
   }
   if (collects) PyGC_Enable();
@@ -155,7 +156,7 @@ void bind_jit(nb::module_& module) {
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", [](nb::handle jit) { return breaks(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
-  module.def("jit_limits", limits, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_limits", [](nb::handle jit) { return limits(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
              "Places with as many recordings as there may be: which guard failed most, calls left to CPython, what to do.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");

@@ -261,10 +261,15 @@ void Capture::Worth::count_exit() {
   exits = nodes = 0;
 }
 
-// There is no room for one more recording: CPython runs the rest.
-Ref Capture::refuse(Entries& entries, Chain& chain) {
+void Capture::count_refusal(Entries& entries) {
   entries.refused++;
   count(&Counters::limited);
+  if (entries.refused == 1 && log::is_on(log::Channel::recompiles)) log_limit(limit_note(entries));
+}
+
+// There is no room for one more recording: CPython runs the rest.
+Ref Capture::refuse(Entries& entries, Chain& chain) {
+  count_refusal(entries);
   return chain.finish_in_cpython(false);
 }
 
@@ -298,8 +303,7 @@ Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* pa
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
   if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
-    entries.refused++;
-    count(&Counters::limited);
+    count_refusal(entries);
     return call_plainly(handled);
   }
   Chain chain(thread);

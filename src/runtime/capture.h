@@ -97,6 +97,7 @@ class Capture {
   void count(uint64_t Counters::*which) { counters_.*which += 1, total_counters.*which += 1; }
   void look_at_code();
   Held<Entries> entries_at(const Place& place);
+  void count_refusal(Entries& entries);
   Ref refuse(Entries& entries, Chain& chain);
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);

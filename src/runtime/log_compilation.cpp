@@ -70,6 +70,12 @@ void log_compilation(const Compilation& compilation, const std::vector<Held<Comp
   if (log::is_on(Channel::kernels)) log::write(Channel::kernels, title(recording) + indented(compilation.executable->text()));
 }
 
+void log_limit(const LimitNote& note) {
+  log::write(Channel::recompiles, note.function + " (" + note.file + ":" + std::to_string(note.line) + ") isn't recorded again: there are " +
+                                      std::to_string(note.entries) + " recordings from there, and calls that none of them serves run as plain Python" +
+                                      "\n  failing most: " + note.guard + "\n  hint: " + note.hint);
+}
+
 void log_break(const BreakNote& note) {
   if (!log::is_on(Channel::breaks)) return;
   log::write(Channel::breaks, note.file + ":" + std::to_string(note.position.line) + ":" + std::to_string(note.position.column + 1) + ": in " +

@@ -10,6 +10,9 @@ void log_compilation(const Compilation& compilation, const std::vector<Held<Comp
 // A break that was met for the first time.
 void log_break(const BreakNote& note);
 
+// There is no room for one more recording at a place.
+void log_limit(const LimitNote& note);
+
 // Why a recording didn't serve last.
 std::string failure_of(const Compilation& compilation);
 
