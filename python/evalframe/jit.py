@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -159,7 +159,7 @@ class Explanation:
     """What became of a call: graphs, breaks, guards, entries, kernels, timings. Its ``str`` is for reading."""
 
     result: Any
-    entries: list[Entry]
+    entries: Sequence[Any]
     breaks: list[Break]
     limits: list[Limit] = field(default_factory=list)
     graphs: list[str] = field(init=False)
@@ -193,7 +193,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _entry_lines(number: int, entry: Entry) -> Iterator[str]:
+def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
     yield f"\ngraph {number}: {entry['function']}, from {start}; {counted(entry['nodes'], 'node')}"
     yield from _indented(entry["graph"], "  ")
@@ -205,7 +205,8 @@ def _entry_lines(number: int, entry: Entry) -> Iterator[str]:
     elif entry["text"]:
         yield f"  made by {entry['backend']}:"
         yield from _indented(entry["text"], "    ")
-    yield from ("  " + line for line in entry.code_lines())
+    if isinstance(entry, Entry):
+        yield from ("  " + line for line in entry.code_lines())
     yield (
         f"  recorded in {milliseconds(entry['record_seconds'])}, compiled in {milliseconds(entry['compile_seconds'])}; "
         f"served {counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
