@@ -30,6 +30,8 @@ Ref handled_exception(PyThreadState* thread) {
 }
 
 Ref exchange_handled(PyThreadState* thread, Ref exception) {
+  // None stands for nothing on the operand stack only: 3.13 looks for null.
+  if (exception.get() == Py_None) exception.reset();
   return Ref::steal(std::exchange(thread->exc_info->exc_value, exception.release()));
 }
 

@@ -15,5 +15,5 @@ if _path:
     except BaseException as error:
         if "interpreter" not in str(error):  # it isn't for subinterpreters, and says so
             os.write(2, f"evalframe could not be loaded: {error!r}\n".encode())
-        os._exit(97)
+            os._exit(97)
 del os, _path
