@@ -81,6 +81,33 @@ Place place_of(const Chain& chain) {
   return place;
 }
 
+bool stands_at(const Chain& chain, const Entries& entries) {
+  const size_t count = chain.size();
+  if (entries.units.size() != count || entries.place.frames.size() != count) return false;
+  for (size_t k = 0; k < count; k++) {
+    cpython::Frame* frame = chain.frames()[k];
+    const Place::Frame& at = entries.place.frames[k];
+    if (cpython::code_of(frame).get() != at.code || cpython::next_unit(frame) != entries.units[k] || cpython::depth_of(frame) != at.depth) return false;
+  }
+  return true;
+}
+
+// The slots of a chain's frames; on the C stack where they are few.
+class FrameSlots {
+ public:
+  explicit FrameSlots(const Chain& chain) {
+    const size_t count = chain.size();
+    if (count > std::size(in_place_)) more_.resize(count);
+    PyObject* const** into = more_.empty() ? in_place_ : more_.data();
+    for (size_t k = 0; k < count; k++) into[k] = cpython::slots(chain.frames()[k]).base();
+  }
+  PyObject* const* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
+
+ private:
+  PyObject* const* in_place_[8];
+  std::vector<PyObject* const*> more_;
+};
+
 bool same_bound_slots(const Recording& recording, PyObject* const* const* frames) {
   for (size_t k = 0; k < recording.initial.size(); k++) {
     for (size_t i = 0; i < recording.initial[k].size(); i++) {
@@ -251,8 +278,21 @@ class RecursionLevel {
 
 Held<Entries> Capture::entries_at(const Place& place) {
   Held<Entries>& entries = places_[place];
-  if (!entries) entries = Held<Entries>(new Entries);
+  if (!entries) {
+    entries = Held<Entries>(new Entries);
+    entries->place = place;
+  }
   return entries;
+}
+
+Held<Entries> Capture::entries_of(const Chain& chain) {
+  cpython::Frame* inner = chain.frames().back();
+  Held<Entries>& lately = lately_[static_cast<size_t>(cpython::next_unit(inner)) % lately_.size()];
+  if (lately && stands_at(chain, *lately)) return lately;
+  lately = entries_at(place_of(chain));
+  lately->units.clear();
+  for (cpython::Frame* frame : chain.frames()) lately->units.push_back(cpython::next_unit(frame));
+  return lately;
 }
 
 void Capture::Worth::count_exit() {
@@ -405,17 +445,10 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     if (!worth.pays) return Ended::kRunning;
     if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
-    const Place place = place_of(chain);
-    if (place.frames[0].next < stretch.first || place.frames[0].next > stretch.last) return Ended::kRunning;
-    const Held<Entries> entries = entries_at(place);
-    std::vector<PyObject*> slots_storage;
-    std::vector<size_t> offsets;
-    for (size_t k = 0; k < chain.size(); k++) {
-      offsets.push_back(slots_storage.size());
-      for (int i = 0; i < place.frames[k].depth; i++) slots_storage.push_back(cpython::slots(chain.frames()[k]).get(i));
-    }
-    std::vector<PyObject* const*> frames;
-    for (size_t offset : offsets) frames.push_back(slots_storage.data() + offset);
+    const Held<Entries> entries = entries_of(chain);
+    const int32_t next = entries->place.frames[0].next;
+    if (next < stretch.first || next > stretch.last) return Ended::kRunning;
+    const FrameSlots frames(chain);
     guards::Objects objects;
     if (const Held<Compilation> compilation = match(*entries, frames.data(), objects)) {
       worth.nodes += compilation->array_nodes;
@@ -502,6 +535,7 @@ void Capture::clear() {
   // Entries may be running: they are held there. Dropping them can run any code, so this object is empty first.
   const auto places = std::move(places_);
   const Held<Entries> first = std::move(first_);
+  const auto lately = std::move(lately_);
   places_.clear();
   code_ = nullptr;
 }
@@ -528,8 +562,8 @@ int Capture::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
   Py_VISIT(settings_.custom.get());
   for (const auto& [place, entries] : places_) {
-    // The start's entries are held by first_, too.
-    if (entries->holders() > (entries.get() == first_.get() ? 2u : 1u)) continue;
+    const auto here = std::count_if(lately_.begin(), lately_.end(), [&](const Held<Entries>& other) { return other.get() == entries.get(); });
+    if (entries->holders() > 1 + static_cast<uint32_t>(here) + (entries.get() == first_.get())) continue;
     for (const Held<Compilation>& entry : entries->list) {
       if (entry->holders() > 1) continue;
       if (const int stop = entry->traverse(visit, arg)) return stop;

@@ -1,6 +1,7 @@
 // All that is captured of one function: recordings by the place where they start, and the loop that runs them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,8 @@ inline constinit Counters total_counters;
 // Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
 // meanwhile can clear the capture.
 struct Entries : Holdable {
+  Place place;
+  std::vector<int> units;  // of each frame's next instruction, once a chain stood here
   std::vector<Held<Compilation>> list;
   guards::Paths varying;  // what was seen to change here, and is an input from then on
   size_t recent = 0;
@@ -98,6 +101,7 @@ class Capture {
   void look_at_code();
   Held<Entries> entries_at(const Place& place);
   void count_refusal(Entries& entries);
+  Held<Entries> entries_of(const Chain& chain);
   Ref refuse(Entries& entries, Chain& chain);
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
@@ -127,6 +131,7 @@ class Capture {
   Ref function_;
   Settings settings_;
   std::map<Place, Held<Entries>> places_;
+  std::array<Held<Entries>, 8> lately_;  // of the places met lately, for a look without a search
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only

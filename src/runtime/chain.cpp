@@ -2,6 +2,8 @@
 #include "runtime/chain.h"
 
 #include <chrono>
+#include <memory>
+#include <optional>
 
 #include "bytecode/stack.h"
 #include "core/check.h"
@@ -12,21 +14,42 @@ namespace evalframe::runtime {
 
 using evaluator::Activation;
 using evaluator::Event;
-using Live = std::vector<std::unique_ptr<Activation>>;
+
+// The activations of a chain's frames, outermost first. Most chains have one frame: it takes no memory of its own.
+class Live {
+ public:
+  Live(PyThreadState* thread, const std::vector<cpython::Frame*>& frames) {
+    for (cpython::Frame* frame : frames) push(thread, frame, *cpython::decoded(cpython::code_of(frame)));
+  }
+  void push(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code) {
+    if (outermost_) {
+      inner_.push_back(std::make_unique<Activation>(thread, frame, code));
+    } else {
+      outermost_.emplace(thread, frame, code);
+    }
+  }
+  bool empty() const { return !outermost_; }
+  size_t size() const { return outermost_ ? 1 + inner_.size() : 0; }
+  Activation& operator[](size_t i) { return i ? *inner_[i - 1] : *outermost_; }
+  Activation& back() { return inner_.empty() ? *outermost_ : *inner_.back(); }
+  // Innermost first, as they were linked last.
+  void pop_back() {
+    if (inner_.empty()) {
+      outermost_.reset();
+    } else {
+      inner_.pop_back();
+    }
+  }
+
+ private:
+  std::optional<Activation> outermost_;
+  std::vector<std::unique_ptr<Activation>> inner_;
+};
 
 namespace {
 
-Live activate(PyThreadState* thread, const std::vector<cpython::Frame*>& frames) {
-  Live live;
-  for (cpython::Frame* frame : frames) {
-    live.push_back(std::make_unique<Activation>(thread, frame, *cpython::decoded(cpython::code_of(frame))));
-  }
-  return live;
-}
-
-// Innermost first, as they were linked last.
 void deactivate(Live& live) {
-  for (auto& activation : live) activation->save();
+  for (size_t i = 0; i < live.size(); i++) live[i].save();
   while (!live.empty()) live.pop_back();
 }
 
@@ -86,22 +109,22 @@ Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
       result = std::move(value);
       return result ? Ended::kReturned : Ended::kRaised;
     }
-    const Event event = live.back()->finish_call(std::move(value));
+    const Event event = live.back().finish_call(std::move(value));
     if (event != Event::kRaised) return Ended::kRunning;
     value = Ref();
   }
 }
 
 Ended Chain::step(Ref& result) {
-  Live live = activate(thread_, frames_);
-  Event event = live.back()->step();
+  Live live(thread_, frames_);
+  Event event = live.back().step();
   // 3.13: both halves of a fused instruction, for no state is left between them.
-  while (event == Event::kNext && (!live.back()->at_boundary() || bytecode::is_test(live.back()->instruction().op))) {
-    event = live.back()->step();
+  while (event == Event::kNext && (!live.back().at_boundary() || bytecode::is_test(live.back().instruction().op))) {
+    event = live.back().step();
   }
   Ended ended = Ended::kRunning;
   if (event == Event::kReturned) {
-    ended = finish_inner(live, live.back()->take_result(), result);
+    ended = finish_inner(live, live.back().take_result(), result);
   } else if (event == Event::kRaised) {
     ended = finish_inner(live, Ref(), result);
   } else if (event == Event::kHandOver) {
@@ -114,9 +137,9 @@ Ended Chain::step(Ref& result) {
 }
 
 Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
-  Live live = activate(thread_, frames_);
+  Live live(thread_, frames_);
   while (true) {
-    Activation& frame = *live.back();
+    Activation& frame = live.back();
     const int32_t index = frame.next();
     switch (frame.step()) {
       case Event::kNext:
@@ -161,8 +184,8 @@ Ref Chain::finish_in_cpython(bool raise) {
     }
     raise = false;
     if (frames_.empty()) return value;
-    Live live = activate(thread_, frames_);
-    const Event event = live.back()->finish_call(std::move(value));
+    Live live(thread_, frames_);
+    const Event event = live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {
       if (finish_inner(live, Ref(), result) != Ended::kRunning) return result;
@@ -217,13 +240,13 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
-  Live live = activate(thread_, frames_);
+  Live live(thread_, frames_);
   std::vector<const Activation*> view;
-  for (const auto& activation : live) view.push_back(activation.get());
+  for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
   recorder::Recorder recorder(view, varying, keep_inputs);
   Ended ended = Ended::kRunning;
   while (!recorder.stopped()) {
-    Activation& frame = *live.back();
+    Activation& frame = live.back();
     if (cpython::is_traced(thread_)) {
       recorder.before(frame);
       recorder.stop(recorder::Break::kInstruction, "tracing is on");
@@ -258,9 +281,9 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       const int base = frame.depth() - frame.instruction().arg - 2 - (frame.instruction().op == bytecode::Op::CALL_KW ? 1 : 0);
       frame.begin_call(base);
       frames_.push_back(callee);
-      live.push_back(std::make_unique<Activation>(thread_, callee, *decoded));
+      live.push(thread_, callee, *decoded);
       for (int i = parameters; i < static_cast<int>(from.size()); i++) from[i] = -1;
-      recorder.pushed(frame, *live.back(), function, from, base);
+      recorder.pushed(frame, live.back(), function, from, base);
       continue;
     }
     if (plan.kind == recorder::Plan::Kind::kBreak) {
@@ -278,7 +301,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
         Ref value = frame.take_result();
         recorder.returned(frame, live.size() == 1);
         ended = finish_inner(live, std::move(value), result);
-        if (ended == Ended::kRunning) recorder.resumed(*live.back());
+        if (ended == Ended::kRunning) recorder.resumed(live.back());
         break;
       }
       case Event::kCaught:

@@ -16,6 +16,8 @@ enum class Ended : uint8_t {
   kRaised,    // the outermost frame raised; the exception is set
 };
 
+class Live;
+
 class Chain {
  public:
   explicit Chain(PyThreadState* thread) : thread_(thread) {}
@@ -55,7 +57,7 @@ class Chain {
 
  private:
   friend class Activations;
-  Ended finish_inner(std::vector<std::unique_ptr<evaluator::Activation>>& live, Ref value, Ref& result);
+  Ended finish_inner(Live& live, Ref value, Ref& result);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;
 };
