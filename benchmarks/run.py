@@ -5,22 +5,28 @@ python benchmarks/run.py [--quick] [--json FILE] [--only NAME ...]
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from programs import PROGRAMS, chain, numba
+from programs import PROGRAMS, chain, erf, numba
 from timing import medians
 
 import evalframe
 
 Row = dict[str, Any]
+FUNCTIONS = (
+    *("sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos"),
+    *("arctan", "sinh", "cosh", "tanh", "cbrt", "erf", "arctan2", "hypot", "power"),
+)
 SCALE = 3  # the global that the dispatch case guards
 
 
@@ -72,6 +78,61 @@ def programs(options: argparse.Namespace) -> Iterator[Row]:
             calls = {name: bind(function, arguments) for name, function in sides.items()}
             times = medians(calls, options.rounds, options.seconds)
             yield row(program.name, f"{size:.0e}", times["plain"], times["evalframe"], times.get("numba"))
+
+
+def functions(options: argparse.Namespace) -> Iterator[Row]:
+    """f(x) + 1, on arrays that stay in the second-level cache: too small for more than one thread. Per element."""
+    size = 16_384
+    ranges = {"arcsin": (-1.0, 1.0), "arccos": (-1.0, 1.0)}
+    ranges |= {name: (0.1, 100.0) for name in ("log", "log2", "log10", "log1p", "sqrt")}
+    for name in FUNCTIONS:
+        ufunc: Any = erf if name == "erf" else getattr(np, name)
+        prefix = "" if name == "erf" else "np."
+        for dtype in ("float64", "float32"):
+            low, high = (0.1, 5.0) if name == "power" else ranges.get(name, (-5.0, 5.0))
+            random = np.random.default_rng(1)
+            arguments = [random.uniform(low, high, size).astype(dtype) for _ in range(ufunc.nin)]
+            names = "x, y" if ufunc.nin == 2 else "x"
+            # From text, so that each has code of its own.
+            plain = eval(f"lambda {names}: {prefix}{name}({names}) + 1.0", {"np": np, "erf": erf})
+            compiled = evalframe.jit(plain)
+            check_same(name, compiled(*arguments), plain(*arguments), 1e-5 if dtype == "float32" else 1e-9)
+            sides = {"plain": bind(plain, arguments), "evalframe": bind(compiled, arguments)}
+            times = medians(sides, options.rounds, options.seconds / 4)
+            yield row("function", f"{name} {dtype}", times["plain"] / size, times["evalframe"] / size)
+
+
+def reductions(options: argparse.Namespace) -> Iterator[Row]:
+    """Sums and maxima of x + x, of rows, of columns and of all."""
+    for size in options.sizes:
+        for dtype in ("float64", "float32", "int64"):
+            table = (np.random.default_rng(1).normal(size=(math.isqrt(size), math.isqrt(size))) * 100).astype(dtype)
+            for name in ("sum", "max"):
+                for axis in (0, 1, None):
+                    plain = eval(f"lambda x: np.{name}(x + x, axis={axis})", {"np": np})
+                    compiled = evalframe.jit(plain)
+                    compiled(table)
+                    sides = {"plain": bind(plain, [table]), "evalframe": bind(compiled, [table])}
+                    times = medians(sides, options.rounds, options.seconds / 4)
+                    what = f"{name} {dtype} axis {axis} {size:.0e}"
+                    yield row("reduction", what, times["plain"], times["evalframe"])
+
+
+def fresh_process(options: argparse.Namespace) -> Iterator[Row]:
+    """The first calls in a process whose kernels aren't in the cache on disk, and in one whose are."""
+    program = Path(__file__).with_name("fresh.py")
+    times: dict[str, list[float]] = {"nothing cached": [], "kernels on disk": []}
+    for _ in range(min(options.rounds, 5)):
+        with tempfile.TemporaryDirectory() as directory:
+            for what in times:
+                environment = {**os.environ, "EVALFRAME_CACHE": "1", "EVALFRAME_CACHE_DIR": f"{directory}/cache"}
+                done = subprocess.run(
+                    [sys.executable, str(program)], env=environment, capture_output=True, text=True, check=True
+                )
+                plain, first = map(float, done.stdout.split())
+                times[what].append(first - plain)
+    for what, seconds in times.items():
+        yield {"case": "fresh process", "what": what, "first two calls, extra": float(np.median(seconds))}
 
 
 def first_call(options: argparse.Namespace) -> Iterator[Row]:
@@ -146,6 +207,9 @@ def memory(options: argparse.Namespace) -> Iterator[Row]:
 CASES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "dispatch": dispatch,
     "programs": programs,
+    "functions": functions,
+    "reductions": reductions,
+    "fresh_process": fresh_process,
     "first_call": first_call,
     "undecorated": undecorated,
     "memory": memory,
@@ -188,11 +252,11 @@ def fresh_medians(function: Any, arguments: list[Any], backend: str, rounds: int
     return tuple(float(np.median(column)) for column in zip(*pairs, strict=True))  # type: ignore[return-value]
 
 
-def check_same(name: str, result: Any, expected: Any) -> None:
+def check_same(name: str, result: Any, expected: Any, tolerance: float = 1e-9) -> None:
     if isinstance(expected, tuple):
         for one, other in zip(result, expected, strict=True):
-            check_same(name, one, other)
-    elif not np.allclose(result, expected, rtol=1e-9, atol=1e-9):
+            check_same(name, one, other, tolerance)
+    elif not np.allclose(result, expected, rtol=tolerance, atol=tolerance):
         raise SystemExit(f"{name}: wrong result, off by {np.max(np.abs(result - expected)):.1e}")
 
 

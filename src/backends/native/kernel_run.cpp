@@ -46,27 +46,21 @@ struct Fold {
   Reducer reducer;
 };
 
-double cost_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::add:
-    case ScalarOp::subtract:
-    case ScalarOp::multiply:
-    case ScalarOp::negative:
-    case ScalarOp::absolute: return 0.1e-9;
+// Seconds for an element, about.
+double cost_of(const KernelOp& op) {
+  const double width = op.dtype == DType::float32 ? 0.5 : 1.0;
+  switch (op.op) {
     case ScalarOp::divide:
     case ScalarOp::sqrt:
+    case ScalarOp::reciprocal: return 0.4e-9 * width;
     case ScalarOp::floor_divide:
-    case ScalarOp::remainder: return 1e-9;
-    case ScalarOp::exp:
-    case ScalarOp::log: return 1e-9;
-    case ScalarOp::power: return 4e-9;
-#define EVALFRAME_CHEAP(name) case ScalarOp::name:
-    EVALFRAME_CHEAP(cast) EVALFRAME_CHEAP(positive) EVALFRAME_CHEAP(sign) EVALFRAME_CHEAP(square) EVALFRAME_CHEAP(floor)
-    EVALFRAME_CHEAP(ceil) EVALFRAME_CHEAP(trunc) EVALFRAME_CHEAP(rint) EVALFRAME_CHEAP(select) EVALFRAME_CHEAP(less)
-    EVALFRAME_CHEAP(less_equal) EVALFRAME_CHEAP(greater) EVALFRAME_CHEAP(greater_equal) EVALFRAME_CHEAP(equal)
-#undef EVALFRAME_CHEAP
-    return 0.1e-9;
-    default: return 2e-9;
+    case ScalarOp::remainder: return 4e-9;
+#define EVALFRAME_MATH1(name, c_name) case ScalarOp::name: return 1.3e-9 * width;
+#define EVALFRAME_MATH2(name, c_name) case ScalarOp::name: return 2.5e-9 * width;
+#include "backends/native/vector_math.def"
+#undef EVALFRAME_MATH1
+#undef EVALFRAME_MATH2
+    default: return 0.1e-9;
   }
 }
 
@@ -118,8 +112,8 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
     }
     ++operand;
   }
-  seconds_per_element_ = 0.3e-9 * operands();
-  for (const KernelOp& op : kernel.ops) seconds_per_element_ += cost_of(op.op);
+  seconds_per_element_ = 0.15e-9 * operands();
+  for (const KernelOp& op : kernel.ops) seconds_per_element_ += cost_of(op);
   std::string access;
   for (const KernelInput& input : kernel.inputs) access += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
   access.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
