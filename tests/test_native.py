@@ -107,6 +107,51 @@ def test_reductions(name: str, axis: Any, keepdims: bool, dtype: str) -> None:
     check(function, x)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, 2, (0, 1), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1", "bool"])
+def test_spreads_and_positions(axis: Any, keepdims: bool, dtype: str) -> None:
+    def spreads(np: Any, x: Any) -> Any:
+        y = x * x
+        return y.var(axis=axis, keepdims=keepdims), np.std(x, axis=axis, ddof=1, keepdims=keepdims), y.max(axis=axis, keepdims=keepdims)
+
+    def positions(np: Any, x: Any) -> Any:
+        y = x * x
+        return y.argmin(axis=axis, keepdims=keepdims), np.argmax(x, axis=axis, keepdims=keepdims)
+
+    for x in (array(dtype, 7, 5, 31), array(dtype, 1, 1, 1), np.asfortranarray(array(dtype, 3, 4, 5)), array(dtype, 3, 4, 9)[:, ::-1, ::2]):
+        check(spreads, x)
+        if not isinstance(axis, tuple):
+            check(positions, x)
+
+
+def test_positions_of_nan_and_of_the_first_of_equals() -> None:
+    x = np.array([[1.0, np.nan, 3.0], [2.0, 2.0, 2.0], [np.nan, np.nan, 0.0]])
+    check(lambda np, x: (np.argmin(x * 1.0, axis=1), np.argmax(x * 1.0, axis=0), (x * 1.0).argmax()), x)
+
+
+def nearest(np: Any, points: Any, centres: Any) -> Any:
+    distances = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
+    return distances.argmin(axis=1), distances.min(axis=1)
+
+
+def test_nearest_centres() -> None:
+    compiled = check(nearest, array("f8", 50, 3), array("f8", 4, 3))
+    assert "call" not in compiled.builder.text()
+
+
+def test_new_arrays_do_not_cut_a_segment() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = x * 2.0
+        out = np.zeros_like(x)
+        ramp = np.arange(x.shape[0])
+        out[1:-1] = y[2:] - y[:-2] + ramp[1:-1]
+        return out
+
+    compiled = check(function, array("f8", 20))
+    assert "call n" not in compiled.builder.text()
+
+
 def softmax(np: Any, x: Any) -> Any:
     e = np.exp(x - np.max(x, axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)

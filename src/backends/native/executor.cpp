@@ -334,7 +334,7 @@ NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt e
       end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))), kernels_(steps_.size()) {
   for (size_t node = 0; node < graph.nodes.size(); node++) {
     const Sense sense = meanings_.of(static_cast<int32_t>(node)).sense;
-    quiet_.push_back(sense == Sense::kView || sense == Sense::kQuick);
+    quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
   for (size_t step = 0; step < steps_.size(); step++) {
     if (!steps_[step].is_segment) continue;

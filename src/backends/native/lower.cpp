@@ -503,6 +503,39 @@ class Lowering {
 
   void lower_reduce(int32_t node, const Meaning& meaning) {
     Value operand = value_of(meaning.args[0], meaning.loop);
+    const bool spread = meaning.statistic == Statistic::kVariance || meaning.statistic == Statistic::kDeviation;
+    int count = -1;
+    Value value = reduce(operand, meaning, meaning.keepdims || spread, count);
+    remember(meaning.args[0], operand);
+    if (spread) value = squared_differences(operand, divide_by_count(std::move(value), count), meaning, count);
+    if (meaning.ddof) count = symbol({Symbol::Kind::kLess, count, -1, meaning.ddof});
+    if (meaning.statistic != Statistic::kPlain) value = divide_by_count(std::move(value), count);
+    if (meaning.statistic == Statistic::kDeviation) value = apply(ScalarOp::sqrt, value.dtype, {value});
+    value_at(node) = std::move(value);
+  }
+
+  // The sum that a variance is made of, in NumPy's steps.
+  Value squared_differences(const Value& operand, const Value& mean, const Meaning& meaning, int& count) {
+    const Value difference = apply(ScalarOp::subtract, meaning.loop, {operand, mean});
+    Value square = apply(ScalarOp::multiply, meaning.loop, {difference, difference});
+    return reduce(square, meaning, meaning.keepdims, count);
+  }
+
+  Value apply(ScalarOp op, DType dtype, std::vector<Value> operands) {
+    Value value;
+    value.dims = broadcast(operands);
+    value.dtype = dtype;
+    value.kernel = choose_kernel(operands, value.dims, 0, false);
+    KernelOp operation_{op, dtype};
+    operation_.a = use(value.kernel, operands[0], dtype);
+    operation_.b = operands.size() > 1 ? use(value.kernel, operands[1], dtype) : kNoValue;
+    value.index = operation(value.kernel, operation_);
+    return value;
+  }
+
+  // Reduces over meaning.axes; `count` becomes the number of elements of each sum.
+  Value reduce(Value& operand, const Meaning& meaning, bool keepdims, int& count) {
+    const bool position = meaning.reduce == ReduceOp::kArgMin || meaning.reduce == ReduceOp::kArgMax;
     const std::vector<int> space = canonical(operand.dims);
     // In which order NumPy sums, and makes the result, depends on the operand's.
     if (!variant_.plain && space.size() > 1) throw Unsupported();
@@ -512,23 +545,22 @@ class Lowering {
     const bool want_flat = order_shows(meaning.reduce, meaning.loop) && space.size() > 1 && meaning.axes == all;
     // What isn't contiguous it sums in an order that depends on its strides.
     if (want_flat && operand.kernel < 0 && !is_flat(operand, space)) throw Unsupported();
-    int k = choose_kernel({operand}, space, meaning.axes, want_flat);
+    const int k = choose_kernel({operand}, space, meaning.axes, want_flat);
     if (want_flat && !building_[k].flat) throw Unsupported();
     building_[k].keep_flat |= want_flat;
     variant_.kernels[k].kernel.reduced = meaning.axes;
     Value value;
     value.kernel = k;
     value.reduced = true;
-    value.dtype = meaning.loop;
+    value.dtype = position ? meaning.result : meaning.loop;
     value.index = use(k, operand, meaning.loop);
-    remember(meaning.args[0], operand);
     std::vector<Axis> axes;
-    int count = -1;
+    count = -1;
     for (size_t i = 0; i < space.size(); i++) {
       if (meaning.axes >> i & 1) {
         count = count < 0 ? space[i] : symbol({Symbol::Kind::kProduct, count, space[i]});
         axes.push_back({});
-        if (meaning.keepdims) value.dims.push_back(constant(1));
+        if (keepdims) value.dims.push_back(constant(1));
       } else {
         axes.push_back({static_cast<int>(value.dims.size()), 1});
         value.dims.push_back(space[i]);
@@ -539,7 +571,7 @@ class Lowering {
     outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, axes});
     value.box.dims = value.dims;
     for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
-    value_at(node) = meaning.mean ? divide_by_count(std::move(value), count) : std::move(value);
+    return value;
   }
 
   // NumPy divides a sum by its count as float64, and then goes back to the sum's type.
@@ -807,6 +839,10 @@ bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64
         if (values[i] < 0 || values[i] >= values[symbol.a]) return false;
         break;
       case Symbol::Kind::kProduct: values[i] = values[symbol.a] * values[symbol.b]; break;
+      case Symbol::Kind::kLess:
+        values[i] = values[symbol.a] - symbol.start;
+        if (values[i] <= 0) return false;
+        break;
     }
   }
   return true;

@@ -20,6 +20,7 @@ struct Symbol {
     kSliceStart,   // its first index
     kIndex,        // start, counted from the end if negative; the run is refused if it's out of range
     kProduct,      // symbol a times symbol b
+    kLess,         // symbol a less `start`; the run is refused if nothing is left
   } kind;
   int a = -1, b = -1;
   int64_t start = IndexItem::kAbsent, stop = IndexItem::kAbsent, step = 1;

@@ -1,6 +1,7 @@
 // What a recorded node means for arrays, by NumPy's own rules for types (NEP 50, asked of the ufunc itself).
 #include "backends/native/meaning.h"
 
+#include <bit>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -18,13 +19,13 @@ using graph::Operand;
 
 namespace {
 
-enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kTranspose };
+enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kTranspose, kCreate };
 
 struct Known {
   Function function;
   ScalarOp op = ScalarOp::add;
   ReduceOp reduce = ReduceOp::kNone;
-  bool mean = false;
+  Statistic statistic = Statistic::kPlain;
 };
 
 // The callables that have a meaning, and the ufuncs of the operators. Lives as long as the process.
@@ -57,9 +58,9 @@ Names load_names() {
 #define EVALFRAME_UFUNC(name, op) add_known(names, module.get(), #name, {Function::kUfunc, ScalarOp::op});
 #include "backends/native/ufuncs.def"
 #undef EVALFRAME_UFUNC
-#define EVALFRAME_REDUCTION(name, op, mean)                                                             \
-  add_known(names, module.get(), #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, mean}); \
-  add_known(names, array, #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, mean});
+#define EVALFRAME_REDUCTION(name, op, statistic)                                                                       \
+  add_known(names, module.get(), #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, Statistic::statistic}); \
+  add_known(names, array, #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, Statistic::statistic});
 #include "backends/native/reductions.def"
 #undef EVALFRAME_REDUCTION
   add_known(names, module.get(), "where", {Function::kWhere});
@@ -68,6 +69,9 @@ Names load_names() {
   add_known(names, array, "astype", {Function::kCast});
   add_known(names, module.get(), "transpose", {Function::kTranspose});
   add_known(names, array, "transpose", {Function::kTranspose});
+  for (const char* name : {"zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "arange"}) {
+    add_known(names, module.get(), name, {Function::kCreate});
+  }
   constexpr const char* kBinary[] = {"add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
                                      "bitwise_or", "power", "right_shift", "subtract", "true_divide", "bitwise_xor"};
   constexpr const char* kUnary[] = {"negative", "positive", "invert"};
@@ -301,7 +305,12 @@ bool Meanings::quick(const Node& node) const {
       const Node& container = graph_.nodes[operands[0].index];
       return node.meta.kind == Kind::kInt && (container.form == Form::kTuple || container.form == Form::kGetAttr);
     }
-    case Form::kCall: case Form::kSetItem: case Form::kIterator: return false;
+    case Form::kCall: {
+      // A new array of no interest until it is written.
+      const std::optional<Known> known = find(graph_.constants[node.callable].get());
+      return known && known->function == Function::kCreate && is_typed(node.meta);
+    }
+    case Form::kSetItem: case Form::kIterator: return false;
   }
   return false;
 }
@@ -312,10 +321,11 @@ Meaning Meanings::call(const Node& node) const {
   if (!known) return {};
   switch (known->function) {
     case Function::kUfunc: return ufunc_call(node, callable, known->op);
-    case Function::kReduction: return reduction(node, known->reduce, known->mean);
+    case Function::kReduction: return reduction(node, known->reduce, known->statistic);
     case Function::kWhere: return where(node);
     case Function::kClip: return clip(node);
     case Function::kCast: return cast(node);
+    case Function::kCreate: return {};
     case Function::kTranspose: {
       const Operand* operands = graph_.operands_of(node);
       Meaning meaning;
@@ -386,11 +396,28 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   return meaning;
 }
 
-Meaning Meanings::reduction(const Node& node, ReduceOp op, bool mean) const {
+bool Meanings::read_axes(Operand axis, int rank, uint32_t& axes) const {
+  axes = (1u << rank) - 1;
+  PyObject* const object = constant(axis);
+  if (!axis || object == Py_None) return true;
+  if (!object) return false;
+  const bool tuple = PyTuple_CheckExact(object);
+  axes = 0;
+  for (Py_ssize_t i = 0; i < (tuple ? PyTuple_GET_SIZE(object) : 1); i++) {
+    int64_t value = 0;
+    if (!read_int(tuple ? PyTuple_GET_ITEM(object, i) : object, value) || value < -rank || value >= rank) return false;
+    axes |= 1u << (value < 0 ? value + rank : value);
+  }
+  return axes != 0;
+}
+
+Meaning Meanings::reduction(const Node& node, ReduceOp op, Statistic statistic) const {
+  const bool spread = statistic == Statistic::kVariance || statistic == Statistic::kDeviation;
   Arguments arguments{graph_, node};
   const Operand array = arguments.get(0, "a");
   const Operand axis = arguments.get(1, "axis");
   const Operand keepdims = arguments.get(-1, "keepdims");
+  const Operand ddof = spread ? arguments.get(-1, "ddof") : Operand{};
   if (!array || !arguments.all_known()) return {};
   const Meta& known = meta(array);
   if (known.kind != Kind::kArray || !is_typed(known) || known.rank == 0 || !is_typed(node.meta)) return {};
@@ -399,26 +426,27 @@ Meaning Meanings::reduction(const Node& node, ReduceOp op, bool mean) const {
   meaning.args[0] = array;
   meaning.count = 1;
   meaning.reduce = op;
-  meaning.mean = mean;
-  meaning.axes = (1u << known.rank) - 1;
-  if (axis && constant(axis) != Py_None) {
-    int64_t value = 0;
-    if (!constant(axis) || !read_int(constant(axis), value)) return {};
-    if (value < -known.rank || value >= known.rank) return {};
-    meaning.axes = 1u << (value < 0 ? value + known.rank : value);
-  }
+  meaning.statistic = statistic;
+  if (!read_axes(axis, known.rank, meaning.axes)) return {};
+  if (ddof && (!constant(ddof) || !read_int(constant(ddof), meaning.ddof))) return {};
   if (keepdims) {
     if (!constant(keepdims) || !PyBool_Check(constant(keepdims))) return {};
     meaning.keepdims = constant(keepdims) == Py_True;
   }
   const bool logical = op == ReduceOp::kAny || op == ReduceOp::kAll;
-  meaning.loop = logical ? DType::bool_ : node.meta.dtype;
+  const bool position = op == ReduceOp::kArgMin || op == ReduceOp::kArgMax;
+  meaning.loop = logical ? DType::bool_ : position ? known.dtype : node.meta.dtype;
   meaning.result = node.meta.dtype;
   if (logical && node.meta.dtype != DType::bool_) return {};
+  if (position && (node.meta.dtype != DType::int64 || known.dtype == DType::bool_)) return {};
   // A mean of halves is summed in singles, one of complex numbers divides otherwise.
-  if (mean && graph::kind_of(meaning.result) != 'f') return {};
+  if (statistic != Statistic::kPlain && graph::kind_of(meaning.result) != 'f') return {};
+  if (spread && graph::kind_of(known.dtype) != 'f' && !is_integer(known.dtype)) return {};
   if (graph::kind_of(meaning.loop) == 'c' && op != ReduceOp::kAdd) return {};
-  if (meaning.result == DType::float16) return {};
+  if (meaning.result == DType::float16 || known.dtype == DType::float16) return {};
+  // Over some axes of several, NumPy's order of a sum is its iterator's.
+  const bool some = std::popcount(meaning.axes) > 1 && std::popcount(meaning.axes) < known.rank;
+  if (some && (op == ReduceOp::kAdd || op == ReduceOp::kMultiply) && !is_integer(meaning.loop)) return {};
   return meaning;
 }
 

@@ -19,9 +19,12 @@ enum class Sense : uint8_t {
   kReduce,  // args[0] reduced over `axes`
   kView,    // a box of args[0], by `items` (basic indexing) or `order` (transposition)
   kStore,   // args[0] is written into the part `items` of `target`
-  kQuick,   // makes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
+  kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
   kCall,    // anything else: called as it is, in program order
 };
+
+// What becomes of a sum.
+enum class Statistic : uint8_t { kPlain, kMean, kVariance, kDeviation };
 
 // One item of a basic index.
 struct IndexItem {
@@ -39,7 +42,8 @@ struct Meaning {
   DType result = DType::kNone;  // type of the result
   graph::Operand target;        // the array that is written; a map's is also the node's value
   ReduceOp reduce = ReduceOp::kNone;
-  bool mean = false;
+  Statistic statistic = Statistic::kPlain;
+  int64_t ddof = 0;             // kVariance, kDeviation: taken from the count
   uint32_t axes = 0;            // kReduce
   bool keepdims = false;
   bool transposed = false;      // kView: axes in reverse order
@@ -59,7 +63,8 @@ class Meanings {
   Meaning call(const graph::Node& node) const;
   Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
   Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target) const;
-  Meaning reduction(const graph::Node& node, ReduceOp op, bool mean) const;
+  Meaning reduction(const graph::Node& node, ReduceOp op, Statistic statistic) const;
+  bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
   Meaning where(const graph::Node& node) const;
   Meaning clip(const graph::Node& node) const;
   Meaning cast(const graph::Node& node) const;
