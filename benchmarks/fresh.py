@@ -1,4 +1,4 @@
-"""Prints the seconds of two calls of the 20-operation chain in a fresh process, plain and under evalframe; run by run.py."""
+"""Prints how long two calls of the 20-operation chain take in a fresh process, plain and captured; run by run.py."""
 
 import time
 
