@@ -1,5 +1,8 @@
-# Imported by every Python process of a test run, its children too: switches evaluation of all frames on. A process in which
-# that fails ends with status 97: it never runs plainly in silence.
+"""Imported by every Python process of a test run, its children too: switches evaluation of all frames on.
+
+A process in which that fails ends with status 97: it never runs plainly in silence.
+"""
+
 import os
 
 _path = os.environ.get("EVALFRAME_SUITE_CORE")
