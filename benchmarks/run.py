@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from interpreter import INTERPRETED
 from programs import PROGRAMS, chain, erf, numba
 from timing import medians
 
@@ -177,6 +178,22 @@ def undecorated(options: argparse.Namespace) -> Iterator[Row]:
     yield row("undecorated code", "evalframe imported", min(times[""]), min(times["--import"]))
 
 
+def interpreter(options: argparse.Namespace) -> Iterator[Row]:
+    """Plain Python in evalframe's evaluator, every frame of it, beside CPython's."""
+
+    def evaluated(program: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> None:
+            evalframe.enable(mode="evaluate")
+            program()
+            evalframe.disable()
+
+        return run
+
+    for program in INTERPRETED:
+        times = medians({"plain": program, "ours": evaluated(program)}, options.rounds, options.seconds)
+        yield row("interpreter", program.__name__, times["plain"], times["ours"], base="CPython")
+
+
 def memory(options: argparse.Namespace) -> Iterator[Row]:
     """Growth of the process over many hits, and over many functions that are compiled and dropped."""
 
@@ -212,6 +229,7 @@ CASES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "fresh_process": fresh_process,
     "first_call": first_call,
     "undecorated": undecorated,
+    "interpreter": interpreter,
     "memory": memory,
 }
 

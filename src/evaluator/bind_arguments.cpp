@@ -16,6 +16,13 @@ class Binder {
         keyword_names_(keyword_names),
         slots_(slots) {}
 
+  // The usual call: as many positional arguments as there are parameters.
+  bool binds_in_order() const {
+    constexpr int kCollects = CO_VARARGS | CO_VARKEYWORDS;
+    return given_ == code_->co_argcount && !keyword_names_ && !code_->co_kwonlyargcount && !(code_->co_flags & kCollects) &&
+           runs_its_code();
+  }
+
   bool bind() {
     return runs_its_code() && positional() && rest() && keywords() && defaults() && keyword_defaults();
   }
@@ -123,6 +130,11 @@ bool bind_arguments(Borrowed function, PyObject* const* args, size_t nargsf, Bor
 
 bool bind_into(cpython::Frame* frame, Borrowed function, PyObject* const* args, size_t nargsf, Borrowed kwnames) {
   const auto* const code = reinterpret_cast<PyCodeObject*>(cpython::code_of(frame).get());
+  if (Binder(function, args, nargsf, kwnames.get(), nullptr).binds_in_order()) {
+    PyObject** const slots = cpython::slots(frame).base();
+    for (int index = 0; index < code->co_argcount; ++index) slots[index] = Py_NewRef(args[index]);
+    return true;
+  }
   constexpr int kFew = 32;
   Ref few[kFew];
   std::vector<Ref> many(code->co_nlocalsplus > kFew ? static_cast<size_t>(code->co_nlocalsplus) : 0);
