@@ -244,6 +244,9 @@ class _Assembler:
 
     def _argument(self, instruction: Instruction) -> int:
         kind = OPNAMES.get(instruction.opname)
+        for number in (instruction._arg, instruction.arg2):
+            if number is not None and not -1 <= number < 2**31:
+                self._fail(instruction, f"can't have the argument {number}; arguments are 0 to {2**31 - 1}")
         if instruction._arg is not None:
             return instruction._arg
         value = instruction._argval

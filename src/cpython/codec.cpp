@@ -331,6 +331,9 @@ class Encoder {
       }
       if (opcodes_[i] == nullptr) return fail(i, "this Python version has no such instruction");
       if (instruction.arg < 0) return fail(i, "its argument is negative");
+      const int bits = split_bits(opcodes_[i]->form);
+      if (bits && instruction.arg2 >= 1 << bits) return fail(i, "its second argument (arg2) is out of range");
+      if (instruction.arg > INT32_MAX >> std::max(bits, 1)) return fail(i, "its argument is too large");
       if (instruction.op == Op::CALL && instruction.arg2 >= 0 && !exists(kKeywordNames)) {
         return fail(i, "this Python version takes keyword names from the stack; use CALL_KW");
       }
