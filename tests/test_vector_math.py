@@ -127,3 +127,13 @@ def test_conditions_of_pairs(op: str) -> None:
                     want |= bit
             got: Any = run([(op, "float64", [0, 1])], [x, y], [(2, "float64", "store")])[1]
             assert got & 11 == want, (op, a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", UNARY)
+def test_a_result_does_not_depend_on_the_place(op: str, dtype: str) -> None:
+    values = np.array([*SPECIAL, 0.3, -0.7, 3.0, 100.0], dtype)
+    width = "uint64" if dtype == "float64" else "uint32"
+    for value in values:
+        results = one(op, dtype, np.full(31, value, dtype))  # whole vectors, halves and single elements
+        assert np.isnan(results).all() or len(set(results.view(width))) == 1, (op, value, results)

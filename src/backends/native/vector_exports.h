@@ -12,8 +12,9 @@ template <class W> struct Forms {
   using Scalar = typename W::Scalar;
   template <Float (*function)(Float)> static Float vector(Float x) { return function(x); }
   template <Float (*function)(Float, Float)> static Float vector(Float x, Float y) { return function(x, y); }
-  template <Float (*function)(Float)> static Scalar scalar(Scalar x) { return function(Float{} + x)[0]; }
-  template <Float (*function)(Float, Float)> static Scalar scalar(Scalar x, Scalar y) { return function(Float{} + x, Float{} + y)[0]; }
+  // x - 0 and not x + 0, which isn't x for -0.
+  template <Float (*function)(Float)> static Scalar scalar(Scalar x) { return function(x - Float{})[0]; }
+  template <Float (*function)(Float, Float)> static Scalar scalar(Scalar x, Scalar y) { return function(x - Float{}, y - Float{})[0]; }
 };
 
 // Half as many as fit: for loops over floats and doubles, and for the last few. The other half repeats them, so as to raise no
