@@ -121,6 +121,33 @@ def test_clear_inside_a_call() -> None:
         np.testing.assert_array_equal(f(X), ((X * 2 + 1) * 2 + 2) * 2)
 
 
+def test_entry_that_runs_is_replaced_meanwhile() -> None:
+    class Holder:
+        weight = np.ones(6)
+
+    holder, depth = Holder(), 0
+
+    class Reader:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            nonlocal depth
+            depth += 1
+            if depth < 6:
+                # A number that varies replaces the entry that is running now.
+                f(X, depth, X)
+                gc.collect()
+            return X
+
+    @evalframe.jit
+    def f(x: Any, n: int, other: Any) -> Any:
+        y = x * holder.weight + (1 if n == 1 else 2)
+        return np.add(y, other) if n > 0 else np.subtract(y, other)
+
+    for turn in range(8):
+        depth = 0
+        np.testing.assert_array_equal(f(X, turn, X), X + (1 if turn == 1 else 2) + (X if turn > 0 else -X))
+        np.testing.assert_array_equal(f(X, 1, Reader()), X + 1 + X)
+
+
 def changed(x: Any, change: Callable[[], None] | None = None) -> Any:
     y = x + 1
     if change:

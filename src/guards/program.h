@@ -36,7 +36,7 @@ class Objects {
   PyObject* const* data() const { return items_; }
   // Takes references to what came from slots: their frames are about to go.
   void own_slots();
-  // The program that filled it must still be there.
+  // The program that filled it must still be there, then and when this goes.
   void clear();
 
  private:

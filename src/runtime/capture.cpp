@@ -325,8 +325,10 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
   if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
   const Held<Entries> entries = first_;
+  // Held until the objects are gone: its program says which of them are owned.
+  Held<Compilation> compilation;
   guards::Objects objects;
-  const Held<Compilation> compilation = match(*entries, &parameters, objects);
+  compilation = match(*entries, &parameters, objects);
   if (compilation && !Measure::on) {
     count(&Counters::hits);
     const Recording& recording = *compilation->recording;
@@ -449,8 +451,10 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
     const FrameSlots frames(chain);
+    Held<Compilation> compilation;  // held until the objects are gone
     guards::Objects objects;
-    if (const Held<Compilation> compilation = match(*entries, frames.data(), objects)) {
+    compilation = match(*entries, frames.data(), objects);
+    if (compilation) {
       worth.nodes += compilation->array_nodes;
       // What inner frames hold goes with them, before the exit is made.
       if (chain.size() > 1) objects.own_slots();
