@@ -174,6 +174,8 @@ void Activation::begin_call(int slots_from) {
 
 Event Activation::finish_call(Ref result) {
   cpython::set_depth(frame_, -1);
+  // Also where the frame was suspended by another Activation: the call is the instruction that raises.
+  current_ = handled_at_ = next_ - 1;
   if (!result) return unwind(true);
   Handlers::push(*this, std::move(result));
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));

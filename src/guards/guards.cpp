@@ -196,6 +196,7 @@ std::string GuardTable::path(int32_t index) const {
 }
 
 bool Fact::fixes_number() const {
+  if (check == Check::kIdentity) return PyFunction_Check(want.get());  // made anew by a `def` or lambda
   return check == Check::kLength || (check == Check::kEqual && (PyLong_CheckExact(want.get()) || PyFloat_CheckExact(want.get())));
 }
 
@@ -209,7 +210,7 @@ bool GuardTable::fixes_any_of(const Paths& paths) const {
   for (size_t i = 0; i < sources.size(); i++) {
     const Source& source = sources[i];
     const bool fixes = source.fact.fixes_number() || std::any_of(source.more.begin(), source.more.end(), std::mem_fn(&Fact::fixes_number));
-    if (fixes && paths.count(path(static_cast<int32_t>(i)))) return true;
+    if (fixes && source.reach != Reach::kMethod && paths.count(path(static_cast<int32_t>(i)))) return true;
   }
   return false;
 }

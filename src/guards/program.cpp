@@ -209,7 +209,7 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed) co
     objects.count_ = step.source + 1;
     if (holds(step, object)) continue;
     // What lies behind another failed check may run Python code when it is read.
-    if (!step.fixes_number || !may_be(step, object)) return;
+    if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return;
     changed.insert(table_.path(step.source));
   }
 }

@@ -157,14 +157,28 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
   recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
-  recording_->pushes.push_back({Ref::borrow(function), &callee.code(), base, graph_frame, caller.next(), caller_depth});
+  const Value made = value(called_);
+  const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? elements(made) : std::vector<uint32_t>{};
+  // A function made by the recorded code is another one each time: its frames are made for a stand-in without a closure,
+  // which nobody misses behind COPY_FREE_VARS.
+  Ref stand_in = parts.empty() ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(callee.frame()).get()));
+  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, caller.next(), caller_depth});
   std::vector<uint32_t> labels;
+  const auto* code = callee.code().code.as<PyCodeObject>();
   for (size_t i = 0; i < argument_slots.size(); i++) {
-    labels.push_back(argument_slots[i] >= 0 ? label(argument_slots[i]) : callee.slot(static_cast<int>(i)) ? fixed(callee.slot(static_cast<int>(i))) : 0);
+    PyObject* const object = callee.slot(static_cast<int>(i));
+    if (argument_slots[i] >= 0) {
+      labels.push_back(label(argument_slots[i]));
+    } else if (object && !parts.empty() && parts[2] && value(parts[2]).kind == Value::Kind::kTuple) {
+      const std::vector<uint32_t>& defaults = elements(value(parts[2]));
+      labels.push_back(defaults[i + defaults.size() - static_cast<size_t>(code->co_argcount)]);
+    } else {
+      labels.push_back(object ? fixed(object) : 0);
+    }
   }
   for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
   recording_->journal.push_back({Change::Kind::kPush, static_cast<int32_t>(recording_->pushes.size()) - 1, 0});
-  frames_.push_back({&callee.code(), base, graph_frame});
+  frames_.push_back({&callee.code(), base, graph_frame, parts.empty() ? 0 : parts[3]});
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
 }
 
@@ -291,6 +305,8 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     }
     case Value::Kind::kNull:
     case Value::Kind::kList:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
     case Value::Kind::kIterator: return false;
   }
   return false;
@@ -342,6 +358,8 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   PyObject* object = borrowed.get();
   switch (value.kind) {
     case Value::Kind::kNull:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
     case Value::Kind::kIterator: return {};
     case Value::Kind::kNode: return Operand::node(value.a);
     case Value::Kind::kConstant: return Operand::constant(value.a);

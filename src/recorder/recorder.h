@@ -91,6 +91,10 @@ class Recorder {
   void stop(Break why, std::string detail = {});
   bool stopped() const { return stopped_; }
 
+  // The function that a call is about to run beside this one, for `pushed`.
+  void calls(uint32_t function) { called_ = function; }
+  uint32_t closure() const { return frames_.back().closure; }
+
   // --- for rules -----------------------------------------------------------------------------------------------------
   uint32_t label(int slot) const { return labels_[frames_.back().base + slot]; }
   const Value& value_at(int slot) const { return recording_->values[label(slot)]; }
@@ -141,6 +145,7 @@ class Recorder {
     const bytecode::Code* code;
     int32_t base;
     int32_t graph_frame;
+    uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
   };
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
@@ -155,6 +160,7 @@ class Recorder {
   bool stopped_ = false;
   bool keep_inputs_ = false;
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
+  uint32_t called_ = 0;
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes

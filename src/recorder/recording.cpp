@@ -129,6 +129,10 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       for (size_t i = 0; i < count; i++) collect(container.elements[i], cursor, operands);
       return;
     }
+    case Value::Kind::kFunction:
+      for (uint32_t element : containers[value.a].elements) collect(element, cursor, operands);
+      return;
+    case Value::Kind::kCell: return collect(containers[value.a].elements[cursor.lengths[value.a] - 1], cursor, operands);
     case Value::Kind::kIterator: return collect(value.a, cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
@@ -169,7 +173,8 @@ Ref Rebuild::make(uint32_t value) {
     if (known == value) return Ref::borrow(object.get());
   }
   Ref object = make_fresh(value);
-  if (recording_.values[value].kind >= Value::Kind::kTuple && object) made_.emplace_back(value, Ref::borrow(object.get()));
+  const Value::Kind kind = recording_.values[value].kind;
+  if (kind >= Value::Kind::kTuple && kind != Value::Kind::kCell && object) made_.emplace_back(value, Ref::borrow(object.get()));
   return object;
 }
 
@@ -202,6 +207,21 @@ Ref Rebuild::make_fresh(uint32_t index) {
       const auto& parts = recording_.containers[value.a].elements;
       Ref start = make(parts[0]), stop = make(parts[1]), step = make(parts[2]);
       return Ref::steal(PySlice_New(start.get(), stop.get(), step.get()));
+    }
+    case Value::Kind::kCell: {
+      Ref cell = Ref::steal(PyCell_New(nullptr));
+      // A function in its own closure: the cell has to be known before its contents are made.
+      if (cell) made_.emplace_back(index, Ref::borrow(cell.get()));
+      const uint32_t content = recording_.containers[value.a].elements[recording_.cursor_to(exit_.node).lengths[value.a] - 1];
+      if (cell && content) PyCell_SET(cell.get(), make(content).release());
+      return cell;
+    }
+    case Value::Kind::kFunction: {
+      const auto& parts = recording_.containers[value.a].elements;
+      Ref function = Ref::steal(PyFunction_New(make(parts[0]).get(), make(parts[1]).get()));
+      if (function && parts[2] && PyFunction_SetDefaults(function.get(), make(parts[2]).get()) < 0) return Ref();
+      if (function && parts[3] && PyFunction_SetClosure(function.get(), make(parts[3]).get()) < 0) return Ref();
+      return function;
     }
     case Value::Kind::kIterator: {
       Ref iterable = make(value.a);

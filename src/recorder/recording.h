@@ -22,7 +22,7 @@ const char* hint(Break why);
 // What is known about the object in a slot. Immutable, named by its index in Recording::values; slots hold the index.
 // Value 0 is "nothing in the slot".
 struct Value {
-  enum class Kind : uint8_t { kNull, kSource, kNode, kConstant, kTuple, kList, kSlice, kIterator };
+  enum class Kind : uint8_t { kNull, kSource, kNode, kConstant, kTuple, kList, kSlice, kCell, kFunction, kIterator };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
   int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value
@@ -31,7 +31,8 @@ struct Value {
 };
 
 // Elements of a tuple, list or slice made by the recorded code. Lists grow: `initial` elements when made, the others by
-// the journal's appends.
+// the journal's appends. A cell's elements are what it has held, the last is what it holds (0: nothing). A function's are
+// its code, globals, defaults and closure (0: none).
 struct Container {
   std::vector<uint32_t> elements;
   uint32_t initial = 0;

@@ -49,6 +49,8 @@ Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>&
     case recorder::Value::Kind::kTuple:
     case recorder::Value::Kind::kList:
     case recorder::Value::Kind::kSlice:
+    case recorder::Value::Kind::kCell:
+    case recorder::Value::Kind::kFunction:
     case recorder::Value::Kind::kIterator: break;
   }
   const graph::ExitPoint exit = recording.exit_at(end);
@@ -209,8 +211,9 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   // Writing may run Python code, so it gets a list of its own.
   if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
+  const bool fixes_too = compilation->recording->guards.fixes_any_of(entries.varying);
   const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
-    return !entry->recording->guards.fixes_any_of(entries.varying);
+    return fixes_too || !entry->recording->guards.fixes_any_of(entries.varying);
   });
   const std::vector<Held<Compilation>> replaced(std::make_move_iterator(special), std::make_move_iterator(entries.list.end()));
   entries.list.erase(special, entries.list.end());

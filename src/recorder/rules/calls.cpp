@@ -2,6 +2,7 @@
 // only looks at what is known here gives a constant; anything else breaks.
 #include "cpython/codec.h"
 #include "cpython/frame.h"
+#include "cpython/layout.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -24,8 +25,8 @@ std::string callable_name(PyObject* callable) {
 // Whether the callable is fixed by the guards (asking for it where it is a source).
 bool is_fixed(Recorder& recorder, uint32_t label, PyObject* callable) {
   const Value value = recorder.value(label);
-  if (value.kind == Value::Kind::kConstant) return true;
-  if (value.kind != Value::Kind::kSource) return false;
+  if (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kFunction) return true;
+  if (value.kind != Value::Kind::kSource || recorder.varies(value.a)) return false;
   recorder.guards().require_identity(value.a, callable);
   return true;
 }
@@ -94,6 +95,11 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     return plan;
   }
   if (all_known(site, call)) return plan_constant();
+  // sum([...]) of what the recorded code has put together.
+  for (int i = 0; i < call.count; i++) {
+    const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
+    if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return node_call(site, call, callable, true);
+  }
   return plan_break(Break::kUnknownCall, callable_name(callable));
 }
 
@@ -137,11 +143,12 @@ bool is_list_append(const Site& site, const Activation::CallSite& call, PyObject
   return callable == append && call.count == 2 && !call.keyword_names && site.recorder.value_at(call.first).kind == Value::Kind::kList;
 }
 
-Plan inlined_call(const Site& site, PyObject* function) {
+Plan inlined_call(const Site& site, uint32_t label, PyObject* function) {
   Plan plan;
   plan.kind = Plan::Kind::kInline;
   plan.function = function;
-  site.recorder.guards().require_function(function);
+  site.recorder.calls(label);
+  if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.guards().require_function(function);
   return plan;
 }
 
@@ -151,9 +158,12 @@ Plan call(const Site& site) {
   const Activation::CallSite& call = *found;
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
-  if (!is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  const CallKind kind = numpy::call_kind(callable);
+  // What breaks anyway isn't asked to be the same next time: a bound method never is.
+  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !is_list_append(site, call, callable);
+  if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   if (is_list_append(site, call, callable)) return plan_constant();
-  switch (numpy::call_kind(callable)) {
+  switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);
     case CallKind::kOpaque: return node_call(site, call, callable, !numpy::result_follows(callable));
     case CallKind::kLength: return length_call(site, call, callable);
@@ -161,8 +171,7 @@ Plan call(const Site& site) {
     case CallKind::kTypeTest: return type_test(site, call, callable);
     case CallKind::kUnknown: break;
   }
-  if (is_plain_function(callable)) return inlined_call(site, callable);
-  return plan_break(Break::kUnknownCall, callable_name(callable));
+  return inlined_call(site, recorder.label(call.callable), callable);
 }
 
 void call_after(const Site& site, const Plan& plan) {
@@ -188,9 +197,49 @@ void call_after(const Site& site, const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+constexpr int kDefaults = 1, kClosure = 8;  // MAKE_FUNCTION's flags
+
+// Below the code lie, as the flags say, defaults and closure (3.13: SET_FUNCTION_ATTRIBUTE adds them).
+Plan make_function(const Site& site) {
+  const int flags = site.instruction.op == bytecode::Op::MAKE_FUNCTION && !cpython::layout::kMakeFunctionTakesAttributes ? 0 : site.instruction.arg;
+  if (flags & ~(kDefaults | kClosure)) return plan_break(Break::kInstruction, "function with keyword-only defaults or annotations");
+  return {};
+}
+
+void make_function_after(const Site& site, const Plan&) {
+  Recorder& recorder = site.recorder;
+  const int flags = cpython::layout::kMakeFunctionTakesAttributes ? site.instruction.arg : 0;
+  int below = site.depth - 2;
+  const uint32_t closure = flags & kClosure ? recorder.label(below--) : 0;
+  const uint32_t defaults = flags & kDefaults ? recorder.label(below--) : 0;
+  const uint32_t globals = recorder.constant(cpython::globals_of(site.frame.frame()));
+  const uint32_t made = recorder.container(Value::Kind::kFunction, {recorder.label(site.depth - 1), globals, defaults, closure});
+  for (int i = below + 1; i < site.depth; i++) recorder.set_label(i, 0);
+  recorder.set_label(below + 1, made);
+}
+
+Plan set_function_attribute(const Site& site) {
+  if (site.recorder.value_at(site.depth - 1).kind != Value::Kind::kFunction) return plan_break(Break::kInstruction, "SET_FUNCTION_ATTRIBUTE");
+  return make_function(site);
+}
+
+void set_function_attribute_after(const Site& site, const Plan&) {
+  Recorder& recorder = site.recorder;
+  std::vector<uint32_t> parts = recorder.elements(recorder.value_at(site.depth - 1));
+  parts[site.instruction.arg == kDefaults ? 2 : 3] = recorder.label(site.depth - 2);
+  recorder.set_label(site.depth - 1, 0);
+  recorder.set_label(site.depth - 2, recorder.container(Value::Kind::kFunction, std::move(parts)));
+}
+
+}  // namespace
+
 void add_call_rules(RuleTable& table) {
   using enum bytecode::Op;
   table[static_cast<size_t>(CALL)] = {call, call_after};
+  table[static_cast<size_t>(MAKE_FUNCTION)] = {make_function, make_function_after};
+  table[static_cast<size_t>(SET_FUNCTION_ATTRIBUTE)] = {set_function_attribute, set_function_attribute_after};
   table[static_cast<size_t>(CALL_KW)] = {call, call_after};
 }
 

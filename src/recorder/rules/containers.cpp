@@ -80,6 +80,8 @@ Plan unpack_sequence(const Site& site) {
       break;
     case Value::Kind::kNull:
     case Value::Kind::kSlice:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
     case Value::Kind::kIterator: break;
   }
   return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
@@ -105,6 +107,8 @@ uint32_t unpacked_label(const Site& site, uint32_t whole, int i, PyObject* eleme
     case Value::Kind::kConstant:
     case Value::Kind::kNull:
     case Value::Kind::kSlice:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
     case Value::Kind::kIterator: break;
   }
   return recorder.constant(element);

@@ -83,6 +83,8 @@ uint32_t iterated_label(const Site& site, const Value& iterator) {
     case Value::Kind::kNode:
     case Value::Kind::kConstant:
     case Value::Kind::kSlice:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
     case Value::Kind::kIterator: break;
   }
   return recorder.constant(site.frame.slot(site.depth));

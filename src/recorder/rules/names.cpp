@@ -200,21 +200,49 @@ void load_method_after(const Site& site, const Plan& plan) {
   recorder.set_label(slot, label);
 }
 
-Plan copy_free_vars(const Site&) { return {}; }
+Plan no_condition(const Site&) { return {}; }
 void copy_free_vars_after(const Site& site, const Plan&) {
   const auto* code = site.frame.code().code.as<PyCodeObject>();
   const int first = code->co_nlocalsplus - site.instruction.arg;
   // The function is guarded and its closure can't change: the cells are constants, their contents are not.
-  for (int i = first; i < code->co_nlocalsplus; i++) site.recorder.set_label(i, site.recorder.constant(site.frame.slot(i)));
+  const uint32_t closure = site.recorder.closure();
+  for (int i = first; i < code->co_nlocalsplus; i++) {
+    const bool made_here = closure && site.recorder.value(closure).kind == Value::Kind::kTuple;
+    site.recorder.set_label(i, made_here ? site.recorder.elements(site.recorder.value(closure))[i - first] : site.recorder.constant(site.frame.slot(i)));
+  }
+}
+
+// The variable's value moves into a cell, which is known from here on.
+void make_cell_after(const Site& site, const Plan&) {
+  const int slot = site.instruction.arg;
+  site.recorder.set_label(slot, site.recorder.container(Value::Kind::kCell, {site.recorder.label(slot)}));
+}
+
+void load_closure_after(const Site& site, const Plan&) {
+  site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
+}
+
+Plan store_deref(const Site& site) {
+  const bool made_here = site.recorder.value_at(site.instruction.arg).kind == Value::Kind::kCell;
+  return made_here ? Plan{} : plan_break(Break::kStore, "variable shared with other functions");
+}
+void store_deref_after(const Site& site, const Plan&) {
+  site.recorder.append(site.recorder.value_at(site.instruction.arg), site.recorder.label(site.depth - 1));
+  site.recorder.set_label(site.depth - 1, 0);
 }
 
 Plan load_deref(const Site& site) {
   const Value cell = site.recorder.value_at(site.instruction.arg);
+  if (cell.kind == Value::Kind::kCell) {
+    const uint32_t content = site.recorder.elements(cell).back();
+    return content ? plan_value(content) : plan_break(Break::kException, "variable without a value");
+  }
   if (cell.kind != Value::Kind::kConstant) return plan_break(Break::kInstruction, "variable shared with an inner function");
   return plan_value(0);
 }
 
-void load_deref_after(const Site& site, const Plan&) {
+void load_deref_after(const Site& site, const Plan& plan) {
+  if (plan.label) return site.recorder.set_label(site.depth, plan.label);
   guards::Source source{Reach::kCell};
   source.object = Ref::borrow(site.frame.slot(site.instruction.arg));
   site.recorder.set_label(site.depth, site.recorder.source(std::move(source)));
@@ -230,7 +258,10 @@ void add_name_rules(RuleTable& table) {
   table[static_cast<size_t>(STORE_GLOBAL)] = {store_global, store_name_after};
   table[static_cast<size_t>(LOAD_ATTR)] = {load_attr, load_attr_after};
   table[static_cast<size_t>(LOAD_METHOD)] = {load_method, load_method_after};
-  table[static_cast<size_t>(COPY_FREE_VARS)] = {copy_free_vars, copy_free_vars_after};
+  table[static_cast<size_t>(COPY_FREE_VARS)] = {no_condition, copy_free_vars_after};
+  table[static_cast<size_t>(MAKE_CELL)] = {no_condition, make_cell_after};
+  table[static_cast<size_t>(LOAD_CLOSURE)] = {no_condition, load_closure_after};
+  table[static_cast<size_t>(STORE_DEREF)] = {store_deref, store_deref_after};
   table[static_cast<size_t>(LOAD_DEREF)] = {load_deref, load_deref_after};
 }
 

@@ -51,7 +51,21 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   return plan;
 }
 
+constexpr int kAdd = 0;  // NB_ADD
+
+// (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
+Plan joined(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Value& left = recorder.value(input_at(site, 2).label);
+  std::vector<uint32_t> both = recorder.elements(left);
+  const std::vector<uint32_t>& more = recorder.elements(recorder.value(input_at(site, 1).label));
+  both.insert(both.end(), more.begin(), more.end());
+  return plan_value(recorder.container(left.kind, std::move(both)));
+}
+
 Plan binary_op(const Site& site) {
+  const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
+  if (site.instruction.arg == kAdd && left == right && (left == Value::Kind::kTuple || left == Value::Kind::kList)) return joined(site);
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 Plan compare_op(const Site& site) {

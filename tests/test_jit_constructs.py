@@ -1,0 +1,226 @@
+"""Ordinary Python around arrays: same results, effects and exceptions, wherever the graph is left, and no recording for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from test_jit import outcome, same
+
+A = np.linspace(-1.0, 2.0, 12)
+B = np.arange(12.0) - 3
+
+
+def lambdas(x: Any, y: Any) -> Any:
+    double = lambda a: a * 2  # noqa: E731
+    return double(x) + double(y), double
+
+
+def closure(x: Any, y: Any) -> Any:
+    k = x + y
+
+    def scaled(a, factor=k.shape[0], other=x):  # type: ignore[no-untyped-def]
+        return (a + k) * factor - other
+
+    return scaled(x) + scaled(y, 2) + scaled(x, other=y)
+
+
+def shared(x: Any, y: Any) -> Any:
+    total, count = x * 0, 0
+
+    def add(a):  # type: ignore[no-untyped-def]
+        nonlocal total, count
+        total = total + a
+        count += 1
+        return total
+
+    first = add(x)
+    second = add(y * 2)
+    return first, second, total, count
+
+
+def breaks_in_closure(x: Any, y: Any) -> Any:
+    k = x * 2
+
+    def limited(a):  # type: ignore[no-untyped-def]
+        b = a + k
+        if b.sum() > 0:
+            b = b - k
+        return b * k
+
+    k = k + 1
+    return limited(x), limited(y), limited(-y)
+
+
+def makes_functions(x: Any, y: Any) -> Any:
+    def adder(n):  # type: ignore[no-untyped-def]
+        m = n * y
+
+        def add(a):  # type: ignore[no-untyped-def]
+            return a + m
+
+        return add
+
+    first, second = adder(x), adder(3)
+    return first(y) * second(x), first.__closure__[0].cell_contents
+
+
+def recursive(x: Any, y: Any) -> Any:
+    def down(n):  # type: ignore[no-untyped-def]
+        return x if n == 0 else down(n - 1) * y + n
+
+    return down(3), down
+
+
+def unbound(x: Any, y: Any) -> Any:
+    def early():  # type: ignore[no-untyped-def]
+        return late * 2
+
+    z = x + 1
+    try:
+        return early()
+    except NameError as error:
+        late = y
+        return str(error), early(), z
+
+
+def list_comprehension(x: Any, y: Any) -> Any:
+    rows = [x * i + y for i in range(4) if i != 2]
+    return sum(rows), [row[0] for row in rows]
+
+
+def nested_comprehension(x: Any, y: Any) -> Any:
+    return [[a * b for a in (x, y)] for b in (y, 2)]
+
+
+def generator_expression(x: Any, y: Any) -> Any:
+    return sum(a * 2 for a in (x, y)), max(i * 2 for i in range(3))
+
+
+def raises_in_lambda(x: Any, y: Any) -> Any:
+    z = x * 2
+    wrong = lambda a: a @ np.ones(5)  # noqa: E731
+    return wrong(z)
+
+
+def joined(x: Any, y: Any) -> Any:
+    pair = (x, x + 1) + (y,)
+    row = [x] + [y, 2]
+    row.append(pair)
+    return pair, row, pair[1] + row[1]
+
+
+def with_errstate(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        z = x / (y * 0)
+    return z + 1
+
+
+class Base:
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+
+    def apply(self, x: Any) -> Any:
+        return x * self.gain
+
+
+class Derived(Base):
+    def apply(self, x: Any) -> Any:
+        return super().apply(x) + 1
+
+
+def fresh_objects(x: Any, y: Any) -> Any:
+    return Derived(2.0).apply(x) - Base(0.5).apply(y)
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    lambdas,
+    closure,
+    shared,
+    breaks_in_closure,
+    makes_functions,
+    recursive,
+    unbound,
+    list_comprehension,
+    nested_comprehension,
+    generator_expression,
+    raises_in_lambda,
+    joined,
+    with_errstate,
+    fresh_objects,
+]
+ARGUMENTS = [(A, B), (B, A), (A, -A)]
+IN_ONE_GRAPH = [closure, shared, list_comprehension, nested_comprehension, joined]
+
+
+def plain(result: Any) -> Any:
+    """Functions are compared by what they are made of."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(map(plain, result))
+    return (result.__code__, result.__defaults__) if hasattr(result, "__code__") else result
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS * 5:
+        assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments)))
+    assert _core.jit_counters(captured)["plain_calls"] == 0
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    try:
+        for node in range(12):
+            _core.set_leave_before(-1)
+            outcome(captured, *ARGUMENTS[0])
+            _core.set_leave_before(node)
+            for arguments in ARGUMENTS:
+                assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments))), node
+    finally:
+        _core.set_leave_before(-1)
+
+
+@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, fullgraph=True)
+    for _ in range(4):
+        captured(A, B)
+    assert _core.jit_counters(captured)["recordings"] == 1
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_later_calls_record_nothing_more(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function)
+    for _ in range(6):
+        outcome(captured, A, B)
+    before = _core.jit_counters(captured)["recordings"]
+    for _ in range(6):
+        outcome(captured, A, B)
+    assert _core.jit_counters(captured)["recordings"] == before
+
+
+def test_a_function_that_leaves_the_graph_has_its_own_cells() -> None:
+    def counter(x: Any) -> Any:
+        n = x * 1
+
+        def step() -> Any:
+            nonlocal n
+            n = n + 1
+            return n
+
+        return step
+
+    captured = evalframe.jit(counter)
+    for _ in range(3):
+        first, second = captured(A), captured(A)
+        first()
+        assert np.array_equal(first(), A + 2) and np.array_equal(second(), A + 1)
