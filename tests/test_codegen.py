@@ -355,7 +355,8 @@ def test_transformed_code_behaves_as_the_original(function: Callable[..., Any]) 
         with evalframe.hook(spy):
             found = outcome(function, arguments)
         assert same(found, expected)
-    assert any(ran)
+    # What makes local functions in the recorded part has no code of its own: the evaluator's exits serve it.
+    assert any(ran) or function in (closure, comprehension)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)

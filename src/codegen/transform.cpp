@@ -91,6 +91,9 @@ class Transform {
   void choose_base() {
     if (!(code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw limit(CodegenLimit::kNamespace);
     if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
+    for (const Value& of : recording_.values) {
+      if (of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction) throw limit(CodegenLimit::kCell);
+    }
     const recorder::FrameStart& start = recording_.start[0];
     const std::vector<uint32_t>& initial = recording_.initial[0];
     at_start_ = start.next == 0;
@@ -158,6 +161,8 @@ class Transform {
         for (const uint32_t element : elements(of)) use(element);
         return;
       case Value::Kind::kIterator: return use(static_cast<uint32_t>(of.a));
+      case Value::Kind::kCell:
+      case Value::Kind::kFunction:  // refused
       case Value::Kind::kNull:
       case Value::Kind::kSource:
       case Value::Kind::kNode:
@@ -272,6 +277,8 @@ class Transform {
       case Value::Kind::kList: return build(of, Op::BUILD_LIST);
       case Value::Kind::kSlice: return build(of, Op::BUILD_SLICE);
       case Value::Kind::kIterator: return build_iterator(of);
+      case Value::Kind::kCell:
+      case Value::Kind::kFunction:  // refused
       case Value::Kind::kNull:
       case Value::Kind::kNode: return;  // an output has its home
     }
