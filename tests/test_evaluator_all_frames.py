@@ -270,6 +270,20 @@ def test_no_reference_is_lost_or_kept(name: str) -> None:
     raise AssertionError((ours, plain))
 
 
+def test_no_reference_to_a_namespace_is_kept() -> None:
+    def references() -> list[int]:
+        globals_given: dict[str, Any] = {}
+        locals_given: dict[str, Any] = {}
+        for _ in range(20):
+            exec("x = 1", globals_given)
+            exec("x = 1", globals_given, locals_given)
+        return [sys.getrefcount(globals_given), sys.getrefcount(locals_given)]
+
+    expected = references()
+    with all_frames():
+        assert references() == expected
+
+
 def test_hardly_anything_is_handed_over() -> None:
     before = _core.evaluation_counts()
     with all_frames():

@@ -78,7 +78,7 @@ Frame* adopt_frame(PyThreadState* thread, Frame* frame) {
   Frame* own = push_frame(thread, function_of(frame));
   if (!own) return nullptr;
   // Function and code stay with both: CPython's clearing wants them.
-  own->f_locals = std::exchange(frame->f_locals, nullptr);
+  const Ref made_with = Ref::steal(std::exchange(own->f_locals, std::exchange(frame->f_locals, nullptr)));
   for (int i = 0; i < parameter_count(code(frame)); i++) slots(own).put(i, slots(frame).take(i));
   return own;
 }
