@@ -304,3 +304,25 @@ def test_memory_and_references_stay_flat() -> None:
 def test_single_numbers(left: float, right: Any) -> None:
     check(lambda np, x, y: (x + y, x - y, x * y, x / y, x * 2, 3.0 - y, y * 2**60, x * y + x), np.float64(left), right)
     check(lambda np, x, y: (x + y, x - y, x * y, x / y), left, right)
+
+
+def single_numbers(np: Any, x: Any, s: Any, k: Any) -> Any:
+    scale = np.exp(-s * 0.5) / np.sqrt(2.0)
+    return x * scale + np.multiply(k, 3) - np.sqrt(k), x / np.add(scale, s)
+
+
+def test_functions_of_single_numbers_are_part_of_the_kernel() -> None:
+    compiled = check(single_numbers, array("f8", 100), 0.75, 5, ulp=8)
+    assert compiled.builder.text().count("kernel rank") == 1
+    check(single_numbers, array("f4", 3, 4), 1.5, 2, ulp=8)
+    check(single_numbers, array("f8", 6), -2.5, 2**62, ulp=8)
+
+
+def test_a_function_of_a_single_number_warns() -> None:
+    check(lambda np, x, s: (x * np.sqrt(s), x + np.log(s)), array("f8", 10), -1.0, examples=[array("f8", 10), 2.0], ulp=4)
+    check(lambda np, x, s: x * np.sqrt(s), array("f8", 10), True)
+
+
+def test_a_mean_is_divided_where_it_is_used() -> None:
+    compiled = check(lambda np, x: (x - x.mean()) / np.sqrt(x.max() + 1.0), array("f8", 1000))
+    assert compiled.builder.text().count("kernel rank") == 2

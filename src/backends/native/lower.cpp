@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t kMaxOperations = 256;
 constexpr size_t kMaxPorts = 24;
+// A number is computed again by each kernel that uses it, before its loop, rather than by a kernel of its own, up to this length.
+constexpr int kMaxRepeated = 32;
 
 // Thrown inside lower() only: these shapes or this combination stay with NumPy.
 struct Unsupported {};
@@ -31,6 +33,12 @@ struct Value {
   bool reduced = false;
   Box box;          // where it stands, if box.storage >= 0
   int layout = -1;  // of the array that it is for the program; -1: C order, or less than two dimensions
+};
+
+// What it takes to compute one number of a kernel over a single point again.
+struct Single {
+  int ready = 0;       // the first kernel that can come behind what it reads
+  int operations = 0;
 };
 
 // A write at the segment's end.
@@ -213,7 +221,9 @@ class Lowering {
   // --- kernels ---------------------------------------------------------------------------------------------------
   struct Building {
     std::vector<int> space;
-    std::map<std::pair<int, int>, int> casts;  // (value, dtype) -> value
+    std::map<std::pair<int, int>, int> casts;     // (value, dtype) -> value
+    std::map<std::pair<int, int>, int> repeated;  // (kernel, its value) -> value
+    std::vector<Single> singles;                  // beside the operations, where the space is a single point
     std::vector<Value> inputs;
     bool flat = true;         // every operand is a contiguous storage of the whole space, or a scalar
     bool keep_flat = false;   // and must stay so
@@ -270,7 +280,7 @@ class Lowering {
   }
 
   bool is_flat(const Value& value, const std::vector<int>& space) const {
-    if (value.dims.empty() && value.box.offsets.empty()) return true;
+    if (value.dims.empty()) return true;
     const Storage& storage = variant_.storages[value.box.storage];
     if (!variant_.plain && space.size() > 1) return false;
     if (!value.box.offsets.empty() || storage.dims.size() != space.size()) return false;
@@ -295,6 +305,7 @@ class Lowering {
   // The first kernel that can come after `value` is computed.
   int earliest(const Value& value, const std::vector<int>& space) const {
     if (value.kernel < 0) return value.box.storage >= 0 ? storage_ready(value.box.storage) : 0;
+    if (!space.empty() && is_repeatable(value)) return single(value.kernel, value.index).ready;
     return !value.reduced && canonical(value.dims) == space ? value.kernel : value.kernel + 1;
   }
   int storage_ready(int storage) const {
@@ -328,15 +339,42 @@ class Lowering {
 
   // The number of `value` in the body of kernel k, as `dtype`.
   int use(int k, Value& value, DType dtype) {
-    Building& kernel = building_[k];
     int number = value.index;
-    if (value.kernel != k || value.reduced) number = input(k, value);
+    if (value.kernel != k && is_repeatable(value)) number = repeat(k, value.kernel, value.index);
+    else if (value.kernel != k || value.reduced) number = input(k, value);
+    Building& kernel = building_[k];
     if (value.dtype == dtype) return number;
     const auto found = kernel.casts.find({number, static_cast<int>(dtype)});
     if (found != kernel.casts.end()) return found->second;
     const int cast = operation(k, {ScalarOp::cast, dtype, number});
     kernel.casts.emplace(std::pair{number, static_cast<int>(dtype)}, cast);
     return cast;
+  }
+
+  // A single number whose computation is short.
+  bool is_repeatable(const Value& value) const {
+    return value.kernel >= 0 && !value.reduced && value.dims.empty() && single(value.kernel, value.index).operations <= kMaxRepeated;
+  }
+
+  // Of a value of a kernel over a single point.
+  Single single(int k, int number) const {
+    const Building& kernel = building_[k];
+    if (number >= 0) return kernel.singles[number];
+    return {storage_ready(kernel.inputs[-1 - number].box.storage), 0};
+  }
+
+  // Computes what is value `number` of kernel `from`, over a single point, in kernel k.
+  int repeat(int k, int from, int number) {
+    if (number < 0) {
+      Value read = building_[from].inputs[-1 - number];
+      return input(k, read);
+    }
+    const auto known = building_[k].repeated.find({from, number});
+    if (known != building_[k].repeated.end()) return known->second;
+    KernelOp op = variant_.kernels[from].kernel.ops[number];
+    int32_t* const operands[] = {&op.a, &op.b, &op.c};
+    for (int i = 0; i < arity(op.op); i++) *operands[i] = repeat(k, from, *operands[i]);
+    return building_[k].repeated[{from, number}] = operation(k, op);
   }
 
   int input(int k, Value& value) {
@@ -365,7 +403,19 @@ class Lowering {
   int operation(int k, KernelOp op) {
     std::vector<KernelOp>& ops = variant_.kernels[k].kernel.ops;
     ops.push_back(op);
+    if (building_[k].space.empty()) note_single(k, op);
     return static_cast<int>(ops.size()) - 1;
+  }
+
+  void note_single(int k, const KernelOp& op) {
+    Single all{0, 1};
+    const int32_t operands[] = {op.a, op.b, op.c};
+    for (int i = 0; i < arity(op.op); i++) {
+      const Single one = single(k, operands[i]);
+      all.ready = std::max(all.ready, one.ready);
+      all.operations = std::min(all.operations + one.operations, kMaxRepeated + 1);
+    }
+    building_[k].singles.push_back(all);
   }
 
   // Gives a computed value a storage of its own, written by its kernel.

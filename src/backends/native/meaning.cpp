@@ -361,9 +361,11 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
     typed |= is_typed(*metas[i]);
     array |= metas[i]->kind == Kind::kArray;
   }
-  if (!typed) return {};
+  if (!typed && node.form != Form::kCall) return {};
   const Loop loop = resolve_cached(ufunc, metas, count);
   if (loop.in == DType::kNone || loop.out == DType::kNone) return {};
+  // Python's bools become halves, which no Python number is written as.
+  if (!typed && loop.in == DType::float16) return {};
   if (graph::kind_of(loop.in) == 'c' && !has_complex(known->op)) return {};
   // Operators on NumPy's integer scalars warn of overflow, which the loops for arrays don't.
   if (!array && node.form != Form::kCall && graph::kind_of(loop.in) != 'f') return {};
