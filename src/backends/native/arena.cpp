@@ -9,15 +9,12 @@
 namespace evalframe::native {
 
 namespace {
-constexpr size_t kAlignment = 64;
 constexpr size_t kFirstBlock = 64 << 10;
 // What a thread keeps when no run is active.
 constexpr size_t kKept = 64 << 20;
 // Large blocks are new to the process at every run: with small pages the page faults would cost more than the computation.
 constexpr size_t kLarge = 4 << 20;
 constexpr size_t kHugePage = 2 << 20;
-
-size_t align(size_t size) { return (size + kAlignment - 1) & ~(kAlignment - 1); }
 }  // namespace
 
 Arena& Arena::current() {
@@ -36,29 +33,36 @@ Arena::Block Arena::make_block(size_t size) {
   return {std::unique_ptr<std::byte, Free>(memory), size};
 }
 
-void* Arena::take(size_t size) {
-  size = align(size);
-  while (block_ < blocks_.size()) {
-    std::byte* const base = blocks_[block_].memory.get();
-    const size_t start = align(reinterpret_cast<size_t>(base) + used_) - reinterpret_cast<size_t>(base);
-    if (start + size <= blocks_[block_].size) {
-      used_ = start + size;
-      return base + start;
-    }
-    block_++;
-    used_ = 0;
-  }
-  blocks_.push_back(make_block(std::max(size + kAlignment, blocks_.empty() ? kFirstBlock : 2 * blocks_.back().size)));
-  return take(size);
+void Arena::enter(size_t block) {
+  block_ = block;
+  next_ = blocks_[block].memory.get();
+  end_ = next_ + blocks_[block].size;
 }
 
-void Arena::rewind(size_t block, size_t used) {
-  block_ = block;
-  used_ = used;
-  if (block_ || used_) return;
+// From the next block that has room, made if there is none. Blocks begin at the widest alignment.
+void* Arena::take_elsewhere(size_t size) {
+  size_t block = next_ ? block_ + 1 : 0;
+  while (block < blocks_.size() && blocks_[block].size < size) block++;
+  if (block == blocks_.size()) blocks_.push_back(make_block(std::max(size, blocks_.empty() ? kFirstBlock : 2 * blocks_.back().size)));
+  enter(block);
+  void* const start = next_;
+  next_ += size;
+  return start;
+}
+
+// next null: nothing was taken when the scope began.
+void Arena::return_to(size_t block, std::byte* next) {
+  if (blocks_.empty()) return;
+  if (next) {
+    enter(block);
+    next_ = next;
+    return;
+  }
   size_t kept = 0, count = 0;
   for (; count < blocks_.size() && kept + blocks_[count].size <= kKept; count++) kept += blocks_[count].size;
-  blocks_.resize(std::max<size_t>(count, blocks_.empty() ? 0 : 1));
+  blocks_.resize(std::max<size_t>(count, 1));
+  block_ = 0;
+  next_ = end_ = nullptr;
 }
 
 }  // namespace evalframe::native

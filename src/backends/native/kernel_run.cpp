@@ -27,6 +27,7 @@ constexpr int64_t kDirectTile = 1 << 14;  // elements that are folded where they
 constexpr int64_t kStrip = 2048;      // states that stay in the first-level cache while rows are folded into them
 constexpr int kElement = 16;          // bytes of the largest element and partial sum
 constexpr double kPieceSeconds = 20e-6;
+constexpr int kMaxRowOperands = 32;
 constexpr int kPiecesPerThread = 4;   // so that a thread that was held up doesn't hold up the others
 
 // x86's floating-point status: one instruction each, where fenv.h also touches the x87 unit.
@@ -80,6 +81,8 @@ class Native final : public CompiledKernel {
 
  private:
   KernelFunction version(const std::string& access) const;
+  int64_t row_length(const int64_t* extents, const KernelOperand* operands) const;
+  FloatFlags run_row(int64_t length, const KernelOperand* operands) const;
   FloatFlags run_space(const Space& space) const;
   int pieces_for(const Space& space) const;
   FloatFlags run_map(const Space& space, KernelFunction function) const;
@@ -92,6 +95,8 @@ class Native final : public CompiledKernel {
   bool splits_sums_ = false;  // some output is summed in NumPy's pairwise order
   int per_element_ = 1;
   double seconds_per_element_ = 0;
+  std::string row_access_;  // of operands that are one row in memory
+  mutable std::atomic<KernelFunction> row_ = nullptr;
   mutable std::shared_mutex mutex_;
   mutable std::map<std::string, KernelFunction> versions_;
 };
@@ -114,12 +119,11 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
   }
   seconds_per_element_ = 0.15e-9 * operands();
   for (const KernelOp& op : kernel.ops) seconds_per_element_ += cost_of(op);
-  std::string access;
-  for (const KernelInput& input : kernel.inputs) access += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
-  access.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
+  for (const KernelInput& input : kernel.inputs) row_access_ += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
+  row_access_.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
   target();  // so that a machine without LLVM is found out here
   // Shown to people; machine code is made for the layouts that are met.
-  ir_ = generate(kernel_, access);
+  ir_ = generate(kernel_, row_access_);
 }
 
 KernelFunction Native::version(const std::string& access) const {
@@ -543,6 +547,34 @@ class ArgStates {
   std::vector<States> states_;
 };
 
+// The elements of a map whose operands are each one row in memory, too few for threads and not none; else 0.
+int64_t Native::row_length(const int64_t* extents, const KernelOperand* operands) const {
+  if (this->operands() > kMaxRowOperands) return 0;
+  int64_t length = 1;
+  for (int d = 0; d < kernel_.rank; ++d) length *= extents[d];
+  if (static_cast<double>(length) * seconds_per_element_ >= 2 * kPieceSeconds) return 0;
+  const size_t inputs = kernel_.inputs.size();
+  for (size_t i = 0; i < row_access_.size(); ++i) {
+    if (i < inputs && kernel_.inputs[i].scalar) continue;
+    int64_t stride = graph::size_of(i < inputs ? kernel_.inputs[i].dtype : kernel_.outputs[i - inputs].dtype);
+    for (int d = kernel_.rank - 1; d >= 0; --d) {
+      if (extents[d] != 1 && operands[i].strides[d] != stride) return 0;
+      stride *= extents[d];
+    }
+  }
+  return length;
+}
+
+FloatFlags Native::run_row(int64_t length, const KernelOperand* operands) const {
+  static constexpr int64_t kNoStrides[kMaxRowOperands] = {};
+  KernelFunction function = row_.load(std::memory_order_acquire);
+  if (!function) row_.store(function = version(row_access_), std::memory_order_release);
+  char* data[kMaxRowOperands];
+  for (int i = 0; i < this->operands(); ++i) data[i] = operands[i].data;
+  clear_flags();
+  return function(data, kNoStrides, kNoStrides, 1, length) | raised_flags();
+}
+
 FloatFlags Native::run_space(const Space& space) const {
   const KernelFunction function = version(access_of(kernel_, space));
   return folds_.empty() ? run_map(space, function) : run_reduction(space, function);
@@ -558,6 +590,7 @@ FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) co
     if (extents[d] == 0 && !(kernel_.reduced >> d & 1)) return 0;
   }
   if (folds_.empty()) {
+    if (const int64_t length = row_length(extents, operands)) return run_row(length, operands);
     const Space space = space_of(kernel_, extents, operands, false);
     return size_of(space) ? run_space(space) : 0;
   }
