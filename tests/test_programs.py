@@ -1,4 +1,4 @@
-"""Programs as people write them (`tests/programs`) say the same captured as plain: results, effects, output, warnings, exceptions."""
+"""Programs as people write them (`tests/whole_programs`) say the same captured as plain: results, effects, output, warnings, exceptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 import evalframe
 
-FOLDER = Path(__file__).parent / "programs"
+FOLDER = Path(__file__).parent / "whole_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))
 ROUNDS = 3
 
