@@ -12,6 +12,7 @@
 
 #include "backends/native/native.h"
 #include "backends/native/numbers.h"
+#include "backends/native/result_memory.h"
 #include "backends/node_call.h"
 #include "core/check.h"
 #include "frontends/numpy/numpy_api.h"
@@ -213,9 +214,7 @@ class VariantRun {
       place.data = scope_.take<char>(std::max<int64_t>(size, kNumberBytes));
       return true;
     }
-    PyArray_Descr* const descr = PyArray_DescrFromType(type_number(storage.dtype));
-    Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, reinterpret_cast<npy_intp*>(sizes),
-                                                 ordered ? reinterpret_cast<npy_intp*>(strides) : nullptr, nullptr, 0, nullptr));
+    Ref array = new_result(storage.dtype, rank, sizes, ordered ? strides : nullptr);
     if (!array) return false;
     place.data = PyArray_BYTES(array.as<PyArrayObject>());
     values[storage.node] = std::move(array);
