@@ -219,3 +219,36 @@ def test_big_ints_stay_python_ints() -> None:
     captured = evalframe.jit(powers)
     for n in (12, 30, 30):
         assert same(captured(U, n), powers(U, n))
+
+
+def branch_on_data(u: Any, n: int, k: float) -> Any:
+    for _ in range(n):
+        u = u - k if u[0] > 1.0 else u + k
+    return u
+
+
+def small_inner(u: Any, n: int, k: float) -> Any:
+    for row in (u, u * 2) * n:
+        for _ in range(9):
+            u = u + row if u[0] < 100.0 else row
+    return u
+
+
+def raises_late(u: Any, n: int, k: float) -> Any:
+    done = 0
+    for i in range(n):
+        if u[0] > -1.0:
+            u = u + u[i % 300] * k
+        done += 1
+    return u, done
+
+
+@pytest.mark.parametrize("function", [branch_on_data, small_inner, raises_late], ids=lambda f: f.__name__)
+def test_a_loop_that_does_not_pay_is_left_to_python(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function)
+    for n in (3, 40, 200, 40, 3, 500, 200):
+        assert same(outcome(captured, U, n, 0.25), outcome(function, U, n, 0.25)), n
+    before = _core.jit_counters(captured)["served"]
+    for _ in range(4):
+        captured(U, 20, 0.25)
+    assert _core.jit_counters(captured)["served"] - before < 4 * 20

@@ -279,11 +279,33 @@ class RecursionLevel {
 
 }  // namespace
 
+namespace {
+
+// Finds the innermost of the loops around the place.
+void find_loop(Entries& entries) {
+  const Place::Frame& inner = entries.place.frames.back();
+  const bytecode::Code* code = cpython::decoded(inner.code);
+  if (!code) return PyErr_Clear();
+  entries.loop_is_inner = entries.place.frames.size() > 1;
+  for (auto last = static_cast<int32_t>(code->instructions.size()) - 1; last >= inner.next; last--) {
+    const int32_t first = code->instructions[last].target;
+    if (first < 0 || first > inner.next) continue;
+    // The outermost comes first; several jumps back to one head (`continue`) are one loop.
+    if (first <= entries.loop_first) continue;
+    entries.loop_is_inner = entries.loop_is_inner || entries.loop_first >= 0;
+    entries.loop_first = first;
+    entries.loop_last = last;
+  }
+}
+
+}  // namespace
+
 Held<Entries> Capture::entries_at(const Place& place) {
   Held<Entries>& entries = places_[place];
   if (!entries) {
     entries = Held<Entries>(new Entries);
     entries->place = place;
+    find_loop(*entries);
   }
   return entries;
 }
@@ -443,8 +465,61 @@ Ref Capture::run_module(PyThreadState* thread) {
   return chain.finish_in_cpython(false);
 }
 
+// A run's trial of a loop: one at a time, and only of turns that stay in the loop.
+class Capture::Trial {
+ public:
+  bool is_of(const Entries& entries) const { return entries_.get() == &entries; }
+  void stop() { entries_ = Held<Entries>(); }
+  // The chain has come to this place.
+  void arrive(Entries& entries) {
+    if (!entries_) return;
+    if (is_of(entries)) {
+      if (whole_ && entries_->trial.add(watch_.seconds())) stop();
+    } else {
+      whole_ = whole_ && is_in_loop(entries.place);
+    }
+  }
+  // A turn begins at this place. True: the evaluator is to run it.
+  bool begin_turn(Entries& entries) {
+    if (!entries_ && entries.trial.is_due()) {
+      entries_ = Held<Entries>(&entries);
+      entries.trial.begin();
+    }
+    if (!is_of(entries)) return false;
+    whole_ = true;
+    watch_ = Stopwatch();
+    return entries.trial.runs_next();
+  }
+
+ private:
+  bool is_in_loop(const Place& place) const {
+    const size_t at = entries_->place.frames.size() - 1;
+    return place.frames.size() > at && place.frames[at].next >= entries_->loop_first && place.frames[at].next <= entries_->loop_last;
+  }
+  Held<Entries> entries_;
+  bool whole_ = false;
+  Stopwatch watch_;
+};
+
+Ended Capture::begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result) {
+  *ran = false;
+  trial.arrive(entries);
+  // Tests that leave graphs early want them to be entered.
+  if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
+  if (entries.trial.skips()) {
+    if (entries.loop_is_inner) return *ran = true, chain.run_within(entries.loop_first, entries.loop_last, -1, result);
+    if (stretch.last == INT32_MAX) return finished(chain.finish_in_cpython(false), result);
+    worth.pays = false;
+    return Ended::kRunning;
+  }
+  if (!trial.begin_turn(entries)) return Ended::kRunning;
+  *ran = true;
+  return chain.run_within(entries.loop_first, entries.loop_last, entries.place.frames.back().next, result);
+}
+
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
 Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result) {
+  Trial trial;
   while (true) {
     worth.count_exit();
     if (!worth.pays) return Ended::kRunning;
@@ -453,6 +528,10 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     const Held<Entries> entries = entries_of(chain);
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
+    bool ran = false;
+    const Ended turn = begin_turn(chain, *entries, stretch, trial, worth, &ran, result);
+    if (turn != Ended::kRunning) return turn;
+    if (ran || !worth.pays) continue;
     const FrameSlots frames(chain);
     Held<Compilation> compilation;  // held until the objects are gone
     guards::Objects objects;
@@ -468,6 +547,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     } else if (entries->list.size() >= static_cast<size_t>(settings_.max_entries)) {
       return finished(refuse(*entries, chain), result);
     } else {
+      trial.stop();
       std::unique_ptr<Recording> recording;
       bool past_exception = false;
       for (const auto& entry : entries->list) entry->guards.collect_changed(frames.data(), entries->varying);

@@ -9,6 +9,7 @@
 
 #include "runtime/chain.h"
 #include "runtime/compile.h"
+#include "runtime/loop_trial.h"
 
 namespace evalframe::runtime {
 
@@ -59,6 +60,9 @@ struct Entries : Holdable {
   guards::Paths varying;  // what was seen to change here, and is an input from then on
   size_t recent = 0;
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
+  LoopTrial trial;
+  int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
+  bool loop_is_inner = false;               // there is another around it, or in a caller
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 
@@ -122,6 +126,10 @@ class Capture {
     bool pays = true;
     void count_exit();
   };
+  // The trial that a run is in, if any.
+  class Trial;
+  // A turn of a loop may begin here. kRunning: go on with *ran = true from where the evaluator came to, else serve.
+  Ended begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result);
   // kRunning: the chain has left the stretch, or capturing doesn't pay.
   Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result);
   Ref finish(PyThreadState* thread, Chain& chain);

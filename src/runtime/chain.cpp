@@ -53,6 +53,9 @@ void deactivate(Live& live) {
   while (!live.empty()) live.pop_back();
 }
 
+// No instruction is half done. 3.13: both halves of a fused one are run together, for no state is left between them.
+bool may_stop(const Activation& frame) { return frame.at_boundary() && !bytecode::is_test(frame.instruction().op); }
+
 int next_unit(const bytecode::Code& code, int32_t instruction) { return code.instructions[instruction].offset; }
 
 }  // namespace
@@ -118,10 +121,7 @@ Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
 Ended Chain::step(Ref& result) {
   Live live(thread_, frames_);
   Event event = live.back().step();
-  // 3.13: both halves of a fused instruction, for no state is left between them.
-  while (event == Event::kNext && (!live.back().at_boundary() || bytecode::is_test(live.back().instruction().op))) {
-    event = live.back().step();
-  }
+  while (event == Event::kNext && !may_stop(live.back())) event = live.back().step();
   Ended ended = Ended::kRunning;
   if (event == Event::kReturned) {
     ended = finish_inner(live, live.back().take_result(), result);
@@ -156,6 +156,27 @@ Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
         return result ? Ended::kReturned : Ended::kRaised;
     }
   }
+}
+
+Ended Chain::run_within(int32_t first, int32_t last, int32_t to, Ref& result) {
+  Live live(thread_, frames_);
+  Ended ended = Ended::kRunning;
+  Activation& frame = live.back();
+  Event event = Event::kNext;
+  do {
+    event = frame.step();
+  } while (event == Event::kCaught || (event == Event::kNext && (!may_stop(frame) || (frame.next() != to && frame.next() >= first && frame.next() <= last))));
+  if (event == Event::kReturned) {
+    ended = finish_inner(live, frame.take_result(), result);
+  } else if (event == Event::kRaised) {
+    ended = finish_inner(live, Ref(), result);
+  } else if (event == Event::kHandOver) {
+    deactivate(live);
+    result = finish_in_cpython(false);
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  deactivate(live);
+  return ended;
 }
 
 Ref Chain::throw_here() {

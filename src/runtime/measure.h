@@ -13,7 +13,7 @@ class Stopwatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point start_ = Clock::now();
+  Clock::time_point start_ = Clock::now();
 };
 
 // Calls that one recording served from its function's start, and a few of the same kind that CPython ran in its place.
