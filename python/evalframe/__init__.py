@@ -5,10 +5,11 @@ It captures unmodified NumPy programs as graphs with guards and runs them as nat
 
 __version__ = "0.1.0"
 
+from typing import TYPE_CHECKING
+
 from evalframe import bytecode
 from evalframe._core import FrameInfo, Hook, Result, hook
 from evalframe.dis import dis
-from evalframe.graph import Graph, Node, Value
 from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, Limit, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
@@ -44,5 +45,19 @@ __all__ = [
     "stats",
     "variables",
 ]
+
+if TYPE_CHECKING:
+    from evalframe.graph import Graph, Node, Value
+else:
+
+    def __getattr__(name: str) -> object:
+        """What only backends of users' own need, imported when it is asked for."""
+        if name not in ("Graph", "Node", "Value"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from evalframe import graph
+
+        globals()[name] = getattr(graph, name)
+        return globals()[name]
+
 
 enable_as_asked()

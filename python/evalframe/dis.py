@@ -1,10 +1,9 @@
 """Lists the canonical bytecode of functions, code objects, source texts and files."""
 
-import argparse
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
 from evalframe.bytecode import code_of, listing
@@ -23,6 +22,8 @@ def text(source: Callable[..., Any] | types.CodeType | str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """The command ``evalframe dis``; its exit status."""
+    import argparse
+
     parser = argparse.ArgumentParser(prog="evalframe dis", description="Lists bytecode by canonical instructions.")
     parser.add_argument(
         "where", nargs="?", metavar="FILE[:FUNCTION]", help="a file, or a function in it by qualified name"
@@ -44,9 +45,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _code_in_file(where: str) -> types.CodeType:
     path, colon, function = where.rpartition(":")
-    if not colon or Path(where).exists():
+    if not colon or os.path.exists(where):
         path, function = where, ""
-    module = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    with open(path, "rb") as file:
+        module = compile(file.read(), path, "exec", dont_inherit=True)
     if not function:
         return module
     for code in _code_objects(module):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from evalframe.graph import Graph, from_core
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from evalframe.graph import Graph
 
 BUILT_IN = ("native", "reference")
 ENTRY_POINTS = "evalframe.backends"
 
-Backend = Callable[[Graph, list[Any]], Callable[..., Sequence[Any]]]
+Backend = Callable[["Graph", list[Any]], Callable[..., Sequence[Any]]]
 
 _registered: dict[str, Backend] = {}
 
@@ -37,7 +39,7 @@ def register_backend(name: str, backend: Backend) -> None:
 
 def backends() -> list[str]:
     """Names that ``backend=`` takes: built in, registered, and installed as entry points ``evalframe.backends``."""
-    installed = {point.name for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+    installed = {point.name for point in _entry_points()}
     return [*BUILT_IN, *sorted(_registered.keys() | installed - set(BUILT_IN))]
 
 
@@ -56,8 +58,15 @@ def resolve(backend: object) -> tuple[str, Backend | None]:
     )
 
 
+def _entry_points(**which: str) -> Iterable[EntryPoint]:
+    # Imported where it is needed: few programs ask for it, and it takes longer than all of evalframe.
+    import importlib.metadata
+
+    return importlib.metadata.entry_points(group=ENTRY_POINTS, **which)
+
+
 def _installed(name: str) -> Backend:
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS, name=name):
+    for point in _entry_points(name=name):
         try:
             backend = point.load()
         except Exception as error:
@@ -76,6 +85,8 @@ def _installed(name: str) -> Backend:
 
 def compiled(backend: Backend, name: str, told: Any, example_inputs: list[Any]) -> Callable[..., Sequence[Any]]:
     """What the backend makes of a graph; called by the core."""
+    from evalframe.graph import from_core
+
     graph = from_core(told, example_inputs)
     try:
         function = backend(graph, graph.example_inputs)

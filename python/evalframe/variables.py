@@ -2,12 +2,10 @@
 
 import builtins
 import dis
-import symtable
+import os
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import decode_source
-from pathlib import Path
 
 # How a name is read or written where it isn't one of the frame's slots.
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
@@ -80,13 +78,14 @@ def variables(function: object) -> VariableTable:
     raise TypeError(f"evalframe.variables: expected a function, a method or a code object, got {type(target).__name__}")
 
 
-def variables_of_file(path: str | Path, function: str | None = None) -> list[VariableTable]:
+def variables_of_file(path: str | os.PathLike[str], function: str | None = None) -> list[VariableTable]:
     """The tables of every function in a source file that `function` names (all of them where it is None).
 
     The file is compiled, not run. `function` is a qualified name, or the end of one: `function_2` or
     `function_1.function_2`. Raises LookupError, with the names there are, if none matches.
     """
-    source = Path(path).read_bytes()
+    with open(path, "rb") as file:
+        source = file.read()
     module = compile(source, str(path), "exec", dont_inherit=True)
     codes = list(_codes_in(module))
     if function is not None:
@@ -122,6 +121,9 @@ def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _module_names(source: bytes, path: str) -> Iterator[str]:
     """Names that the module binds: at its top level, or by a `global` statement in any function."""
+    import symtable
+    from importlib.util import decode_source
+
     tables = [symtable.symtable(decode_source(source), path, "exec")]
     is_top = True
     while tables:
