@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoints
 
     from evalframe.graph import Graph
 
@@ -58,15 +58,15 @@ def resolve(backend: object) -> tuple[str, Backend | None]:
     )
 
 
-def _entry_points(**which: str) -> Iterable[EntryPoint]:
+def _entry_points() -> EntryPoints:
     # Imported where it is needed: few programs ask for it, and it takes longer than all of evalframe.
     import importlib.metadata
 
-    return importlib.metadata.entry_points(group=ENTRY_POINTS, **which)
+    return importlib.metadata.entry_points(group=ENTRY_POINTS)
 
 
 def _installed(name: str) -> Backend:
-    for point in _entry_points(name=name):
+    for point in _entry_points().select(name=name):
         try:
             backend = point.load()
         except Exception as error:
