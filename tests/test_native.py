@@ -326,3 +326,16 @@ def test_a_function_of_a_single_number_warns() -> None:
 def test_a_mean_is_divided_where_it_is_used() -> None:
     compiled = check(lambda np, x: (x - x.mean()) / np.sqrt(x.max() + 1.0), array("f8", 1000))
     assert compiled.builder.text().count("kernel rank") == 2
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_extremes_of_zeros_have_the_sign_that_numpy_gives(dtype: str) -> None:
+    zeros = np.array([0.0, -0.0, -0.0, 0.0], dtype)
+
+    def signs(np: Any, x: Any, y: Any, n: Any) -> Any:
+        extremes = np.maximum(x, y), np.minimum(x, y), np.maximum(x, n), np.copysign(1.0, np.minimum(y, x))
+        return *(np.signbit(e) for e in extremes), np.signbit(np.clip(x, n, 1.0)), np.signbit(np.clip(x, y, n)), np.signbit(np.clip(x, -1, -n))
+
+    for number in (0.0, -0.0):
+        check(signs, zeros, -zeros, zeros.dtype.type(number))
+        check(signs, zeros[::-1], zeros, zeros.dtype.type(number))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evalframe
 from graphs import Compiled, assert_same, check
 
 DTYPES = ["bool", "i1", "i4", "i8", "u1", "u8", "f4", "f8", "c16"]
@@ -273,3 +274,33 @@ def test_a_check_that_fails_after_a_write_does_not_write_twice() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
         compiled(x, y)
     assert_same(x, wanted)
+
+
+TURN = "\n        ".join(["x = x + 1.0; x = x * 0.5; x = x - 0.25"] * 14)
+LONG_RUN = f"""
+def long_run(x, y, turns):
+    i = 0
+    while i < turns:
+        {TURN}
+        i += 1
+    before = x * 2.0
+    x[...] = 0.0
+    try:
+        z = x + 1.0
+        z = z + y
+    except ValueError:
+        return x, before
+    before = None
+    np.sort(z)
+    return z, before
+"""
+
+
+def test_what_an_exit_of_a_long_graph_needs_is_older_than_a_write() -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(LONG_RUN, scope)
+    captured = evalframe.jit(scope["long_run"])
+    for size in (4, 4, 3):
+        got, wanted = (run(np.arange(4.0), np.ones(size), 60) for run in (captured, scope["long_run"]))
+        assert len(got) == len(wanted) and all(np.array_equal(a, b) for a, b in zip(got, wanted, strict=True))
+    assert evalframe.explain(scope["long_run"])(np.arange(4.0), np.ones(4), 60).entries[0]["nodes"] > 2000

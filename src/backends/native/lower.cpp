@@ -465,7 +465,7 @@ class Lowering {
     value.dims = space;
     value.kernel = k;
     value.dtype = meaning.result;
-    value.index = body(k, meaning, numbers);
+    value.index = meaning.sense == Sense::kClip ? clip(k, meaning, numbers, operands) : body(k, meaning, numbers);
     value.layout = layout_of(operands, space);
     const DType wanted = graph_.nodes[node].meta.dtype;
     if (value.dtype != wanted) {
@@ -532,13 +532,18 @@ class Lowering {
   int body(int k, const Meaning& meaning, const std::vector<int>& numbers) {
     switch (meaning.sense) {
       case Sense::kWhere: return operation(k, {ScalarOp::select, meaning.result, numbers[0], numbers[1], numbers[2]});
-      case Sense::kClip: {
-        const int low = operation(k, {ScalarOp::maximum, meaning.result, numbers[0], numbers[1]});
-        return operation(k, {ScalarOp::minimum, meaning.result, low, numbers[2]});
-      }
       case Sense::kCast: return operation(k, {ScalarOp::cast, meaning.result, numbers[0]});
       default: return operation(k, {meaning.op, meaning.result, numbers[0], meaning.count > 1 ? numbers[1] : kNoValue});
     }
+  }
+
+  // Of zeros of two signs NumPy takes the bound's where a bound is an array, and the element's where both are single numbers.
+  int clip(int k, const Meaning& meaning, const std::vector<int>& numbers, const std::vector<Value>& operands) {
+    const bool single = operands[1].dims.empty() && operands[2].dims.empty() && meaning.loop != DType::float16;
+    const auto bounded = [&](ScalarOp op, int number, int bound) {
+      return operation(k, {op, meaning.result, single ? bound : number, single ? number : bound});
+    };
+    return bounded(ScalarOp::minimum, bounded(ScalarOp::maximum, numbers[0], numbers[1]), numbers[2]);
   }
 
   // A storage that an operand was given in use is kept with it.

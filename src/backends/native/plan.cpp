@@ -15,7 +15,7 @@ namespace {
 
 // Longer segments make kernels that take long to compile and gain nothing more.
 constexpr int32_t kMaxSegment = 400;
-// Beyond this the exit before every node isn't asked for; in-place operations are then calls.
+// Beyond this the exit before every node isn't asked for, only those where steps meet; in-place operations are then calls.
 constexpr int32_t kMaxNodesForAllExits = 2000;
 
 // Operations on single numbers for which a kernel is worth its start.
@@ -36,7 +36,7 @@ bool only_makes(const Node& node) {
 class Planner {
  public:
   Planner(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at)
-      : graph_(graph), meanings_(meanings), size_(static_cast<int32_t>(graph.nodes.size())) {
+      : graph_(graph), meanings_(meanings), exit_at_(exit_at), size_(static_cast<int32_t>(graph.nodes.size())) {
     for (int32_t node = 0; node < size_; node++) meaning_.push_back(meanings.of(node));
     for (int32_t node = 0; node < size_; node++) {
       const Meaning& meaning = meaning_[node];
@@ -49,8 +49,7 @@ class Planner {
     for (int32_t node = 0; node < size_; node++) {
       for (const Operand operand : operands_of(node)) use(operand, node, true);
     }
-    for (int32_t node = 0; node <= size_; node++) {
-      if (!all_exits_ && node < size_ && meaning_[node].sense != Sense::kCall && node % kMaxSegment) continue;
+    for (int32_t node = all_exits_ ? 0 : size_; node <= size_; node++) {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
     }
   }
@@ -88,9 +87,15 @@ class Planner {
   bool in_segment(Operand operand) const { return operand.space == Operand::Space::kNode && operand.index >= begin_; }
   bool staged(Operand operand, Stage stage) const { return in_segment(operand) && stage_[operand.index] == stage; }
 
+  // Where not all exits are known: what was made before `node` and is alive there may be needed by any exit of the segment that
+  // begins there. It can't be made again, as what it was made of may have been written by then.
+  void hold(int32_t node) {
+    if (all_exits_) return;
+    for (const Operand operand : exit_at_(node).values) use(operand, std::min(node + kMaxSegment, size_), false);
+  }
+
   void place(int32_t node) {
-    // Cuts stand where the exits were asked for.
-    if (node - begin_ >= kMaxSegment && (all_exits_ || node % kMaxSegment == 0)) close(node);
+    if (node - begin_ >= kMaxSegment) close(node);
     const Meaning& meaning = meaning_[node];
     if (computes(meaning.sense) || meaning.sense == Sense::kView || meaning.sense == Sense::kStore) return place_kernel(node);
     if (meaning.sense == Sense::kCall) return place_call(node);
@@ -161,6 +166,7 @@ class Planner {
     step.segment.end = node + 1;
     steps_.push_back(std::move(step));
     begin_ = node + 1;
+    hold(begin_);
   }
 
   // Whether the target is an array made in this segment that nothing but the in-place operation `node` will see again, so
@@ -179,6 +185,7 @@ class Planner {
   }
 
   void close(int32_t end) {
+    hold(end);
     if (end > begin_) pays(end) ? add_segment(end) : add_calls(end);
     begin_ = end;
     writes_.clear();
@@ -316,6 +323,7 @@ class Planner {
 
   const Graph& graph_;
   const Meanings& meanings_;
+  const backends::ExitAt& exit_at_;
   const int32_t size_;
   std::vector<Meaning> meaning_;
   std::vector<Operand> root_;           // of each node's value, where it is an array

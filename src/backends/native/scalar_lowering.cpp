@@ -398,8 +398,11 @@ Value lower_ceil(Emitter&, DType result, const Operands& in) { return round_with
 Value lower_trunc(Emitter&, DType result, const Operands& in) { return round_with("trunc", result, in); }
 Value lower_rint(Emitter&, DType result, const Operands& in) { return round_with("rint", result, in); }
 
-// The smaller of two (the second where they are equal); `nan_wins`: a NaN is the result, else the other operand.
-Value extreme(const Value& a, const Value& b, bool smaller, bool nan_wins) {
+// The smaller of two (the second where they are equal, the first of halves); `nan_wins`: a NaN is the result, else the other operand.
+Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins) {
+  const bool half = left.dtype == DType::float16;
+  const Value& a = half ? right : left;
+  const Value& b = half ? left : right;
   const Value& first = smaller ? a : b;
   const Value& second = smaller ? b : a;
   Value chosen = choose(less(first, second), a, b);
