@@ -278,10 +278,10 @@ def test_a_run_is_told_in_one_line_and_on_a_page(tmp_path: Path) -> None:
         r"evalframe: 2 graphs recorded, run \d+ times, \d\d of 100 calls served, 1 graph break, about .* (saved|lost \(compiling took .*\))\n", done.stderr
     )
     page = (tmp_path / "out.html").read_text()
-    for text in ("a plain call", "script.py:6:8", "branch on the value of an array", "n0 = call absolute(i0)", "define ", "&lt;"):
+    for text in ("a plain call", "script.py:6:8", "if b.sum() &lt; 0:", "branch on the value of an array", "n0 = call absolute(i0)", "define ", "&lt;"):
         assert text in page, text
     told = evalframe("explain", "script.py", cwd=tmp_path)
-    assert "break at " in told.stdout and "saved seconds: " in told.stdout and "toy (" in told.stdout
+    assert "break at " in told.stdout and "saved time: " in told.stdout and "toy (" in told.stdout
 
 
 def test_a_run_with_a_backend(tmp_path: Path) -> None:

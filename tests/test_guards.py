@@ -183,7 +183,7 @@ def test_the_limit_of_entries_is_told_with_the_guard_that_varied() -> None:
     assert len(entries(typed)) == 3
     assert _core.jit_counters(typed)["limited"] == _core.jit_counters(typed)["plain_calls"] == 5
     (note,) = _core.jit_limits(typed)
-    assert note["guard"] == "name has the exact type and equals 'name 2'"
+    assert note["guard"] == "name is exactly 'name 2'"
     assert "max_entries" in note["hint"]
     assert (note["function"], note["entries"], note["refused"]) == (typed.__qualname__, 3, 5)
     assert note["file"] == __file__ and note["line"] == typed.__code__.co_firstlineno
@@ -199,7 +199,7 @@ def test_the_limit_of_entries_behind_a_break() -> None:
     for turn in range(6):
         np.testing.assert_array_equal(behind(X, [f"name {turn}", "x"]), (X + 1) * 2)
     (note,) = _core.jit_limits(behind)
-    assert note["guard"] == "names[0] has the exact type and equals 'name 1'"
+    assert note["guard"] == "names[0] is exactly 'name 1'"
     assert note["line"] == behind.__code__.co_firstlineno + 3
     assert note["refused"] == 4
 

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import evalframe
 from evalframe import _core, program, report
+from evalframe.dis import main as disassemble
 from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["run"]:
         return _run(given[1:])
     if given[:1] == ["dis"]:
-        return _dis(given[1:])
+        return disassemble(given[1:])
     options = _parser().parse_args(given)
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
@@ -60,12 +60,6 @@ def _variables(options: argparse.Namespace) -> int:
         return _fail(str(error.args[0]))
     print("\n\n".join(map(str, tables)))
     return 0
-
-
-def _dis(arguments: list[str]) -> int:
-    if importlib.util.find_spec("evalframe.dis") is None:
-        return _fail("this build has no disassembler")
-    return int(importlib.import_module("evalframe.dis").main(arguments) or 0)
 
 
 def _explain(options: argparse.Namespace) -> int:

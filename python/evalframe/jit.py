@@ -196,7 +196,8 @@ def counted(number: int, noun: str) -> str:
 def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
     yield f"\ngraph {number}: {entry['function']}, from {start}; {counted(entry['nodes'], 'node')}"
-    yield from _indented(entry["graph"], "  ")
+    if entry["graph"]:
+        yield from _indented(entry["graph"], "  ")
     yield "  guards:"
     for guard in entry["guards"]:
         yield from _indented(guard, "    ")

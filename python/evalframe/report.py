@@ -4,7 +4,8 @@ Only this file knows how `evalframe.stats()` and what `_core.captures()` tells o
 """
 
 import html as markup
-from collections.abc import Iterator, Mapping, Sequence
+import linecache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalframe.jit import Break, Explanation, Limit, counted, milliseconds
@@ -33,7 +34,8 @@ def summary(stats: Stats) -> str:
 
 def text(stats: Stats, captures: Captures = ()) -> str:
     """Everything, for a terminal."""
-    parts = ["\n".join([summary(stats), *_text_lines(stats, "  ")])]
+    counters = [f"  {name}: {shown}" for name, shown in _counters(stats).items()]
+    parts = ["\n".join([summary(stats), *counters])]
     for capture in _with_recordings(captures):
         parts.append(f"{_place(capture)}: {_explanation(capture)}")
     return "\n\n".join(parts)
@@ -42,10 +44,10 @@ def text(stats: Stats, captures: Captures = ()) -> str:
 def html(stats: Stats, title: str, captures: Captures = ()) -> str:
     """Everything, as one page that needs no other file."""
     name = markup.escape(title)
-    shown = {"totals": stats, **_sections(captures)}
-    sections = "\n".join(f"<h2>{markup.escape(_words(key))}</h2>\n{_html_of(value)}" for key, value in shown.items())
+    sections = "\n".join(f"<h2>{heading}</h2>\n{body}" for heading, body in _sections(stats, captures).items())
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>evalframe: {name}</title>\n'
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width">\n<title>evalframe: {name}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>evalframe: {name}</h1>\n"
         f"<p>{markup.escape(summary(stats).removeprefix('evalframe: '))}</p>\n{sections}\n</body>\n</html>\n"
     )
@@ -83,26 +85,38 @@ def _limits(capture: Mapping[str, Any]) -> list[Limit]:
     return [Limit(**found) for found in capture["limits"]]
 
 
-def _sections(captures: Captures) -> dict[str, Any]:
-    """Tables of functions and breaks, and the text of each function's graphs."""
+def _sections(stats: Stats, captures: Captures) -> dict[str, str]:
+    """HTML by heading: tables of functions and breaks, the text of each function's graphs and kernels, the counters."""
     told = _with_recordings(captures)
-    breaks = [
-        {
-            "place": f"{found['file']}:{found['line']}:{found['column'] + 1}",
-            "function": found["function"],
-            "reason": f"{found['reason']} ({found['detail']})" if found["detail"] else found["reason"],
-            "hint": found["hint"],
-            "times recorded": found["count"],
-        }
-        for capture in told
-        for found in capture["breaks"]
-    ]
+    kernels = {_place(capture): "\n".join(_explanation(capture).kernels) for capture in told}
     return {
-        "functions": [_function_row(capture) for capture in told],
-        "graph breaks": breaks,
-        "limits": [vars(limit) for capture in told for limit in _limits(capture)],
-        "graphs": {_place(capture): str(_explanation(capture)) for capture in told},
-        "kernels": {_place(capture): "\n".join(_explanation(capture).kernels) or "none" for capture in told},
+        "Functions": _table([_function_row(capture) for capture in told]),
+        "Graph breaks": _table([_break_row(found) for capture in told for found in _breaks(capture)]),
+        "Limits": _table([vars(limit) for capture in told for limit in _limits(capture)]),
+        "Graphs": _folded({_place(capture): str(_explanation(capture)) for capture in told}),
+        "Kernels": _folded({place: text for place, text in kernels.items() if text}),
+        "Counters": _table([{"counter": name, "": shown} for name, shown in _counters(stats).items()]),
+    }
+
+
+def _counters(stats: Stats) -> dict[str, str]:
+    """The counters of `stats` by the words for them; seconds as milliseconds."""
+    shown = {}
+    for key, value in stats.items():
+        is_time = key.endswith("_seconds")
+        name = key.removesuffix("_seconds").replace("_", " ") + (" time" if is_time else "")
+        shown[name] = "not known" if value is None else milliseconds(value) if is_time else f"{value:,}"
+    return shown
+
+
+def _break_row(found: Break) -> dict[str, Any]:
+    return {
+        "place": f"{found.file}:{found.line}:{found.column + 1}",
+        "function": found.function,
+        "source": linecache.getline(found.file, found.line).strip(),
+        "reason": f"{found.reason} ({found.detail})" if found.detail else found.reason,
+        "hint": found.hint,
+        "times recorded": found.count,
     }
 
 
@@ -128,60 +142,35 @@ def _function_row(capture: Mapping[str, Any]) -> dict[str, Any]:
 
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem 1rem .2rem 0; vertical-align: top; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; }
+th, td { text-align: left; padding: .2rem 1rem .2rem 0; vertical-align: top; }
 th { border-bottom: 1px solid; } tr + tr td { border-top: 1px solid #8884; }
-pre { background: #8882; padding: .8rem; overflow-x: auto; } td.number { text-align: right; }
+td.number { text-align: right; } td.source, summary { font-family: ui-monospace, monospace; font-size: .9em; }
+summary { cursor: pointer; } pre { background: #8882; padding: .8rem; overflow-x: auto; }
 """
 
 
-def _words(key: object) -> str:
-    return str(key).replace("_", " ")
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "<p>none</p>"
+    head = "".join(f"<th>{markup.escape(column)}</th>" for column in rows[0])
+    body = "".join(f"<tr>{''.join(_cell(*cell) for cell in row.items())}</tr>\n" for row in rows)
+    return f'<div class="wide"><table>\n<tr>{head}</tr>\n{body}</table></div>'
 
 
-def _shown(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _cell(column: str, value: Any) -> str:
+    if isinstance(value, int):
+        return f'<td class="number">{value:,}</td>'
+    kind = ' class="source"' if column == "source" else ""
+    return f"<td{kind}>{markup.escape(str(value))}</td>"
 
 
-def _is_rows(value: object) -> bool:
-    return isinstance(value, Sequence) and bool(value) and all(isinstance(row, Mapping) for row in value)
-
-
-def _text_lines(value: Any, indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if isinstance(inner, Mapping | list | tuple):
-                yield f"{indent}{_words(key)}:"
-                yield from _text_lines(inner, indent + "  ")
-            else:
-                yield f"{indent}{_words(key)}: {_shown(inner)}".replace("\n", "\n" + indent + "  ")
-    else:
-        for row in value:
-            cells = row.items() if isinstance(row, Mapping) else ()
-            shown = ", ".join(f"{_words(key)} {_shown(inner)}" for key, inner in cells) or str(row)
-            yield indent + shown.replace("\n", "\n" + indent)
-
-
-def _html_of(value: Any) -> str:
-    if isinstance(value, Mapping):
-        rows = "".join(f"<tr><td>{markup.escape(_words(k))}</td>{_cell(v)}</tr>" for k, v in value.items())
-        return f"<table>{rows}</table>"
-    if _is_rows(value):
-        columns = list(dict.fromkeys(key for row in value for key in row))
-        head = "".join(f"<th>{markup.escape(_words(column))}</th>" for column in columns)
-        rows = "".join(f"<tr>{''.join(_cell(row.get(column, '')) for column in columns)}</tr>" for row in value)
-        return f"<table><tr>{head}</tr>{rows}</table>"
-    if isinstance(value, list | tuple):
-        return "".join(_html_of(item) for item in value) or "<p>none</p>"
-    if isinstance(value, str) and "\n" in value:
-        return f"<pre>{markup.escape(value)}</pre>"
-    return f"<p>{markup.escape(_shown(value))}</p>"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="number">{_shown(value)}</td>'
-    if isinstance(value, str) and "\n" not in value:
-        return f"<td>{markup.escape(value)}</td>"
-    return f"<td>{_html_of(value)}</td>"
+def _folded(texts: Mapping[str, str]) -> str:
+    """Long texts, each behind its title."""
+    pages = [
+        f"<details><summary>{markup.escape(title)}</summary>\n<pre>{markup.escape(text)}</pre></details>"
+        for title, text in texts.items()
+    ]
+    return "\n".join(pages) or "<p>none</p>"

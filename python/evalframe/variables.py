@@ -50,7 +50,7 @@ class VariableTable:
         slots = sum(variable.storage == "localsplus" for variable in self.variables)
         title = (
             f"{code.co_qualname} ({code.co_filename}, line {code.co_firstlineno}): "
-            f"{slots} slots in localsplus, at most {code.co_stacksize} on the stack"
+            f"{slots} slot{'' if slots == 1 else 's'} in localsplus, at most {code.co_stacksize} on the stack"
         )
         rows = [("kind", "index", "storage", "name")]
         rows += [(v.kind, str(v.index), v.storage, _shown_name(v)) for v in self.variables]

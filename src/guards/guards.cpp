@@ -26,19 +26,43 @@ constexpr CheckRow kChecks[] = {
 #undef EVALFRAME_CHECK
 };
 
+// The qualified name of a class or function, the repr of all else.
 std::string text_of(PyObject* object, size_t limit = 60) {
-  Ref text = Ref::steal(PyType_Check(object) ? PyObject_GetAttrString(object, "__qualname__") : PyObject_Repr(object));
+  const bool named = PyType_Check(object) || PyFunction_Check(object);
+  Ref text = Ref::steal(named ? PyObject_GetAttrString(object, "__qualname__") : PyObject_Repr(object));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!utf8) return PyErr_Clear(), "?";
   std::string result(utf8);
   return result.size() > limit ? result.substr(0, limit - 3) + "..." : result;
 }
 
+// A name as it is, without quotes.
+std::string name_text(PyObject* name) {
+  const char* utf8 = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  return utf8 ? utf8 : (PyErr_Clear(), "?");
+}
+
+// The name of the module whose variables the dict holds, with a dot; nothing where it doesn't say.
+std::string module_prefix(PyObject* dict) {
+  PyObject* name = PyDict_GetItemString(dict, "__name__");
+  return name && PyUnicode_Check(name) ? name_text(name) + "." : "";
+}
+
+std::string wanted_text(const Fact& fact) {
+  if (fact.check == Check::kArray) {
+    std::string text = std::string(graph::name(fact.meta.dtype)) + ", rank " + std::to_string(fact.meta.rank);
+    if (!(fact.array_flags & NPY_ARRAY_ALIGNED)) text += ", not aligned";
+    if (!(fact.array_flags & NPY_ARRAY_WRITEABLE)) text += ", read-only";
+    return text;
+  }
+  const std::string text = fact.want ? text_of(fact.want.get()) : "";
+  return fact.check == Check::kLength ? text + " of length " + std::to_string(fact.length) : text;
+}
+
 std::string text_of(const Fact& fact) {
-  const std::string text = kChecks[static_cast<int>(fact.check)].text;
-  if (fact.check == Check::kArray) return text + ": " + graph::name(fact.meta.dtype) + ", " + std::to_string(fact.meta.rank);
-  if (fact.check == Check::kLength) return text + " " + text_of(fact.want.get()) + ", " + std::to_string(fact.length);
-  return fact.want ? text + " " + text_of(fact.want.get()) : text;
+  std::string text = kChecks[static_cast<int>(fact.check)].text;
+  const size_t place = text.find('%');
+  return place == std::string::npos ? text : text.replace(place, 1, wanted_text(fact));
 }
 
 // Whether the first fact, of the same object, says all that the second does.
@@ -215,17 +239,21 @@ bool GuardTable::fixes_any_of(const Paths& paths) const {
   return false;
 }
 
+std::string GuardTable::slot_name(const Source& source) const {
+  const auto slot = static_cast<size_t>(source.index);
+  if (source.frame) return "slot " + std::to_string(slot) + " of followed call " + std::to_string(source.frame);
+  return slot < slot_names.size() ? slot_names[slot] : "stack[" + std::to_string(slot - slot_names.size()) + "]";
+}
+
 std::string GuardTable::source_name(int32_t index) const {
   const Source& source = sources[index];
   switch (source.reach) {
-    case Reach::kSlot:
-      if (source.frame == 0 && static_cast<size_t>(source.index) < slot_names.size()) return slot_names[source.index];
-      return "slot " + std::to_string(source.index) + " of frame " + std::to_string(source.frame);
+    case Reach::kSlot: return slot_name(source);
     case Reach::kAttribute:
-    case Reach::kMethod: return source_name(source.parent) + "." + text_of(source.object.get());
+    case Reach::kMethod: return source_name(source.parent) + "." + name_text(source.object.get());
     case Reach::kItem:
       return source_name(source.parent) + "[" + (source.object ? text_of(source.object.get()) : std::to_string(source.index)) + "]";
-    case Reach::kCell: return "cell";
+    case Reach::kCell: return "contents of a cell";
     case Reach::kObject: return "global " + text_of(source.object.get());
   }
   return "?";
@@ -234,14 +262,14 @@ std::string GuardTable::source_name(int32_t index) const {
 std::vector<GuardTable::Line> GuardTable::lines() const {
   std::vector<Line> lines;
   for (const FunctionGuard& guard : functions) {
-    const std::string name = text_of(guard.function.get());
+    const std::string name = "function " + text_of(guard.function.get());
     lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call"});
   }
   for (const DictGuard& guard : dicts) {
+    const std::string prefix = module_prefix(guard.dict.get());
     for (const auto& [name, value] : guard.names) {
-      const char* utf8 = PyUnicode_AsUTF8(name.get());
-      const std::string subject = std::string("name ") + (utf8 ? utf8 : "?");
-      lines.push_back({subject, subject + (value ? " is the same object" : " is not defined here"), "pass what changes as an argument"});
+      const std::string subject = prefix + name_text(name.get());
+      lines.push_back({subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument"});
     }
   }
   auto add = [&](const std::string& name, const Fact& fact) {

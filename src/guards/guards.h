@@ -127,6 +127,7 @@ class GuardTable {
 
  private:
   void require(int32_t source, Fact fact);
+  std::string slot_name(const Source& source) const;
   KeyIndex index_;
 };
 
