@@ -304,3 +304,19 @@ def test_what_an_exit_of_a_long_graph_needs_is_older_than_a_write() -> None:
         got, wanted = (run(np.arange(4.0), np.ones(size), 60) for run in (captured, scope["long_run"]))
         assert len(got) == len(wanted) and all(np.array_equal(a, b) for a, b in zip(got, wanted, strict=True))
     assert evalframe.explain(scope["long_run"])(np.arange(4.0), np.ones(4), 60).entries[0]["nodes"] > 2000
+
+
+def written_by_two_names(np: Any, x: Any, y: Any) -> Any:
+    np.floor(x, out=x)
+    y[..., 0] = 7.0
+    return x * x + 1.0
+
+
+@pytest.mark.parametrize("second", [slice(None), slice(1, None), None])
+def test_one_array_written_by_two_names(second: Any) -> None:
+    compiled = Compiled(written_by_two_names, [array("f8", 4, 5), array("f8", 4, 5)])
+    ours = array("f8", 4, 5)
+    theirs = ours.copy()
+    got = compiled(ours, ours.copy() if second is None else ours[second])
+    assert_same(got, written_by_two_names(np, theirs, theirs.copy() if second is None else theirs[second]))
+    assert_same(ours, theirs)

@@ -282,12 +282,12 @@ class Planner {
     return found == segment.leaves.end() ? -1 : static_cast<int>(found - segment.leaves.begin());
   }
 
-  // The leaf that an operand is or is seen in; -1 for what the segment computes.
+  // The leaf that an operand is, is written into or is seen in; -1 for what the segment computes.
   int leaf_of(const Segment& segment, Operand operand) const {
     while (in_segment(operand) && stage_[operand.index] == Stage::kKernel) {
       const Meaning& meaning = meaning_[operand.index];
-      if (meaning.sense != Sense::kView) return -1;
-      operand = meaning.args[0];
+      if (!writes(meaning) && meaning.sense != Sense::kView) return -1;
+      operand = writes(meaning) ? meaning.target : meaning.args[0];
     }
     return leaf_index(segment, operand);
   }
