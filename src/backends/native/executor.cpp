@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <span>
 #include <stdexcept>
 
+#include "backends/native/kernel_slices.h"
 #include "backends/native/native.h"
 #include "backends/native/numbers.h"
 #include "backends/native/result_memory.h"
@@ -184,18 +186,28 @@ class VariantRun {
     return true;
   }
 
-  FloatFlags run(const KernelPlan& plan, const int64_t* extents, const KernelOperand* operands) {
-    int64_t work = 1 + static_cast<int64_t>(plan.kernel.ops.size());
-    for (int i = 0; i < plan.kernel.rank; i++) work *= extents[i];
-    if (work < kWorkToReleaseGil) return plan.compiled->run(extents, operands);
+  FloatFlags run(std::span<const KernelCall> calls) {
+    char** const data = scope_.take<char*>(variant_.storages.size());
+    for (size_t i = 0; i < variant_.storages.size(); i++) data[i] = places_[i].data;
+    const std::span<char* const> scratch(data, variant_.storages.size());
+    int64_t work = 0;
+    for (const KernelCall& call : calls) work += work_of(call);
+    if (work < kWorkToReleaseGil) return run_calls(calls, scratch);
     struct Released {
       PyThreadState* const thread = PyEval_SaveThread();
       ~Released() { PyEval_RestoreThread(thread); }
     } const released;
-    return plan.compiled->run(extents, operands);
+    return run_calls(calls, scratch);
   }
 
  private:
+  static int64_t work_of(const KernelCall& call) {
+    const Kernel& kernel = call.kernel->kernel();
+    int64_t work = 1 + static_cast<int64_t>(kernel.ops.size());
+    for (int i = 0; i < kernel.rank; i++) work *= call.extents[i];
+    return work;
+  }
+
   bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& values) {
     const int rank = static_cast<int>(storage.dims.size());
     int64_t* const sizes = scope_.take<int64_t>(2 * rank);
@@ -313,6 +325,19 @@ bool can_write(const Segment& segment, PyObject* const* leaves) {
   });
 }
 
+// Tells the kernels which of their memory is nobody else's.
+void find_scratch(Variant& variant) {
+  std::vector<bool> shared;
+  for (const Storage& storage : variant.storages) shared.push_back(storage.kind != Storage::Kind::kBuffer || storage.node >= 0);
+  for (const KernelPlan& plan : variant.kernels) {
+    if (!plan.commits) continue;
+    for (const Box& port : plan.ports) shared[static_cast<size_t>(port.storage)] = true;
+  }
+  for (KernelPlan& plan : variant.kernels) {
+    for (const Box& port : plan.ports) plan.scratch.push_back(shared[static_cast<size_t>(port.storage)] ? -1 : port.storage);
+  }
+}
+
 bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* leaves, int64_t* symbols) {
   if (!evaluate(variant.symbols, shapes, symbols)) return false;
   for (const auto& [a, b] : variant.equal) {
@@ -360,6 +385,7 @@ const Variant* NativeExecutable::add_variant(size_t step, const std::vector<Leaf
     kernels.reason = error.what();
     return nullptr;
   }
+  find_scratch(*lowered);
   kernels.variants.push_back(std::make_unique<Variant>(std::move(*lowered)));
   return kernels.variants.back().get();
 }
@@ -424,14 +450,16 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   char* const scalars = scope.take<char>(variant->scalars.size() * kNumberBytes);
   if (running.has_empty_space() || !fill_scalars(run, *variant, symbols, scalars)) return false;
   if (!running.place(leaves.objects, scalars, graph_, run.values)) return false;
-  FloatFlags flags = 0;
+  KernelCall* const calls = scope.take<KernelCall>(variant->kernels.size());
+  size_t called = 0;
   int64_t* extents;
   KernelOperand* operands;
   for (const KernelPlan& plan : variant->kernels) {
     if (!running.prepare(plan, extents, operands)) return false;
     if (plan.commits) plan.compiled->make_ready(extents, operands);
-    else flags |= running.run(plan, extents, operands);
+    else calls[called++] = {plan.compiled, extents, operands, plan.scratch.data()};
   }
+  const FloatFlags flags = running.run({calls, called});
   if (flags && cares_about(flags)) {
     kernels_[step].flagged++;
     return false;
@@ -447,7 +475,8 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   for (const KernelPlan& plan : variant->kernels) {
     if (!plan.commits) continue;
     running.prepare(plan, extents, operands);
-    running.run(plan, extents, operands);
+    const KernelCall call{plan.compiled, extents, operands, plan.scratch.data()};
+    running.run({&call, 1});
   }
   return true;
 }

@@ -73,6 +73,9 @@ class CompiledKernel {
   virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
   // Makes the code that run needs for these operands, so that run can't fail; else a layout first met in run is compiled there.
   virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // Seconds that one thread takes, about.
+  virtual double seconds(const int64_t* extents) const = 0;
+  virtual const Kernel& kernel() const = 0;
   virtual const std::string& ir() const = 0;
 };
 

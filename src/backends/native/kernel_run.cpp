@@ -73,7 +73,12 @@ class Native final : public CompiledKernel {
   void make_ready(const int64_t* extents, const KernelOperand* operands) const override;
   const std::string& ir() const override { return ir_; }
 
-  const Kernel& kernel() const { return kernel_; }
+  const Kernel& kernel() const override { return kernel_; }
+  double seconds(const int64_t* extents) const override {
+    double seconds = seconds_per_element_;
+    for (int d = 0; d < kernel_.rank; ++d) seconds *= static_cast<double>(extents[d]);
+    return seconds;
+  }
   const std::vector<Fold>& folds() const { return folds_; }
   int operands() const { return static_cast<int>(kernel_.inputs.size() + kernel_.outputs.size()); }
   bool splits_sums() const { return splits_sums_; }
@@ -145,7 +150,7 @@ int64_t size_of(const Space& space) {
 }
 
 int Native::pieces_for(const Space& space) const {
-  const int threads = thread_count();
+  const int threads = threads_here();
   if (threads == 1) return 1;
   const double pieces = static_cast<double>(size_of(space)) * seconds_per_element_ / kPieceSeconds;
   return pieces < 2 ? 1 : static_cast<int>(std::min<double>(pieces, threads * kPiecesPerThread));

@@ -78,6 +78,7 @@ struct KernelPlan {
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
+  std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
   bool commits = false;      // writes into a leaf: run when nothing can go wrong any more
   bool sums_floats = false;  // the order of the elements shows in the result
 };

@@ -13,6 +13,8 @@
 namespace evalframe::native {
 namespace {
 
+thread_local bool in_task = false;
+
 class Pool {
  public:
   explicit Pool(int workers) {
@@ -40,7 +42,9 @@ class Pool {
 
  private:
   void take_pieces(const std::function<void(int)>& task, int pieces) {
+    in_task = true;
     for (int piece = next_++; piece < pieces; piece = next_++) task(piece);
+    in_task = false;
   }
 
   void work() {
@@ -107,8 +111,10 @@ int thread_count() {
   return count;
 }
 
+int threads_here() { return in_task ? 1 : thread_count(); }
+
 void parallel_for(int pieces, const std::function<void(int)>& task) {
-  if (pieces > 1 && thread_count() > 1 && the_pool().run(pieces, task)) return;
+  if (pieces > 1 && threads_here() > 1 && the_pool().run(pieces, task)) return;
   for (int piece = 0; piece < pieces; ++piece) task(piece);
 }
 

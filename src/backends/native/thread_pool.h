@@ -8,6 +8,9 @@ namespace evalframe::native {
 // EVALFRAME_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs that this process may use.
 int thread_count();
 
+// The same, or 1 inside a task of parallel_for.
+int threads_here();
+
 // Runs task(0) .. task(pieces - 1), each once, and returns when all are done. The caller works too. Where the pool is busy with
 // another caller's work, the caller does everything itself. The tasks must not throw.
 void parallel_for(int pieces, const std::function<void(int)>& task);
