@@ -1,8 +1,9 @@
 """Runs the examples of README.md and docs/, so that what they show is what happens.
 
 A ```python block is run; the ```text block behind it, if there is one, is what it prints. A ```console block holds
-commands (`$ evalframe ...`, `$ python ...`) and their output, and is run in the repository's root. A block marked
-`figures` may differ in its numbers; one marked `no-run` isn't run.
+commands (`$ evalframe ...`, `$ python ...`) and their output, and is run in the repository's root. A ```cpp block is a
+file of the name behind it, which a ```sh block marked `compile` compiles. A block marked `figures` may differ in its
+numbers; one marked `no-run` isn't run.
 """
 
 import contextlib
@@ -72,9 +73,18 @@ def check_console(block: Block) -> None:
         assert_same_output(shown, run_command(command), block.marks)
 
 
+def compile_extension(command: str, folder: Path) -> None:
+    headers = shlex.quote(str(ROOT / "include"))  # a build tree has no copy of them
+    words = command.replace("$(python ", f"-I{headers} $({shlex.quote(sys.executable)} ")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(["sh", "-c", words], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     blocks = blocks_of(page)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block, following in zip(blocks, [*blocks[1:], None], strict=False):
@@ -86,6 +96,10 @@ def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
                 assert_same_output(following.text, printed, following.marks)
         elif block.language == "console":
             check_console(block)
+        elif block.language == "cpp":
+            (tmp_path / next(iter(block.marks))).write_text(block.text)
+        elif block.language == "sh" and "compile" in block.marks:
+            compile_extension(block.text, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

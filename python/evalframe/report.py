@@ -21,7 +21,7 @@ def summary(stats: Stats) -> str:
     parts = [
         f"{counted(stats['recordings'], 'graph')} recorded",
         f"run {counted(stats['served'], 'time')}",
-        f"{stats['hits']:,} of {counted(stats['calls'], 'call')} served",
+        *([f"{stats['hits']:,} of {counted(stats['calls'], 'call')} served"] if stats["calls"] else []),
         counted(stats["breaks"], "graph break"),
         _saved(stats["saved_seconds"], stats["compile_seconds"]),
     ]
