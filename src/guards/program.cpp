@@ -48,7 +48,9 @@ struct Checks {
     PyArrayObject* array = numpy::as_array(object);
     if (PyArray_NDIM(array) != step.rank || (PyArray_FLAGS(array) & kArrayFlags) != step.array_flags) return false;
     auto* want = reinterpret_cast<PyArray_Descr*>(step.want);
-    return PyArray_DESCR(array) == want || PyArray_EquivTypes(PyArray_DESCR(array), want);
+    // Types of one size may have several names, which a program can ask for.
+    PyArray_Descr* const descr = PyArray_DESCR(array);
+    return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want));
   }
   static bool kTypeVersion(const Step& step, PyObject* object) {
     return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;

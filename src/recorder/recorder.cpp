@@ -20,8 +20,15 @@ namespace {
 int locals_count(const bytecode::Code& code) { return code.code.as<PyCodeObject>()->co_nlocalsplus; }
 int frame_size(const bytecode::Code& code) { return locals_count(code) + code.code.as<PyCodeObject>()->co_stacksize + 1; }
 
+// Types that are written in C, and NumPy's element types: there is one object of each.
+bool is_singular(PyObject* object) {
+  if (PyType_Check(object)) return Py_TYPE(object) == &PyType_Type && !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
+  return numpy::is_plain_dtype(object);
+}
+
 // Immutable through and through: equality says all.
 bool is_immutable(PyObject* object) {
+  if (is_singular(object)) return true;
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
@@ -283,6 +290,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kConstant: return is_immutable(object.get());
     case Value::Kind::kSource:
       if (!is_immutable(object.get())) return false;
+      if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
       if ((PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get())) && varies(value.a)) return false;
       guards().require_equal(value.a, object);
       return true;
@@ -372,11 +380,11 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     guards().require_array(value.a, borrowed);
   } else if (numpy::is_scalar(object) || is_python_number(object)) {
     guards().require_type(value.a, borrowed);
-  } else if (is_immutable(object)) {
-    guards().require_equal(value.a, borrowed);
-    return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);
+    return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else if (is_immutable(object)) {
+    guards().require_equal(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else {
     return {};

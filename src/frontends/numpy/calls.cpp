@@ -119,6 +119,14 @@ bool is_scalar(PyObject* object) {
   return !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
 }
 
+bool is_plain_dtype(PyObject* object) {
+  if (!PyArray_DescrCheck(object)) return false;
+  const int number = reinterpret_cast<PyArray_Descr*>(object)->type_num;
+  if (number < 0 || (number >= NPY_OBJECT && number != NPY_HALF)) return false;
+  const Ref singleton = Ref::steal(PyArray_DescrFromType(number));
+  return singleton.get() == object;
+}
+
 bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(object); }
 
 CallKind call_kind(Borrowed borrowed) {

@@ -10,6 +10,8 @@ namespace evalframe::numpy {
 bool is_array(PyObject* object);
 bool is_exact_array(PyObject* object);
 bool is_scalar(PyObject* object);
+// One of NumPy's own element types, as it is: native, without fields or metadata.
+bool is_plain_dtype(PyObject* object);
 
 // What calling `callable` does, as far as recording is concerned.
 enum class CallKind : uint8_t {

@@ -160,6 +160,9 @@ Plan call(const Site& site) {
   PyObject* callable = site.frame.slot(call.callable);
   const CallKind kind = numpy::call_kind(callable);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
+  if (recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
+    if (std::optional<Plan> plan = metadata_call(site, call, callable)) return *std::move(plan);
+  }
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !is_list_append(site, call, callable);
   if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   if (is_list_append(site, call, callable)) return plan_constant();
@@ -190,7 +193,8 @@ void call_after(const Site& site, const Plan& plan) {
   if (result == Py_None && depth < site.depth && recorder.value_at(site.depth - 2).kind == Value::Kind::kList) {
     recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
   }
-  label = recorder.constant(result);
+  // What has attributes of its own is a place to read them from.
+  label = PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(depth - 1, label);
 }

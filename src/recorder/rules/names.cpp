@@ -104,8 +104,9 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
   const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
   const bool is_rank = PyUnicode_CompareWithASCIIString(name, "ndim") == 0;
   const bool is_input = plan.operands[0].space == graph::Operand::Space::kInput;
-  if (is_input && (is_dtype || (is_rank && numpy::is_exact_array(object)))) return plan_constant();
-  if (is_dtype) return plan_break(Break::kAttribute, "dtype of a computed array");
+  const bool fixes_dtype = is_input || numpy::is_array(object);
+  if (is_dtype) return fixes_dtype ? plan_constant() : plan_break(Break::kAttribute, "dtype of a computed object");
+  if (is_input && is_rank && numpy::is_exact_array(object)) return plan_constant();
   return plan;
 }
 
@@ -121,6 +122,7 @@ Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
 Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value_at(site.depth - 1);
+  if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
   if (!is_plain_attribute(object, name)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (owner.kind != Value::Kind::kSource) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (!recorder.guards().require_type_version(owner.a, object)) return plan_break(Break::kAttribute, "of " + type_name(object));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "recorder/recorder.h"
 
@@ -15,6 +16,11 @@ void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscrip
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
 void add_control_rules(RuleTable& table);    // branches, loops, returns
+
+// A call whose result follows from metadata that the guards fix; none where it isn't one.
+std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// An attribute of an element type that never changes.
+bool is_dtype_fact(Borrowed dtype, Borrowed name);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
