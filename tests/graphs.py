@@ -71,6 +71,9 @@ class Recorder:
     def handle(self, value: Any) -> int:
         if isinstance(value, Traced):
             return value.handle
+        parts = [value.start, value.stop, value.step] if isinstance(value, slice) else value if isinstance(value, tuple) else []
+        if any(isinstance(part, Traced | slice) for part in parts):
+            return self.node("slice" if isinstance(value, slice) else "tuple", None, parts).handle
         return self.builder.constant(value)
 
     def node(self, form: str, callable: Any, operands: Sequence[Any], keywords: Any = None, code: int = 0) -> Traced:

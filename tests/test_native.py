@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -339,3 +340,40 @@ def test_extremes_of_zeros_have_the_sign_that_numpy_gives(dtype: str) -> None:
     for number in (0.0, -0.0):
         check(signs, zeros, -zeros, zeros.dtype.type(number))
         check(signs, zeros[::-1], zeros, zeros.dtype.type(number))
+
+
+def computed_bounds(np: Any, x: Any, lo: Any, hi: Any) -> Any:
+    middle = x[lo:hi] * 2.0 + x[lo + 1 : hi + 1]
+    return middle, x[lo] + x[hi:].max(), x[..., : hi - lo] - x[-lo - 1]
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(2, 6), (0, 3), (1, 19), (2, 3), (5, 5), (-7, -2), (3, 40), (25, 2), (0, 0)])
+def test_bounds_that_are_computed(lo: int, hi: int) -> None:
+    compiled = Compiled(computed_bounds, [array("f8", 20, 3), 1, 4])
+    x = array("f8", 20, 3)
+    for _ in range(2):
+        for a, b in ((lo, hi), (1, 5)):
+            try:
+                wanted = computed_bounds(np, x, a, b)
+            except (IndexError, ValueError) as error:
+                with pytest.raises(type(error), match=re.escape(str(error))):
+                    compiled(x, a, b)
+            else:
+                assert_same(compiled(x, a, b), wanted)
+    assert "call " not in compiled.builder.text() and "kernels n" in compiled.builder.text()
+
+
+def test_stores_with_computed_bounds() -> None:
+    def function(np: Any, x: Any, y: Any, k: Any) -> Any:
+        x[k] = y[k] * 2.0 + 1.0
+        x[k + 1 :, 0] = y[k, 0] - y[k + 1 :, 1]
+        return x
+
+    for k in (0, 3, -2):
+        compiled = check(function, array("f8", 6, 4), array("f8", 6, 4), k)
+        assert "call " not in compiled.builder.text()
+
+
+def test_sizes_of_arrays_as_bounds() -> None:
+    compiled = check(lambda np, x, y: x[: y.shape[0]] * y + x[-y.shape[0] :], array("f8", 12), array("f8", 5))
+    assert "call " not in compiled.builder.text()

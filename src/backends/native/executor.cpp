@@ -361,7 +361,8 @@ NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt e
     quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
   for (size_t step = 0; step < steps_.size(); step++) {
-    if (!steps_[step].is_segment) continue;
+    // Of numbers no example is known: such a segment gets its kernels when it is first run.
+    if (!steps_[step].is_segment || !steps_[step].segment.numbers.empty()) continue;
     std::vector<LeafShape> shapes;
     for (const Operand leaf : steps_[step].segment.leaves) {
       const graph::Meta& meta = meanings_.meta(leaf);
@@ -435,14 +436,16 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   const Segment& segment = steps_[step].segment;
   if (!call_quick(run, segment.early)) return false;
   const size_t count = segment.leaves.size();
-  const Leaves leaves{scope.take<PyObject*>(count), scope.take<LeafShape>(count)};
+  const Leaves leaves{scope.take<PyObject*>(count), scope.take<LeafShape>(count + 1)};
   for (size_t i = 0; i < count; i++) {
     PyObject* const leaf = fetch(run, segment.leaves[i]);
     if (!leaf || !is_ordinary_array(leaf, meanings_.meta(segment.leaves[i]))) return false;
     leaves.objects[i] = leaf;
     leaves.shapes[i] = shape_of(leaf);
   }
-  if (!can_write(segment, leaves.objects)) return false;
+  int64_t* const numbers = scope.take<int64_t>(segment.numbers.size());
+  leaves.shapes[count] = {numbers, nullptr};
+  if (!read_numbers(run, segment, numbers) || !can_write(segment, leaves.objects)) return false;
   int64_t* symbols = nullptr;
   const Variant* const variant = find_variant(step, leaves, scope, symbols);
   if (!variant) return false;
@@ -489,10 +492,22 @@ const Variant* NativeExecutable::find_variant(size_t step, const Leaves& leaves,
     if (serves(*candidate, leaves.shapes, leaves.objects, symbols)) return candidate.get();
   }
   if (kernels.variants.size() >= kMaxVariants || kernels.refused >= kMaxRefused) return nullptr;
-  const Variant* const made = add_variant(step, {leaves.shapes, leaves.shapes + steps_[step].segment.leaves.size()});
+  const Variant* const made = add_variant(step, {leaves.shapes, leaves.shapes + steps_[step].segment.leaves.size() + 1});
   if (!made) return nullptr;
   symbols = scope.take<int64_t>(made->symbols.size());
   return serves(*made, leaves.shapes, leaves.objects, symbols) ? made : nullptr;
+}
+
+bool NativeExecutable::read_numbers(Run& run, const Segment& segment, int64_t* numbers) {
+  for (const Operand operand : segment.numbers) {
+    PyObject* const number = fetch(run, operand);
+    if (!number || !PyLong_CheckExact(number)) return false;
+    int overflow = 0;
+    *numbers = PyLong_AsLongLongAndOverflow(number, &overflow);
+    // The least number stands for an absent bound.
+    if (overflow || *numbers++ == IndexItem::kAbsent) return false;
+  }
+  return true;
 }
 
 bool NativeExecutable::call_late(Run& run, const Segment& segment) {

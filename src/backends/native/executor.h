@@ -36,6 +36,7 @@ class NativeExecutable final : public backends::Executable {
   const Variant* find_variant(size_t step, const Leaves& leaves, Arena::Scope& scope, int64_t*& symbols);
   bool call_quick(Run& run, const std::vector<int32_t>& nodes);
   bool call_quick(Run& run, int32_t node);
+  bool read_numbers(Run& run, const Segment& segment, int64_t* numbers);
   bool call_late(Run& run, const Segment& segment);
   const Variant* add_variant(size_t step, const std::vector<LeafShape>& shapes);
   bool fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars);

@@ -95,6 +95,14 @@ class Lowering {
   }
   int constant(int64_t value) { return symbol({Symbol::Kind::kConstant, -1, -1, value}); }
 
+  // The symbol of a Python int; -1 if there is none.
+  int number(Operand operand) {
+    if (!operand) return -1;
+    const auto found = std::find(segment_.numbers.begin(), segment_.numbers.end(), operand);
+    if (found == segment_.numbers.end()) throw Unsupported();
+    return symbol({Symbol::Kind::kLeafSize, static_cast<int>(segment_.leaves.size()), static_cast<int>(found - segment_.numbers.begin())});
+  }
+
   int find(int s) const {
     while (same_[s] != s) s = same_[s];
     return s;
@@ -537,9 +545,11 @@ class Lowering {
     }
   }
 
-  // Of zeros of two signs NumPy takes the bound's where a bound is an array, and the element's where both are single numbers.
+  // Of zeros of two signs NumPy takes the element's where neither bound moves along its inner loop, else the bound's.
   int clip(int k, const Meaning& meaning, const std::vector<int>& numbers, const std::vector<Value>& operands) {
-    const bool single = operands[1].dims.empty() && operands[2].dims.empty() && meaning.loop != DType::float16;
+    const std::vector<int> space = broadcast(operands);
+    const auto stays = [&](const Value& bound) { return bound.dims.empty() || find(bound.dims.back()) != space.back(); };
+    const bool single = stays(operands[1]) && stays(operands[2]) && meaning.loop != DType::float16;
     const auto bounded = [&](ScalarOp op, int number, int bound) {
       return operation(k, {op, meaning.result, single ? bound : number, single ? number : bound});
     };
@@ -684,7 +694,7 @@ class Lowering {
           view.box.axes.push_back({});
           break;
         case IndexItem::Kind::kInteger:
-          add_offset(view, base, next, symbol({Symbol::Kind::kIndex, base.dims[next], -1, item.start}));
+          add_offset(view, base, next, symbol({Symbol::Kind::kIndex, base.dims[next], number(item.start_at), item.start}));
           next++;
           break;
         case IndexItem::Kind::kSlice: slice(base, next++, item, view); break;
@@ -696,10 +706,11 @@ class Lowering {
   void slice(const Value& base, size_t dimension, const IndexItem& item, Value& view) {
     const int size = base.dims[dimension];
     const Axis& axis = base.box.axes[dimension];
-    view.dims.push_back(symbol({Symbol::Kind::kSliceLength, size, -1, item.start, item.stop, item.step}));
+    const int start = number(item.start_at), stop = number(item.stop_at);
+    view.dims.push_back(symbol({Symbol::Kind::kSliceLength, size, start, item.start, item.stop, item.step, stop}));
     view.box.axes.push_back({axis.of, axis.step * item.step});
-    if (item.start == IndexItem::kAbsent && item.step > 0) return;
-    add_offset(view, base, dimension, symbol({Symbol::Kind::kSliceStart, size, -1, item.start, item.stop, item.step}));
+    if (item.start == IndexItem::kAbsent && start < 0 && item.step > 0) return;
+    add_offset(view, base, dimension, symbol({Symbol::Kind::kSliceStart, size, start, item.start, item.stop, item.step, stop}));
   }
 
   void add_offset(Value& view, const Value& base, size_t dimension, int start) {
@@ -851,9 +862,10 @@ class Lowering {
   std::vector<Stored> stores_;
 };
 
-int64_t slice_of(const Symbol& symbol, int64_t size, int64_t& start) {
-  start = symbol.start;
-  int64_t stop = symbol.stop;
+int64_t slice_of(const Symbol& symbol, const int64_t* values, int64_t& start) {
+  const int64_t size = values[symbol.a];
+  start = symbol.b >= 0 ? values[symbol.b] : symbol.start;
+  int64_t stop = symbol.c >= 0 ? values[symbol.c] : symbol.stop;
   if (start == IndexItem::kAbsent) start = symbol.step > 0 ? 0 : PY_SSIZE_T_MAX;
   if (stop == IndexItem::kAbsent) stop = symbol.step > 0 ? PY_SSIZE_T_MAX : PY_SSIZE_T_MIN;
   Py_ssize_t first = start, last = stop;
@@ -884,13 +896,14 @@ bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64
     switch (symbol.kind) {
       case Symbol::Kind::kLeafSize: values[i] = shapes[symbol.a].sizes[symbol.b]; break;
       case Symbol::Kind::kConstant: values[i] = symbol.start; break;
-      case Symbol::Kind::kSliceLength: values[i] = slice_of(symbol, values[symbol.a], start); break;
+      case Symbol::Kind::kSliceLength: values[i] = slice_of(symbol, values, start); break;
       case Symbol::Kind::kSliceStart:
-        slice_of(symbol, values[symbol.a], start);
+        slice_of(symbol, values, start);
         values[i] = start;
         break;
       case Symbol::Kind::kIndex:
-        values[i] = symbol.start < 0 ? symbol.start + values[symbol.a] : symbol.start;
+        values[i] = symbol.b >= 0 ? values[symbol.b] : symbol.start;
+        if (values[i] < 0) values[i] += values[symbol.a];
         if (values[i] < 0 || values[i] >= values[symbol.a]) return false;
         break;
       case Symbol::Kind::kProduct: values[i] = values[symbol.a] * values[symbol.b]; break;

@@ -14,16 +14,17 @@ namespace evalframe::native {
 // A size, a start or an index, computed at each run from the sizes of the leaves.
 struct Symbol {
   enum class Kind : uint8_t {
-    kLeafSize,     // size of axis b of leaf a
+    kLeafSize,     // size of axis b of leaf a; behind the last leaf: number b
     kConstant,     // start
-    kSliceLength,  // of start:stop:step on a dimension of size symbol a
+    kSliceLength,  // of start:stop:step on a dimension of size symbol a; symbols b and c, if any, are start and stop
     kSliceStart,   // its first index
-    kIndex,        // start, counted from the end if negative; the run is refused if it's out of range
+    kIndex,        // start, or symbol b, counted from the end if negative; the run is refused if it's out of range
     kProduct,      // symbol a times symbol b
     kLess,         // symbol a less `start`; the run is refused if nothing is left
   } kind;
   int a = -1, b = -1;
   int64_t start = IndexItem::kAbsent, stop = IndexItem::kAbsent, step = 1;
+  int c = -1;
   bool operator==(const Symbol&) const = default;
 };
 
@@ -98,6 +99,7 @@ struct Variant {
 struct Segment {
   int32_t begin = 0, end = 0;
   std::vector<graph::Operand> leaves;  // arrays that enter, as operands of the graph
+  std::vector<graph::Operand> numbers;  // Python ints that are sizes and bounds
   std::vector<int32_t> early;          // quick nodes that need no kernel's result: called before
   std::vector<int32_t> late;           // views, tuples ... that are needed behind the segment: called after the kernels, before the writes
   std::vector<int32_t> kept;           // maps and reductions that are needed as objects
@@ -106,7 +108,7 @@ struct Segment {
   std::vector<Meaning> meanings;       // of begin .. end - 1
 };
 
-// Sizes and strides of one leaf, for which a variant is made.
+// Sizes and strides of one leaf, for which a variant is made. Behind those of the leaves stands one whose sizes are the numbers.
 struct LeafShape {
   const int64_t* sizes;
   const int64_t* strides;

@@ -575,11 +575,27 @@ bool Meanings::read_index(Operand key, std::vector<IndexItem>& items) const {
 
 bool Meanings::read_item(Operand operand, std::vector<IndexItem>& items) const {
   if (constant(operand)) return read_constant_item(constant(operand), items);
-  if (operand.space != Operand::Space::kNode || graph_.nodes[operand.index].form != Form::kSlice) return false;
-  const Operand* parts = graph_.operands_of(graph_.nodes[operand.index]);
-  if (!constant(parts[0]) || !constant(parts[1]) || !constant(parts[2])) return false;
-  const Ref slice = Ref::steal(PySlice_New(constant(parts[0]), constant(parts[1]), constant(parts[2])));
-  return slice && read_constant_item(slice.get(), items);
+  IndexItem item{IndexItem::Kind::kInteger};
+  if (operand.space == Operand::Space::kNode && graph_.nodes[operand.index].form == Form::kSlice) {
+    const Operand* parts = graph_.operands_of(graph_.nodes[operand.index]);
+    PyObject* const step = constant(parts[2]);
+    item.kind = IndexItem::Kind::kSlice;
+    if (!step || (step != Py_None && (!read_int(step, item.step) || item.step == 0))) return false;
+    if (!read_bound(parts[0], item.start, item.start_at) || !read_bound(parts[1], item.stop, item.stop_at)) return false;
+  } else if (meta(operand).kind == Kind::kInt) {
+    item.start_at = operand;
+  } else {
+    return false;
+  }
+  items.push_back(item);
+  return true;
+}
+
+bool Meanings::read_bound(Operand operand, int64_t& bound, Operand& at) const {
+  PyObject* const known = constant(operand);
+  if (known) return known == Py_None || read_int(known, bound);
+  at = operand;
+  return meta(operand).kind == Kind::kInt;
 }
 
 bool Meanings::read_constant_item(PyObject* object, std::vector<IndexItem>& items) const {

@@ -31,6 +31,7 @@ struct IndexItem {
   enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
   static constexpr int64_t kAbsent = INT64_MIN;
   int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
+  graph::Operand start_at, stop_at;                   // Python ints of the graph that stand for start and stop
 };
 
 struct Meaning {
@@ -74,6 +75,7 @@ class Meanings {
   bool quick(const graph::Node& node) const;
   bool read_index(graph::Operand key, std::vector<IndexItem>& items) const;
   bool read_item(graph::Operand operand, std::vector<IndexItem>& items) const;
+  bool read_bound(graph::Operand operand, int64_t& bound, graph::Operand& at) const;
   bool read_constant_item(PyObject* object, std::vector<IndexItem>& items) const;
   PyObject* constant(graph::Operand operand) const;
   bool is_element(graph::Operand operand) const;

@@ -33,6 +33,16 @@ bool only_makes(const Node& node) {
   return node.form == Form::kTuple || node.form == Form::kList || node.form == Form::kSlice || node.form == Form::kGetAttr;
 }
 
+// The Python ints that a view's or store's place depends on.
+std::vector<Operand> numbers_of(const Meaning& meaning) {
+  std::vector<Operand> numbers;
+  for (const IndexItem& item : meaning.items) {
+    if (item.start_at) numbers.push_back(item.start_at);
+    if (item.stop_at) numbers.push_back(item.stop_at);
+  }
+  return numbers;
+}
+
 class Planner {
  public:
   Planner(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at)
@@ -110,6 +120,7 @@ class Planner {
     if (writes(meaning) && !all_exits_) return place_call(node);
     bool late = staged(meaning.target, Stage::kLate);
     for (int i = 0; i < meaning.count; i++) late |= staged(meaning.args[i], Stage::kLate);
+    for (const Operand operand : numbers_of(meaning)) late |= staged(operand, Stage::kLate);
     if (late && !all_exits_) return place_call(node);
     // What the segment makes itself can't be written into before it is there.
     const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel);
@@ -264,6 +275,9 @@ class Planner {
     for (int i = 0; i < meaning.count; i++) {
       if (staged(meaning.args[i], Stage::kEarly)) needed[meaning.args[i].index - begin_] = true;
     }
+    for (const Operand operand : numbers_of(meaning)) {
+      if (staged(operand, Stage::kEarly)) needed[operand.index - begin_] = true;
+    }
   }
 
   bool is_leaf(Operand operand) const {
@@ -274,6 +288,10 @@ class Planner {
   void add_leaves(Segment& segment, const Meaning& meaning) const {
     for (const Operand operand : {meaning.args[0], meaning.args[1], meaning.args[2], meaning.target}) {
       if (is_leaf(operand) && leaf_index(segment, operand) < 0) segment.leaves.push_back(operand);
+    }
+    for (const Operand operand : numbers_of(meaning)) {
+      std::vector<Operand>& known = segment.numbers;
+      if (std::find(known.begin(), known.end(), operand) == known.end()) known.push_back(operand);
     }
   }
 
