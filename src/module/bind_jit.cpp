@@ -178,6 +178,8 @@ void bind_jit(nb::module_& module) {
       },
       nb::arg("backend"), nb::arg("custom").none(), "Captures the functions of this thread from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
+  module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
+             "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
              "For tests: every graph is left before this node; -1: nowhere.");
 }

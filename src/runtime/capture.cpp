@@ -349,6 +349,42 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   *handled = true;
   if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
   if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
+  const CallTrial::Turn turn = is_tried() ? trial_.next() : CallTrial::Turn::kServe;
+  switch (turn) {
+    case CallTrial::Turn::kServe: return call_captured(thread, parameters, handled);
+    case CallTrial::Turn::kPlain: return call_plainly(handled);
+    case CallTrial::Turn::kTimedServe:
+    case CallTrial::Turn::kTimedPlain: break;
+  }
+  return call_timed(thread, turn, parameters, handled);
+}
+
+// Who chose another backend, or one graph, wants that and not speed; tests that leave graphs early want them entered.
+bool Capture::is_tried() const { return !settings_.custom && !settings_.fullgraph && leave_before < 0 && settings_.backend == "native"; }
+
+// A call of a trial: all of it is done here, whoever runs it.
+Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled) {
+  const bytecode::Code* decoded = cpython::decoded(code_);
+  if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  const bool served_before = trial_.serves();
+  Ref result;
+  {
+    const TimedCall timed(trial_, turn);
+    if (turn == CallTrial::Turn::kTimedServe) result = call_captured(thread, parameters, handled);
+    if (turn == CallTrial::Turn::kTimedPlain) count(&Counters::plain_calls);
+    if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
+    *handled = true;
+  }
+  if (served_before && !trial_.serves()) count(&Counters::given_up);
+  return result;
+}
+
+Ref Capture::run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters) {
+  Chain chain(thread);
+  return push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
+}
+
+Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
   const Held<Entries> entries = first_;
   // Held until the objects are gone: its program says which of them are owned.
   Held<Compilation> compilation;

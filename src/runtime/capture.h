@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/call_trial.h"
 #include "runtime/chain.h"
 #include "runtime/compile.h"
 #include "runtime/loop_trial.h"
@@ -89,8 +90,8 @@ class Capture {
   // All recordings, by place.
   std::vector<std::pair<Place, Held<Compilation>>> entries() const;
   std::vector<LimitNote> limits() const;
-  // Breaks were so frequent that capturing didn't pay: the function runs as it is.
-  bool has_given_up() const { return given_up_; }
+  // Capturing didn't pay: the function runs as it is, for good or until the next trial.
+  bool has_given_up() const { return given_up_ || !trial_.serves(); }
   const std::vector<BreakNote>& breaks() const { return breaks_; }
   const Counters& counters() const { return counters_; }
   const Settings& settings() const { return settings_; }
@@ -110,6 +111,10 @@ class Capture {
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
   Ref call_plainly(bool* handled);
+  bool is_tried() const;
+  Ref call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled);
+  Ref run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters);
+  Ref call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled);
   Ref serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
   Ref record_call(PyThreadState* thread, Entries& entries, Chain& chain);
   bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
@@ -146,6 +151,7 @@ class Capture {
   std::vector<BreakNote> breaks_;
   Counters counters_;
   Worth worth_;
+  CallTrial trial_;
   bool given_up_ = false;
 };
 

@@ -1,0 +1,68 @@
+// Whether serving a function's calls is quicker than running them: a few calls are timed in both ways.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/measure.h"
+
+namespace evalframe::runtime {
+
+// Of the calls of one function. The first trial takes place when it has been called for long enough, later ones ever more
+// rarely, for arguments may have become larger or smaller.
+class CallTrial {
+ public:
+  enum class Turn : uint8_t { kServe, kPlain, kTimedServe, kTimedPlain };
+  // How the next call is to be run. A timed one must be reported by `add`.
+  Turn next() {
+    if (resting_ == 0) return next_timed();
+    resting_--;
+    return serves_ ? Turn::kServe : Turn::kPlain;
+  }
+  void add(Turn turn, double seconds);
+  bool serves() const { return serves_; }
+
+  // Off for tests and benchmarks that count or time served calls.
+  static bool on;
+
+ private:
+  static constexpr std::size_t kSamples = 8, kFewSamples = 4;
+  struct Samples {
+    std::array<double, kSamples> seconds{};
+    std::size_t count = 0;
+    double least() const;
+    double most() const;
+    double typical() const;
+  };
+
+  Turn next_timed();
+  void decide(bool serves);
+  uint32_t random();
+
+  uint64_t resting_ = 0, next_rest_ = 2048;
+  uint64_t warm_calls_ = 0;
+  double warm_seconds_ = 0;
+  Samples served_, plain_;
+  uint32_t random_ = 0x9e3779b9;
+  bool serves_ = true;
+  bool is_warm_ = false;
+  bool busy_ = false;  // a timed call is running; those that it makes itself are run in the same way
+  Turn running_ = Turn::kServe;
+};
+
+// Takes the time of one call.
+class TimedCall {
+ public:
+  TimedCall(CallTrial& trial, CallTrial::Turn turn) : trial_(trial), turn_(turn) {}
+  ~TimedCall() { trial_.add(turn_, watch_.seconds()); }
+  TimedCall(const TimedCall&) = delete;
+  TimedCall& operator=(const TimedCall&) = delete;
+
+ private:
+  CallTrial& trial_;
+  const CallTrial::Turn turn_;
+  const Stopwatch watch_;
+};
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,56 @@
+// Tests of the decision whether a function pays.
+#include "core/testing.h"
+#include "runtime/call_trial.h"
+
+using evalframe::runtime::CallTrial;
+
+namespace {
+
+// Calls until the trial is decided; how many of them ran plainly.
+int decide(CallTrial& trial, double served, double plain) {
+  int plain_calls = 0;
+  for (CallTrial::Turn turn = trial.next(); turn == CallTrial::Turn::kTimedServe || turn == CallTrial::Turn::kTimedPlain; turn = trial.next()) {
+    const bool is_plain = turn == CallTrial::Turn::kTimedPlain;
+    plain_calls += is_plain;
+    trial.add(turn, is_plain ? plain : served);
+  }
+  return plain_calls;
+}
+
+int calls_at_rest(CallTrial& trial) {
+  int calls = 1;
+  while (trial.next() == (trial.serves() ? CallTrial::Turn::kServe : CallTrial::Turn::kPlain)) calls++;
+  return calls;
+}
+
+}  // namespace
+
+TEST(FunctionThatIsServedFasterIsServed) {
+  CallTrial trial;
+  const int plain_calls = decide(trial, 1e-6, 2e-6);
+  EXPECT(plain_calls >= 4 && plain_calls <= 8);
+  EXPECT(trial.serves());
+}
+
+TEST(FunctionThatRunsFasterIsLeftAloneAndTriedAgain) {
+  CallTrial trial;
+  decide(trial, 1.1e-6, 1e-6);
+  EXPECT(!trial.serves());
+  EXPECT(calls_at_rest(trial) == 2048);
+  trial.add(CallTrial::Turn::kTimedServe, 1e-6);
+  decide(trial, 1e-6, 5e-6);
+  EXPECT(trial.serves());
+  EXPECT(calls_at_rest(trial) == 4096);
+}
+
+TEST(CallsOfATimedCallAreRunAsItIs) {
+  CallTrial trial;
+  CallTrial::Turn turn = trial.next();
+  while (turn == CallTrial::Turn::kTimedServe) {
+    EXPECT(trial.next() == CallTrial::Turn::kServe);
+    trial.add(turn, 1e-6);
+    turn = trial.next();
+  }
+  EXPECT(turn == CallTrial::Turn::kTimedPlain);
+  EXPECT(trial.next() == CallTrial::Turn::kPlain);
+}

@@ -1,0 +1,15 @@
+"""What all tests share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from evalframe import _core
+
+
+@pytest.fixture(scope="session", autouse=True)
+def captured_functions_stay_captured() -> Iterator[None]:
+    """Tests call small functions often, and mean the captured ones, also where plain Python is quicker."""
+    _core.set_call_trials(False)
+    yield
+    _core.set_call_trials(True)

@@ -1,0 +1,114 @@
+"""Functions that are slower captured are found by timing calls, and are left to CPython; what they do stays the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+
+
+@pytest.fixture(autouse=True)
+def trials() -> Iterator[None]:
+    _core.set_call_trials(True)
+    yield
+    _core.set_call_trials(False)
+
+
+def table(n: int, x: Any) -> Any:
+    """Single elements and branches on them: nothing that a graph makes quicker."""
+    d = np.zeros(n, int)
+    for i in range(1, n):
+        d[i] = min(d[i - 1] + 1, int(x[i]))
+        if d[i] > 3:
+            d[i] = 0
+    return d
+
+
+def chain(x: Any) -> Any:
+    return np.sqrt(x * 2 + 1) * x - x / 3 + x * x
+
+
+def state(captured: Any) -> Any:
+    return _core.jit_counters(captured)
+
+
+def test_a_function_that_is_slower_captured_is_left_to_cpython() -> None:
+    captured = evalframe.jit(table)
+    x = np.arange(9) % 5
+    for _ in range(300):
+        assert np.array_equal(captured(9, x), table(9, x))
+    assert state(captured)["given_up"] == 1
+    before = state(captured)
+    captured(9, x)
+    assert state(captured)["plain_calls"] == before["plain_calls"] + 1
+    assert state(captured)["served"] == before["served"]
+
+
+def test_steady_state_isnt_slower_than_plain_python() -> None:
+    captured = evalframe.jit(table)
+    x = np.arange(30) % 5
+    for _ in range(300):
+        captured(30, x)
+
+    def seconds(function: Any) -> float:
+        started = time.perf_counter()
+        for _ in range(5):
+            function(30, x)
+        return time.perf_counter() - started
+
+    best = {function: min(seconds(function) for _ in range(60)) for function in (table, captured)}
+    assert best[captured] < 1.2 * best[table]
+
+
+def test_a_function_that_pays_is_served() -> None:
+    captured = evalframe.jit(chain)
+    x = np.linspace(0, 1, 50_000)
+    for _ in range(200):
+        captured(x)
+    counters = state(captured)
+    assert counters["given_up"] == 0
+    assert counters["hits"] > 150
+
+
+def test_it_is_tried_again_when_arguments_have_grown() -> None:
+    captured = evalframe.jit(lambda x: table(9, x) if x.size < 10 else chain(x))
+    small, large = np.arange(9.0) % 5, np.linspace(0, 1, 50_000)
+    for _ in range(300):
+        captured(small)
+    assert state(captured)["given_up"] == 1
+    for _ in range(2500):
+        captured(large)
+    before = state(captured)["hits"]
+    captured(large)
+    assert state(captured)["hits"] == before + 1
+
+
+def test_exceptions_recursion_and_other_backends() -> None:
+    def fails(n: int, x: Any) -> Any:
+        return x[n] if n < 3 else fails_captured(n - 1, x) + x.nothing
+
+    fails_captured: Any = evalframe.jit(fails)
+    for _ in range(200):
+        with pytest.raises(AttributeError, match="nothing"):
+            fails_captured(4, np.ones(3))
+    for options in ({"backend": "reference"}, {"fullgraph": True}, {"backend": lambda graph, inputs: graph}):
+        captured = evalframe.jit(lambda x: x + 1, **options)  # type: ignore[call-overload]
+        for _ in range(300):
+            captured(1.0)
+        assert state(captured)["plain_calls"] == 0
+
+
+def test_threads_share_a_trial() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    captured = evalframe.jit(table)
+    x = np.arange(9) % 5
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: captured(9, x), range(2000)))
+    assert all(np.array_equal(result, table(9, x)) for result in results)
