@@ -318,6 +318,46 @@ def test_cache_on_disk(tmp_path: Path) -> None:
     assert compiles(EVALFRAME_CACHE_DIR="/proc/nowhere") == 1
 
 
+FRESH_PROGRAM = """
+import sys; sys.path.insert(0, {tests!r})
+import numpy as np
+from test_kernels import one
+x = np.linspace(0.1, 9, 1001)
+for name in ("exp", "log", "tanh", "floor", "sqrt", "remainder"):
+    got = one(name, "float64", x, x + 1) if name == "remainder" else one(name, "float64", x)
+    wanted = np.remainder(x, x + 1) if name == "remainder" else getattr(np, name)(x)
+    assert np.allclose(got, wanted, rtol=1e-15), name
+print("llvmlite" in sys.modules)
+"""
+
+
+def start_fresh(place: Path) -> "subprocess.Popen[str]":
+    program = FRESH_PROGRAM.format(tests=str(Path(__file__).parent))
+    environment = {**os.environ, "EVALFRAME_CACHE_DIR": str(place)}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_share_the_cache_and_load_from_it_without_llvmlite(tmp_path: Path) -> None:
+    together = [start_fresh(tmp_path / "cache") for _ in range(3)]
+    assert [process.communicate()[0] for process in together].count("True\n") >= 1
+    assert all(process.returncode == 0 for process in together)
+    assert not list((tmp_path / "cache").glob("*.tmp"))
+    later = start_fresh(tmp_path / "cache")
+    assert later.communicate()[0] == "False\n"
+
+
+def test_links_in_the_cache_are_not_followed(tmp_path: Path) -> None:
+    place = tmp_path / "cache"
+    assert compiles(EVALFRAME_CACHE_DIR=str(place)) == 1
+    (entry,) = place.glob("*.o")
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    assert compiles(EVALFRAME_CACHE_DIR=str(place)) == 1
+    entry.unlink()
+    os.mkfifo(entry, 0o600)
+    assert compiles(EVALFRAME_CACHE_DIR=str(place)) == 1
+
+
 THREADS_PROGRAM = """
 import os, sys, threading; sys.path.insert(0, {tests!r})
 import numpy as np

@@ -2,15 +2,20 @@
 #include "backends/native/machine.h"
 
 #include <Python.h>
+#include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 #include "backends/native/kernel_codegen.h"
 #include "backends/native/object_cache.h"
+#include "backends/native/object_loader.h"
+#include "backends/native/processor.h"
 #include "backends/native/sha256.h"
 #include "backends/native/vector_library.h"
 #include "core/ref.h"
@@ -56,36 +61,50 @@ const LibraryFunction kFunctions[] = {
     {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},
 };
 
-bool has(const std::string& features, std::initializer_list<const char*> wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const char* one) { return features.find(one) != std::string::npos; });
-}
+Library vector_library() { return vector_bytes() == 64 ? avx512_library() : vector_bytes() == 32 ? avx2_library() : scalar_library(); }
 
-void add_symbols(Library library) {
-  for (const LibraryFunction* f = library.functions; f < library.functions + library.count; ++f) {
-    call_llvm("add_symbol", "sK", f->name, reinterpret_cast<unsigned long long>(f->address));
+Library other_functions() { return {kFunctions, static_cast<int>(std::size(kFunctions))}; }
+
+// A function that generated code calls: ours, or one of the C library's that LLVM puts in for a loop.
+void* resolve(std::string_view name) {
+  for (const Library library : {vector_library(), other_functions()}) {
+    const LibraryFunction* const end = library.functions + library.count;
+    const auto* const found = std::find_if(library.functions, end, [name](const LibraryFunction& f) { return name == f.name; });
+    if (found != end) return found->address;
   }
+  return dlsym(RTLD_DEFAULT, std::string(name).c_str());
 }
 
-struct Target {
-  std::string description;
-  int vector_bytes;
-};
+// llvmlite's directory, found without importing it.
+std::string llvmlite_directory() {
+  const Ref importing = Ref::steal(PyImport_ImportModule("importlib.util"));
+  const Ref spec = importing ? Ref::steal(PyObject_CallMethod(importing.get(), "find_spec", "s", "llvmlite")) : Ref();
+  if (!spec) throw_python_error("looking for llvmlite");
+  const Ref origin = Ref::steal(PyObject_GetAttrString(spec.get(), "origin"));
+  const char* const path = origin ? PyUnicode_AsUTF8(origin.get()) : nullptr;
+  PyErr_Clear();
+  const std::string file = path ? path : "";
+  return file.substr(0, file.rfind('/') + 1);
+}
 
-Target find_target() {
+// Tells one installed llvmlite from another; empty where it isn't installed as usual.
+std::string llvmlite_identity() {
+  const std::string directory = llvmlite_directory();
+  struct stat status;
+  if (directory.empty() || stat((directory + "binding/libllvmlite.so").c_str(), &status) != 0) return {};
+  std::ifstream version(directory + "_version.py", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(version), std::istreambuf_iterator<char>()};
+  if (text.empty()) return {};
+  return std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) + " " + text;
+}
+
+std::string find_target() {
+  const std::string identity = llvmlite_identity();
+  if (!identity.empty()) return processor_description() + " " + identity;
   const Ref text = call_llvm("target", nullptr);
   const char* utf8 = PyUnicode_AsUTF8(text.get());
   if (!utf8) throw_python_error("asking for the target");
-  Target found{utf8, 0};
-  if (has(found.description, {"+avx512f", "+avx512dq", "+avx512vl", "+fma"})) found.vector_bytes = 64;
-  else if (has(found.description, {"+avx2", "+fma"})) found.vector_bytes = 32;
-  add_symbols({kFunctions, static_cast<int>(std::size(kFunctions))});
-  add_symbols(found.vector_bytes == 64 ? avx512_library() : found.vector_bytes == 32 ? avx2_library() : scalar_library());
-  return found;
-}
-
-const Target& the_target() {
-  static const Target target = find_target();
-  return target;
+  return utf8;
 }
 
 std::string with_name(std::string ir, const std::string& name) {
@@ -102,18 +121,32 @@ std::string compile_object(const std::string& ir) {
   return {bytes, static_cast<size_t>(size)};
 }
 
-KernelFunction link(const std::string& object, const std::string& name) {
+// By LLVM's own loader.
+void* link_by_llvm(const std::string& object, const std::string& name) {
+  static bool known = false;
+  for (const Library library : {vector_library(), other_functions()}) {
+    for (const LibraryFunction* f = library.functions; !known && f < library.functions + library.count; ++f) {
+      call_llvm("add_symbol", "sK", f->name, reinterpret_cast<unsigned long long>(f->address));
+    }
+  }
+  known = true;
   const Ref address = call_llvm("link", "y#s", object.data(), static_cast<Py_ssize_t>(object.size()), name.c_str());
   void* function = PyLong_AsVoidPtr(address.get());
   if (!function) throw_python_error("linking a kernel");
-  return reinterpret_cast<KernelFunction>(function);
+  return function;
+}
+
+KernelFunction link(const std::string& object, const std::string& name) {
+  void* const function = load_object(object, name, resolve);
+  return reinterpret_cast<KernelFunction>(function ? function : link_by_llvm(object, name));
 }
 
 }  // namespace
 
-const std::string& target() { return the_target().description; }
-
-int vector_bytes() { return the_target().vector_bytes; }
+const std::string& target() {
+  static const std::string target = find_target();
+  return target;
+}
 
 KernelFunction machine_code(std::string ir) {
   const Gil gil;

@@ -8,10 +8,9 @@ namespace evalframe::native {
 
 using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns);
 
-// What the code is made for: "<CPU name> <features> llvmlite ... LLVM ...". Needs the GIL.
+// What object code depends on besides the IR: the processor and the llvmlite that is installed. Needs the GIL. Throws
+// std::runtime_error where there is none.
 const std::string& target();
-// Width of the vectors for which there are elementary functions; 0: only scalar ones. Needs the GIL where target was not asked for before.
-int vector_bytes();
 // Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
 KernelFunction machine_code(std::string ir);
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "backends/native/machine.h"
+#include "backends/native/processor.h"
 #include "backends/native/reduction_rows.h"
 
 namespace evalframe::native {

@@ -1,7 +1,7 @@
 // Calls of elementary functions in generated code, with what LLVM's loop vectoriser must know to call their vector forms.
 #include "backends/native/vector_math.h"
 
-#include "backends/native/machine.h"
+#include "backends/native/processor.h"
 
 namespace evalframe::native::math {
 namespace {
