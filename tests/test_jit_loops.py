@@ -252,3 +252,109 @@ def test_a_loop_that_does_not_pay_is_left_to_python(function: Callable[..., Any]
     for _ in range(4):
         captured(U, 20, 0.25)
     assert _core.jit_counters(captured)["served"] - before < 4 * 20
+
+
+def keeps_its_iterator(u: Any, n: int, k: float) -> Any:
+    numbers = iter(range(0, 7 * n, 7))
+    for i in numbers:
+        u = u + i * k
+        if i == 700:
+            return u, list(numbers)
+    return u, list(numbers)
+
+
+def over_a_list(u: Any, n: int, k: float) -> Any:
+    rows = [u + i for i in range(n)]
+    source = iter(rows)
+    for row in source:
+        u = u * k + row
+        k = k * 0.75
+    rows.append(u)
+    return u, k, len(rows), list(source)
+
+
+def over_a_tuple_of_kinds(u: Any, n: int, k: float) -> Any:
+    for item in (u, u * 2, 2.5, u + 1) * n:
+        u = u * 0.5 + item
+    return u
+
+
+def backwards(u: Any, n: int, k: float) -> Any:
+    last = None
+    for i in range(n, -n, -3):
+        u, last = u + i, u
+    return u, last, i
+
+
+def one_iterator_for_two_loops(u: Any, n: int, k: float) -> Any:
+    numbers = iter(range(n))
+    for i in numbers:
+        for j in numbers:
+            u = u + i * k - j
+            if j % 9 == 8:
+                break
+    return u
+
+
+def uneven(u: Any, n: int, k: float) -> Any:
+    for i in range(n):
+        u = u + k
+        if i % 5 == 3:
+            u = u * 0.5
+    return u
+
+
+def inner_turns(u: Any, n: int, k: float) -> Any:
+    def shifted(v: Any, count: int) -> Any:
+        for i in range(count):
+            v = v + i * k
+        return v
+
+    for i in range(n // 10):
+        u = shifted(u, 13 + i) * 0.5
+    return u
+
+
+def index_fails(u: Any, n: int, k: float) -> Any:
+    done = 0
+    try:
+        for i in range(n):
+            u = u + u[i % 97 - (24 if i > 24 else 0)]
+            done += 1
+    except IndexError as error:
+        return u, done, str(error)
+    return u, done
+
+
+SEVERAL = [keeps_its_iterator, over_a_list, over_a_tuple_of_kinds, backwards, one_iterator_for_two_loops, uneven, inner_turns, index_fails]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", SEVERAL, ids=lambda f: f.__name__)
+def test_turns_that_are_served_together_behave_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    lengths = (60, 200, 61, 7, 17, 120, 9, 0, 33)
+    for n in lengths:
+        assert same(outcome(captured, U, n, 0.25), outcome(function, U, n, 0.25)), n
+    try:
+        for node in range(0, 34):
+            _core.set_leave_before(node)
+            for n in (30, 107):
+                assert same(outcome(captured, U, n, 0.25), outcome(function, U, n, 0.25)), (node, n)
+    finally:
+        _core.set_leave_before(-1)
+    for n in lengths:
+        assert same(outcome(captured, U.astype("f4"), n, 0.25), outcome(function, U.astype("f4"), n, 0.25)), n
+
+
+def test_turns_of_a_hot_loop_are_served_together() -> None:
+    def summed(u: Any, n: int) -> Any:
+        for i in range(n):
+            u = u + i
+        return u
+
+    captured = evalframe.jit(summed)
+    captured(U, 100)
+    before = _core.jit_counters(captured)["served"]
+    assert np.array_equal(captured(U, 81), summed(U, 81))
+    assert _core.jit_counters(captured)["served"] - before < 25

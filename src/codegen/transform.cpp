@@ -90,6 +90,7 @@ class Transform {
   // The code object whose frames run the transformed code: the function's own, or the resume function's of the place.
   void choose_base() {
     if (!(code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw limit(CodegenLimit::kNamespace);
+    if (recording_.iterator >= 0) throw limit(CodegenLimit::kTurns);
     if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
     for (const Value& of : recording_.values) {
       if (of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction) throw limit(CodegenLimit::kCell);
@@ -226,6 +227,7 @@ class Transform {
         return;
       }
       case guards::Reach::kCell: return read_cell(source.object.get());
+      case guards::Reach::kTurn: CHECK(false);  // refused
       case guards::Reach::kObject: return b_->load_constant(source.object.get());
     }
   }

@@ -213,6 +213,7 @@ std::string GuardTable::path(int32_t index) const {
     case Reach::kAttribute:
     case Reach::kMethod: return parent + "a" + object + ";";
     case Reach::kItem: return parent + "i" + (source.object ? object : std::to_string(source.index)) + ";";
+    case Reach::kTurn: return "n" + std::to_string(source.index) + ";";
     case Reach::kCell: return "c" + object + ";";
     case Reach::kObject: return "o" + object + ";";
   }
@@ -253,6 +254,7 @@ std::string GuardTable::source_name(int32_t index) const {
     case Reach::kMethod: return source_name(source.parent) + "." + name_text(source.object.get());
     case Reach::kItem:
       return source_name(source.parent) + "[" + (source.object ? text_of(source.object.get()) : std::to_string(source.index)) + "]";
+    case Reach::kTurn: return source_name(source.parent) + " in " + std::to_string(source.index + 1) + " turns";
     case Reach::kCell: return "contents of a cell";
     case Reach::kObject: return "global " + text_of(source.object.get());
   }

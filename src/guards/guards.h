@@ -16,6 +16,7 @@ enum class Reach : uint8_t {
   kMethod,     // the function that `parent.name` binds, found on the class and not shadowed by the instance
   kItem,       // parent[index] of a list or tuple, parent[key] of a dict
   kCell,       // contents of the cell `object`
+  kTurn,       // what the parent, an iterator, gives in `index` turns
   kObject,     // `object` itself, which a name guard or a function's defaults fix
 };
 
@@ -46,7 +47,7 @@ struct Source {
   Reach reach;
   int32_t parent = -1;  // index of a source, or -1
   int32_t frame = 0;    // kSlot
-  int32_t index = -1;   // kSlot, kItem of sequences
+  int32_t index = -1;   // kSlot, kItem of sequences, kTurn
   Ref object;           // kAttribute, kMethod: the name; kItem of dicts: the key; kCell: the cell
   Fact fact;
   std::vector<Fact> more;  // facts that `fact` doesn't imply

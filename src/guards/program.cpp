@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "cpython/iterators.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -95,6 +96,7 @@ PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* cons
     case Reach::kAttribute: return PyObject_GetAttr(objects[step.parent], step.object);
     case Reach::kMethod: return cpython::bound_function(objects[step.parent], step.object).release();
     case Reach::kItem: return item(step, objects[step.parent]);
+    case Reach::kTurn: return cpython::ahead(objects[step.parent], step.index).release();
     case Reach::kCell: return Ref::borrow(PyCell_GET(step.object)).release();
     case Reach::kObject: return Ref::borrow(step.object).release();
   }

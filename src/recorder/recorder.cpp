@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "cpython/codec.h"
+#include "cpython/iterators.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -47,8 +48,8 @@ bool is_python_number(PyObject* object) {
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs)
-    : recording_(std::make_unique<Recording>()), varying_(varying), keep_inputs_(keep_inputs) {
+Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns)
+    : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs) {
   int32_t base = 0;
   for (size_t k = 0; k < chain.size(); k++) {
     const Activation& frame = *chain[k];
@@ -78,6 +79,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
   const Activation& inner = *chain.back();
   if (inner.next() > 0 && inner.code().instructions[inner.next() - 1].op == bytecode::Op::FOR_ITER) {
     turn_ = recording_->guards.path(value_at(inner.depth() - 1).a);
+    turn_iterator_ = value_at(inner.depth() - 2).a;
   }
 }
 
@@ -271,6 +273,21 @@ void Recorder::store(Borrowed dict, Borrowed name, uint32_t value) {
   recording_->journal.push_back({Change::Kind::kStore, static_cast<int32_t>(at), value});
 }
 
+bool Recorder::takes_turn(uint32_t iterator, Borrowed object) {
+  const size_t nodes = recording_->graph.nodes.size();
+  const bool fits = nodes + nodes / static_cast<size_t>(turns_taken_ + 1) <= kMaxTurnNodes;
+  return recording_->values[iterator].a == turn_iterator_ && turns_taken_ + 1 < turns_ && fits && cpython::ahead(object, 0);
+}
+
+uint32_t Recorder::turn(const Value& iterator) {
+  guards::Source at{guards::Reach::kTurn};
+  at.parent = iterator.a;
+  at.index = turns_taken_++;
+  recording_->iterator = iterator.a;
+  recording_->journal.push_back({Change::Kind::kAdvance, 0, 0});
+  return source(std::move(at));
+}
+
 uint32_t Recorder::name_source(Borrowed dict, Borrowed name) {
   guards::Source of_dict{guards::Reach::kObject};
   of_dict.object = Ref::borrow(dict);
@@ -341,7 +358,7 @@ bool Recorder::check_truth(uint32_t index, Borrowed object) {
 bool Recorder::varies(int32_t source) const {
   if (turn_.empty() && varying_.empty()) return false;
   const std::string path = recording_->guards.path(source);
-  return (!turn_.empty() && path.compare(0, turn_.size(), turn_) == 0) || varying_.count(path) > 0;
+  return (!turn_.empty() && (path[0] == 'n' || path.compare(0, turn_.size(), turn_) == 0)) || varying_.count(path) > 0;
 }
 
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {

@@ -67,11 +67,13 @@ class Recorder {
   static constexpr int32_t kMaxBackJumps = 64;
   static constexpr int kMaxInlineDepth = 200;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
+  static constexpr int kTurnsAtOnce = 8;              // of a loop that is hot
+  static constexpr size_t kMaxTurnNodes = 160;        // of all of them together
 
   // chain: the live frames, outermost first; the innermost is about to run its next instruction. varying: paths of
   // sources whose values were seen to change, so that they are inputs and no constants. keep_inputs: Recording::examples
-  // is filled.
-  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false);
+  // is filled. turns: of the loop in whose FOR_ITER the chain stands, at most.
+  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false, int turns = 1);
 
   Recording& recording() { return *recording_; }
   // The finished recording. Nothing else may be called afterwards.
@@ -111,6 +113,9 @@ class Recorder {
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
   uint32_t stored(Borrowed dict, Borrowed name) const;
   void store(Borrowed dict, Borrowed name, uint32_t value);
+  // Whether one more turn of the loop that the recording started in belongs to it. Its iterator is advanced at the exit.
+  bool takes_turn(uint32_t iterator, Borrowed object);
+  uint32_t turn(const Value& iterator);
   // The value of a name in a module's dict, read anew in each run.
   uint32_t name_source(Borrowed dict, Borrowed name);
   // Has the name been seen to change?
@@ -153,6 +158,9 @@ class Recorder {
   std::unique_ptr<Recording> recording_;
   const guards::Paths& varying_;
   std::string turn_;  // path of what a loop over an iterator from outside has just given: it differs at each turn
+  int turns_;              // that may still be taken
+  int32_t turns_taken_ = 0;
+  int32_t turn_iterator_ = -1;  // source
   std::vector<Live> frames_;
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction

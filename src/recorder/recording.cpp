@@ -35,6 +35,7 @@ struct Recording::Cursor {
   std::vector<uint32_t> slots;
   std::vector<uint32_t> lengths;
   std::vector<PendingStore> stores;
+  int32_t advanced = 0;
 
   void store(int32_t name, uint32_t value) {
     for (PendingStore& known : stores) {
@@ -82,6 +83,7 @@ struct Recording::Cursor {
       }
       case Change::Kind::kPop: frames.pop_back(); return;
       case Change::Kind::kAppend: lengths[change.where]++; return;
+      case Change::Kind::kAdvance: advanced++; return;
       case Change::Kind::kStore: return store(change.where, change.value);
     }
   }
@@ -115,6 +117,8 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
 }
 
 std::vector<PendingStore> Recording::stores_at(int32_t node) const { return cursor_to(node).stores; }
+
+int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
 void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& operands) const {
   if (!cursor.is_first(index)) return;

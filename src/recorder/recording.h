@@ -40,9 +40,9 @@ struct Container {
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kStore };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kStore, kAdvance };
   Kind kind;
-  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container; kStore: index into Recording::names
+  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container; kStore: index into Recording::names; kAdvance: none
   uint32_t value;  // kSlot, kAppend, kStore
 };
 
@@ -95,6 +95,7 @@ struct Recording {
   std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
   std::vector<FrameStart> pushes;
   std::vector<Name> names;
+  int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end
 
   bool returns = false;     // ends by returning `result` from the outermost frame; else by the exit at the end
@@ -108,6 +109,8 @@ struct Recording {
   std::vector<FrameState> state_at(int32_t node) const;
   // The stores into names that are due there, in the order in which the names were first stored.
   std::vector<PendingStore> stores_at(int32_t node) const;
+  // How often the iterator has been advanced there.
+  int32_t advanced_at(int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
 

@@ -6,6 +6,8 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "cpython/codec.h"
+#include "cpython/iterators.h"
+#include "recorder/recorder.h"
 #include "runtime/log_compilation.h"
 #include "runtime/replay.h"
 
@@ -19,6 +21,8 @@ namespace {
 
 // Exits after which capturing must have paid, or the function is left to CPython.
 constexpr uint64_t kPatience = 1000;
+// Turns after which several are recorded at once.
+constexpr uint64_t kHotTurns = 16;
 // Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
 constexpr uint64_t kColdTurns = 200'000;
 
@@ -40,6 +44,7 @@ class Inputs {
 
 // The result of a finished graph; most are one object that is there already.
 Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>& values, const guards::Objects& objects) {
+  advance_iterator(recording, end, objects.data());
   const recorder::Value& result = recording.values[recording.result];
   if (recording.names.empty()) switch (result.kind) {
     case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a]);
@@ -151,6 +156,7 @@ bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* 
 }
 
 Held<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects) {
+  if (entries.several && serves(*entries.several, false, frames, objects)) return entries.several;
   const size_t recent = entries.recent;
   if (recent < entries.list.size() && serves(*entries.list[recent], entries.at_start, frames, objects)) return entries.list[recent];
   for (size_t i = 0; i < entries.list.size(); i++) {
@@ -190,6 +196,18 @@ void Capture::note_break(const Recording& recording) {
   log_break(breaks_.back());
 }
 
+Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording) {
+  count(&Counters::recordings);
+  const double record_seconds = recording->seconds;
+  Held<Compilation> compilation = compile(std::move(recording), settings_);
+  if (!compilation) return {};
+  for (Counters* counters : {&counters_, &total_counters}) {
+    counters->record_seconds += record_seconds;
+    counters->compile_seconds += compilation->compile_seconds;
+  }
+  return compilation;
+}
+
 // An exception that the recorded run raised stays set.
 Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> recording) {
   if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
@@ -199,15 +217,9 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   }
   const PendingException pending;
   if (!recording->returns) note_break(*recording);
-  count(&Counters::recordings);
   if (!recording->returns) count(&Counters::breaks);
-  const double record_seconds = recording->seconds;
-  Held<Compilation> compilation = compile(std::move(recording), settings_);
+  Held<Compilation> compilation = compile_counted(std::move(recording));
   if (!compilation) return {};
-  for (Counters* counters : {&counters_, &total_counters}) {
-    counters->record_seconds += record_seconds;
-    counters->compile_seconds += compilation->compile_seconds;
-  }
   // Writing may run Python code, so it gets a list of its own.
   if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
@@ -501,6 +513,19 @@ Ref Capture::run_module(PyThreadState* thread) {
   return chain.finish_in_cpython(false);
 }
 
+Ended Capture::record_several(Entries& entries, Chain& chain, Ref& result, bool& past_exception) {
+  entries.several_tried = true;
+  const guards::Paths varying = entries.varying;
+  std::unique_ptr<Recording> recording;
+  const Ended ended = chain.record(varying, result, recording, past_exception, false, recorder::Recorder::kTurnsAtOnce);
+  if (ended != Ended::kRunning || past_exception || recording->iterator < 0) return ended;
+  const int32_t turns = 1 + recording->advanced_at(static_cast<int32_t>(recording->graph.nodes.size()));
+  const Held<Compilation> several = compile_counted(std::move(recording));
+  several->turns = turns;
+  entries.several = several;
+  return ended;
+}
+
 // A run's trial of a loop: one at a time, and only of turns that stay in the loop.
 class Capture::Trial {
  public:
@@ -510,11 +535,13 @@ class Capture::Trial {
   void arrive(Entries& entries) {
     if (!entries_) return;
     if (is_of(entries)) {
-      if (whole_ && entries_->trial.add(watch_.seconds())) stop();
+      if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
     } else {
       whole_ = whole_ && is_in_loop(entries.place);
     }
   }
+  // These turns will be over at the next arrival.
+  void serves(int32_t turns) { turns_ = turns; }
   // A turn begins at this place. True: the evaluator is to run it.
   bool begin_turn(Entries& entries) {
     if (!entries_ && entries.trial.is_due()) {
@@ -523,6 +550,7 @@ class Capture::Trial {
     }
     if (!is_of(entries)) return false;
     whole_ = true;
+    turns_ = 1;
     watch_ = Stopwatch();
     return entries.trial.runs_next();
   }
@@ -534,6 +562,7 @@ class Capture::Trial {
   }
   Held<Entries> entries_;
   bool whole_ = false;
+  int32_t turns_ = 1;
   Stopwatch watch_;
 };
 
@@ -571,15 +600,25 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     const FrameSlots frames(chain);
     Held<Compilation> compilation;  // held until the objects are gone
     guards::Objects objects;
+    look_at_several(*entries);
     compilation = match(*entries, frames.data(), objects);
-    if (compilation) {
+    if (compilation && wants_several(*entries, *compilation, chain)) {
+      trial.stop();
+      objects.clear();
+      bool past_exception = false;
+      const Ended ended = record_several(*entries, chain, result, past_exception);
+      if (ended != Ended::kRunning) return ended;
+      if (past_exception) continue;
+    } else if (compilation) {
       worth.nodes += compilation->array_nodes;
       // What inner frames hold goes with them, before the exit is made.
       if (chain.size() > 1) objects.own_slots();
       // A frame object that outlives the call has to see the last state, which a graph doesn't make.
       if (compilation->recording->returns && chain.is_held()) return finished(chain.finish_in_cpython(false), result);
+      const uint64_t left_early = compilation->left_early;
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended != Ended::kRunning) return ended;
+      if (trial.is_of(*entries) && left_early == compilation->left_early) trial.serves(compilation->turns);
     } else if (entries->list.size() >= static_cast<size_t>(settings_.max_entries)) {
       return finished(refuse(*entries, chain), result);
     } else {
@@ -622,6 +661,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
     chain.drop();
     return result ? Ended::kReturned : Ended::kRaised;
   }
+  if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) compilation.left_early++;
   bool made = false;
   {
     const PendingException pending;
@@ -637,6 +677,28 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
     return result ? Ended::kReturned : Ended::kRaised;
   }
   return Ended::kRunning;
+}
+
+bool Capture::wants_several(const Entries& entries, const Compilation& one, const Chain& chain) const {
+  if (entries.several_tried || one.hits < kHotTurns || settings_.custom || settings_.fullgraph) return false;
+  const Recording& recording = *one.recording;
+  const int32_t head = entries.place.frames.back().next - 1;
+  // A whole turn, from behind the FOR_ITER to it.
+  if (recording.returns || recording.why != recorder::Break::kIterator || recording.marks.back().instruction != head) return false;
+  if (one.left_early > one.hits / 4 || recording.state_at(static_cast<int32_t>(recording.graph.nodes.size())).size() != chain.size()) return false;
+  cpython::Frame* inner = chain.frames().back();
+  PyObject* iterator = cpython::slots(inner).base()[cpython::depth_of(inner) - 2];
+  return static_cast<bool>(cpython::ahead(iterator, recorder::Recorder::kTurnsAtOnce));
+}
+
+// Drops what is left early too often, or serves nothing any more.
+void Capture::look_at_several(Entries& entries) {
+  if (!entries.several) return;
+  const Compilation& several = *entries.several;
+  const bool misses = several.misses > kHotTurns + 8 * several.hits;
+  if (!misses && (several.hits < kHotTurns || several.left_early <= several.hits / 4)) return;
+  entries.several_tried = !misses;
+  const Held<Compilation> dropped = std::exchange(entries.several, Held<Compilation>());
 }
 
 // Serves a call from its start.
@@ -667,6 +729,7 @@ std::vector<std::pair<Place, Held<Compilation>>> Capture::entries() const {
   std::vector<std::pair<Place, Held<Compilation>>> all;
   for (const auto& [place, entries] : places_) {
     for (const Held<Compilation>& entry : entries->list) all.emplace_back(place, entry);
+    if (entries->several) all.emplace_back(place, entries->several);
   }
   return all;
 }
@@ -691,6 +754,8 @@ int Capture::traverse(visitproc visit, void* arg) const {
       if (entry->holders() > 1) continue;
       if (const int stop = entry->traverse(visit, arg)) return stop;
     }
+    if (!entries->several || entries->several->holders() > 1) continue;
+    if (const int stop = entries->several->traverse(visit, arg)) return stop;
   }
   return 0;
 }

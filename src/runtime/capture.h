@@ -60,6 +60,9 @@ struct Entries : Holdable {
   std::vector<Held<Compilation>> list;
   guards::Paths varying;  // what was seen to change here, and is an input from then on
   size_t recent = 0;
+  // Of several turns of a loop at once, tried before the others.
+  Held<Compilation> several;
+  bool several_tried = false;
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
   LoopTrial trial;
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
@@ -138,8 +141,13 @@ class Capture {
   // kRunning: the chain has left the stretch, or capturing doesn't pay.
   Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result);
   Ref finish(PyThreadState* thread, Chain& chain);
+  // Whether it is time to record several turns of the loop that the chain stands in, of which `one` serves one.
+  bool wants_several(const Entries& entries, const Compilation& one, const Chain& chain) const;
+  void look_at_several(Entries& entries);
+  Ended record_several(Entries& entries, Chain& chain, Ref& result, bool& past_exception);
   void note_break(const recorder::Recording& recording);
   Held<Compilation> add(Entries& entries, std::unique_ptr<recorder::Recording> recording);
+  Held<Compilation> compile_counted(std::unique_ptr<recorder::Recording> recording);
 
   Ref function_;
   Settings settings_;

@@ -257,14 +257,14 @@ Ref default_of(Borrowed function, int parameter) {
 }  // namespace
 
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-                    bool keep_inputs) {
+                    bool keep_inputs, int turns) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
   Live live(thread_, frames_);
   std::vector<const Activation*> view;
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
-  recorder::Recorder recorder(view, varying, keep_inputs);
+  recorder::Recorder recorder(view, varying, keep_inputs, turns);
   Ended ended = Ended::kRunning;
   while (!recorder.stopped()) {
     Activation& frame = live.back();

@@ -53,9 +53,9 @@ class Chain {
   Ref throw_here();
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
-  // keep_inputs: the recording holds the objects of the graph's inputs, as examples.
+  // keep_inputs: the recording holds the objects of the graph's inputs, as examples. turns: of the loop that it stands in, at most.
   Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-               bool keep_inputs = false);
+               bool keep_inputs = false, int turns = 1);
 
  private:
   friend class Activations;

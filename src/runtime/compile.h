@@ -31,6 +31,8 @@ struct Compilation : Holdable {
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
   double compile_seconds = 0;
   int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
+  int32_t turns = 1;        // of a loop that it serves at once
+  uint64_t left_early = 0;  // times it was left before its end
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on

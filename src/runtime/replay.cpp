@@ -1,6 +1,7 @@
 #include "runtime/replay.h"
 
 #include "cpython/codec.h"
+#include "cpython/iterators.h"
 
 namespace evalframe::runtime {
 
@@ -66,8 +67,13 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
   return true;
 }
 
+void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources) {
+  if (const int32_t turns = recording.advanced_at(node)) cpython::advance(sources[recording.iterator], turns);
+}
+
 bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
                PyObject* const* sources) {
+  advance_iterator(recording, node, sources);
   const graph::ExitPoint exit = recording.exit_at(node);
   recorder::Rebuild rebuild(recording, exit, values, sources);
   const std::vector<recorder::FrameState> states = recording.state_at(node);

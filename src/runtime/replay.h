@@ -38,6 +38,9 @@ class ReplayPosition final : public backends::Position {
 // Stores into names that were put off until this exit. False with an exception (memory).
 bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild);
 
+// Advances the iterator of a loop whose turns were recorded to where it is at this exit.
+void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources);
+
 // Brings the chain to the exit before `node`, made of the exit's values and the objects of the guards' sources: frames that
 // are still there get the values that changed, others are dropped or made. A slot whose source has no object stays empty.
 // False with an exception, or without one where memory ran out.

@@ -61,10 +61,16 @@ Plan get_iter(const Site& site) {
 }
 
 Plan for_iter(const Site& site) {
-  if (site.recorder.value_at(site.depth - 1).kind != Value::Kind::kIterator) {
-    return plan_break(Break::kIterator, type_name(site.frame.slot(site.depth - 1)));
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* object = site.frame.slot(top);
+  const Value value = recorder.value_at(top);
+  if (value.kind == Value::Kind::kIterator) return {};
+  if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {
+    recorder.guards().require_type(value.a, object);
+    return {};
   }
-  return {};
+  return plan_break(Break::kIterator, type_name(object));
 }
 
 uint32_t iterated_label(const Site& site, const Value& iterator) {
@@ -94,6 +100,7 @@ void for_iter_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
   if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
   const Value iterator = recorder.value_at(site.depth - 1);
+  if (iterator.kind == Value::Kind::kSource) return recorder.set_label(site.depth, recorder.turn(iterator));
   const uint32_t element = iterated_label(site, iterator);
   recorder.set_label(site.depth - 1, recorder.add_value({Value::Kind::kIterator, false, iterator.a, iterator.b + 1}));
   recorder.set_label(site.depth, element);

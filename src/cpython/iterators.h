@@ -1,0 +1,14 @@
+// Looking ahead in the iterators of ranges, lists and tuples, which CPython only lets advance.
+#pragma once
+
+#include "core/ref.h"
+
+namespace evalframe::cpython {
+
+// What the iterator will give after `turns` more. Null: it isn't of these types, or will be exhausted; no exception is set
+// but for memory.
+Ref ahead(Borrowed iterator, Py_ssize_t turns);
+// As if it had given so many items; `ahead` has said that they are there.
+void advance(Borrowed iterator, Py_ssize_t turns);
+
+}  // namespace evalframe::cpython
