@@ -12,6 +12,10 @@ try:
     import numba
 except ImportError:
     numba = None
+try:
+    import jax
+except ImportError:
+    jax = None
 
 
 def black_scholes(S, K, T, r, sigma):

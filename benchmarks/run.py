@@ -1,4 +1,4 @@
-"""Times evalframe beside plain NumPy and, where it is installed, Numba, in one run, and prints the ratios.
+"""Times evalframe beside plain NumPy and, where they are installed, Numba and JAX, in one run, and prints the ratios.
 
 python benchmarks/run.py [--quick] [--json FILE] [--only NAME ...]
 """
@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from interpreter import INTERPRETED
-from programs import PROGRAMS, chain, erf, numba
-from timing import medians
+from programs import PROGRAMS, chain, erf, jax, numba
+from timing import least
 
 import evalframe
 from evalframe import _core
@@ -58,12 +58,19 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
         "jit add": lambda: compiled_add(x, y),
         "nothing": lambda: None,
     }
-    times = medians(sides, options.rounds, options.seconds)
+    times = least(sides, options.rounds, options.seconds)
     _core.set_call_trials(True)
     # Each lambda is a Python call of its own, which is no part of what is measured.
     net = {name: seconds - times["nothing"] for name, seconds in times.items()}
     yield row("dispatch", "guards only", net["empty call"], net["jit, guards only"], base="empty Python call")
     yield row("dispatch", "8 + 8 floats", net["plain add"], net["jit add"])
+    others = {"numba": numba and numba.njit, "jax": jax and jax.jit}
+    for name, make in others.items():
+        if make:
+            other = make(empty)
+            call = bind(other, [x, y, 2])
+            seconds = least({name: call, "nothing": sides["nothing"]}, options.rounds, options.seconds)
+            yield {"case": "dispatch", "what": f"{name}, empty function", name: seconds[name] - seconds["nothing"]}
 
 
 def programs(options: argparse.Namespace) -> Iterator[Row]:
@@ -81,7 +88,7 @@ def programs(options: argparse.Namespace) -> Iterator[Row]:
             for name, function in sides.items():
                 check_same(f"{program.name} by {name}", function(*arguments), expected)
             calls = {name: bind(function, arguments) for name, function in sides.items()}
-            times = medians(calls, options.rounds, options.seconds)
+            times = least(calls, options.rounds, options.seconds)
             yield row(program.name, f"{size:.0e}", times["plain"], times["evalframe"], times.get("numba"))
 
 
@@ -103,7 +110,7 @@ def functions(options: argparse.Namespace) -> Iterator[Row]:
             compiled = evalframe.jit(plain)
             check_same(name, compiled(*arguments), plain(*arguments), 1e-5 if dtype == "float32" else 1e-9)
             sides = {"plain": bind(plain, arguments), "evalframe": bind(compiled, arguments)}
-            times = medians(sides, options.rounds, options.seconds / 4)
+            times = least(sides, options.rounds, options.seconds / 4)
             yield row("function", f"{name} {dtype}", times["plain"] / size, times["evalframe"] / size)
 
 
@@ -118,7 +125,7 @@ def reductions(options: argparse.Namespace) -> Iterator[Row]:
                     compiled = evalframe.jit(plain)
                     compiled(table)
                     sides = {"plain": bind(plain, [table]), "evalframe": bind(compiled, [table])}
-                    times = medians(sides, options.rounds, options.seconds / 4)
+                    times = least(sides, options.rounds, options.seconds / 4)
                     what = f"{name} {dtype} axis {axis} {size:.0e}"
                     yield row("reduction", what, times["plain"], times["evalframe"])
 
@@ -137,7 +144,7 @@ def fresh_process(options: argparse.Namespace) -> Iterator[Row]:
                 plain, first = map(float, done.stdout.split())
                 times[what].append(first - plain)
     for what, seconds in times.items():
-        yield {"case": "fresh process", "what": what, "first two calls, extra": float(np.median(seconds))}
+        yield {"case": "fresh process", "what": what, "first two calls, extra": min(seconds)}
 
 
 def first_call(options: argparse.Namespace) -> Iterator[Row]:
@@ -157,13 +164,13 @@ def first_call(options: argparse.Namespace) -> Iterator[Row]:
 
     x = np.arange(8.0)
     for function, unit, count in ((scalar, "bytecode", 20_000), (many_ops, "graph op", 1_000)):
-        plain, recorded = fresh_medians(function, [x], "reference", options.rounds)
+        plain, recorded = fresh_least(function, [x], "reference", options.rounds)
         extra = (recorded - plain) / count
         what = f"recording {count:,} {unit}s"
         yield {"case": "first call", "what": what, "plain": plain, "evalframe": recorded, f"extra per {unit}": extra}
     data = [np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)]
-    plain, recorded = fresh_medians(chain, data, "reference", options.rounds)
-    _, compiled = fresh_medians(chain, data, "native", options.rounds)
+    plain, recorded = fresh_least(chain, data, "reference", options.rounds)
+    _, compiled = fresh_least(chain, data, "native", options.rounds)
     yield {"case": "first call", "what": "20-op chain", "plain": plain, "recorded": recorded, "compiled, too": compiled}
 
 
@@ -176,10 +183,23 @@ def undecorated(options: argparse.Namespace) -> Iterator[Row]:
         return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     times: dict[str, list[float]] = {"": [], "--import": []}
-    for _ in range(options.rounds):
+    for _ in range(min(options.rounds, 9)):
         for flag, seconds in times.items():
             seconds.append(run(*filter(None, [flag])))
     yield row("undecorated code", "evalframe imported", min(times[""]), min(times["--import"]))
+
+
+def import_time(options: argparse.Namespace) -> Iterator[Row]:
+    """CPU time of importing NumPy alone, and with evalframe, each in a process of its own."""
+    program = "import time; start = time.thread_time(); import {}; print(time.thread_time() - start)"
+    times: dict[str, list[float]] = {"numpy": [], "numpy, evalframe": []}
+    for _ in range(min(options.rounds, 15)):
+        for what, seconds in times.items():
+            command = [sys.executable, "-c", program.format(what)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds.append(float(done.stdout))
+    plain, both = (min(seconds) for seconds in times.values())
+    yield {"case": "import", "what": "evalframe", "numpy": plain, "evalframe on top": both - plain}
 
 
 def interpreter(options: argparse.Namespace) -> Iterator[Row]:
@@ -194,7 +214,7 @@ def interpreter(options: argparse.Namespace) -> Iterator[Row]:
         return run
 
     for program in INTERPRETED:
-        times = medians({"plain": program, "ours": evaluated(program)}, options.rounds, options.seconds)
+        times = least({"plain": program, "ours": evaluated(program)}, options.rounds, options.seconds)
         yield row("interpreter", program.__name__, times["plain"], times["ours"], base="CPython")
 
 
@@ -233,6 +253,7 @@ CASES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "fresh_process": fresh_process,
     "first_call": first_call,
     "undecorated": undecorated,
+    "import_time": import_time,
     "interpreter": interpreter,
     "memory": memory,
 }
@@ -261,7 +282,7 @@ def fresh(function: Any, backend: str) -> Callable[..., Any]:
     return evalframe.jit(copy, backend=backend)
 
 
-def fresh_medians(function: Any, arguments: list[Any], backend: str, rounds: int) -> tuple[float, float]:
+def fresh_least(function: Any, arguments: list[Any], backend: str, rounds: int) -> tuple[float, float]:
     """Seconds of a plain call, and of the first call of a fresh jit."""
 
     def seconds(call: Callable[..., Any]) -> float:
@@ -271,7 +292,8 @@ def fresh_medians(function: Any, arguments: list[Any], backend: str, rounds: int
 
     seconds(fresh(function, backend))
     pairs = [(seconds(function), seconds(fresh(function, backend))) for _ in range(max(rounds, 5))]
-    return tuple(float(np.median(column)) for column in zip(*pairs, strict=True))  # type: ignore[return-value]
+    plain, first = (min(column) for column in zip(*pairs, strict=True))
+    return plain, first
 
 
 def check_same(name: str, result: Any, expected: Any, tolerance: float = 1e-9) -> None:
@@ -301,6 +323,7 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": "not installed" if numba is None else numba.__version__,
+        "jax": "not installed" if jax is None else jax.__version__,
         "evalframe": evalframe.__version__,
     }
 
@@ -325,7 +348,7 @@ def main() -> None:
     names = [*CASES, *(program.name for program in PROGRAMS)]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
     options = parser.parse_args()
-    options.rounds, options.seconds = (3, 0.005) if options.quick else (9, 0.1)
+    options.rounds, options.seconds = (3, 0.005) if options.quick else (101, 0.005)
     options.sizes = (1_000, 100_000) if options.quick else (1_000, 100_000, 10_000_000)
     options.hits, options.recompiles = (20_000, 100) if options.quick else (1_000_000, 1_000)
 

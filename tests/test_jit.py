@@ -347,3 +347,26 @@ def test_enabled_captures_functions_as_they_are() -> None:
         raises(A, B)
     with pytest.raises(ValueError, match="unknown backend"):
         evalframe.enabled(backend="nothing")
+
+
+def test_keywords_and_defaults_bind_as_in_a_plain_call():
+    def f(x, /, y=2.0, *, scale=3.0, shift=4.0):
+        return (x * y * scale + shift).sum()
+
+    compiled = evalframe.jit(f)
+    x = np.arange(3.0)
+    for _ in range(3):
+        assert compiled(x) == f(x)
+        assert compiled(x, y=5.0) == f(x, y=5.0)
+        assert compiled(x, scale=1.0) == f(x, scale=1.0)
+        assert compiled(x, shift=1.0, scale=7.0, y=0.5) == f(x, shift=1.0, scale=7.0, y=0.5)
+        assert compiled(x, **{"".join(["sca", "le"]): 9.0, "shift": 2.0}) == f(x, scale=9.0, shift=2.0)
+    for arguments, keywords in (((), {}), ((x,), {"x": x}), ((x, 1.0), {"y": 2.0}), ((x,), {"z": 1}), ((x, 1, 2), {})):
+        with pytest.raises(TypeError) as plain:
+            f(*arguments, **keywords)
+        with pytest.raises(TypeError) as ours:
+            compiled(*arguments, **keywords)
+        assert str(ours.value) == str(plain.value)
+    f.__kwdefaults__["scale"] = 30.0
+    f.__defaults__ = (20.0,)
+    assert compiled(x) == f(x) == compiled.__wrapped__(x)

@@ -3,6 +3,8 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "evaluator/bind_arguments.h"
 
 namespace evalframe::runtime {
@@ -23,9 +25,61 @@ PyTypeObject* jit_type;
 
 JitObject* as_jit(PyObject* object) { return reinterpret_cast<JitObject*>(object); }
 
+// Arguments at the places of their parameters, as far as that takes no search: keywords that are the parameters' own names,
+// and defaults. The caller of the function holds what it gave; what else there is, is held here.
+class QuickArguments {
+ public:
+  // False: they need a closer look.
+  bool bind(const PyFunctionObject* function, PyObject* const* arguments, size_t flags, PyObject* names) {
+    const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+    const int count = code->co_argcount + code->co_kwonlyargcount;
+    const Py_ssize_t given = PyVectorcall_NARGS(flags);
+    if (count > kMost || code->co_flags & (CO_VARARGS | CO_VARKEYWORDS) || given > code->co_argcount) return false;
+    std::copy_n(arguments, given, bound_);
+    std::fill(bound_ + given, bound_ + count, nullptr);
+    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
+      int at = code->co_posonlyargcount;
+      while (at < count && PyTuple_GET_ITEM(code->co_localsplusnames, at) != PyTuple_GET_ITEM(names, k)) at++;
+      if (at == count || bound_[at]) return false;
+      bound_[at] = arguments[given + k];
+    }
+    return fill_defaults(function, code->co_argcount, count);
+  }
+  PyObject* const* bound() const { return bound_; }
+
+ private:
+  static constexpr int kMost = 16;
+
+  bool fill_defaults(const PyFunctionObject* function, int positional, int count) {
+    defaults_ = Ref::borrow(function->func_defaults);
+    const int first = positional - (defaults_ ? static_cast<int>(PyTuple_GET_SIZE(defaults_.get())) : 0);
+    for (int i = 0; i < positional; i++) {
+      if (bound_[i]) continue;
+      if (i < first) return false;
+      bound_[i] = PyTuple_GET_ITEM(defaults_.get(), i - first);
+    }
+    const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+    for (int i = positional; i < count; i++) {
+      if (bound_[i]) continue;
+      if (keyword_default_ || !function->func_kwdefaults) return false;
+      keyword_default_ = Ref::borrow(PyDict_GetItemWithError(function->func_kwdefaults, PyTuple_GET_ITEM(code->co_localsplusnames, i)));
+      if (!keyword_default_) return PyErr_Clear(), false;
+      bound_[i] = keyword_default_.get();
+    }
+    return true;
+  }
+
+  PyObject* bound_[kMost];
+  Ref defaults_, keyword_default_;
+};
+
 // Binds the arguments to the parameters first: keywords, defaults, *args and **kwargs.
 Ref call_bound(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names, bool* handled) {
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(jit->function)->func_code);
+  QuickArguments quick;
+  if (quick.bind(reinterpret_cast<PyFunctionObject*>(jit->function), arguments, flags, names)) {
+    return jit->capture->call(PyThreadState_Get(), quick.bound(), handled);
+  }
   constexpr int kFew = 32;
   Ref few[kFew];
   std::vector<Ref> many(code->co_nlocalsplus > kFew ? code->co_nlocalsplus : 0);
