@@ -377,3 +377,23 @@ def test_stores_with_computed_bounds() -> None:
 def test_sizes_of_arrays_as_bounds() -> None:
     compiled = check(lambda np, x, y: x[: y.shape[0]] * y + x[-y.shape[0] :], array("f8", 12), array("f8", 5))
     assert "call " not in compiled.builder.text()
+
+
+def sums_between(np: Any, x: Any) -> Any:
+    y = x * 2.0 + 1.0
+    total = y.sum(axis=0)
+    return (y - total) * 3.0 + x, np.maximum(y, 0.5) * 2.0
+
+
+def test_only_the_sum_of_what_is_in_fortran_order_is_called() -> None:
+    compiled = check(sums_between, np.asfortranarray(array("f8", 30, 40)))
+    assert compiled.builder.text().count("call n") == 1 and compiled.builder.text().count("kernels n") == 2
+    check(sums_between, array("f8", 30, 40), examples=[np.asfortranarray(array("f8", 30, 40))])
+    check(lambda np, x: (x[::2, ::2].sum() + x * 2.0, np.exp(x * 0.5)), array("f8", 30, 40), ulp=4)
+
+
+def test_a_layout_met_later_leaves_the_others_as_they_are() -> None:
+    compiled = Compiled(sums_between, [array("f8", 30, 40)])
+    for x in (array("f8", 30, 40), np.asfortranarray(array("f8", 30, 40)), array("f8", 30, 40)):
+        assert_same(compiled(x), sums_between(np, x))
+    assert "call n" not in compiled.builder.text()

@@ -32,6 +32,7 @@ namespace {
 
 constexpr size_t kMaxVariants = 8;
 constexpr int kMaxRefused = 8;
+constexpr size_t kMaxAsCalls = 16;
 // A segment whose kernels were dropped for a warning this often is run by NumPy from then on.
 constexpr int kMaxFlagged = 16;
 // Elements times operations above which other threads may run meanwhile.
@@ -119,6 +120,13 @@ struct NativeExecutable::Run {
   int32_t leave_before;
   std::vector<Ref> values;  // of the nodes, where there is an object
   Outcome outcome;
+};
+
+// Counts a run while it lasts.
+struct NativeExecutable::Active {
+  explicit Active(int& count) : count(count) { count++; }
+  ~Active() { count--; }
+  int& count;
 };
 
 // The arrays that enter a segment. They are held by the caller, by the run or by the graph.
@@ -354,19 +362,34 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
 }  // namespace
 
 NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at)
-    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), steps_(make_plan(graph, meanings_, exit_at_)),
-      end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))), kernels_(steps_.size()) {
+    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
   for (size_t node = 0; node < graph.nodes.size(); node++) {
     const Sense sense = meanings_.of(static_cast<int32_t>(node)).sense;
     quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
+  plan();
+}
+
+void NativeExecutable::plan() {
+  // What is running, in this thread or another, runs to its end on the steps that it began with.
+  while (outdated_ && active_ == 0) {
+    const Active active(active_);
+    outdated_ = false;
+    steps_ = make_plan(graph_, meanings_, exit_at_, as_calls_);
+    kernels_.clear();
+    kernels_.resize(steps_.size());
+    add_recorded_variants();
+  }
+}
+
+void NativeExecutable::add_recorded_variants() {
   for (size_t step = 0; step < steps_.size(); step++) {
     // Of numbers no example is known: such a segment gets its kernels when it is first run.
     if (!steps_[step].is_segment || !steps_[step].segment.numbers.empty()) continue;
     std::vector<LeafShape> shapes;
     for (const Operand leaf : steps_[step].segment.leaves) {
       const graph::Meta& meta = meanings_.meta(leaf);
-      shapes.push_back({graph.sizes.data() + meta.shape, graph.sizes.data() + meta.shape + meta.rank});
+      shapes.push_back({graph_.sizes.data() + meta.shape, graph_.sizes.data() + meta.shape + meta.rank});
     }
     add_variant(step, shapes);
   }
@@ -374,9 +397,12 @@ NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt e
 
 const Variant* NativeExecutable::add_variant(size_t step, const std::vector<LeafShape>& shapes) {
   Kernels& kernels = kernels_[step];
-  std::optional<Variant> lowered = lower(graph_, meanings_, steps_[step].segment, shapes);
+  int32_t obstacle = -1;
+  std::optional<Variant> lowered = lower(graph_, meanings_, steps_[step].segment, shapes, obstacle);
   if (!lowered) {
     kernels.refused++;
+    // Where other layouts are served, one that isn't must not slow them down.
+    if (obstacle >= 0 && kernels.variants.empty() && as_calls_.size() < kMaxAsCalls) outdated_ |= as_calls_.insert(obstacle).second;
     return nullptr;
   }
   try {
@@ -393,6 +419,8 @@ const Variant* NativeExecutable::add_variant(size_t step, const std::vector<Leaf
 
 Outcome NativeExecutable::run(PyObject* const* inputs, Position& position, int32_t leave_before) {
   // A run inside this one finds no spare and makes its own.
+  plan();
+  const Active active(active_);
   Run run{inputs, position, leave_before, std::move(spare_values_), {}};
   run.values.resize(graph_.nodes.size());
   run_steps(run);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ class NativeExecutable final : public backends::Executable {
  private:
   struct Run;
   struct Leaves;
+  struct Active;
   // Kernels of one segment, for the shapes met so far.
   struct Kernels {
     std::vector<std::unique_ptr<Variant>> variants;
@@ -29,6 +31,9 @@ class NativeExecutable final : public backends::Executable {
     int flagged = 0;  // runs that were redone for a floating-point warning
   };
 
+  // Makes the steps anew if they are outdated.
+  void plan();
+  void add_recorded_variants();
   void run_steps(Run& run);
   // False: nothing is changed, the segment's nodes are to be called.
   bool run_segment(Run& run, size_t step);
@@ -50,8 +55,11 @@ class NativeExecutable final : public backends::Executable {
   const graph::Graph& graph_;
   const backends::ExitAt exit_at_;
   const Meanings meanings_;
-  const std::vector<Step> steps_;
   const graph::ExitPoint end_;
+  std::set<int32_t> as_calls_;    // nodes that kernels can't do for the layouts met, so that what stands around them is still fused
+  bool outdated_ = true;          // as_calls_ has grown since steps_ were made
+  int active_ = 0;                // runs, in this thread or another
+  std::vector<Step> steps_;
   std::vector<bool> quiet_;       // nodes that warn of nothing, so that no line needs to be known
   std::vector<Kernels> kernels_;  // beside steps_
   std::vector<Ref> spare_values_;

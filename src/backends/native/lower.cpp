@@ -21,8 +21,10 @@ constexpr size_t kMaxPorts = 24;
 // A number is computed again by each kernel that uses it, before its loop, rather than by a kernel of its own, up to this length.
 constexpr int kMaxRepeated = 32;
 
-// Thrown inside lower() only: these shapes or this combination stay with NumPy.
-struct Unsupported {};
+// Thrown inside lower() only: these shapes or this combination stay with NumPy; for a layout, the node does.
+struct Unsupported {
+  int32_t node = -1;
+};
 
 // What is known of an operand inside the segment.
 struct Value {
@@ -570,9 +572,9 @@ class Lowering {
     Value operand = value_of(meaning.args[0], meaning.loop);
     const bool spread = meaning.statistic == Statistic::kVariance || meaning.statistic == Statistic::kDeviation;
     int count = -1;
-    Value value = reduce(operand, meaning, meaning.keepdims || spread, count);
+    Value value = reduce(node, operand, meaning, meaning.keepdims || spread, count);
     remember(meaning.args[0], operand);
-    if (spread) value = squared_differences(operand, divide_by_count(std::move(value), count), meaning, count);
+    if (spread) value = squared_differences(node, operand, divide_by_count(std::move(value), count), meaning, count);
     if (meaning.ddof) count = symbol({Symbol::Kind::kLess, count, -1, meaning.ddof});
     if (meaning.statistic != Statistic::kPlain) value = divide_by_count(std::move(value), count);
     if (meaning.statistic == Statistic::kDeviation) value = apply(ScalarOp::sqrt, value.dtype, {value});
@@ -580,10 +582,10 @@ class Lowering {
   }
 
   // The sum that a variance is made of, in NumPy's steps.
-  Value squared_differences(const Value& operand, const Value& mean, const Meaning& meaning, int& count) {
+  Value squared_differences(int32_t node, const Value& operand, const Value& mean, const Meaning& meaning, int& count) {
     const Value difference = apply(ScalarOp::subtract, meaning.loop, {operand, mean});
     Value square = apply(ScalarOp::multiply, meaning.loop, {difference, difference});
-    return reduce(square, meaning, meaning.keepdims, count);
+    return reduce(node, square, meaning, meaning.keepdims, count);
   }
 
   Value apply(ScalarOp op, DType dtype, std::vector<Value> operands) {
@@ -599,19 +601,19 @@ class Lowering {
   }
 
   // Reduces over meaning.axes; `count` becomes the number of elements of each sum.
-  Value reduce(Value& operand, const Meaning& meaning, bool keepdims, int& count) {
+  Value reduce(int32_t node, Value& operand, const Meaning& meaning, bool keepdims, int& count) {
     const bool position = meaning.reduce == ReduceOp::kArgMin || meaning.reduce == ReduceOp::kArgMax;
     const std::vector<int> space = canonical(operand.dims);
     // In which order NumPy sums, and makes the result, depends on the operand's.
-    if (!variant_.plain && space.size() > 1) throw Unsupported();
+    if (!variant_.plain && space.size() > 1) throw Unsupported{node};
     layout_of({operand}, space);
     const uint32_t all = (1u << space.size()) - 1;
     // The order of a sum shows in its last bits: NumPy sums a whole contiguous array as one dimension.
     const bool want_flat = order_shows(meaning.reduce, meaning.loop) && space.size() > 1 && meaning.axes == all;
     // What isn't contiguous it sums in an order that depends on its strides.
-    if (want_flat && operand.kernel < 0 && !is_flat(operand, space)) throw Unsupported();
+    if (want_flat && operand.kernel < 0 && !is_flat(operand, space)) throw Unsupported{node};
     const int k = choose_kernel({operand}, space, meaning.axes, want_flat);
-    if (want_flat && !building_[k].flat) throw Unsupported();
+    if (want_flat && !building_[k].flat) throw Unsupported{node};
     building_[k].keep_flat |= want_flat;
     variant_.kernels[k].kernel.reduced = meaning.axes;
     Value value;
@@ -917,10 +919,12 @@ bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64
 }
 
 std::optional<Variant> lower(const Graph& graph, const Meanings& meanings, const Segment& segment,
-                             const std::vector<LeafShape>& shapes) {
+                             const std::vector<LeafShape>& shapes, int32_t& obstacle) {
+  obstacle = -1;
   try {
     return Lowering(graph, meanings, segment, shapes).run();
-  } catch (const Unsupported&) {
+  } catch (const Unsupported& unsupported) {
+    obstacle = unsupported.node;
     return std::nullopt;
   }
 }

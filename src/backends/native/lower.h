@@ -114,9 +114,9 @@ struct LeafShape {
   const int64_t* strides;
 };
 
-// None if the segment isn't one that kernels can do for these shapes.
+// None if the segment isn't one that kernels can do for these shapes; `obstacle`: the node without which it may be one, or -1.
 std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings, const Segment& segment,
-                             const std::vector<LeafShape>& shapes);
+                             const std::vector<LeafShape>& shapes, int32_t& obstacle);
 // Computes all symbols; false if an index is out of range.
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
 // Whether a box's dimensions of more than one element are in C order; strides: of the storage's axes.

@@ -45,9 +45,9 @@ std::vector<Operand> numbers_of(const Meaning& meaning) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at)
+  Planner(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at, const std::set<int32_t>& as_calls)
       : graph_(graph), meanings_(meanings), exit_at_(exit_at), size_(static_cast<int32_t>(graph.nodes.size())) {
-    for (int32_t node = 0; node < size_; node++) meaning_.push_back(meanings.of(node));
+    for (int32_t node = 0; node < size_; node++) meaning_.push_back(as_calls.contains(node) ? Meaning{} : meanings.of(node));
     for (int32_t node = 0; node < size_; node++) {
       const Meaning& meaning = meaning_[node];
       const Operand from = meaning.sense == Sense::kView ? meaning.args[0] : computes(meaning.sense) ? meaning.target : Operand{};
@@ -356,8 +356,9 @@ class Planner {
 
 }  // namespace
 
-std::vector<Step> make_plan(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at) {
-  return Planner(graph, meanings, exit_at).run();
+std::vector<Step> make_plan(const Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at,
+                            const std::set<int32_t>& as_calls) {
+  return Planner(graph, meanings, exit_at, as_calls).run();
 }
 
 }  // namespace evalframe::native

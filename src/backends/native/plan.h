@@ -1,6 +1,7 @@
 // Cuts a graph into steps: segments, which become kernels and write into arrays at their end only, and calls in between.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "backends/executable.h"
@@ -14,6 +15,8 @@ struct Step {
   std::vector<int32_t> released;  // nodes whose values nothing behind this step needs
 };
 
-std::vector<Step> make_plan(const graph::Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at);
+// as_calls: nodes that are called whatever they mean.
+std::vector<Step> make_plan(const graph::Graph& graph, const Meanings& meanings, const backends::ExitAt& exit_at,
+                            const std::set<int32_t>& as_calls);
 
 }  // namespace evalframe::native
