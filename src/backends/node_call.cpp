@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::backends {
@@ -104,21 +105,16 @@ PyObject* run(const Graph& graph, const Node& node, PyObject* const* operands) {
   return nullptr;
 }
 
-int type_number(graph::DType dtype) {
-  switch (dtype) {
-#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
-  case graph::DType::name: return number;
-#include "graph/dtypes.def"
-#undef EVALFRAME_DTYPE
-    case graph::DType::kNone: return -1;
-  }
-  return -1;
-}
-
 }  // namespace
 
 Ref call_node(const Graph& graph, const Node& node, PyObject* const* operands) {
   return Ref::steal(run(graph, node, operands));
+}
+
+bool check_holds(const Graph& graph, const Node& node, PyObject* const* operands) {
+  const Ref answer = call_node(graph, node, operands);
+  if (!answer) PyErr_Clear();
+  return answer.get() == Py_True;
 }
 
 bool matches(const Meta& meta, PyObject* object) {
@@ -128,12 +124,12 @@ bool matches(const Meta& meta, PyObject* object) {
       PyArrayObject* const array = numpy::as_array(object);
       if (PyArray_NDIM(array) != meta.rank) return false;
       const bool known = meta.dtype != graph::DType::kNone;
-      return !known || (PyArray_TYPE(array) == type_number(meta.dtype) && PyArray_ISNOTSWAPPED(array));
+      return !known || (PyArray_TYPE(array) == numpy::type_number(meta.dtype) && PyArray_ISNOTSWAPPED(array));
     }
     case Kind::kNumpyScalar: {
       if (!PyArray_CheckScalar(object)) return false;
       if (meta.dtype == graph::DType::kNone) return true;
-      const Ref descr = Ref::steal(PyArray_DescrFromType(type_number(meta.dtype)));
+      const Ref descr = Ref::steal(PyArray_DescrFromType(numpy::type_number(meta.dtype)));
       return descr && descr.as<PyArray_Descr>()->typeobj == Py_TYPE(object);
     }
     case Kind::kInt: return PyLong_CheckExact(object);

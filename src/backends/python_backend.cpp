@@ -5,7 +5,6 @@
 
 #include "backends/effects.h"
 #include "backends/node_call.h"
-#include "backends/reference.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -345,7 +344,7 @@ class Python final : public Executable {
       return Ran::kDone;
     }
     run.position.at(index);
-    run.results[index] = Ref::steal(run_node(graph_, node, operands.data()));
+    run.results[index] = call_node(graph_, node, operands.data());
     return run.results[index] ? Ran::kDone : Ran::kRaised;
   }
 

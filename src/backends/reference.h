@@ -6,12 +6,6 @@
 
 namespace evalframe::backends {
 
-// Runs one node: a new reference, or null with an exception. operands: borrowed objects in the node's order.
-// Not for kCheck and kCheckMeta, which `check_holds` answers.
-PyObject* run_node(const graph::Graph& graph, const graph::Node& node, PyObject* const* operands);
-// Whether a kCheck or kCheckMeta node lets the run go on.
-bool check_holds(const graph::Graph& graph, const graph::Node& node, PyObject* const* operands);
-
 // `graph` and `exit_at` must outlive the executable.
 std::unique_ptr<Executable> make_reference(const graph::Graph& graph, ExitAt exit_at);
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
@@ -106,17 +107,6 @@ std::optional<Known> find(PyObject* callable) {
   return std::nullopt;
 }
 
-int type_number(DType dtype) {
-  switch (dtype) {
-#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
-  case DType::name: return number;
-#include "graph/dtypes.def"
-#undef EVALFRAME_DTYPE
-    case DType::kNone: return -1;
-  }
-  return -1;
-}
-
 DType dtype_of_descr(PyObject* object) {
   if (!PyArray_DescrCheck(object)) return DType::kNone;
   const auto* descr = reinterpret_cast<PyArray_Descr*>(object);
@@ -145,7 +135,7 @@ Ref type_argument(const Meta& meta) {
     case Kind::kFloat: return Ref::borrow(&PyFloat_Type);
     case Kind::kComplex: return Ref::borrow(&PyComplex_Type);
     case Kind::kBool: return Ref::steal(PyArray_DescrFromType(NPY_BOOL));
-    case Kind::kArray: case Kind::kNumpyScalar: return Ref::steal(PyArray_DescrFromType(type_number(meta.dtype)));
+    case Kind::kArray: case Kind::kNumpyScalar: return Ref::steal(PyArray_DescrFromType(numpy::type_number(meta.dtype)));
     case Kind::kNone: case Kind::kObject: break;
   }
   return Ref();

@@ -65,17 +65,6 @@ bool write_complex(PyObject* number, char* to) {
 
 }  // namespace
 
-int type_number(DType dtype) {
-  switch (dtype) {
-#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
-  case DType::name: return number;
-#include "graph/dtypes.def"
-#undef EVALFRAME_DTYPE
-    case DType::kNone: return -1;
-  }
-  return -1;
-}
-
 Ref quick_binary(int code, PyObject* a, PyObject* b) {
   double x, y, result;
   if ((!is_double(a) && !is_double(b)) || !read_double(a, x) || !read_double(b, y)) return Ref();

@@ -1,6 +1,7 @@
 // Numbers between Python objects and the memory that kernels read and write.
 #pragma once
 
+#include "frontends/numpy/calls.h"
 #include "graph/graph.h"
 
 namespace evalframe::native {
@@ -8,7 +9,7 @@ namespace evalframe::native {
 // Bytes that hold one element of any type.
 constexpr int kNumberBytes = 32;
 
-int type_number(graph::DType dtype);
+using numpy::type_number;
 // Writes a Python number as `dtype`. False if it can't be, or not without NumPy having something to say about it.
 bool write_python_number(PyObject* number, graph::DType dtype, char* to);
 // Writes a NumPy scalar of exactly `dtype`; false if it is of another type.

@@ -129,6 +129,17 @@ bool is_plain_dtype(PyObject* object) {
 
 bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(object); }
 
+int type_number(graph::DType dtype) {
+  switch (dtype) {
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
+  case graph::DType::name: return number;
+#include "graph/dtypes.def"
+#undef EVALFRAME_DTYPE
+    case graph::DType::kNone: return -1;
+  }
+  return -1;
+}
+
 CallKind call_kind(Borrowed borrowed) {
   PyObject* callable = borrowed.get();
   if (Py_TYPE(callable) == &PyUFunc_Type) return CallKind::kUfunc;
