@@ -12,10 +12,6 @@ try:
     import numba
 except ImportError:
     numba = None
-try:
-    import jax
-except ImportError:
-    jax = None
 
 
 def black_scholes(S, K, T, r, sigma):

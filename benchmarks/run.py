@@ -4,6 +4,7 @@ python benchmarks/run.py [--quick] [--json FILE] [--only NAME ...]
 """
 
 import argparse
+import dis
 import json
 import math
 import os
@@ -18,11 +19,16 @@ from typing import Any
 
 import numpy as np
 from interpreter import INTERPRETED
-from programs import PROGRAMS, chain, erf, jax, numba
+from programs import PROGRAMS, chain, erf, numba
 from timing import least
 
 import evalframe
 from evalframe import _core
+
+try:
+    import jax
+except ImportError:
+    jax = None
 
 Row = dict[str, Any]
 FUNCTIONS = (
@@ -150,21 +156,13 @@ def fresh_process(options: argparse.Namespace) -> Iterator[Row]:
 def first_call(options: argparse.Namespace) -> Iterator[Row]:
     """What recording and compiling cost, each time with a function that was never seen before."""
 
-    def scalar(x):
-        total = 0
-        for i in range(2000):
-            total = (total * 3 + i) % 1000003
-        return x + total
-
-    def many_ops(x):
-        for _ in range(500):
-            x = x + 1.0
-            x = x * 0.5
-        return x
-
+    # Without loops, which are handed to CPython when they don't pay.
+    scalar = straight_line("x, total", ["total = (total * 3 + 7) % 1000003"] * 2000, "x + total")
+    many_ops = straight_line("x, total", ["x = x + 1.0", "x = x * 0.5"] * 500, "x")
+    bytecodes = sum(1 for _ in dis.get_instructions(scalar))
     x = np.arange(8.0)
-    for function, unit, count in ((scalar, "bytecode", 20_000), (many_ops, "graph op", 1_000)):
-        plain, recorded = fresh_least(function, [x], "reference", options.rounds)
+    for function, unit, count in ((scalar, "bytecode", bytecodes), (many_ops, "graph op", 1_000)):
+        plain, recorded = fresh_least(function, [x, 1], "reference", options.rounds)
         extra = (recorded - plain) / count
         what = f"recording {count:,} {unit}s"
         yield {"case": "first call", "what": what, "plain": plain, "evalframe": recorded, f"extra per {unit}": extra}
@@ -276,6 +274,13 @@ def bind(function: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any
     return lambda: function(*arguments)
 
 
+def straight_line(parameters: str, statements: list[str], result: str) -> Any:
+    """A function of these statements."""
+    names: dict[str, Any] = {}
+    exec("\n    ".join([f"def made({parameters}):", *statements, f"return {result}"]), names)
+    return names["made"]
+
+
 def fresh(function: Any, backend: str) -> Callable[..., Any]:
     """A jit of a copy of `function` with a code object of its own, so that nothing recorded before serves it."""
     copy = type(function)(function.__code__.replace(), function.__globals__, function.__name__)
@@ -283,12 +288,12 @@ def fresh(function: Any, backend: str) -> Callable[..., Any]:
 
 
 def fresh_least(function: Any, arguments: list[Any], backend: str, rounds: int) -> tuple[float, float]:
-    """Seconds of a plain call, and of the first call of a fresh jit."""
+    """CPU seconds of a plain call, and of the first call of a fresh jit."""
 
     def seconds(call: Callable[..., Any]) -> float:
-        start = time.perf_counter()
+        start = time.thread_time()
         call(*arguments)
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     seconds(fresh(function, backend))
     pairs = [(seconds(function), seconds(fresh(function, backend))) for _ in range(max(rounds, 5))]
