@@ -320,3 +320,13 @@ def test_one_array_written_by_two_names(second: Any) -> None:
     got = compiled(ours, ours.copy() if second is None else ours[second])
     assert_same(got, written_by_two_names(np, theirs, theirs.copy() if second is None else theirs[second]))
     assert_same(ours, theirs)
+
+
+def test_what_is_overwritten_unread_still_warns() -> None:
+    def function(np: Any, x: Any, y: Any, t: Any) -> Any:
+        z = y * y + 1.0
+        np.sqrt(x, out=t)
+        np.add(z, y, out=t)
+        return t
+
+    check(function, -array("f8", 20), array("f8", 20), array("f8", 20), examples=[array("f8", 20) for _ in range(3)])

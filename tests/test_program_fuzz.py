@@ -131,13 +131,15 @@ def make_program(seed: int) -> str:
     return f"def program(a, b, c, s, k):\n{body}    return {', '.join(names)}, np.float64(s)\n"
 
 
-# NumPy's own result depends on where an element stands.
+# The sign of a zero or a NaN depends on where an element stands in NumPy itself.
 UNSIGNED_ZEROS = ("np.fmax(", "np.fmin(", "np.max(", "np.min(")
 
 
 def contents(value: Any, signs: bool) -> bytes:
     elements = np.array(value)
-    return bytes((elements if signs or value.dtype.kind != "f" else elements + 0.0).tobytes())
+    if not signs and value.dtype.kind == "f":
+        elements = np.where(np.isnan(elements), np.nan, elements + 0.0)
+    return bytes(elements.tobytes())
 
 
 def describe(value: Any, signs: bool) -> Any:

@@ -79,6 +79,10 @@ class Lowering {
     for (Stored& stored : stores_) {
       if (stored.value.kernel >= 0) store(stored.value);
     }
+    // What is overwritten before anything has read it may still warn.
+    for (Value& value : overwritten_) {
+      if (value.kernel >= 0 && !is_used(value)) store(value);
+    }
     for (size_t k = 0; k < variant_.kernels.size(); k++) finish(static_cast<int>(k));
     drop_empty_kernels();
     for (const Stored& store : stores_) commit(store);
@@ -494,8 +498,21 @@ class Lowering {
   void add_store(int32_t node, const Value& value, const Value& target) {
     if (target.kernel >= 0 || variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf) throw Unsupported();
     // What read the place in between was given the value itself.
-    std::erase_if(stores_, [&](const Stored& store) { return same_box(store.target.box, target.box) && canonical(store.target.dims) == canonical(target.dims); });
+    const auto replaced = [&](const Stored& store) {
+      const bool same = same_box(store.target.box, target.box) && canonical(store.target.dims) == canonical(target.dims);
+      if (same) overwritten_.push_back(store.value);
+      return same;
+    };
+    std::erase_if(stores_, replaced);
     stores_.push_back({node, value, target});
+  }
+
+  bool is_used(const Value& value) const {
+    const std::vector<KernelOp>& ops = variant_.kernels[value.kernel].kernel.ops;
+    return value.reduced || std::any_of(ops.begin(), ops.end(), [&](const KernelOp& op) {
+      const int32_t operands[] = {op.a, op.b, op.c};
+      return std::find(operands, operands + arity(op.op), value.index) != operands + arity(op.op);
+    });
   }
 
   // A part of an array, written with a value that may be broadcast.
@@ -862,6 +879,7 @@ class Lowering {
   std::map<std::pair<int, int>, int> stored_;
   std::vector<Written> outputs_;
   std::vector<Stored> stores_;
+  std::vector<Value> overwritten_;  // what would have been stored where another value was stored later
 };
 
 int64_t slice_of(const Symbol& symbol, const int64_t* values, int64_t& start) {
