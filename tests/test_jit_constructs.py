@@ -138,6 +138,52 @@ def fresh_objects(x: Any, y: Any) -> Any:
     return Derived(2.0).apply(x) - Base(0.5).apply(y)
 
 
+def formatted(x: Any, y: Any) -> Any:
+    n, name = x.shape[0], "x"
+    text = f"{name!r:>6}: {n:04d} of {3.5:.2f} {n}"
+    return x * len(text), text, name.upper().startswith("X") and "abc".replace("b", name)
+
+
+def formatted_numbers(x: Any, y: Any, scale: float = 0.5) -> Any:
+    z = x * scale
+    text = f"{scale} {scale:n} {z[0]:.3f}"
+    return z + 1, text
+
+
+def starred(x: Any, y: Any) -> Any:
+    first, *middle, last = (x, y, x * 2, 3)
+    *head, end = [x, y]
+    only, *nothing = (x + 1,)
+    middle.append(last)
+    return first + middle[1], middle, head, end * 2, only, nothing
+
+
+def starred_too_few(x: Any, y: Any) -> Any:
+    z = x * 2
+    a, b, c, *rest = (z, y)
+    return a, b, c, rest
+
+
+def longer_lists(x: Any, y: Any) -> Any:
+    row = [x]
+    same_row = row
+    row.extend((y, x + y))
+    row.extend(row)
+    row.extend([])
+    return sum(row), row, same_row is row
+
+
+def parts_of_made(x: Any, y: Any) -> Any:
+    row, pair = [x, y, x * 2, y * 3], (x, y, 1)
+    whole = pair[:]
+    return row[1:], row[::-2], pair[:-1], pair[5:], whole is pair, row[:2][0] + pair[1:][0]
+
+
+def members(x: Any, y: Any) -> Any:
+    k = x.shape[0]
+    return x + 1 if k in {1, 12} and "a" not in {"b", "c"} and 0 < k <= 12 else y
+
+
 FUNCTIONS: list[Callable[..., Any]] = [
     lambdas,
     closure,
@@ -153,9 +199,16 @@ FUNCTIONS: list[Callable[..., Any]] = [
     joined,
     with_errstate,
     fresh_objects,
+    formatted,
+    formatted_numbers,
+    starred,
+    starred_too_few,
+    longer_lists,
+    parts_of_made,
+    members,
 ]
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
-IN_ONE_GRAPH = [closure, shared, list_comprehension, nested_comprehension, joined]
+IN_ONE_GRAPH = [closure, shared, list_comprehension, nested_comprehension, joined, formatted, starred, longer_lists, members]
 
 
 def plain(result: Any) -> Any:

@@ -685,10 +685,11 @@ bool Capture::wants_several(const Entries& entries, const Compilation& one, cons
   const int32_t head = entries.place.frames.back().next - 1;
   // A whole turn, from behind the FOR_ITER to it.
   if (recording.returns || recording.why != recorder::Break::kIterator || recording.marks.back().instruction != head) return false;
-  if (one.left_early > one.hits / 4 || recording.state_at(static_cast<int32_t>(recording.graph.nodes.size())).size() != chain.size()) return false;
+  if (one.left_early > one.hits / 4) return false;
   cpython::Frame* inner = chain.frames().back();
   PyObject* iterator = cpython::slots(inner).base()[cpython::depth_of(inner) - 2];
-  return static_cast<bool>(cpython::ahead(iterator, recorder::Recorder::kTurnsAtOnce));
+  if (!cpython::ahead(iterator, recorder::Recorder::kTurnsAtOnce)) return false;
+  return recording.state_at(static_cast<int32_t>(recording.graph.nodes.size())).size() == chain.size();
 }
 
 // Drops what is left early too often, or serves nothing any more.

@@ -138,9 +138,17 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan_constant();
 }
 
-bool is_list_append(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyObject* append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
-  return callable == append && call.count == 2 && !call.keyword_names && site.recorder.value_at(call.first).kind == Value::Kind::kList;
+bool is_list_method(PyObject* callable, const char* name) {
+  return Py_TYPE(callable) == &PyMethodDescr_Type && reinterpret_cast<PyDescrObject*>(callable)->d_type == &PyList_Type &&
+         PyUnicode_CompareWithASCIIString(reinterpret_cast<PyDescrObject*>(callable)->d_name, name) == 0;
+}
+
+// l.append(x), or l.extend(items), of lists that the recorded code has made.
+bool makes_list_longer(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (call.count != 2 || call.keyword_names || site.recorder.value_at(call.first).kind != Value::Kind::kList) return false;
+  if (is_list_method(callable, "append")) return true;
+  const Value::Kind items = site.recorder.value_at(call.first + 1).kind;
+  return is_list_method(callable, "extend") && (items == Value::Kind::kTuple || items == Value::Kind::kList);
 }
 
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function) {
@@ -163,9 +171,15 @@ Plan call(const Site& site) {
   if (recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     if (std::optional<Plan> plan = metadata_call(site, call, callable)) return *std::move(plan);
   }
-  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !is_list_append(site, call, callable);
+  const bool longer = makes_list_longer(site, call, callable), text = is_text_method(callable);
+  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !longer && !text;
   if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (is_list_append(site, call, callable)) return plan_constant();
+  if (longer) {
+    Plan plan = plan_constant();
+    plan.callable = callable;
+    return plan;
+  }
+  if (text) return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
   switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);
     case CallKind::kOpaque: return node_call(site, call, callable, !numpy::result_follows(callable));
@@ -175,6 +189,12 @@ Plan call(const Site& site) {
     case CallKind::kUnknown: break;
   }
   return inlined_call(site, recorder.label(call.callable), callable);
+}
+
+void append_all(Recorder& recorder, const Value list, uint32_t added, bool its_items) {
+  if (!its_items) return recorder.append(list, added);
+  const std::vector<uint32_t> items = recorder.elements(recorder.value(added));  // a copy: it may be the list itself
+  for (const uint32_t item : items) recorder.append(list, item);
 }
 
 void call_after(const Site& site, const Plan& plan) {
@@ -190,9 +210,7 @@ void call_after(const Site& site, const Plan& plan) {
     if (plan.check_result) recorder.check_result(site.frame, node);
     return;
   }
-  if (result == Py_None && depth < site.depth && recorder.value_at(site.depth - 2).kind == Value::Kind::kList) {
-    recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
-  }
+  if (plan.callable) append_all(recorder, recorder.value_at(site.depth - 2), recorder.label(site.depth - 1), is_list_method(plan.callable.get(), "extend"));
   // What has attributes of its own is a place to read them from.
   label = PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);

@@ -124,6 +124,27 @@ void unpack_sequence_after(const Site& site, const Plan&) {
   for (int i = 0; i < count; i++) site.recorder.set_label(site.depth - 1 + count - 1 - i, labels[i]);
 }
 
+// a, *b, c = items: what stands in the middle becomes a new list. The last ends up lowest on the stack.
+int before_star(const Site& site) { return site.instruction.arg & 0xFF; }
+int behind_star(const Site& site) { return site.instruction.arg >> 8; }
+
+Plan unpack_ex(const Site& site) {
+  const Value::Kind kind = site.recorder.value_at(site.depth - 1).kind;
+  if (kind != Value::Kind::kTuple && kind != Value::Kind::kList) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(site.frame.slot(site.depth - 1)));
+  const auto count = static_cast<int>(site.recorder.elements(site.recorder.value_at(site.depth - 1)).size());
+  return count < before_star(site) + behind_star(site) ? plan_break(Break::kException, "too few values to unpack") : Plan{};
+}
+
+void unpack_ex_after(const Site& site, const Plan&) {
+  Recorder& recorder = site.recorder;
+  const std::vector<uint32_t> all = recorder.elements(recorder.value_at(site.depth - 1));
+  const auto first = all.begin() + before_star(site), last = all.end() - behind_star(site);
+  int slot = site.depth - 1;
+  for (auto item = all.end(); item != last;) recorder.set_label(slot++, *--item);
+  recorder.set_label(slot++, recorder.container(Value::Kind::kList, std::vector<uint32_t>(first, last)));
+  for (auto item = first; item != all.begin();) recorder.set_label(slot++, *--item);
+}
+
 // 3.12+: container[start:stop] without a slice on the stack.
 Operand slice_operand(const Site& site, int start) {
   Recorder& recorder = site.recorder;
@@ -181,6 +202,7 @@ void add_container_rules(RuleTable& table) {
   add(LIST_APPEND, list_append, list_append_after);
   add(LIST_EXTEND, list_extend, list_extend_after);
   add(UNPACK_SEQUENCE, unpack_sequence, unpack_sequence_after);
+  add(UNPACK_EX, unpack_ex, unpack_ex_after);
   add(BINARY_SLICE, binary_slice);
   add(STORE_SLICE, store_slice);
 }

@@ -116,7 +116,9 @@ Plan is_op(const Site& site) {
 
 Plan contains_op(const Site& site) {
   const Input item = input_at(site, 2), container = input_at(site, 1);
-  if (site.recorder.known(item.label, item.object) && site.recorder.known(container.label, container.object)) return plan_constant();
+  // `in {1, 2}`: the compiler has made a constant of it.
+  const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
+  if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }
 
@@ -146,10 +148,23 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
   return plan_value(recorder.source(std::move(source)));
 }
 
+Plan slice_of_container(Recorder& recorder, const Value owner, PyObject* slice) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kException, "slice");
+  const std::vector<uint32_t> all = recorder.elements(owner);
+  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(all.size()), &start, &stop, step);
+  // CPython gives the tuple itself for a slice of all of it.
+  if (owner.kind == Value::Kind::kTuple && count == static_cast<Py_ssize_t>(all.size())) return plan_break(Break::kUnknownObject, "slice of a whole tuple");
+  std::vector<uint32_t> part;
+  for (Py_ssize_t i = 0; i < count; i++) part.push_back(all[start + i * step]);
+  return plan_value(recorder.container(owner.kind, std::move(part)));
+}
+
 // An element of a tuple or list that the recorded code made.
 Plan item_of_container(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
+  if (PySlice_Check(key.object) && recorder.known(key.label, key.object)) return slice_of_container(recorder, owner, key.object);
   if (!PyLong_CheckExact(key.object) || !recorder.known(key.label, key.object)) {
     return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
   }

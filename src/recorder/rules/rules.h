@@ -15,12 +15,16 @@ void add_name_rules(RuleTable& table);       // globals, attributes, closures
 void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscripts
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
+void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // An attribute of an element type that never changes.
 bool is_dtype_fact(Borrowed dtype, Borrowed name);
+
+// A method of str whose result follows from its arguments.
+bool is_text_method(PyObject* callable);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
