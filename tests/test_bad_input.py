@@ -382,3 +382,8 @@ def test_recursion_ends_as_in_python() -> None:
         with pytest.raises(RecursionError):
             endless(np.ones(2))
     assert types.FunctionType is type(endless.__wrapped__)
+
+
+def test_explain_with_the_arguments_of_the_call() -> None:
+    with pytest.raises(TypeError, match=r"call what it returns: explain\(function\)\(\*arguments\)"):
+        evalframe.explain(lambda x: x, 1.0)

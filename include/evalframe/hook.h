@@ -14,7 +14,8 @@
        ...
        api->remove(hook);
 
-   All functions want the GIL. */
+   All functions want the GIL. Where a callback breaks its contract (EVALFRAME_RESULT without a value, EVALFRAME_RAISED without
+   an exception, a code object whose frame the call's doesn't fit) the call raises SystemError or ValueError and doesn't run. */
 #ifndef EVALFRAME_HOOK_H
 #define EVALFRAME_HOOK_H
 
@@ -38,7 +39,7 @@ typedef enum evalframe_decision {
   EVALFRAME_RAISED = 3    /* an exception is set */
 } evalframe_decision;
 
-/* `value` points to NULL. Python code that runs in here is seen by no hook. */
+/* `data` is what was given to install; `value` points to NULL. Python code that runs in here is seen by no hook. */
 typedef evalframe_decision (*evalframe_callback)(void* data, evalframe_frame* frame, PyObject** value);
 
 typedef struct evalframe_hook_api {
@@ -50,7 +51,8 @@ typedef struct evalframe_hook_api {
   /* Removes the hook, from whichever thread; 0 if it was not installed any more. */
   int (*remove)(uint64_t hook);
 
-  /* Borrowed references. */
+  /* Borrowed references, never NULL: the code object that is about to run, its function, and the dicts of its globals and
+     builtins. */
   PyObject* (*code)(evalframe_frame* frame);
   PyObject* (*function)(evalframe_frame* frame);
   PyObject* (*globals)(evalframe_frame* frame);

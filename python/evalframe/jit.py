@@ -223,11 +223,13 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3f} ms"
 
 
-def explain(function: Any, **options: Any) -> Callable[..., Explanation]:
+def explain(function: Any, *arguments: Any, **options: Any) -> Callable[..., Explanation]:
     """``explain(f)(*args)`` calls a captured ``f`` and tells what was captured.
 
     ``f`` may be a plain function (a jit object is made for it with ``options``) or one made by :func:`jit`.
     """
+    if arguments:
+        raise TypeError("explain takes the function only; call what it returns: explain(function)(*arguments)")
     if isinstance(function, _core.Jit) and options:
         raise TypeError(f"{function!r} has its options already; give explain the plain function: function.__wrapped__")
     captured: Any = function if isinstance(function, _core.Jit) else jit(function, **options)
