@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -129,7 +130,30 @@ def test_a_condition_in_one_slice_is_reported():
         logarithms(x)
 
 
+@pytest.mark.parametrize("shape", [(3, 7), (3000, 100), (700, 3001)])
+def test_comparing_nan_is_silent_and_right(shape):
+    def compared(x):
+        top = np.maximum(x, 0.5)
+        low = np.minimum(top - x.max(axis=1, keepdims=True), 1.0)
+        return top, low, np.where(x < 0.2, top, low), (x >= 0.1).sum(axis=1)
+
+    x = np.random.default_rng(0).random(shape)
+    fast = evalframe.jit(compared)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast(x), fast(x)
+        x[1, 3], x[2, 5], x[-1, -1] = np.nan, -np.nan, 5.0
+        for _ in range(3):
+            for one, other in zip(fast(x), compared(x), strict=True):
+                np.testing.assert_array_equal(one, other)
+        x[:] = np.arange(x.size).reshape(x.shape)
+        for one, other in zip(fast(x), compared(x), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 if __name__ == "__main__":
     for program in PROGRAMS:
         for shape in SHAPES:
             check(program, shape, "c")
+    for shape in ((3000, 100), (700, 3001)):
+        test_comparing_nan_is_silent_and_right(shape)

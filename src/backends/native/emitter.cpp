@@ -152,12 +152,14 @@ Term as_float(const Term& a) {
 }
 
 Term quiet_less(const Term& a, const Term& b) {
+  if (!a.emitter->must_be_quiet()) return compare("olt", a, b);
   const Term ordered = compare("ord", a, b);
   const Term zero = a.emitter->number(a.type, 0.0);
   return compare("olt", select(ordered, a, zero), select(ordered, b, zero));
 }
 
 Term quiet_less_equal(const Term& a, const Term& b) {
+  if (!a.emitter->must_be_quiet()) return compare("ole", a, b);
   const Term ordered = compare("ord", a, b);
   return compare("ole", select(ordered, a, a.emitter->number(a.type, 1.0)), select(ordered, b, a.emitter->number(a.type, 0.0)));
 }

@@ -28,6 +28,15 @@ inline constexpr int kConditions = 3;
 
 class Emitter {
  public:
+  // quiet: comparisons raise no flag on NaN, as NumPy's. Else they take one instruction and may raise "invalid".
+  explicit Emitter(bool quiet = true) : quiet_(quiet) {}
+  // Whether this comparison has to be quiet; remembers where one wasn't.
+  bool must_be_quiet() {
+    may_signal_ |= !quiet_;
+    return quiet_;
+  }
+  bool may_signal() const { return may_signal_; }
+
   // Writes `%vN = <instruction>` and returns it as a value of the given type.
   Term let(std::string type, const std::string& instruction);
   void line(const std::string& text) { text_ += "  " + text + "\n"; }
@@ -50,6 +59,8 @@ class Emitter {
   const std::vector<std::string>& kept() const { return kept_; }
 
  private:
+  bool quiet_;
+  bool may_signal_ = false;
   int next_ = 0;
   std::string text_;
   std::string needed_;
@@ -85,7 +96,7 @@ Term intrinsic(const char* name, std::initializer_list<Term> arguments);  // llv
 Term fma(const Term& a, const Term& b, const Term& c);
 Term as_bits(const Term& a);
 Term as_float(const Term& a);  // bits -> float or double of the same width
-// a < b and a <= b that raise no flag on NaN, as NumPy's comparisons.
+// a < b and a <= b, as NumPy's comparisons; without flags where the emitter is quiet.
 Term quiet_less(const Term& a, const Term& b);
 Term quiet_less_equal(const Term& a, const Term& b);
 

@@ -200,7 +200,7 @@ class VariantRun {
     const std::span<char* const> scratch(data, variant_.storages.size());
     int64_t work = 0;
     for (const KernelCall& call : calls) work += work_of(call);
-    if (work < kWorkToReleaseGil) return run_calls(calls, scratch);
+    if (work < kWorkToReleaseGil && !may_run_in_slices(calls)) return run_calls(calls, scratch);
     struct Released {
       PyThreadState* const thread = PyEval_SaveThread();
       ~Released() { PyEval_RestoreThread(thread); }

@@ -62,6 +62,8 @@ struct KernelOperand {
 
 // Floating-point conditions met, as NumPy's NPY_FPE_* bits: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid.
 using FloatFlags = int;
+// Instead of flags: "invalid" may only be a NaN that was compared. What was written is to be computed again, which is then quiet.
+inline constexpr FloatFlags kAgain = 1 << 8;
 
 // A kernel that can be run, made once per kernel text and kept for the process.
 class CompiledKernel {
@@ -69,10 +71,12 @@ class CompiledKernel {
   virtual ~CompiledKernel() = default;
   // Runs over the whole space; extents: `rank` sizes (any may be 0 for maps). operands: inputs, then outputs. Chooses the
   // contiguous or strided version, splits over threads where the work pays, and returns the flags raised by any thread.
-  // Doesn't touch Python objects; the caller may release the GIL around it.
+  // Doesn't touch Python objects; the caller may release the GIL around it. Returns kAgain only inside a task of parallel_for.
   virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
   // Makes the code that run needs for these operands, so that run can't fail; else a layout first met in run is compiled there.
   virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // From here on a run never asks to be done again.
+  virtual void be_quiet() const = 0;
   // Seconds that one thread takes, about.
   virtual double seconds(const int64_t* extents) const = 0;
   virtual const Kernel& kernel() const = 0;

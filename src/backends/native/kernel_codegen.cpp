@@ -33,7 +33,10 @@ DType dtype_of(const Kernel& kernel, int32_t value) {
 // Writes the kernel function. Names: %d operand bases, %so/%si strides, %r row bases, %sticky gathered conditions.
 class Writer {
  public:
-  Writer(const Kernel& kernel, const std::string& access) : kernel_(kernel), access_(access) {}
+  Writer(const Kernel& kernel, const std::string& access, bool quiet)
+      : kernel_(kernel), access_(access), body_(quiet), entry_(quiet), row_(quiet) {}
+
+  bool may_signal() const { return body_.may_signal() || entry_.may_signal() || row_.may_signal(); }
 
   std::string write() {
     values_.resize(kernel_.inputs.size());
@@ -196,8 +199,10 @@ DType stored_dtype(const Kernel& kernel, const KernelOutput& output) {
   return output.dtype;
 }
 
-std::string generate(const Kernel& kernel, const std::string& access) {
-  return Writer(kernel, access).write();
+Generated generate(const Kernel& kernel, const std::string& access, bool quiet) {
+  Writer writer(kernel, access, quiet);
+  std::string ir = writer.write();
+  return {std::move(ir), writer.may_signal()};
 }
 
 }  // namespace evalframe::native

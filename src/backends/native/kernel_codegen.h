@@ -23,7 +23,12 @@ inline constexpr const char* kFunctionName = "@evalframe_kernel";
 
 // IR of `i32 kernel(ptr data, ptr outer_strides, ptr inner_strides, i64 rows, i64 columns)`, which computes the whole body for
 // rows x columns elements, stores every output (reducing ones too: the caller folds them), and returns reported conditions
-// as NPY_FPE_* bits. access: one Access letter for each operand.
-std::string generate(const Kernel& kernel, const std::string& access);
+// as NPY_FPE_* bits. access: one Access letter for each operand. Where it isn't quiet, comparisons may raise "invalid" on NaN, which
+// NumPy's don't: they take a quarter of the instructions.
+struct Generated {
+  std::string ir;
+  bool may_signal = false;  // such a comparison is in it
+};
+Generated generate(const Kernel& kernel, const std::string& access, bool quiet);
 
 }  // namespace evalframe::native

@@ -74,6 +74,7 @@ class Native final : public CompiledKernel {
   const std::string& ir() const override { return ir_; }
 
   const Kernel& kernel() const override { return kernel_; }
+  void be_quiet() const override { quiet_ = true; }
   double seconds(const int64_t* extents) const override {
     double seconds = seconds_per_element_;
     for (int d = 0; d < kernel_.rank; ++d) seconds *= static_cast<double>(extents[d]);
@@ -85,10 +86,12 @@ class Native final : public CompiledKernel {
   int per_element() const { return per_element_; }
 
  private:
-  KernelFunction version(const std::string& access) const;
+  KernelFunction version(const std::string& access, bool quiet) const;
   int64_t row_length(const int64_t* extents, const KernelOperand* operands) const;
-  FloatFlags run_row(int64_t length, const KernelOperand* operands) const;
-  FloatFlags run_space(const Space& space) const;
+  FloatFlags run_once(const int64_t* extents, const KernelOperand* operands, bool quiet) const;
+  FloatFlags run_row(int64_t length, const KernelOperand* operands, bool quiet) const;
+  FloatFlags run_space(const Space& space, bool quiet) const;
+  bool writes_an_input(const KernelOperand* operands) const;
   int pieces_for(const Space& space) const;
   FloatFlags run_map(const Space& space, KernelFunction function) const;
   FloatFlags run_reduction(const Space& space, KernelFunction function) const;
@@ -101,7 +104,10 @@ class Native final : public CompiledKernel {
   int per_element_ = 1;
   double seconds_per_element_ = 0;
   std::string row_access_;  // of operands that are one row in memory
-  mutable std::atomic<KernelFunction> row_ = nullptr;
+  // Comparisons are of the kind that may signal until a NaN is met: few arrays hold any.
+  bool may_signal_ = false;
+  mutable std::atomic<bool> quiet_ = false;
+  mutable std::atomic<KernelFunction> row_[2] = {nullptr, nullptr};  // for quiet: false, true
   mutable std::shared_mutex mutex_;
   mutable std::map<std::string, KernelFunction> versions_;
 };
@@ -128,19 +134,22 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
   row_access_.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
   target();  // so that a machine without LLVM is found out here
   // Shown to people; machine code is made for the layouts that are met.
-  ir_ = generate(kernel_, row_access_);
+  Generated shown = generate(kernel_, row_access_, false);
+  ir_ = std::move(shown.ir);
+  may_signal_ = shown.may_signal;
 }
 
-KernelFunction Native::version(const std::string& access) const {
+KernelFunction Native::version(const std::string& access, bool quiet) const {
+  const std::string key = access + (quiet ? "quiet" : "");
   {
     const std::shared_lock lock(mutex_);
-    const auto found = versions_.find(access);
+    const auto found = versions_.find(key);
     if (found != versions_.end()) return found->second;
   }
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
-  const KernelFunction made = machine_code(generate(kernel_, access));
+  const KernelFunction made = machine_code(generate(kernel_, access, quiet).ir);
   const std::unique_lock lock(mutex_);
-  return versions_.emplace(access, made).first->second;
+  return versions_.emplace(key, made).first->second;
 }
 
 int64_t size_of(const Space& space) {
@@ -570,43 +579,65 @@ int64_t Native::row_length(const int64_t* extents, const KernelOperand* operands
   return length;
 }
 
-FloatFlags Native::run_row(int64_t length, const KernelOperand* operands) const {
+FloatFlags Native::run_row(int64_t length, const KernelOperand* operands, bool quiet) const {
   static constexpr int64_t kNoStrides[kMaxRowOperands] = {};
-  KernelFunction function = row_.load(std::memory_order_acquire);
-  if (!function) row_.store(function = version(row_access_), std::memory_order_release);
+  std::atomic<KernelFunction>& row = row_[quiet];
+  KernelFunction function = row.load(std::memory_order_acquire);
+  if (!function) row.store(function = version(row_access_, quiet), std::memory_order_release);
   char* data[kMaxRowOperands];
   for (int i = 0; i < this->operands(); ++i) data[i] = operands[i].data;
   clear_flags();
   return function(data, kNoStrides, kNoStrides, 1, length) | raised_flags();
 }
 
-FloatFlags Native::run_space(const Space& space) const {
-  const KernelFunction function = version(access_of(kernel_, space));
+FloatFlags Native::run_space(const Space& space, bool quiet) const {
+  const KernelFunction function = version(access_of(kernel_, space), quiet);
   return folds_.empty() ? run_map(space, function) : run_reduction(space, function);
 }
 
 void Native::make_ready(const int64_t* extents, const KernelOperand* operands) const {
   const Space space = space_of(kernel_, extents, operands, has_arg_);
-  if (size_of(space)) version(access_of(kernel_, space));
+  if (size_of(space)) version(access_of(kernel_, space), quiet_ && may_signal_);
+}
+
+bool Native::writes_an_input(const KernelOperand* operands) const {
+  const size_t inputs = kernel_.inputs.size();
+  for (size_t o = 0; o < kernel_.outputs.size(); ++o) {
+    for (size_t i = 0; i < inputs; ++i) {
+      if (operands[i].data == operands[inputs + o].data) return true;
+    }
+  }
+  return false;
 }
 
 FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) const {
+  const bool quiet = may_signal_ && (quiet_ || writes_an_input(operands));
+  const FloatFlags flags = run_once(extents, operands, quiet);
+  constexpr FloatFlags kInvalid = 8;
+  if (quiet || !may_signal_ || !(flags & kInvalid)) return flags;
+  // Another version may have to be compiled, which is not for a task to do.
+  if (inside_task()) return kAgain;
+  quiet_ = true;
+  return run_once(extents, operands, true);
+}
+
+FloatFlags Native::run_once(const int64_t* extents, const KernelOperand* operands, bool quiet) const {
   for (int d = 0; d < kernel_.rank; ++d) {
     if (extents[d] == 0 && !(kernel_.reduced >> d & 1)) return 0;
   }
   if (folds_.empty()) {
-    if (const int64_t length = row_length(extents, operands)) return run_row(length, operands);
+    if (const int64_t length = row_length(extents, operands)) return run_row(length, operands, quiet);
     const Space space = space_of(kernel_, extents, operands, false);
-    return size_of(space) ? run_space(space) : 0;
+    return size_of(space) ? run_space(space, quiet) : 0;
   }
   if (!has_arg_) {
     const Space space = space_of(kernel_, extents, operands, false);
-    return run_space(space);
+    return run_space(space, quiet);
   }
   std::vector<KernelOperand> own(operands, operands + this->operands());
   const ArgStates states(*this, extents, own);
   const Space space = space_of(kernel_, extents, own.data(), true);
-  const FloatFlags flags = run_space(space);
+  const FloatFlags flags = run_space(space, quiet);
   states.write();
   return flags;
 }

@@ -189,24 +189,51 @@ int64_t slice_rows(const std::vector<Call>& group) {
   return std::min(std::max<int64_t>(kSliceBytes / bytes, 1), (count + for_threads - 1) / for_threads);
 }
 
+// Whether the group can't be run twice.
+bool writes_what_was_read(const std::vector<Call>& group) {
+  for (size_t later = 0; later < group.size(); ++later) {
+    for (size_t earlier = 0; earlier <= later; ++earlier) {
+      for (const Row& written : group[later].rows) {
+        for (const Row& read : group[earlier].rows) {
+          if (written.written && !read.written && written.data + written.begin < read.data + read.end && read.data + read.begin < written.data + written.end) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+FloatFlags run_again(const std::vector<Call>& group, const Slices& slices) {
+  for (const Call& call : group) call.call->kernel->be_quiet();
+  return slices.run();
+}
+
 FloatFlags run_group(const std::vector<Call>& group, std::span<const KernelCall> all, std::span<char* const> scratch) {
-  if (const int64_t rows = slice_rows(group)) return Slices(group, SliceMemory(group, all, scratch), rows).run();
+  if (const int64_t rows = slice_rows(group)) {
+    if (writes_what_was_read(group)) {
+      for (const Call& call : group) call.call->kernel->be_quiet();
+    }
+    const SliceMemory memory(group, all, scratch);
+    const Slices slices(group, memory, rows);
+    const FloatFlags flags = slices.run();
+    return flags & kAgain ? run_again(group, slices) : flags;
+  }
   FloatFlags flags = 0;
   for (const Call& call : group) flags |= call.call->kernel->run(call.call->extents, call.call->operands);
   return flags;
 }
 
-bool is_worth_a_look(std::span<const KernelCall> calls) {
+}  // namespace
+
+bool may_run_in_slices(std::span<const KernelCall> calls) {
   double seconds = 0;
   for (const KernelCall& call : calls) seconds += call.kernel->seconds(call.extents);
   return calls.size() > 1 && seconds >= 2 * kSliceSeconds;
 }
 
-}  // namespace
-
 FloatFlags run_calls(std::span<const KernelCall> calls, std::span<char* const> scratch) {
   FloatFlags flags = 0;
-  if (!is_worth_a_look(calls)) {
+  if (!may_run_in_slices(calls)) {
     for (const KernelCall& call : calls) flags |= call.kernel->run(call.extents, call.operands);
     return flags;
   }

@@ -111,6 +111,8 @@ int thread_count() {
   return count;
 }
 
+bool inside_task() { return in_task; }
+
 int threads_here() { return in_task ? 1 : thread_count(); }
 
 void parallel_for(int pieces, const std::function<void(int)>& task) {
