@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / f"sanitize{sys.version_info[0]}{sys.version_info[1]}"
+REPORT = BUILD / "report"
 TESTS = ["cpp", "bytecode", "evaluator", "evaluator_programs", "hook", "jit", "native"]
 
 
@@ -36,23 +37,34 @@ def build() -> Path:
 
 
 def environment(package: Path) -> dict[str, str]:
-    libraries = ":".join(runtime_library(name) for name in ("libasan.so", "libubsan.so"))
+    libraries = ":".join(runtime_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
     return {
         **os.environ,
         "PYTHONPATH": str(package),
         "PYTHONDONTWRITEBYTECODE": "1",
         "LD_PRELOAD": libraries,
         # CPython frees little at exit. Its own allocator would hide what is used after it was freed.
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        # pytest keeps what a test writes to stderr, and loses it when the process ends: reports go to files.
+        "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:log_path={REPORT}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:log_path={REPORT}",
         "PYTHONMALLOC": "malloc",
     }
+
+
+def reports() -> list[Path]:
+    """What the sanitizers have found, one file for each process."""
+    return sorted(BUILD.glob(f"{REPORT.name}.*"))
 
 
 def main() -> int:
     given = sys.argv[1:] or [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS]
     package = build()
-    return subprocess.call([sys.executable, "-m", "pytest", *given], env=environment(package), cwd=ROOT)
+    for old in reports():
+        old.unlink()
+    status = subprocess.call([sys.executable, "-m", "pytest", *given], env=environment(package), cwd=ROOT)
+    for report in reports():
+        print(report.read_text(errors="replace"))
+    return status or bool(reports())
 
 
 if __name__ == "__main__":

@@ -233,6 +233,8 @@ STATS = {
     "record_seconds": 0.001,
     "compile_seconds": 0.1,
     "saved_seconds": 1.25,
+    "evaluated_frames": 40,
+    "handed_over_frames": 2,
 }
 
 
@@ -246,6 +248,18 @@ def test_summary_counts(saved: float | None, text: str) -> None:
     more = report.summary({**STATS, "saved_seconds": saved, "limited": 1, "given_up": 2})
     assert more.endswith(f"1 graph break, 1 call beyond the limit of recordings, 2 functions given up, {text}")
     assert report.summary({}) == "evalframe: nothing was captured"
+
+
+def test_a_program_is_run_with_every_frame_evaluated(tmp_path: Path) -> None:
+    script = "import sys\ndef f(n): return n and f(n - 1)\ndef g(): yield f(10)\nprint(list(g()), sys.argv[1:])\nsys.exit(3)\n"
+    (tmp_path / "script.py").write_text(script)
+    done = evalframe("run", "--mode", "evaluate", "script.py", "-x", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "[0] ['-x']\n")
+    assert re.fullmatch(r"evalframe: [\d,]+ frames evaluated, [\d,]+ times? left to CPython.*\n", done.stderr)
+    done = evalframe("run", "--mode", "evaluate", "--report", "r.html", "script.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--mode evaluate captures nothing" in done.stderr
+    assert evalframe("run", "--mode", "evaluate", "none.py", cwd=tmp_path).returncode == 2
 
 
 def test_the_summary_is_made_of_stats() -> None:

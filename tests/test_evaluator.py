@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import io
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -1011,3 +1012,76 @@ def test_only_functions_are_taken() -> None:
         _core.evaluate(len, "abc")
     with pytest.raises(TypeError, match="needs a function"):
         _core.evaluate()
+
+
+OPERATORS = ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**", "<", "<=", "==", "!=", ">", ">=")
+NUMBERS = (0, 1, -1, 7, -7, 2**30 - 1, 2**30, -(2**30), 2**62, True, 0.0, -0.0, 2.5, -1e308, 1e308, float("inf"), float("nan"), 1j)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators_on_plain_numbers_are_those_of_cpython(operator: str) -> None:
+    def answer(operate: Callable[..., Any], left: Any, right: Any) -> str:
+        try:
+            return f"{(result := operate(left, right))!r} {type(result).__name__}"
+        except Exception as error:
+            return repr(error)
+
+    lines = ["def plain(x, y):", "    z = x", f"    z {operator}= y", f"    return (z, x {operator} y)"]
+    if operator in ("<", "<=", "==", "!=", ">", ">="):
+        lines = ["def plain(x, y):", f"    return x {operator} y"]
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)
+    ours = lambda *pair: _core.evaluate(names["plain"], *pair)  # noqa: E731
+    pairs = [(x, y) for x in NUMBERS for y in NUMBERS if operator not in ("<<", "**") or abs(y) < 100]
+    assert [answer(ours, *pair) for pair in pairs] == [answer(names["plain"], *pair) for pair in pairs]
+
+
+def test_a_global_that_changes_within_a_loop_is_seen() -> None:
+    names: dict[str, Any] = {"n": 0}
+    exec(
+        "def f():\n    global n, len\n    seen = []\n    for i in range(6):\n        seen.append((n, len('ab')))\n        n += 1\n"
+        "        if i == 2: len = lambda text: 'mine'\n        if i == 4: del len\n    return seen",
+        names,
+    )
+    assert _core.evaluate(names["f"]) == [(0, 2), (1, 2), (2, 2), (3, "mine"), (4, "mine"), (5, 2)]
+
+
+def test_items_at_the_ends_of_lists_and_tuples_are_those_of_cpython() -> None:
+    def items(values: Any) -> list[Any]:
+        found = []
+        for index in (0, 1, 2, 3, -1, -3, -4, 2**40, True, 1.0):
+            try:
+                found.append(values[index])
+                values[index] = [index]
+            except (IndexError, TypeError) as error:
+                found.append(str(error))
+        return [found, values]
+
+    for values in ([1, 2, 3], (1, 2, 3), []):
+        assert _core.evaluate(items, values.copy() if isinstance(values, list) else values) == items(values)
+
+
+def test_faulthandler_shows_frames_of_ours() -> None:
+    program = """
+import faulthandler, sys, threading
+from evalframe import _core
+def innermost(): faulthandler.dump_traceback(sys.stderr, all_threads=True)
+def waits():
+    entered.set()
+    while not done.is_set(): pass
+def outer():
+    innermost()
+entered, done = threading.Event(), threading.Event()
+thread = threading.Thread(target=_core.evaluate, args=(waits,))
+thread.start()
+entered.wait()
+_core.evaluate(outer)
+done.set()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    dumped = [line.split(" in ")[1] for line in done.stderr.splitlines() if " in " in line]
+    assert "waits" in dumped
+    at = dumped.index("innermost")
+    assert dumped[at : at + 3] == ["innermost", "outer", "<module>"]

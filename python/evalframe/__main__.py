@@ -10,11 +10,12 @@ from typing import Any
 import evalframe
 from evalframe import _core, program, report
 from evalframe.dis import main as disassemble
+from evalframe.modes import evaluating
 from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
-_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] SCRIPT [ARGUMENT ...]
-       evalframe run [--report FILE] [--backend NAME] -m MODULE [ARGUMENT ...]"""
+_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] [--mode MODE] SCRIPT [ARGUMENT ...]
+       evalframe run [--report FILE] [--backend NAME] [--mode MODE] -m MODULE [ARGUMENT ...]"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +75,10 @@ def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="evalframe run", usage=_RUN_USAGE)
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
     parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
+    parser.add_argument(
+        "--mode", choices=("capture", "evaluate"), default="capture",
+        help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
+    )  # fmt: skip
     parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
     options = parser.parse_args(head)
     if not rest:
@@ -85,6 +90,11 @@ def _run(arguments: list[str]) -> int:
     if options.report is not None and (problem := _not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
     report_path = None if options.report is None else options.report.absolute()
+    prepare = program.module if options.is_module else program.script
+    if options.mode == "evaluate":
+        if report_path is not None:
+            parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
+        return _run_evaluated(lambda: prepare(rest[0], rest[1:]))
 
     def tell(captures: report.Captures) -> None:
         stats = evalframe.stats()
@@ -95,7 +105,6 @@ def _run(arguments: list[str]) -> int:
             except OSError as error:
                 _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
 
-    prepare = program.module if options.is_module else program.script
     return _run_program(lambda: prepare(rest[0], rest[1:]), options.backend, tell)
 
 
@@ -117,6 +126,21 @@ def _run_program(
     return 0
 
 
+def _run_evaluated(prepare: Callable[[], Callable[[], object]]) -> int:
+    try:
+        prepared = prepare()
+    except program.CannotOpen as error:
+        return _fail(str(error), error.status)
+    counts: dict[str, Any] = {}
+    program.run(
+        prepared,
+        evaluating(),
+        lambda: counts.update(evalframe.evaluation_counts()),
+        lambda: _say(report.evaluation_summary(counts)),
+    )
+    return 0
+
+
 def _split_at_program(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Our own options, and the program with its arguments, which are not ours to read."""
     index = 0
@@ -128,7 +152,7 @@ def _split_at_program(arguments: list[str]) -> tuple[list[str], list[str]]:
             return arguments[:index], arguments[index + 1 :]
         if not argument.startswith("-"):
             break
-        index += 2 if argument in ("--report", "--backend") else 1
+        index += 2 if argument in ("--report", "--backend", "--mode") else 1
     return arguments[:index], arguments[index:]
 
 

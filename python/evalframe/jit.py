@@ -107,11 +107,15 @@ def stats() -> dict[str, Any]:
     exception), ``plain_calls`` (calls that ran as plain Python), ``limited`` (calls that found no room for one more
     recording), ``given_up`` (functions that were slower captured), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
-    by ``evalframe run``.
+    by ``evalframe run``. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator
+    ran and what it left to CPython, at the entry or on the way; ``evaluation_counts`` tells the reasons.
     """
     counters: dict[str, Any] = dict(_core.total_counters())
     saved = _core.saved_seconds()
     counters["saved_seconds"] = None if saved is None else saved - counters["compile_seconds"]
+    evaluation = _core.evaluation_counts()
+    counters["evaluated_frames"] = evaluation["evaluated"]
+    counters["handed_over_frames"] = sum(evaluation["handed over"].values())
     return counters
 
 

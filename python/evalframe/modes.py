@@ -1,6 +1,8 @@
 """What evalframe does with the frames of the whole process."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from evalframe import _core
@@ -16,6 +18,16 @@ def enable(*, mode: str = "evaluate") -> None:
 def disable() -> None:
     """Give the frames of the process back to CPython's evaluator."""
     _core.evaluate_all_frames(False)
+
+
+@contextmanager
+def evaluating() -> Iterator[None]:
+    """The same for a block."""
+    enable()
+    try:
+        yield
+    finally:
+        disable()
 
 
 def evaluation_counts() -> dict[str, Any]:

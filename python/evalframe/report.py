@@ -32,6 +32,15 @@ def summary(stats: Stats) -> str:
     return "evalframe: " + ", ".join(parts)
 
 
+def evaluation_summary(counts: Mapping[str, Any]) -> str:
+    """One line: how many frames our evaluator ran, how many it left to CPython, and why."""
+    left = counts["handed over"]
+    times = counted(sum(left.values()), "time")
+    line = f"evalframe: {counted(counts['evaluated'], 'frame')} evaluated, {times} left to CPython"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(left.items(), key=lambda item: -item[1]))
+    return f"{line} ({reasons})" if reasons else line
+
+
 def text(stats: Stats, captures: Captures = ()) -> str:
     """Everything, for a terminal."""
     counters = [f"  {name}: {shown}" for name, shown in _counters(stats).items()]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -51,7 +52,13 @@ struct ExceptionRegion {
   bool push_lasti;
 };
 
-// A decoded code object. Immutable once made.
+// What the evaluator has found at an instruction, for the next time it gets there: its own inline cache. Holds no references.
+struct Note {
+  uint64_t first = 0, second = 0;  // the versions under which `value` is true
+  PyObject* value = nullptr;
+};
+
+// A decoded code object. Immutable once made, but for its notes.
 struct Code {
   Borrowed code;   // the PyCodeObject it was decoded from
   Ref keep_alive;  // owns `code`; null in the form that is kept with the code object, which would never be freed otherwise
@@ -61,6 +68,7 @@ struct Code {
   // Positions of folded KW_NAMES that differ from those of their CALL (3.11), by instruction index, ascending.
   std::vector<std::pair<int32_t, Position>> keyword_positions;
   std::vector<int32_t> index_of_unit;     // code unit -> instruction that covers it (for f_lasti), size = number of units
+  mutable std::unique_ptr<Note[]> notes;  // one for each instruction; null before the evaluator runs the code first
 
   // The handler of the instruction at `index`, or null.
   const ExceptionRegion* handler(int32_t index) const;

@@ -222,6 +222,7 @@ PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* argum
 
 bool is_traced(PyThreadState* thread) { return layout::traced(thread); }
 bool is_traced(PyThreadState* thread, Frame* frame) { return layout::traced(thread) || layout::code_traced(layout::code(frame)); }
+TraceCells trace_cells(PyThreadState* thread, Frame* frame) { return layout::trace_cells(thread, frame); }
 bool breaker_is_set(PyThreadState* thread) { return layout::breaker(thread); }
 
 #if PY_VERSION_HEX >= 0x030D0000

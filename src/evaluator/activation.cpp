@@ -23,6 +23,15 @@ namespace evalframe::evaluator {
 using bytecode::Op;
 using cpython::ExceptionEvent;
 
+namespace {
+
+bytecode::Note* notes_of(const bytecode::Code& code) {
+  if (!code.notes) code.notes = std::make_unique<bytecode::Note[]>(code.instructions.size());
+  return code.notes.get();
+}
+
+}  // namespace
+
 Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
     : thread_(thread),
       frame_(frame),
@@ -33,10 +42,12 @@ Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytec
       current_(next_),
       handled_at_(next_),
       running_(cpython::running_cell(frame)),
-      link_(thread, frame) {
+      notes_(notes_of(code)),
+      link_(thread, frame),
+      trace_cells_(cpython::trace_cells(thread, frame)) {
   CHECK(stack_pointer_ >= base_);
   cpython::set_depth(frame_, -1);
-  traced_ = cpython::is_traced(thread_, frame_);
+  traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
 }
 
 Activation::~Activation() = default;
@@ -78,7 +89,8 @@ next:
 #define EVALFRAME_INSTRUCTION(name, argument, flow)                                     \
   run_##name : running_.set(cpython::own_unit(*now, Op::name));                         \
   outcome = Handlers::name(*this, *now);                                                \
-  if (__builtin_expect(outcome != Outcome::kDone, 0)) goto concluded;                   \
+  if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                     \
+  if (outcome == Outcome::kRan && trace_cells_.may_be_traced()) goto concluded;         \
   now = instructions + next_;                                                           \
   current_ = handled_at_ = next_++;                                                     \
   goto* labels[static_cast<size_t>(now->op)];
@@ -95,7 +107,7 @@ Event Activation::conclude(uint8_t outcome) {
   switch (static_cast<Outcome>(outcome)) {
     case Outcome::kDone: return Event::kNext;
     case Outcome::kRan:
-      traced_ = cpython::is_traced(thread_, frame_);
+      traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
       return Event::kNext;
     case Outcome::kRaised: return unwind(true);
     case Outcome::kReraised: return unwind(false);
@@ -122,7 +134,7 @@ void Activation::drop_to(PyObject** stack_pointer) {
 Event Activation::unwind(bool add_entry) {
   CHECK(PyErr_Occurred());
   if (add_entry) cpython::add_traceback_entry(thread_, frame_);
-  const bool told = cpython::is_traced(thread_, frame_);
+  const bool told = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
   if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise);
   const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
   PyObject** const stack = base_ + code->co_nlocalsplus;
@@ -138,7 +150,7 @@ Event Activation::unwind(bool add_entry) {
   if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
   Handlers::push(*this, cpython::take_raised());
   next_ = handler->target;
-  traced_ = cpython::is_traced(thread_, frame_);
+  traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
   return Event::kCaught;
 }
 

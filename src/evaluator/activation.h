@@ -83,7 +83,9 @@ class Activation {
   bool traced_ = false;  // a tracer became active: hand over at the next boundary
   cpython::RunningCell running_;
   Ref result_;
+  bytecode::Note* notes_;  // one for each instruction
   cpython::Link link_;
+  cpython::TraceCells trace_cells_;
 };
 
 // Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared

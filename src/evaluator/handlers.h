@@ -46,6 +46,13 @@ struct Handlers {
     push(a, result);
     return Outcome::kRan;
   }
+  // The same where nothing but the evaluator has run, and dropping the entries runs nothing either: numbers.
+  static Outcome replace_quietly(Activation& a, int count, PyObject* result) {
+    if (!result) return Outcome::kRaised;
+    drop(a, count);
+    push(a, result);
+    return Outcome::kDone;
+  }
   static Outcome consume(Activation& a, int count, bool ok) {
     if (!ok) return Outcome::kRaised;
     drop(a, count);
@@ -64,6 +71,7 @@ struct Handlers {
   static void jump(Activation& a, int32_t target) { a.next_ = target; }
   static PyThreadState* thread(Activation& a) { return a.thread_; }
   static cpython::Frame* frame(Activation& a) { return a.frame_; }
+  static bytecode::Note& note(Activation& a) { return a.notes_[a.current_]; }
   static void set_result(Activation& a, Ref result) { a.result_ = std::move(result); }
   // CPython looks the handler up at the unit before the next instruction; only up to 3.12 has it jumped by then.
   static void handle_before(Activation& a, int32_t target) {
@@ -88,6 +96,7 @@ struct Handlers {
   static Outcome raise_name_error(PyObject* type, const char* format, PyObject* name);
   static Outcome raise_unbound(Activation& a, int index);
   static Ref global_value(Activation& a, const Instruction& i, bool as_dict);
+  static Ref noted_global(Activation& a, const Instruction& i);
   static PyObject* namespace_of(Activation& a);
   static Outcome load_from(Activation& a, const Instruction& i, PyObject* shadowing, int taken);
   static Outcome branch(Activation& a, const Instruction& i, bool taken);

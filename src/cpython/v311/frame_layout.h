@@ -1,6 +1,7 @@
 // CPython 3.11's interpreter frame and thread state, behind names that all versions share.
 #pragma once
 
+#include "cpython/frame.h"
 #include "cpython/pycore.h"
 
 namespace evalframe::cpython::layout {
@@ -43,6 +44,7 @@ inline void unlink(PyThreadState* thread, LinkStorage& storage) {
 }
 
 inline bool traced(PyThreadState* thread) { return thread->cframe->use_tracing != 0; }
+inline TraceCells trace_cells(PyThreadState* thread, Frame*) { return {&thread->cframe->use_tracing, nullptr}; }
 inline bool code_traced(PyCodeObject*) { return false; }
 inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
 

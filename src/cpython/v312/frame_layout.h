@@ -1,6 +1,7 @@
 // CPython 3.12's interpreter frame and thread state, behind names that all versions share.
 #pragma once
 
+#include "cpython/frame.h"
 #include "cpython/pycore.h"
 
 namespace evalframe::cpython::layout {
@@ -42,6 +43,10 @@ inline bool any_tool(const uint8_t* tools) {
 }
 inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools); }
 inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools); }
+inline TraceCells trace_cells(PyThreadState* thread, Frame* frame) {
+  static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
+  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code(frame)->_co_monitoring)};
+}
 inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
 
 inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }

@@ -1,6 +1,7 @@
 // CPython 3.13's interpreter frame and thread state, behind names that all versions share.
 #pragma once
 
+#include "cpython/frame.h"
 #include "cpython/pycore.h"
 
 extern "C" PyAPI_FUNC(void) _PyEval_FrameClearAndPop(PyThreadState* thread, ::_PyInterpreterFrame* frame);
@@ -46,6 +47,10 @@ inline bool code_traced(PyCodeObject* code) {
   return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools, _PY_MONITORING_LOCAL_EVENTS);
 }
 // The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
+inline TraceCells trace_cells(PyThreadState* thread, Frame* frame) {
+  static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
+  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code(frame)->_co_monitoring)};
+}
 inline bool breaker(PyThreadState* thread) { return (*const_cast<volatile uintptr_t*>(&thread->eval_breaker) & 0xFF) != 0; }
 
 inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "evaluator/handlers.h"
+#include "evaluator/opcodes/numbers.h"
 
 namespace evalframe::evaluator {
 
@@ -20,7 +21,10 @@ inline constexpr Binary kBinary[] = {
 inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
 
 inline Outcome Handlers::BINARY_OP(Activation& a, const Instruction& i) {
-  return replace(a, 2, kBinary[i.arg](peek(a, 2), peek(a, 1)));
+  PyObject* const left = peek(a, 2);
+  PyObject* const right = peek(a, 1);
+  if (PyObject* const result = number_result(i.arg, left, right)) return replace_quietly(a, 2, result);
+  return PyErr_Occurred() ? Outcome::kRaised : replace(a, 2, kBinary[i.arg](left, right));
 }
 inline Outcome Handlers::UNARY_POSITIVE(Activation& a, const Instruction&) { return replace(a, 1, PyNumber_Positive(peek(a, 1))); }
 inline Outcome Handlers::UNARY_NEGATIVE(Activation& a, const Instruction&) { return replace(a, 1, PyNumber_Negative(peek(a, 1))); }
@@ -34,6 +38,7 @@ inline Outcome Handlers::TO_BOOL(Activation& a, const Instruction&) {
   return truth < 0 ? Outcome::kRaised : replace(a, 1, new_bool(truth));
 }
 inline Outcome Handlers::COMPARE_OP(Activation& a, const Instruction& i) {
+  if (const std::optional<bool> known = number_comparison(i.arg, peek(a, 2), peek(a, 1))) return replace_quietly(a, 2, new_bool(*known));
   PyObject* result = PyObject_RichCompare(peek(a, 2), peek(a, 1), i.arg);
   const bool as_bool = i.arg2 > 0 && (i.arg2 & layout::kCompareAsBool);
   if (result && as_bool && !PyBool_Check(result)) {
@@ -52,10 +57,14 @@ inline Outcome Handlers::CONTAINS_OP(Activation& a, const Instruction& i) {
 }
 
 inline Outcome Handlers::BINARY_SUBSCR(Activation& a, const Instruction&) {
+  if (PyObject** const item = item_at(peek(a, 2), peek(a, 1))) return replace(a, 2, Py_NewRef(*item));
   return replace(a, 2, PyObject_GetItem(peek(a, 2), peek(a, 1)));
 }
 inline Outcome Handlers::STORE_SUBSCR(Activation& a, const Instruction&) {
-  return consume(a, 3, PyObject_SetItem(peek(a, 2), peek(a, 1), peek(a, 3)) == 0);
+  PyObject** const item = PyList_CheckExact(peek(a, 2)) ? item_at(peek(a, 2), peek(a, 1)) : nullptr;
+  if (!item) return consume(a, 3, PyObject_SetItem(peek(a, 2), peek(a, 1), peek(a, 3)) == 0);
+  const Ref old = Ref::steal(std::exchange(*item, Py_NewRef(peek(a, 3))));
+  return consume(a, 3, true);
 }
 inline Outcome Handlers::DELETE_SUBSCR(Activation& a, const Instruction&) {
   return consume(a, 2, PyObject_DelItem(peek(a, 2), peek(a, 1)) == 0);

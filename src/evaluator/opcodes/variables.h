@@ -1,6 +1,7 @@
 // Instructions that load, store and delete variables, constants and attributes, and that shuffle the stack.
 #pragma once
 
+#include "cpython/versions.h"
 #include "evaluator/handlers.h"
 
 namespace evalframe::evaluator {
@@ -125,8 +126,21 @@ inline Ref Handlers::global_value(Activation& a, const Instruction& i, bool as_d
   if (!value && !PyErr_Occurred()) raise_name_error(PyExc_NameError, "name '%.200s' is not defined", name(a, i));
   return value;
 }
-inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
+// The note of a LOAD_GLOBAL tells the versions of both dicts, and what was found in them: no store, no change.
+inline Ref Handlers::noted_global(Activation& a, const Instruction& i) {
+  PyObject* const globals = cpython::globals_of(frame(a)).get();
+  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
+  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) return global_value(a, i, false);
+  bytecode::Note& known = note(a);
+  if (known.first == cpython::dict_version(globals) && known.second == cpython::dict_version(builtins)) return Ref::borrow(known.value);
+  // Looking may run code, which may change the dicts.
+  const uint64_t of_globals = cpython::dict_version(globals), of_builtins = cpython::dict_version(builtins);
   Ref value = global_value(a, i, false);
+  if (value) known = {of_globals, of_builtins, value.get()};
+  return value;
+}
+inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
+  Ref value = noted_global(a, i);
   if (!value) return Outcome::kRaised;
   if (i.arg2 == 1 && !layout::kGlobalThenNull) push(a, static_cast<PyObject*>(nullptr));
   push(a, std::move(value));
