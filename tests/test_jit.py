@@ -234,6 +234,32 @@ def test_identities_hold() -> None:
         assert first is second and first[0] is y and first[1] is y
 
 
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_lines_are_right_where_a_graph_begins_inside_a_call(backend: str) -> None:
+    seen: list[list[tuple[str, int | None]]] = []
+
+    def handler(kind: str, flag: int) -> None:
+        seen.append([(frame.name, frame.lineno) for frame in traceback.extract_stack()[-3:-1]])
+
+    def inner(x: Any) -> Any:
+        if x.sum() < 0:
+            x = -x
+        return x / (x - x)
+
+    def outer(x: Any) -> Any:
+        y = inner(x + 1)
+
+        return y
+
+    captured = evalframe.jit(outer, backend=backend)
+    with np.errstate(all="call", call=handler):
+        outer(V)
+        for _ in range(5):
+            captured(V)
+    assert len(seen) >= 6
+    assert seen == [seen[0]] * len(seen)
+
+
 def test_hits_are_counted_and_sizes_may_vary() -> None:
     captured = evalframe.jit(chain)
     for n in (3, 4, 5, 100):

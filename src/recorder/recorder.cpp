@@ -55,7 +55,9 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     const Activation& frame = *chain[k];
     const int depth = frame.depth();
     const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
-    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, frame.next()});
+    // Its caller is suspended in the call, and goes on behind it.
+    const int32_t call = k ? chain[k - 1]->next() - 1 : -1;
+    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call});
     recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, frame.next(), depth});
     recording_->guards.require_function(cpython::function_of(frame.frame()));
     frames_.push_back({&frame.code(), base, graph_frame});
