@@ -7,10 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
 #include "backends/native/kernel_codegen.h"
 #include "backends/native/object_cache.h"
@@ -39,6 +43,38 @@ struct Gil {
   throw std::runtime_error(std::string(doing) + ": " + (utf8 ? utf8 : "unknown error"));
 }
 
+bool is_finalizing() {
+  PyObject* function = PySys_GetObject("is_finalizing");
+  const Ref answer = Ref::steal(function ? PyObject_CallNoArgs(function) : nullptr);
+  if (!answer) PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
+// Runs what calls Python on a thread of its own. Handlers of signals run in the main thread, between any two instructions of
+// Python code: what one raised in ours would be taken for a failure to compile, and lost to the program.
+template <class Make> auto without_signal_handlers(Make make) {
+  if (is_finalizing()) return make();  // no other thread gets the GIL any more
+  std::optional<decltype(make())> made;
+  std::exception_ptr failure;
+  PyThreadState* const thread = PyEval_SaveThread();
+  const auto run = [&] {
+    const Gil gil;
+    try {
+      made = make();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  try {
+    std::thread(run).join();
+  } catch (const std::system_error&) {  // no thread to be had
+    failure = std::current_exception();
+  }
+  PyEval_RestoreThread(thread);
+  if (failure) std::rethrow_exception(failure);
+  return *std::move(made);
+}
+
 Ref llvm_module() {
   Ref module = Ref::steal(PyImport_ImportModule("evalframe._llvm"));
   if (!module) throw_python_error("loading llvmlite");
@@ -47,10 +83,12 @@ Ref llvm_module() {
 
 template <class... Arguments>
 Ref call_llvm(const char* function, const char* format, Arguments... arguments) {
-  const Ref module = llvm_module();
-  Ref result = Ref::steal(PyObject_CallMethod(module.get(), function, format, arguments...));
-  if (!result) throw_python_error("compiling a kernel");
-  return result;
+  return without_signal_handlers([=] {
+    const Ref module = llvm_module();
+    Ref result = Ref::steal(PyObject_CallMethod(module.get(), function, format, arguments...));
+    if (!result) throw_python_error("compiling a kernel");
+    return result;
+  });
 }
 
 template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
@@ -144,7 +182,7 @@ KernelFunction link(const std::string& object, const std::string& name) {
 }  // namespace
 
 const std::string& target() {
-  static const std::string target = find_target();
+  static const std::string target = without_signal_handlers(find_target);
   return target;
 }
 
