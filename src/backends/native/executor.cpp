@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -252,16 +253,36 @@ class VariantRun {
       for (int i = 0; i < rank; i++) strides[i] = stride(layout.box, layout.box.axes[i]);
       return strides;
     }
-    std::vector<const int64_t*> operands;
-    for (const int operand : layout.operands) operands.push_back(spread(operand, rank));
     std::vector<int> axes(rank);
-    sort_axes(operands, rank, axes.data());
+    if (layout.keeps) {
+      sort_axes_of_copy(layout, axes);
+    } else {
+      std::vector<const int64_t*> operands;
+      for (const int operand : layout.operands) operands.push_back(spread(operand, rank));
+      sort_axes(operands, rank, axes.data());
+    }
     int64_t step = 1;
     for (const int axis : axes) {
       strides[axis] = step;
       step *= symbols_[layout.dims[axis]];
     }
     return strides;
+  }
+
+  // What isn't dense, NumPy copies with the largest strides first, however many elements they are for.
+  void sort_axes_of_copy(const Layout& copy, std::vector<int>& axes) {
+    const int64_t* const from = layout(copy.operands[0]);
+    const Box& box = variant_.layouts[copy.operands[0]].box;
+    const int64_t unit = box.storage < 0 ? 1 : graph::size_of(variant_.storages[box.storage].dtype);
+    const int rank = static_cast<int>(axes.size());
+    int64_t* const sizes = scope_.take<int64_t>(rank);
+    for (int i = 0; i < rank; i++) sizes[i] = symbols_[copy.dims[i]];
+    std::iota(axes.begin(), axes.end(), 0);
+    if (!is_dense(from, sizes, rank, unit, false)) {
+      if (is_dense(from, sizes, rank, unit, true)) std::reverse(axes.begin(), axes.end());
+      else std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return std::abs(from[a]) > std::abs(from[b]); });
+    }
+    std::reverse(axes.begin(), axes.end());
   }
 
   // A layout over the last dimensions of `rank`; what has one element doesn't move.
@@ -351,10 +372,7 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
   }
-  for (const Box& box : variant.falling) {
-    const Storage& storage = variant.storages[box.storage];
-    if (storage.kind == Storage::Kind::kLeaf && !strides_fall(box, shapes[storage.source].strides, symbols)) return false;
-  }
+  if (!is_in_c_order(variant, shapes, symbols)) return false;
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
 }

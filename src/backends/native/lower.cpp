@@ -66,7 +66,7 @@ class Lowering {
     again.same_ = std::move(same_);
     again.examples_ = std::move(examples_);
     again.lower_all();
-    if (!again.variant_.plain) again.variant_.falling.clear();
+    if (!again.variant_.plain) again.variant_.falling.clear(), again.variant_.copied.clear();
     return std::move(again.variant_);
   }
 
@@ -171,28 +171,30 @@ class Lowering {
     return static_cast<int>(variant_.layouts.size()) - 1;
   }
 
-  void note_order(const Box& box) {
+  // Of a copy.
+  int layout_of_copy(const Value& operand, bool c_order) {
+    if (operand.dims.size() < 2 || (operand.layout < 0 && !c_order)) return -1;
+    Layout layout;
+    layout.dims = operand.dims;
+    if (!c_order) {
+      layout.operands.push_back(operand.layout);
+      layout.keeps = true;
+      add_once(variant_.copied, variant_.layouts[operand.layout].box);
+    }
+    variant_.layouts.push_back(std::move(layout));
+    return static_cast<int>(variant_.layouts.size()) - 1;
+  }
+
+  void note_order(const Box& box) { add_once(variant_.falling, box); }
+
+  static void add_once(std::vector<Box>& boxes, const Box& box) {
     if (box.storage < 0) return;
     const auto same = [&](const Box& known) { return same_box(known, box); };
-    if (std::none_of(variant_.falling.begin(), variant_.falling.end(), same)) variant_.falling.push_back(box);
+    if (std::none_of(boxes.begin(), boxes.end(), same)) boxes.push_back(box);
   }
 
   // Whether every operand's strides fall, for the example: then every result is in C order.
-  bool is_plain() const {
-    return std::all_of(variant_.falling.begin(), variant_.falling.end(), [&](const Box& box) {
-      const Storage& storage = variant_.storages[box.storage];
-      std::vector<int64_t> strides = storage.kind == Storage::Kind::kLeaf
-          ? std::vector<int64_t>(shapes_[storage.source].strides, shapes_[storage.source].strides + storage.dims.size())
-          : c_strides(storage.dims);
-      return strides_fall(box, strides.data(), examples_.data());
-    });
-  }
-
-  std::vector<int64_t> c_strides(const std::vector<int>& dims) const {
-    std::vector<int64_t> strides(dims.size(), 1);
-    for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(examples_[dims[i]], 1);
-    return strides;
-  }
+  bool is_plain() const { return is_in_c_order(variant_, shapes_.data(), examples_.data()); }
 
   int add_storage(Storage storage) {
     variant_.storages.push_back(std::move(storage));
@@ -468,6 +470,7 @@ class Lowering {
     for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
     std::vector<int> space = broadcast(operands);
     if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
+    if (meaning.in_place) space = unite(space, operands[0].dims);
     const int k = choose_kernel(operands, space, 0, false);
     std::vector<int> numbers;
     for (int i = 0; i < meaning.count; i++) {
@@ -480,7 +483,9 @@ class Lowering {
     value.kernel = k;
     value.dtype = meaning.result;
     value.index = meaning.sense == Sense::kClip ? clip(k, meaning, numbers, operands) : body(k, meaning, numbers);
-    value.layout = layout_of(operands, space);
+    if (meaning.in_place) value.layout = operands[0].layout;
+    else if (meaning.sense == Sense::kCast) value.layout = layout_of_copy(operands[0], meaning.c_order);
+    else value.layout = layout_of(operands, space);
     const DType wanted = graph_.nodes[node].meta.dtype;
     if (value.dtype != wanted) {
       value.index = operation(k, {ScalarOp::cast, wanted, value.index});
@@ -897,7 +902,8 @@ int64_t slice_of(const Symbol& symbol, const int64_t* values, int64_t& start) {
 
 }  // namespace
 
-bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols) {
+// Whether a box's dimensions of more than one element are in C order; strides: of the storage's axes.
+static bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols) {
   int64_t last = INT64_MAX;
   for (size_t i = 0; i < box.dims.size(); i++) {
     if (box.axes[i].of < 0 || symbols[box.dims[i]] == 1) continue;
@@ -907,6 +913,45 @@ bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols
     last = stride;
   }
   return true;
+}
+
+bool is_dense(const int64_t* strides, const int64_t* sizes, int rank, int64_t unit, bool fortran) {
+  for (int i = 0; i < rank; i++) {
+    const int axis = fortran ? i : rank - 1 - i;
+    if (sizes[axis] != 1 && strides[axis] != unit) return false;
+    unit *= sizes[axis];
+  }
+  return true;
+}
+
+// What isn't dense, a copy has with its largest strides first, however many elements they are for.
+static bool copies_in_c_order(const Box& box, const int64_t* strides, const int64_t* symbols, int64_t unit) {
+  const int rank = static_cast<int>(box.dims.size());
+  std::vector<int64_t> steps(rank), sizes(rank);
+  for (int i = 0; i < rank; i++) {
+    steps[i] = box.axes[i].of < 0 ? 0 : strides[box.axes[i].of] * box.axes[i].step;
+    sizes[i] = symbols[box.dims[i]];
+  }
+  if (is_dense(steps.data(), sizes.data(), rank, unit, false)) return true;
+  return std::is_sorted(steps.begin(), steps.end(), [](int64_t a, int64_t b) { return std::abs(a) > std::abs(b); });
+}
+
+static std::vector<int64_t> c_strides(const std::vector<int>& dims, const int64_t* symbols) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(symbols[dims[i]], 1);
+  return strides;
+}
+
+bool is_in_c_order(const Variant& variant, const LeafShape* shapes, const int64_t* symbols) {
+  const auto holds = [&](const Box& box, bool copied) {
+    const Storage& storage = variant.storages[box.storage];
+    const bool leaf = storage.kind == Storage::Kind::kLeaf;
+    const std::vector<int64_t> made = leaf ? std::vector<int64_t>() : c_strides(storage.dims, symbols);
+    const int64_t* const strides = leaf ? shapes[storage.source].strides : made.data();
+    return copied ? copies_in_c_order(box, strides, symbols, leaf ? graph::size_of(storage.dtype) : 1) : strides_fall(box, strides, symbols);
+  };
+  return std::all_of(variant.falling.begin(), variant.falling.end(), [&](const Box& box) { return holds(box, false); }) &&
+         std::all_of(variant.copied.begin(), variant.copied.end(), [&](const Box& box) { return holds(box, true); });
 }
 
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {

@@ -53,8 +53,9 @@ struct Box {
 // arrays of these orders.
 struct Layout {
   Box box;                    // of an array that is there; its dims are the layout's
-  std::vector<int> operands;  // else: layouts
+  std::vector<int> operands;  // else: layouts; if there is none, C order
   std::vector<int> dims;      // symbols
+  bool keeps = false;         // the result is a copy of its operand, in the order that NumPy's copies have
 };
 
 // Memory that kernels read or write.
@@ -90,6 +91,7 @@ struct Variant {
   std::vector<int> contiguous;             // leaves that must be
   bool plain = true;                       // all orders are C order: the strides of these boxes must fall
   std::vector<Box> falling;
+  std::vector<Box> copied;                 // and a copy that keeps the order of these must be in C order
   std::vector<Layout> layouts;             // of operands and results, where not plain
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
@@ -119,8 +121,10 @@ std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings
                              const std::vector<LeafShape>& shapes, int32_t& obstacle);
 // Computes all symbols; false if an index is out of range.
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
-// Whether a box's dimensions of more than one element are in C order; strides: of the storage's axes.
-bool strides_fall(const Box& box, const int64_t* strides, const int64_t* symbols);
+// Whether all that `falling` and `copied` ask for holds.
+bool is_in_c_order(const Variant& variant, const LeafShape* shapes, const int64_t* symbols);
+// Whether strides are those of an array without gaps, in C or Fortran order; unit: the stride of neighbours.
+bool is_dense(const int64_t* strides, const int64_t* sizes, int rank, int64_t unit, bool fortran);
 std::string print(const Variant& variant);
 
 }  // namespace evalframe::native

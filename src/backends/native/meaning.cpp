@@ -20,7 +20,7 @@ using graph::Operand;
 
 namespace {
 
-enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kTranspose, kCreate };
+enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kCopy, kCopyInCOrder, kTranspose, kCreate };
 
 struct Known {
   Function function;
@@ -68,6 +68,9 @@ Names load_names() {
   add_known(names, module.get(), "clip", {Function::kClip});
   add_known(names, array, "clip", {Function::kClip});
   add_known(names, array, "astype", {Function::kCast});
+  add_known(names, array, "copy", {Function::kCopyInCOrder});
+  add_known(names, module.get(), "copy", {Function::kCopy});
+  add_known(names, module.get(), "array", {Function::kCopy});
   add_known(names, module.get(), "transpose", {Function::kTranspose});
   add_known(names, array, "transpose", {Function::kTranspose});
   for (const char* name : {"zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "arange"}) {
@@ -315,6 +318,12 @@ Meaning Meanings::call(const Node& node) const {
     case Function::kWhere: return where(node);
     case Function::kClip: return clip(node);
     case Function::kCast: return cast(node);
+    case Function::kCopy: return copy(node);
+    case Function::kCopyInCOrder: {
+      Meaning meaning = copy(node);
+      meaning.c_order = true;
+      return meaning;
+    }
     case Function::kCreate: return {};
     case Function::kTranspose: {
       const Operand* operands = graph_.operands_of(node);
@@ -482,11 +491,29 @@ Meaning Meanings::clip(const Node& node) const {
   return meaning;
 }
 
+// Whether a copy has the bits of the original: kernels read bytes as truth values, and halves as floats.
+static bool keeps_bits(DType dtype) { return dtype != DType::bool_ && dtype != DType::float16; }
+
+Meaning Meanings::copy(const Node& node) const {
+  const Operand from = graph_.operands_of(node)[0];
+  const Meta& known = meta(from);
+  if (node.count != 1 || known.kind != Kind::kArray || !is_typed(known) || !keeps_bits(known.dtype)) return {};
+  if (node.meta.kind != Kind::kArray || node.meta.dtype != known.dtype) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kCast;
+  meaning.count = 1;
+  meaning.args[0] = from;
+  meaning.loop = meaning.result = known.dtype;
+  return meaning;
+}
+
 Meaning Meanings::cast(const Node& node) const {
-  const Operand* operands = graph_.operands_of(node);
-  if (node.count != 2 || node.keywords || !constant(operands[1])) return {};
-  const Meta& from = meta(operands[0]);
-  const DType to = dtype_argument(constant(operands[1]));
+  Arguments arguments{graph_, node};
+  const Operand array = arguments.get(0, ""), dtype = arguments.get(1, "dtype"), always = arguments.get(-1, "copy");
+  if (!array || !constant(dtype) || (always && constant(always) != Py_True) || !arguments.all_known()) return {};
+  const Meta& from = meta(array);
+  const DType to = dtype_argument(constant(dtype));
+  if (from.dtype == to && !keeps_bits(to)) return {};
   if (from.kind != Kind::kArray || !is_typed(from) || to == DType::kNone || to != node.meta.dtype) return {};
   // Dropping the imaginary part warns.
   if (graph::kind_of(from.dtype) == 'c' && graph::kind_of(to) != 'c') return {};
@@ -494,7 +521,7 @@ Meaning Meanings::cast(const Node& node) const {
   Meaning meaning;
   meaning.sense = Sense::kCast;
   meaning.count = 1;
-  meaning.args[0] = operands[0];
+  meaning.args[0] = array;
   meaning.loop = from.dtype;
   meaning.result = to;
   return meaning;

@@ -15,7 +15,7 @@ enum class Sense : uint8_t {
   kMap,     // args -> scalar op, element by element with broadcasting
   kWhere,   // args[0] ? args[1] : args[2]
   kClip,    // minimum(maximum(args[0], args[1]), args[2]); an absent bound has no space
-  kCast,    // args[0] as dtype, a new array
+  kCast,    // args[0] as dtype, a new array; a copy, if it has that dtype
   kReduce,  // args[0] reduced over `axes`
   kView,    // a box of args[0], by `items` (basic indexing) or `order` (transposition)
   kStore,   // args[0] is written into the part `items` of `target`
@@ -47,6 +47,8 @@ struct Meaning {
   int64_t ddof = 0;             // kVariance, kDeviation: taken from the count
   uint32_t axes = 0;            // kReduce
   bool keepdims = false;
+  bool c_order = false;         // kCast: the result is in C order, not in the order of args[0]
+  bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
   bool transposed = false;      // kView: axes in reverse order
   std::vector<IndexItem> items;
 };
@@ -68,6 +70,7 @@ class Meanings {
   bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
   Meaning where(const graph::Node& node) const;
   Meaning clip(const graph::Node& node) const;
+  Meaning copy(const graph::Node& node) const;
   Meaning cast(const graph::Node& node) const;
   Meaning subscript(const graph::Node& node) const;
   Meaning store(const graph::Node& node) const;

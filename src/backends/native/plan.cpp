@@ -25,6 +25,9 @@ bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kReduce;
 }
 
+// What NumPy does as fast.
+bool is_copy(const Meaning& meaning) { return meaning.sense == Sense::kCast && meaning.loop == meaning.result; }
+
 // Writes into an array that was there before: a store, an operator in place, a ufunc with `out`.
 bool writes(const Meaning& meaning) { return static_cast<bool>(meaning.target); }
 
@@ -116,7 +119,10 @@ class Planner {
 
   void place_kernel(int32_t node) {
     Meaning& meaning = meaning_[node];
-    if (writes(meaning) && is_private(node, meaning)) meaning.target = {};
+    if (writes(meaning) && is_private(node, meaning)) {
+      meaning.target = {};
+      meaning.in_place = true;
+    }
     if (writes(meaning) && !all_exits_) return place_call(node);
     bool late = staged(meaning.target, Stage::kLate);
     for (int i = 0; i < meaning.count; i++) late |= staged(meaning.args[i], Stage::kLate);
@@ -209,7 +215,7 @@ class Planner {
     for (int32_t node = begin_; node < end; node++) {
       if (stage_[node] != Stage::kKernel) continue;
       const Sense sense = meaning_[node].sense;
-      computing += computes(sense);
+      computing += computes(sense) && !is_copy(meaning_[node]);
       writing += writes(meaning_[node]);
       numbers += computes(sense) && sense != Sense::kReduce && graph_.nodes[node].meta.kind != Kind::kArray;
     }
