@@ -149,8 +149,9 @@ struct Loop {
   DType out = DType::kNone;
 };
 
-// The loop that the ufunc takes for these arguments; none if it takes none or one whose inputs differ in type.
-Loop resolve(PyObject* ufunc, const Meta* const* metas, int count) {
+// The loop that the ufunc takes for these arguments and this `dtype`, if any; none if it takes none or one whose inputs differ in
+// type.
+Loop resolve(PyObject* ufunc, const Meta* const* metas, int count, DType dtype) {
   const Ref types = Ref::steal(PyTuple_New(count + 1));
   for (int i = 0; i < count; i++) {
     Ref type = type_argument(*metas[i]);
@@ -158,7 +159,14 @@ Loop resolve(PyObject* ufunc, const Meta* const* metas, int count) {
     PyTuple_SET_ITEM(types.get(), i, type.release());
   }
   PyTuple_SET_ITEM(types.get(), count, Ref::borrow(Py_None).release());
-  const Ref resolved = Ref::steal(PyObject_CallMethod(ufunc, "resolve_dtypes", "(O)", types.get()));
+  const Ref signature = Ref::steal(PyTuple_New(count + 1));
+  for (int i = 0; i < count; i++) PyTuple_SET_ITEM(signature.get(), i, Ref::borrow(Py_None).release());
+  Ref wanted = dtype == DType::kNone ? Ref::borrow(Py_None) : Ref::steal(PyArray_DescrFromType(numpy::type_number(dtype)));
+  PyTuple_SET_ITEM(signature.get(), count, wanted.release());
+  const Ref method = attribute_of(ufunc, "resolve_dtypes");
+  const Ref positional = Ref::steal(PyTuple_Pack(1, types.get()));
+  const Ref keywords = Ref::steal(dtype == DType::kNone ? PyDict_New() : Py_BuildValue("{sO}", "signature", signature.get()));
+  const Ref resolved = method ? Ref::steal(PyObject_Call(method.get(), positional.get(), keywords.get())) : Ref();
   if (!resolved) {
     PyErr_Clear();
     return {};
@@ -171,16 +179,16 @@ Loop resolve(PyObject* ufunc, const Meta* const* metas, int count) {
 }
 
 // resolve, remembered: a program uses few combinations.
-Loop resolve_cached(PyObject* ufunc, const Meta* const* metas, int count) {
+Loop resolve_cached(PyObject* ufunc, const Meta* const* metas, int count, DType dtype = DType::kNone) {
   static std::map<std::pair<PyObject*, uint64_t>, Loop> cache;
-  uint64_t key = count;
+  uint64_t key = count * 256 + static_cast<uint8_t>(dtype);
   for (int i = 0; i < count; i++) {
     const bool weak = metas[i]->kind != Kind::kArray && metas[i]->kind != Kind::kNumpyScalar;
     key = key * 256 + (weak ? 128 + static_cast<int>(metas[i]->kind) : static_cast<int>(metas[i]->dtype));
   }
   const auto found = cache.find({ufunc, key});
   if (found != cache.end()) return found->second;
-  const Loop loop = resolve(ufunc, metas, count);
+  const Loop loop = resolve(ufunc, metas, count, dtype);
   if (Py_TYPE(ufunc) == &PyUFunc_Type) cache.emplace(std::pair{Ref::borrow(ufunc).release(), key}, loop);
   return loop;
 }
@@ -339,17 +347,25 @@ Meaning Meanings::call(const Node& node) const {
   return {};
 }
 
-Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp) const {
+Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp op) const {
   const int inputs = reinterpret_cast<PyUFuncObject*>(ufunc)->nin;
   Arguments arguments{graph_, node};
   if (static_cast<int>(node.count - node.keywords) < inputs) return {};
   for (int i = 0; i < inputs; i++) arguments.get(i, {});
   const Operand out = arguments.get(inputs, "out");
+  const Operand dtype = arguments.get(-1, "dtype");
   if (!arguments.all_known() || (out && meta(out).kind != Kind::kArray)) return {};
-  return map(node, ufunc, graph_.operands_of(node), inputs, out);
+  if (!dtype || constant(dtype) == Py_None) return map(node, ufunc, graph_.operands_of(node), inputs, out);
+  const DType wanted = constant(dtype) ? dtype_argument(constant(dtype)) : DType::kNone;
+  // Python numbers are looked at by value where the type isn't one that holds them all.
+  const bool serves = (wanted == DType::float32 || wanted == DType::float64) && !out && op != ScalarOp::power;
+  for (int i = 0; i < inputs; i++) {
+    if (!serves || !is_typed(meta(graph_.operands_of(node)[i]))) return {};
+  }
+  return map(node, ufunc, graph_.operands_of(node), inputs, {}, wanted);
 }
 
-Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target) const {
+Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target, DType dtype) const {
   const std::optional<Known> known = ufunc ? find(ufunc) : std::nullopt;
   if (!known || known->function != Function::kUfunc || !is_typed(node.meta)) return {};
   const Meta* metas[2];
@@ -361,7 +377,7 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
     array |= metas[i]->kind == Kind::kArray;
   }
   if (!typed && node.form != Form::kCall) return {};
-  const Loop loop = resolve_cached(ufunc, metas, count);
+  const Loop loop = resolve_cached(ufunc, metas, count, dtype);
   if (loop.in == DType::kNone || loop.out == DType::kNone) return {};
   // Python's bools become halves, which no Python number is written as.
   if (!typed && loop.in == DType::float16) return {};

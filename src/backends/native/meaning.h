@@ -65,7 +65,8 @@ class Meanings {
   struct Arguments;
   Meaning call(const graph::Node& node) const;
   Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
-  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target) const;
+  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target,
+              DType dtype = DType::kNone) const;
   Meaning reduction(const graph::Node& node, ReduceOp op, Statistic statistic) const;
   bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
   Meaning where(const graph::Node& node) const;
