@@ -981,6 +981,26 @@ def test_other_threads_run_while_a_loop_spins() -> None:
     assert len(counts) == 3 and min(counts) > 0
 
 
+def test_threads_that_begin_together_all_run() -> None:
+    """Some of what gives the interpreter's lock away is made when first needed, by the thread that needs it first."""
+    program = """
+import threading
+from evalframe import _core
+stop = []
+def spin():
+    while not stop:
+        pass
+threads = [threading.Thread(target=_core.evaluate, args=(spin,)) for _ in range(4)]
+for thread in threads:
+    thread.start()
+stop.append(True)
+for thread in threads:
+    thread.join()
+"""
+    for _ in range(8):
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def test_a_tracer_switched_on_in_the_middle_sees_the_rest_of_the_frame() -> None:
     def middle(log: list[Any]) -> int:
         def tracer(frame: Any, event: str, arg: Any) -> Any:

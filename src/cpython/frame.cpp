@@ -266,7 +266,12 @@ bool service_breaker(PyThreadState* thread) {
   if (PyErr_CheckSignals() < 0) return false;
   if (!layout::breaker(thread)) return true;
   PyObject* const function = empty_function();
-  if (!function) return !PyErr_Occurred();
+  if (!function) {
+    if (PyErr_Occurred()) return false;
+    // Another thread is making it and may be waiting for the interpreter's lock, which this loop would never give up.
+    PyEval_RestoreThread(PyEval_SaveThread());
+    return true;
+  }
   [[maybe_unused]] const layout::KeepCBudget budget(thread);
   layout::recursion_remaining(thread) += 2;  // there must be room for the helper where the program is at its limit
   const Ref result = Ref::steal(PyObject_CallNoArgs(function));
