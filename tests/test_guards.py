@@ -231,3 +231,23 @@ def test_a_function_with_breaks_that_pays_is_not_given_up() -> None:
         pays(X)
     assert _core.jit_counters(pays)["given_up"] == 0
     assert _core.jit_counters(pays)["exits"] >= 2499
+
+
+def test_an_attribute_of_an_object_is_read_in_the_graph() -> None:
+    class Model:
+        def __init__(self, weight: float) -> None:
+            self.weight = weight
+
+    def scaled(model: Model, x: Any) -> Any:
+        return x * model.weight
+
+    compiled = evalframe.jit(scaled, fullgraph=True)
+    model = Model(2.0)
+    for _ in range(3):
+        assert compiled(model, np.ones(2)).tolist() == [2.0, 2.0]
+    model.weight = 3.0
+    assert compiled(model, np.ones(2)).tolist() == [3.0, 3.0]
+    Model.weight = property(lambda self: 5.0)  # type: ignore[assignment]
+    assert evalframe.jit(scaled)(model, np.ones(2)).tolist() == [5.0, 5.0]
+    with pytest.raises(evalframe.GraphBreakError):
+        compiled(model, np.ones(2))

@@ -396,3 +396,32 @@ def test_keywords_and_defaults_bind_as_in_a_plain_call():
     f.__kwdefaults__["scale"] = 30.0
     f.__defaults__ = (20.0,)
     assert compiled(x) == f(x) == compiled.__wrapped__(x)
+
+
+def test_callers_stand_at_their_calls_when_what_they_call_raises() -> None:
+    def divided(x: Any, by: Any) -> Any:
+        y = x + 1
+        str(y)  # breaks here
+        return y / by
+
+    def outer(x: Any, by: Any) -> Any:
+        result = (
+            x
+            + divided(
+                x,
+                by,
+            )
+        )
+        return result * 2
+
+    def places(function: Callable[..., Any], by: Any) -> list[Any]:
+        try:
+            function(np.ones(3), by)
+        except ValueError as error:
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            return [(frame.name, frame.lineno, frame.colno, frame.end_colno) for frame in frames]
+        return []
+
+    captured = evalframe.jit(outer)
+    for by in (2.0, 3.0, np.ones(2), np.ones(2), 4.0, np.ones(2)):
+        assert places(captured, by) == places(outer, by)

@@ -19,7 +19,10 @@ inline uint64_t dict_version(Borrowed dict) { return dict.as<PyDictObject>()->ma
 uint32_t type_version(PyTypeObject* type);
 // The version it has now, assigning none.
 inline uint32_t current_type_version(PyTypeObject* type) {
-  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#if PY_VERSION_HEX < 0x030D0000
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return 0;  // 3.13 sets no flag: no version is 0 there
+#endif
+  return type->tp_version_tag;
 }
 
 // What `object.name` binds: the function on the class, not shadowed by the instance; null without an exception where

@@ -184,8 +184,11 @@ void Activation::begin_call(int slots_from) {
   cpython::set_depth(frame_, depth());
 }
 
+void Activation::stay_in_call() { running_.set(cpython::own_unit(code_->instructions[next_ - 1])); }
+
 Event Activation::finish_call(Ref result) {
   cpython::set_depth(frame_, -1);
+  stay_in_call();
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
   if (!result) return unwind(true);

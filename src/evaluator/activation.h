@@ -56,6 +56,8 @@ class Activation {
   // CPython binds them (defaults, keyword-only ones; the caller has checked that they fit, in localsplus order).
   // This activation is then suspended in the call: set_next of its frame is behind the CALL.
   void begin_call(int slots_from);
+  // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
+  void stay_in_call();
   // The call is over: pushes the result, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
   Event finish_call(Ref result);
 

@@ -18,8 +18,10 @@ using evaluator::Event;
 // The activations of a chain's frames, outermost first. Most chains have one frame: it takes no memory of its own.
 class Live {
  public:
-  Live(PyThreadState* thread, const std::vector<cpython::Frame*>& frames) {
+  // The callers stay in their calls; `calling`: so does the innermost.
+  Live(PyThreadState* thread, const std::vector<cpython::Frame*>& frames, bool calling = false) {
     for (cpython::Frame* frame : frames) push(thread, frame, *cpython::decoded(cpython::code_of(frame)));
+    for (size_t i = 0; i + (calling ? 0 : 1) < size(); i++) (*this)[i].stay_in_call();
   }
   void push(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code) {
     if (outermost_) {
@@ -192,20 +194,13 @@ Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
     cpython::Frame* frame = frames_.back();
     frames_.pop_back();
-    Ref value;
-    {
-      // Callers are suspended in their calls, linked below the frame that runs.
-      std::vector<std::unique_ptr<cpython::Link>> links;
-      for (cpython::Frame* outer : frames_) links.push_back(std::make_unique<cpython::Link>(thread_, outer));
-      // CPython's evaluator counts the call itself.
-      cpython::leave_recursion(thread_);
-      value = cpython::run_in_cpython(thread_, frame, raise);
-      cpython::resume_recursion(thread_);
-      while (!links.empty()) links.pop_back();
-    }
+    Live live(thread_, frames_, true);
+    // CPython's evaluator counts the call itself.
+    cpython::leave_recursion(thread_);
+    Ref value = cpython::run_in_cpython(thread_, frame, raise);
+    cpython::resume_recursion(thread_);
     raise = false;
     if (frames_.empty()) return value;
-    Live live(thread_, frames_);
     const Event event = live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {
