@@ -197,7 +197,7 @@ def test_program(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(40))
+@pytest.mark.parametrize("block", range(20))
 def test_many_programs(block: int) -> None:
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         check_program(seed, leave=True)
