@@ -121,7 +121,6 @@ class Recorder {
   // Has the name been seen to change?
   bool name_varies(Borrowed dict, Borrowed name) const;
   guards::GuardTable& guards() { return recording_->guards; }
-  bytecode::Instruction const& instruction_at(int32_t index) const { return frames_.back().code->instructions[index]; }
 
   // Is the source one whose value, or length, changes from run to run?
   bool varies(int32_t source) const;

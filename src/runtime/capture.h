@@ -93,8 +93,6 @@ class Capture {
   // All recordings, by place.
   std::vector<std::pair<Place, Held<Compilation>>> entries() const;
   std::vector<LimitNote> limits() const;
-  // Capturing didn't pay: the function runs as it is, for good or until the next trial.
-  bool has_given_up() const { return given_up_ || !trial_.serves(); }
   const std::vector<BreakNote>& breaks() const { return breaks_; }
   const Counters& counters() const { return counters_; }
   const Settings& settings() const { return settings_; }

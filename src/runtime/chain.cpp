@@ -120,10 +120,8 @@ Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
   }
 }
 
-Ended Chain::step(Ref& result) {
-  Live live(thread_, frames_);
-  Event event = live.back().step();
-  while (event == Event::kNext && !may_stop(live.back())) event = live.back().step();
+// The innermost frame's last step came to `event`: what that is for the chain, which is left as it may stand.
+Ended Chain::settle(Live& live, Event event, Ref& result) {
   Ended ended = Ended::kRunning;
   if (event == Event::kReturned) {
     ended = finish_inner(live, live.back().take_result(), result);
@@ -138,47 +136,33 @@ Ended Chain::step(Ref& result) {
   return ended;
 }
 
+Ended Chain::step(Ref& result) {
+  Live live(thread_, frames_);
+  Event event = live.back().step();
+  while (event == Event::kNext && !may_stop(live.back())) event = live.back().step();
+  return settle(live, event, result);
+}
+
 Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
   Live live(thread_, frames_);
   while (true) {
     Activation& frame = live.back();
     const int32_t index = frame.next();
-    switch (frame.step()) {
-      case Event::kNext:
-        if (frame.next() > index || !frame.at_boundary()) continue;
-        *head = frame.next();
-        deactivate(live);
-        return Ended::kRunning;
-      case Event::kCaught: continue;
-      case Event::kReturned: return finish_inner(live, frame.take_result(), result);
-      case Event::kRaised: return finish_inner(live, Ref(), result);
-      case Event::kHandOver:
-        deactivate(live);
-        result = finish_in_cpython(false);
-        return result ? Ended::kReturned : Ended::kRaised;
-    }
+    const Event event = frame.step();
+    if (event == Event::kCaught || (event == Event::kNext && (frame.next() > index || !frame.at_boundary()))) continue;
+    if (event == Event::kNext) *head = frame.next();
+    return settle(live, event, result);
   }
 }
 
 Ended Chain::run_within(int32_t first, int32_t last, int32_t to, Ref& result) {
   Live live(thread_, frames_);
-  Ended ended = Ended::kRunning;
   Activation& frame = live.back();
   Event event = Event::kNext;
   do {
     event = frame.step();
   } while (event == Event::kCaught || (event == Event::kNext && (!may_stop(frame) || (frame.next() != to && frame.next() >= first && frame.next() <= last))));
-  if (event == Event::kReturned) {
-    ended = finish_inner(live, frame.take_result(), result);
-  } else if (event == Event::kRaised) {
-    ended = finish_inner(live, Ref(), result);
-  } else if (event == Event::kHandOver) {
-    deactivate(live);
-    result = finish_in_cpython(false);
-    return result ? Ended::kReturned : Ended::kRaised;
-  }
-  deactivate(live);
-  return ended;
+  return settle(live, event, result);
 }
 
 Ref Chain::throw_here() {

@@ -58,8 +58,8 @@ class Chain {
                bool keep_inputs = false, int turns = 1);
 
  private:
-  friend class Activations;
   Ended finish_inner(Live& live, Ref value, Ref& result);
+  Ended settle(Live& live, evaluator::Event event, Ref& result);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;
 };

@@ -19,7 +19,6 @@ struct Term {
   std::string ref;
 
   bool is_float() const;
-  bool is_vector() const { return type[0] == '<'; }
 };
 
 // Sticky conditions that integer code reports without raising a hardware flag.
