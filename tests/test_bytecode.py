@@ -76,6 +76,25 @@ def test_insertion_keeps_jumps_handlers_and_lines() -> None:
     assert {line for *_, line in edited.co_lines()} == {line for *_, line in search.__code__.co_lines()}
 
 
+def test_what_is_inserted_after_an_instruction_is_skipped_by_jumps_to_what_follows() -> None:
+    def choose(flag: bool) -> str:
+        result = "a"
+        if flag:
+            result = "b"
+        return result
+
+    body = Bytecode.from_code(choose)
+    branch = find(body, "POP_JUMP_IF_FALSE")
+    last = body.instructions[body.instructions.index(branch.target) - 1]
+    assert last.opname == "STORE_FAST"
+    body.insert_after(last, Instruction("LOAD_CONST", argval="c"), Instruction("STORE_FAST", argval="result"))
+    edited = with_code(choose, body.assemble())
+    assert (edited(True), edited(False)) == ("c", "a")
+    assert {line for *_, line in edited.__code__.co_lines()} == {line for *_, line in choose.__code__.co_lines()}
+    with pytest.raises(ValueError, match="not among the instructions of"):
+        body.insert_after(Instruction("NOP"), Instruction("NOP"))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="END_FOR is new in 3.12")
 def test_what_for_iter_skips_must_stay_together() -> None:
     def loop(values: list[int]) -> None:

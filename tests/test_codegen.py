@@ -7,16 +7,15 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import evalframe
-from evalframe import _core
 from evalframe.codegen import Entry, entries_of, run_transformed
+from helpers import leaving_before
 
 A = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
 B = np.arange(12.0).reshape(3, 4) + 1
@@ -321,15 +320,6 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[A
         last = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == __file__][-1]
         return "raised", type(error), str(error), last, list(LOG), copies
     return "returned", result, identities(result, list(copies)), list(LOG), copies
-
-
-@contextmanager
-def leaving_before(node: int) -> Iterator[None]:
-    _core.set_leave_before(node)
-    try:
-        yield
-    finally:
-        _core.set_leave_before(-1)
 
 
 def captured(function: Callable[..., Any], backend: str = "reference") -> Any:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evalframe
-from evalframe import _core
 from evalframe.codegen import run_transformed
+from helpers import leaving_before
 from test_codegen import LOG, A, B, Manager, note, outcome, raise_if, same
 
 SIMPLE = [
@@ -85,10 +85,6 @@ def test_transformed_code_of_generated_programs(source: str) -> None:
     for node in (-1, 0, 1, 2, 4):
         for arguments in calls:
             expected = outcome(program, arguments)
-            _core.set_leave_before(node)
-            try:
-                with evalframe.hook(callback):
-                    found = outcome(program, arguments)
-            finally:
-                _core.set_leave_before(-1)
+            with evalframe.hook(callback), leaving_before(node):
+                found = outcome(program, arguments)
             assert same(found, expected)

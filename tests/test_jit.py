@@ -14,6 +14,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
+from helpers import leaving_before
 
 A = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
 B = np.arange(12.0).reshape(3, 4) + 1
@@ -200,17 +201,13 @@ def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    try:
-        for node in range(14):
-            captured = evalframe.jit(function, backend=backend)
-            for arguments in ARGUMENTS:
-                outcome(captured, *arguments)
-            _core.set_leave_before(node)
+    for node in range(14):
+        captured = evalframe.jit(function, backend=backend)
+        for arguments in ARGUMENTS:
+            outcome(captured, *arguments)
+        with leaving_before(node):
             for arguments in ARGUMENTS:
                 assert same(outcome(captured, *arguments), outcome(function, *arguments)), node
-            _core.set_leave_before(-1)
-    finally:
-        _core.set_leave_before(-1)
 
 
 def test_toy_function_is_one_graph_and_two_that_go_on() -> None:

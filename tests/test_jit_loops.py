@@ -10,6 +10,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
+from helpers import leaving_before
 from test_jit import outcome, same
 
 U = np.linspace(0.0, 1.0, 24)
@@ -160,15 +161,11 @@ def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
     captured = evalframe.jit(function, backend=backend)
-    try:
-        for node in range(10):
-            _core.set_leave_before(-1)
-            outcome(captured, *ARGUMENTS[0])
-            _core.set_leave_before(node)
+    for node in range(10):
+        outcome(captured, *ARGUMENTS[0])
+        with leaving_before(node):
             for arguments in ARGUMENTS[:3]:
                 assert same(outcome(captured, *arguments), outcome(function, *arguments)), (node, arguments)
-    finally:
-        _core.set_leave_before(-1)
 
 
 def test_a_changing_int_costs_one_more_recording() -> None:
@@ -336,13 +333,10 @@ def test_turns_that_are_served_together_behave_as_plain_python(function: Callabl
     lengths = (60, 200, 61, 7, 17, 120, 9, 0, 33)
     for n in lengths:
         assert same(outcome(captured, U, n, 0.25), outcome(function, U, n, 0.25)), n
-    try:
-        for node in range(0, 34):
-            _core.set_leave_before(node)
+    for node in range(0, 34):
+        with leaving_before(node):
             for n in (30, 107):
                 assert same(outcome(captured, U, n, 0.25), outcome(function, U, n, 0.25)), (node, n)
-    finally:
-        _core.set_leave_before(-1)
     for n in lengths:
         assert same(outcome(captured, U.astype("f4"), n, 0.25), outcome(function, U.astype("f4"), n, 0.25)), n
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
+from helpers import leaving_before, run_in_threads
 
 X = np.arange(6.0)
 Y = np.ones(6)
@@ -228,20 +229,16 @@ def test_no_reference_is_lost_or_leaked(function: Callable[..., Any], backend: s
     def rounds(count: int) -> None:
         for _ in range(count):
             for leave in range(-1, nodes):
-                _core.set_leave_before(leave)
-                for pair in arguments:
-                    run(compiled, *pair)
-        _core.set_leave_before(-1)
+                with leaving_before(leave):
+                    for pair in arguments:
+                        run(compiled, *pair)
 
-    try:
-        rounds(3)
-        gc.collect()
-        before = [sys.getrefcount(one) for one in watched]
-        rounds(10)
-        gc.collect()
-        after = [sys.getrefcount(one) for one in watched]
-    finally:
-        _core.set_leave_before(-1)
+    rounds(3)
+    gc.collect()
+    before = [sys.getrefcount(one) for one in watched]
+    rounds(10)
+    gc.collect()
+    after = [sys.getrefcount(one) for one in watched]
     # None's count moves with what the test itself does; the others must stand still.
     assert [b - a for a, b in zip(before, after, strict=True) if abs(b - a) > 2] == []
 
@@ -332,68 +329,36 @@ def test_threads_share_a_jit_object() -> None:
         for n in range(4)
         for dtype in (np.float64, np.float32)
     }
-    failures: list[BaseException] = []
-    start = threading.Barrier(6)
 
     def caller(number: int) -> None:
-        try:
-            start.wait()
-            for turn in range(12):
-                n, dtype = (turn + number) % 4, (np.float64, np.float32)[(turn // 4 + number) % 2]
-                np.testing.assert_allclose(work(big.astype(dtype), n, 1), expected[n, dtype], rtol=1e-4)
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(12):
+            n, dtype = (turn + number) % 4, (np.float64, np.float32)[(turn // 4 + number) % 2]
+            np.testing.assert_allclose(work(big.astype(dtype), n, 1), expected[n, dtype], rtol=1e-4)
 
     def clearer() -> None:
-        start.wait()
         for _ in range(40):
             _core.jit_clear(work)
             _core.jit_entries(work)
             _core.jit_limits(work)
             gc.collect()
 
-    threads = [threading.Thread(target=caller, args=(number,)) for number in range(5)]
-    threads.append(threading.Thread(target=clearer))
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert failures == []
+    callers = [partial(caller, number) for number in range(5)]
+    assert run_in_threads(*callers, clearer, switch_interval=1e-5) == []
 
 
 def test_threads_record_small_functions_at_once() -> None:
-    failures: list[BaseException] = []
-
     def recorder() -> None:
-        try:
-            for turn in range(60):
-                for function, compiled in pairs:
-                    if turn % 7 == 0:
-                        _core.jit_clear(compiled)
-                    got, expected = compiled(X, Y), function(X, Y)
-                    for one, other in zip(got, expected, strict=True):
-                        if isinstance(one, np.ndarray):
-                            np.testing.assert_allclose(one, other)
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(60):
+            for function, compiled in pairs:
+                if turn % 7 == 0:
+                    _core.jit_clear(compiled)
+                got, expected = compiled(X, Y), function(X, Y)
+                for one, other in zip(got, expected, strict=True):
+                    if isinstance(one, np.ndarray):
+                        np.testing.assert_allclose(one, other)
 
     pairs = [(function, evalframe.jit(function)) for function in (chain, broken, nested)]
-    threads = [threading.Thread(target=recorder) for _ in range(4)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert failures == []
+    assert run_in_threads(*[recorder] * 4, switch_interval=1e-6) == []
 
 
 def test_endless_recursion_raises() -> None:

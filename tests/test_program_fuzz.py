@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import evalframe
-from evalframe import _core
 from graphs import steps
+from helpers import leaving_before
 
 KEYS = ["1:", ":-1", "::-1", "1:-1", "::2", "...", ":", "0", "-1", "..., 0", "..., 1:", "None", "1:3", "0:0", "..., ::-1", "-2:", "5:1:-1"]
 OPERATORS = ["+", "-", "*", "/", "+", "*", "-"]
@@ -183,12 +183,9 @@ def check_program(seed: int, leave: bool) -> None:
             assert observe(captured, seed, signs) == wanted, f"{source}\nbackend {backend}, call {call}, seed {seed}"
     if not leave:
         return
-    try:
-        for node in range(40):
-            _core.set_leave_before(node)
+    for node in range(40):
+        with leaving_before(node):
             assert observe(captured, seed, signs) == wanted, f"{source}\nleft before node {node}, seed {seed}"
-    finally:
-        _core.set_leave_before(-1)
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import evalframe
-from evalframe import _core
+from helpers import leaving_before
 from test_jit import ARGUMENTS, FUNCTIONS, A, B, Model, V, chain, in_place, outcome, raises, same, toy_function
 
 
@@ -44,17 +44,13 @@ def test_behaves_as_plain_python(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    try:
-        for node in range(14):
-            captured = evalframe.jit(function, backend=by_reference)
-            for arguments in ARGUMENTS:
-                outcome(captured, *arguments)
-            _core.set_leave_before(node)
+    for node in range(14):
+        captured = evalframe.jit(function, backend=by_reference)
+        for arguments in ARGUMENTS:
+            outcome(captured, *arguments)
+        with leaving_before(node):
             for arguments in ARGUMENTS:
                 assert same(outcome(captured, *arguments), outcome(function, *arguments)), node
-            _core.set_leave_before(-1)
-    finally:
-        _core.set_leave_before(-1)
 
 
 def test_the_graph_is_readable() -> None:
