@@ -397,3 +397,11 @@ def test_a_layout_met_later_leaves_the_others_as_they_are() -> None:
     for x in (array("f8", 30, 40), np.asfortranarray(array("f8", 30, 40)), array("f8", 30, 40)):
         assert_same(compiled(x), sums_between(np, x))
     assert "call n" not in compiled.builder.text()
+
+
+def test_a_part_from_the_start_is_not_the_whole() -> None:
+    x = np.arange(100.0).reshape(10, 10)
+    check(lambda np, x: (x[:5, :3] + 1.0, np.sqrt(x[:, :3])), x)
+    check(lambda np, x: (x[:5, :3] - x[:5, :3].max(), (x[:5, :3] * 2.0).sum()), x)
+    check(lambda np, x: (x + 1.0)[:5, :3] * 2.0, x)
+    check(lambda np, x: np.exp(x[:2, :3, :2]).sum(), np.arange(60.0).reshape(3, 4, 5), ulp=4)

@@ -299,7 +299,7 @@ class Lowering {
     if (value.dims.empty()) return true;
     const Storage& storage = variant_.storages[value.box.storage];
     if (!variant_.plain && space.size() > 1) return false;
-    if (!value.box.offsets.empty() || storage.dims.size() != space.size()) return false;
+    if (!value.box.offsets.empty() || canonical(storage.dims) != canonical(space)) return false;
     if (canonical(value.dims) != canonical(space)) return false;
     for (size_t i = 0; i < space.size(); i++) {
       if (value.box.axes[i].of != static_cast<int>(i) || value.box.axes[i].step != 1) return false;
