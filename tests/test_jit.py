@@ -372,6 +372,31 @@ def test_enabled_captures_functions_as_they_are() -> None:
         evalframe.enabled(backend="nothing")
 
 
+def test_enabled_leaves_functions_alone_that_make_no_arrays() -> None:
+    def passed_on(x: Any) -> Any:
+        return x
+
+    before = evalframe.stats()["calls"]
+    with evalframe.enabled():
+        for _ in range(5000):
+            assert passed_on(A) is A
+    assert evalframe.stats()["calls"] - before < 100
+
+
+def test_enabled_notices_that_a_module_comes_to_name_numpy() -> None:
+    world: dict[str, Any] = {"__name__": "late"}
+    exec("def f(n):\n    return lib.arange(n) * 2.0 + 1.0 if n else 0", world)
+    before = evalframe.stats()["recordings"]
+    with evalframe.enabled():
+        for _ in range(10):
+            assert world["f"](0) == 0
+        assert evalframe.stats()["recordings"] == before
+        world["lib"] = np
+        for _ in range(2000):
+            assert world["f"](3)[2] == 5.0
+    assert evalframe.stats()["recordings"] > before
+
+
 def test_keywords_and_defaults_bind_as_in_a_plain_call():
     def f(x, /, y=2.0, *, scale=3.0, shift=4.0):
         return (x * y * scale + shift).sum()

@@ -735,6 +735,14 @@ std::vector<std::pair<Place, Held<Compilation>>> Capture::entries() const {
   return all;
 }
 
+bool Capture::is_idle() const {
+  const auto makes_arrays = [](const Held<Compilation>& entry) { return entry->array_nodes > 0; };
+  return given_up_ || std::none_of(places_.begin(), places_.end(), [&](const auto& place) {
+    const Held<Entries>& entries = place.second;
+    return std::any_of(entries->list.begin(), entries->list.end(), makes_arrays) || (entries->several && makes_arrays(entries->several));
+  });
+}
+
 std::vector<LimitNote> Capture::limits() const {
   std::vector<Held<Entries>> full;
   for (const auto& [place, entries] : places_) {

@@ -88,6 +88,9 @@ class Capture {
   // or null with an exception.
   Ref run_module(PyThreadState* thread);
 
+  // Whether there is nothing to be had: capturing was given up for good, or what was recorded so far makes no array.
+  bool is_idle() const;
+
   void clear();
   Borrowed function() const { return function_.get(); }
   // All recordings, by place.

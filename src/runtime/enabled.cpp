@@ -1,6 +1,9 @@
 // Decides which frames of a whole program are captured.
 #include "runtime/enabled.h"
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <unordered_map>
 
@@ -83,6 +86,8 @@ class CaptureHook final : public cpython::FrameHook {
     const cpython::HooksResumed resumed;
     bool handled = false;
     value = capture->call(thread, slots.data(), &handled);
+    const uint64_t calls = capture->counters().calls;
+    if (calls >= kCallsOnTrial && std::has_single_bit(calls) && capture->is_idle()) leave(frame);
     if (!handled) return Decision::kPass;
     return value ? Decision::kResult : Decision::kRaised;
   }
@@ -106,15 +111,20 @@ class CaptureHook final : public cpython::FrameHook {
 
   struct Known {
     Ref function;  // held, so that its address stays its own
-    std::shared_ptr<Capture> capture;  // null: not captured
+    std::shared_ptr<Capture> capture;
+    bool left = false;  // its calls are CPython's
   };
+
+  void leave(const cpython::EntryFrame& frame) {
+    const auto found = known_.find(frame.function().get());
+    if (found != known_.end()) found->second.left = true;
+  }
 
   std::shared_ptr<Capture> capture_for(const cpython::EntryFrame& frame, PyCodeObject* code) {
     PyObject* function = frame.function().get();
     const auto found = known_.find(function);
-    if (found != known_.end()) return found->second.capture;
-    if (!PyDict_CheckExact(frame.globals().get()) || is_library(frame.globals().get())) return nullptr;
-    if (!has_array_argument(frame) && !names_numpy(code, frame.globals().get())) return nullptr;
+    if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
+    if (!is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     if (known_.size() >= kMostFunctions) return nullptr;
     auto capture = std::make_shared<Capture>(function, settings());
@@ -122,7 +132,31 @@ class CaptureHook final : public cpython::FrameHook {
     return capture;
   }
 
+  // Most calls of a program are of functions that have nothing to do with arrays: what was found out about their code holds
+  // for the next calls, too. (Not for ever: a module may come to name NumPy later. And what is taken for another code at
+  // the same address is captured a little later, no more.)
+  bool is_wanted(const cpython::EntryFrame& frame, PyCodeObject* code) {
+    Foreign& foreign = foreign_[reinterpret_cast<uintptr_t>(code) / alignof(std::max_align_t) % foreign_.size()];
+    if (foreign.code != code || foreign.calls_left == 0) {
+      PyObject* globals = frame.globals().get();
+      foreign = {code, kCallsTakenOnTrust, !PyDict_CheckExact(globals) || is_library(globals)};
+      if (!foreign.library && names_numpy(code, globals)) return foreign.code = nullptr, true;
+    }
+    foreign.calls_left--;
+    return !foreign.library && has_array_argument(frame);
+  }
+
+  // Code that names no module of NumPy's.
+  struct Foreign {
+    PyCodeObject* code = nullptr;
+    int calls_left = 0;
+    bool library = false;
+  };
+
+  static constexpr int kCallsTakenOnTrust = 1000;
+  static constexpr uint64_t kCallsOnTrial = 16;  // of a function that was given an array, but may do nothing with it
   static constexpr size_t kMostFunctions = 4096;
+  std::array<Foreign, 1024> foreign_;
   static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
   int modules_ = 0;
