@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/object_text.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
@@ -26,16 +27,6 @@ constexpr CheckRow kChecks[] = {
 #undef EVALFRAME_CHECK
 };
 
-// The qualified name of a class or function, the repr of all else.
-std::string text_of(PyObject* object, size_t limit = 60) {
-  const bool named = PyType_Check(object) || PyFunction_Check(object);
-  Ref text = Ref::steal(named ? PyObject_GetAttrString(object, "__qualname__") : PyObject_Repr(object));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (!utf8) return PyErr_Clear(), "?";
-  std::string result(utf8);
-  return result.size() > limit ? result.substr(0, limit - 3) + "..." : result;
-}
-
 // A name as it is, without quotes.
 std::string name_text(PyObject* name) {
   const char* utf8 = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
@@ -44,7 +35,7 @@ std::string name_text(PyObject* name) {
 
 // The name of the module whose variables the dict holds, with a dot; nothing where it doesn't say.
 std::string module_prefix(PyObject* dict) {
-  PyObject* name = PyDict_GetItemString(dict, "__name__");
+  PyObject* name = PyDict_Check(dict) ? PyDict_GetItemString(dict, "__name__") : nullptr;
   return name && PyUnicode_Check(name) ? name_text(name) + "." : "";
 }
 
@@ -55,7 +46,7 @@ std::string wanted_text(const Fact& fact) {
     if (!(fact.array_flags & NPY_ARRAY_WRITEABLE)) text += ", read-only";
     return text;
   }
-  const std::string text = fact.want ? text_of(fact.want.get()) : "";
+  const std::string text = fact.want ? object_text(fact.want.get()) : "";
   return fact.check == Check::kLength ? text + " of length " + std::to_string(fact.length) : text;
 }
 
@@ -186,6 +177,7 @@ void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
   const auto next = static_cast<int32_t>(names.size());
   if (index_.find_or_add({kNameKey, 0, 0, 0, dict.get(), name.get()}, next) != next) return;
   names.emplace_back(Ref::borrow(name), Ref::borrow(value));
+  if (value) name_of_.try_emplace(value.get(), at, next);
 }
 
 void GuardTable::require_function(Borrowed object) {
@@ -246,17 +238,30 @@ std::string GuardTable::slot_name(const Source& source) const {
   return slot < slot_names.size() ? slot_names[slot] : "stack[" + std::to_string(slot - slot_names.size()) + "]";
 }
 
+// That of the variable that is guarded to hold the object.
+std::string GuardTable::object_name(Borrowed object) const {
+  const auto found = name_of_.find(object.get());
+  if (found == name_of_.end()) return object_text(object);
+  const DictGuard& guard = dicts[found->second.first];
+  return module_prefix(guard.dict.get()) + name_text(guard.names[found->second.second].first.get());
+}
+
 std::string GuardTable::source_name(int32_t index) const {
   const Source& source = sources[index];
   switch (source.reach) {
     case Reach::kSlot: return slot_name(source);
     case Reach::kAttribute:
     case Reach::kMethod: return source_name(source.parent) + "." + name_text(source.object.get());
-    case Reach::kItem:
-      return source_name(source.parent) + "[" + (source.object ? text_of(source.object.get()) : std::to_string(source.index)) + "]";
+    case Reach::kItem: {
+      const Source& parent = sources[source.parent];
+      // A variable of a module.
+      const std::string module = source.object && parent.reach == Reach::kObject ? module_prefix(parent.object.get()) : "";
+      if (!module.empty()) return module + name_text(source.object.get());
+      return source_name(source.parent) + "[" + (source.object ? object_text(source.object.get()) : std::to_string(source.index)) + "]";
+    }
     case Reach::kTurn: return source_name(source.parent) + " in " + std::to_string(source.index + 1) + " turns";
     case Reach::kCell: return "contents of a cell";
-    case Reach::kObject: return "global " + text_of(source.object.get());
+    case Reach::kObject: return object_name(source.object.get());
   }
   return "?";
 }
@@ -264,7 +269,7 @@ std::string GuardTable::source_name(int32_t index) const {
 std::vector<GuardTable::Line> GuardTable::lines() const {
   std::vector<Line> lines;
   for (const FunctionGuard& guard : functions) {
-    const std::string name = "function " + text_of(guard.function.get());
+    const std::string name = "function " + object_text(guard.function.get());
     lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call"});
   }
   for (const DictGuard& guard : dicts) {

@@ -3,6 +3,8 @@
 
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/ref.h"
@@ -129,7 +131,9 @@ class GuardTable {
  private:
   void require(int32_t source, Fact fact);
   std::string slot_name(const Source& source) const;
+  std::string object_name(Borrowed object) const;
   KeyIndex index_;
+  std::unordered_map<PyObject*, std::pair<int32_t, int32_t>> name_of_;  // of a guarded value: its dict and its name there
 };
 
 }  // namespace evalframe::guards

@@ -2,6 +2,7 @@
 // only looks at what is known here gives a constant; anything else breaks.
 #include "cpython/codec.h"
 #include "cpython/frame.h"
+#include "core/object_text.h"
 #include "cpython/layout.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
@@ -15,11 +16,8 @@ using graph::Operand;
 using numpy::CallKind;
 
 std::string callable_name(PyObject* callable) {
-  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
-  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  if (utf8) return utf8;
-  PyErr_Clear();
-  return type_name(callable);
+  std::string name = qualified_name(callable);
+  return name.empty() ? type_name(callable) : name;
 }
 
 // Whether the callable is fixed by the guards (asking for it where it is a source).

@@ -1,0 +1,48 @@
+#include "core/object_text.h"
+
+namespace evalframe {
+
+namespace {
+
+constexpr Py_ssize_t kLongTuple = 16;
+
+// Its repr calls nothing that a program can define.
+bool is_plain(PyObject* object) {
+  if (object == Py_None || object == Py_Ellipsis || PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return true;
+  if (PyBool_Check(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) return true;
+  if (!PyTuple_CheckExact(object) || PyTuple_GET_SIZE(object) > kLongTuple) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    if (!is_plain(PyTuple_GET_ITEM(object, i))) return false;
+  }
+  return true;
+}
+
+std::string utf8(PyObject* text) {
+  const char* characters = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  return characters ? characters : (PyErr_Clear(), "");
+}
+
+}  // namespace
+
+std::string qualified_name(Borrowed borrowed) {
+  PyObject* object = borrowed.get();
+  if (PyType_Check(object)) {
+    const Ref name = Ref::steal(PyType_GetQualName(borrowed.as<PyTypeObject>()));
+    return utf8(name.get());
+  }
+  if (PyFunction_Check(object)) return utf8(borrowed.as<PyFunctionObject>()->func_qualname);
+  if (PyMethod_Check(object)) return qualified_name(PyMethod_GET_FUNCTION(object));
+  // Attributes of what is no instance of a class made by Python code are C code's alone.
+  if (!PyCallable_Check(object) || PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) return {};
+  const Ref name = Ref::steal(PyObject_GetAttrString(object, "__qualname__"));
+  return utf8(name.get());
+}
+
+std::string object_text(Borrowed object, size_t limit) {
+  std::string text = qualified_name(object);
+  if (text.empty() && is_plain(object.get())) text = utf8(Ref::steal(PyObject_Repr(object.get())).get());
+  if (text.empty()) text = std::string("<") + Py_TYPE(object.get())->tp_name + ">";
+  return text.size() > limit ? text.substr(0, limit - 3) + "..." : text;
+}
+
+}  // namespace evalframe

@@ -1,0 +1,15 @@
+// Texts about objects that run none of the program's code: no __repr__, __getattr__ or property of its classes.
+#pragma once
+
+#include <string>
+
+#include "core/ref.h"
+
+namespace evalframe {
+
+// The qualified name of a class, function, method or built-in function; empty for all else.
+std::string qualified_name(Borrowed object);
+// That name, the repr of numbers, strings and tuples of such, and of all else its type. At most `limit` characters.
+std::string object_text(Borrowed object, size_t limit = 60);
+
+}  // namespace evalframe
