@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,22 @@ UNARY = ["square", "absolute", "negative", "sqrt", "floor", "sign", "isnan", "lo
 REDUCTIONS = ["sum", "mean", "min", "max", "prod", "any", "all"]
 INPLACE = ["__iadd__", "__isub__", "__imul__"]
 KEYS = [slice(1, None), slice(None, -1), slice(None, None, -1), slice(1, 4, 2), (Ellipsis, slice(1, -1)), None, 0, -1, (Ellipsis, 0)]
+
+SHAPED: dict[str, Callable[[Any, Any], Any]] = {
+    "reshape": lambda np, x: x.reshape(-1),
+    "rows": lambda np, x: np.reshape(x, (-1, 6)),
+    "columns": lambda np, x: x.reshape(5, -1),
+    "halves": lambda np, x: x.reshape((2, -1, 1)),
+    "ravel": lambda np, x: np.ravel(x),
+    "flatten": lambda np, x: x.flatten(),
+    "transpose": lambda np, x: np.transpose(x),
+    "turn": lambda np, x: x.transpose(1, 2, 0),
+    "swap": lambda np, x: np.swapaxes(x, 0, -1),
+    "move": lambda np, x: np.moveaxis(x, -1, 0),
+    "expand": lambda np, x: np.expand_dims(x, 1),
+    "squeeze": lambda np, x: np.squeeze(x),
+    "stretch": lambda np, x: np.broadcast_to(x, (3, 5, 6)),
+}
 
 
 def make_input(r: random.Random) -> Any:
@@ -45,8 +62,8 @@ def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
     for i in range(r.randrange(2, 14)):
         count = inputs + i
         pick = lambda: max(r.randrange(count), r.randrange(count))  # noqa: E731
-        kind = r.choices(["binary", "ufunc", "unary", "reduce", "inplace", "view", "store", "where", "number", "astype", "call"],
-                         [6, 3, 4, 2, 2, 2, 1, 1, 2, 1, 1])[0]  # fmt: skip
+        kind = r.choices(["binary", "ufunc", "unary", "reduce", "inplace", "view", "store", "where", "number", "astype", "call", "shaped"],
+                         [6, 3, 4, 2, 2, 2, 1, 1, 2, 1, 1, 3])[0]  # fmt: skip
         if kind in ("binary", "ufunc", "inplace"):
             names = {"binary": BINARY, "ufunc": UFUNCS, "inplace": INPLACE}[kind]
             program.append((kind, r.choice(names), pick(), pick()))
@@ -56,6 +73,8 @@ def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
             program.append((kind, r.choice(REDUCTIONS), pick(), r.choice([None, None, 0, -1]), r.random() < 0.3))
         elif kind == "view":
             program.append((kind, "", pick(), r.choice(KEYS)))
+        elif kind == "shaped":
+            program.append((kind, r.choice(list(SHAPED)), pick()))
         elif kind == "store":
             program.append((kind, "", pick(), r.choice(KEYS), pick()))
         elif kind == "where":
@@ -83,6 +102,8 @@ def step(np: Any, values: list[Any], op: tuple[Any, ...]) -> Any:
             return getattr(np, name)(x)
         case "reduce":
             return getattr(np, name)(x, axis=args[1], keepdims=args[2])
+        case "shaped":
+            return SHAPED[name](np, x)
         case "view":
             return x[args[1]]
         case "store":
@@ -118,6 +139,10 @@ def runnable(inputs: list[Any], program: list[tuple[Any, ...]]) -> list[tuple[An
 
 @pytest.mark.parametrize("seed", range(400))
 def test_random_program(seed: int) -> None:
+    run_program(seed)
+
+
+def run_program(seed: int) -> None:
     r = random.Random(seed)
     inputs = [make_input(r) for _ in range(3)]
     if isinstance(inputs[0], np.ndarray) and inputs[0].dtype == bool:

@@ -298,15 +298,17 @@ class VariantRun {
   char* address(const Box& port) const {
     const Place& place = places_[port.storage];
     char* data = place.data;
-    for (const Offset& offset : port.offsets) data += symbols_[offset.symbol] * offset.step * place.strides[offset.axis];
+    for (const Offset& offset : port.offsets) data += symbols_[offset.symbol] * steps(offset.step, offset.times) * place.strides[offset.axis];
     return data;
   }
 
   int64_t stride(const Box& port, const Axis& axis) const {
     if (axis.of == Axis::kBroadcast) return 0;
     if (axis.of == Axis::kFlat) return graph::size_of(variant_.storages[port.storage].dtype);
-    return places_[port.storage].strides[axis.of] * axis.step;
+    return places_[port.storage].strides[axis.of] * steps(axis.step, axis.times);
   }
+
+  int64_t steps(int64_t step, int times) const { return times < 0 ? step : step * symbols_[times]; }
 
   const Variant& variant_;
   const int64_t* symbols_;
@@ -372,7 +374,7 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
   }
-  if (!is_in_c_order(variant, shapes, symbols)) return false;
+  if (!has_order_of(variant, shapes, symbols)) return false;
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
 }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "backends/native/reshape.h"
+
 namespace evalframe::native {
 
 using graph::Graph;
@@ -34,6 +36,7 @@ struct Value {
   int index = -1;   // its value in the kernel's body
   bool reduced = false;
   Box box;          // where it stands, if box.storage >= 0
+  bool fixed = false;  // a view that may not be written
   int layout = -1;  // of the array that it is for the program; -1: C order, or less than two dimensions
 };
 
@@ -42,6 +45,14 @@ struct Single {
   int ready = 0;       // the first kernel that can come behind what it reads
   int operations = 0;
 };
+
+std::vector<int64_t> c_strides(const std::vector<int>& dims, const int64_t* symbols) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(symbols[dims[i]], 1);
+  return strides;
+}
+
+int64_t steps(const Axis& axis, const int64_t* symbols) { return axis.times < 0 ? axis.step : axis.step * symbols[axis.times]; }
 
 // A write at the segment's end.
 struct Stored {
@@ -144,6 +155,7 @@ class Lowering {
       value.box.axes.push_back({axis, 1});
     }
     value.dims = value.box.dims = storage.dims;
+    value.box.complete = true;
     value.box.storage = add_storage(std::move(storage));
     value.layout = layout_of(value.box);
     leaves_.push_back(std::move(value));
@@ -194,7 +206,7 @@ class Lowering {
   }
 
   // Whether every operand's strides fall, for the example: then every result is in C order.
-  bool is_plain() const { return is_in_c_order(variant_, shapes_.data(), examples_.data()); }
+  bool is_plain() const { return has_order_of(variant_, shapes_.data(), examples_.data()); }
 
   int add_storage(Storage storage) {
     variant_.storages.push_back(std::move(storage));
@@ -299,11 +311,7 @@ class Lowering {
     if (value.dims.empty()) return true;
     const Storage& storage = variant_.storages[value.box.storage];
     if (!variant_.plain && space.size() > 1) return false;
-    if (!value.box.offsets.empty() || canonical(storage.dims) != canonical(space)) return false;
-    if (canonical(value.dims) != canonical(space)) return false;
-    for (size_t i = 0; i < space.size(); i++) {
-      if (value.box.axes[i].of != static_cast<int>(i) || value.box.axes[i].step != 1) return false;
-    }
+    if (!value.box.complete || canonical(value.dims) != canonical(space)) return false;
     return storage.kind != Storage::Kind::kLeaf || contiguous(storage.source);
   }
 
@@ -410,8 +418,10 @@ class Lowering {
   }
 
   static bool same_box(const Box& a, const Box& b) {
-    auto same_axis = [](const Axis& x, const Axis& y) { return x.of == y.of && (x.of < 0 || x.step == y.step); };
-    auto same_offset = [](const Offset& x, const Offset& y) { return x.symbol == y.symbol && x.axis == y.axis && x.step == y.step; };
+    auto same_axis = [](const Axis& x, const Axis& y) { return x.of == y.of && (x.of < 0 || (x.step == y.step && x.times == y.times)); };
+    auto same_offset = [](const Offset& x, const Offset& y) {
+      return x.symbol == y.symbol && x.axis == y.axis && x.step == y.step && x.times == y.times;
+    };
     return a.storage == b.storage && std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(), same_axis) &&
            std::equal(a.offsets.begin(), a.offsets.end(), b.offsets.begin(), b.offsets.end(), same_offset);
   }
@@ -448,6 +458,7 @@ class Lowering {
       outputs_.push_back({value.kernel, value.index, value.box.storage});
     }
     value.box.dims = value.dims;
+    value.box.complete = true;
     value.box.axes.clear();
     for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
   }
@@ -468,6 +479,7 @@ class Lowering {
   void lower_map(int32_t node, const Meaning& meaning) {
     std::vector<Value> operands;
     for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
+    if (meaning.flattened) operands[0] = flattened(node, meaning.args[0], std::move(operands[0]));
     std::vector<int> space = broadcast(operands);
     if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
     if (meaning.in_place) space = unite(space, operands[0].dims);
@@ -476,7 +488,7 @@ class Lowering {
     for (int i = 0; i < meaning.count; i++) {
       const bool condition = meaning.sense == Sense::kWhere && i == 0;
       numbers.push_back(use(k, operands[i], condition ? DType::bool_ : meaning.loop));
-      remember(meaning.args[i], operands[i]);
+      if (!meaning.flattened) remember(meaning.args[i], operands[i]);
     }
     Value value;
     value.dims = space;
@@ -501,7 +513,7 @@ class Lowering {
 
   // Remembers that `value` goes into the place of `target` when all kernels have run.
   void add_store(int32_t node, const Value& value, const Value& target) {
-    if (target.kernel >= 0 || variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf) throw Unsupported();
+    if (target.fixed || target.kernel >= 0 || variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf) throw Unsupported();
     // What read the place in between was given the value itself.
     const auto replaced = [&](const Stored& store) {
       const bool same = same_box(store.target.box, target.box) && canonical(store.target.dims) == canonical(target.dims);
@@ -526,6 +538,7 @@ class Lowering {
     if (base.kernel >= 0) throw Unsupported();
     Value part;
     part.dtype = base.dtype;
+    part.fixed = base.fixed;
     part.box.storage = base.box.storage;
     part.box.offsets = base.box.offsets;
     index(base, meaning.items, part);
@@ -659,6 +672,7 @@ class Lowering {
     writer_[value.box.storage] = k;
     outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, axes});
     value.box.dims = value.dims;
+    value.box.complete = true;
     for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
     return value;
   }
@@ -680,24 +694,208 @@ class Lowering {
   }
 
   void lower_view(int32_t node, const Meaning& meaning) {
-    Value base = value_of(meaning.args[0], DType::kNone);
-    if (base.kernel >= 0) store(base);
-    remember(meaning.args[0], base);
-    base.kernel = -1;
-    base.reduced = false;
+    Value base = in_memory(meaning.args[0], value_of(meaning.args[0], DType::kNone));
+    if (meaning.seen == Seen::kReshaped) {
+      value_at(node) = reshaped(node, std::move(base), shape_for(base, meaning.shape), meaning.args[0]);
+      return;
+    }
     Value view;
     view.dtype = base.dtype;
+    view.fixed = base.fixed || meaning.seen == Seen::kStretched;
     view.box.storage = base.box.storage;
     view.box.offsets = base.box.offsets;
-    if (meaning.transposed) {
-      view.dims.assign(base.dims.rbegin(), base.dims.rend());
-      view.box.axes.assign(base.box.axes.rbegin(), base.box.axes.rend());
-    } else {
-      index(base, meaning.items, view);
+    switch (meaning.seen) {
+      case Seen::kIndexed: index(base, meaning.items, view); break;
+      case Seen::kTurned: turn(base, meaning.order, view); break;
+      case Seen::kSqueezed: turn(base, axes_of_several(base), view); break;
+      case Seen::kStretched: stretch(base, shape_for(base, meaning.shape), view); break;
+      case Seen::kReshaped: break;
     }
     view.box.dims = view.dims;
     view.layout = layout_of(view.box);
     value_at(node) = std::move(view);
+  }
+
+  // The value as it stands in a storage.
+  Value in_memory(Operand operand, Value value) {
+    if (value.kernel >= 0) store(value);
+    remember(operand, value);
+    value.kernel = -1;
+    value.reduced = false;
+    return value;
+  }
+
+  void turn(const Value& base, const std::vector<int>& order, Value& view) {
+    int last = -1;
+    bool keeps = base.box.complete;
+    std::vector<bool> taken(base.dims.size());
+    for (const int axis : order) {
+      view.dims.push_back(axis < 0 ? constant(1) : base.dims[axis]);
+      view.box.axes.push_back(axis < 0 ? Axis{} : base.box.axes[axis]);
+      if (axis < 0) continue;
+      taken[axis] = true;
+      keeps &= axis > last;
+      last = axis;
+    }
+    view.box.complete = keeps;
+    for (size_t i = 0; i < taken.size(); i++) {
+      if (!taken[i]) unite(base.dims[i], constant(1));
+    }
+  }
+
+  std::vector<int> axes_of_several(const Value& base) {
+    std::vector<int> order;
+    for (size_t i = 0; i < base.dims.size(); i++) {
+      if (examples_[base.dims[i]] == 1) continue;
+      symbol({Symbol::Kind::kSeveral, base.dims[i]});
+      order.push_back(static_cast<int>(i));
+    }
+    return order;
+  }
+
+  void stretch(const Value& base, const std::vector<int>& shape, Value& view) {
+    if (shape.size() < base.dims.size()) throw Unsupported();
+    const size_t added = shape.size() - base.dims.size();
+    for (size_t i = 0; i < shape.size(); i++) {
+      view.dims.push_back(shape[i]);
+      view.box.axes.push_back(i < added ? Axis{} : base.box.axes[i - added]);
+      if (i < added) continue;
+      const int from = base.dims[i - added];
+      const bool stretched = examples_[from] == 1 && examples_[shape[i]] != 1;
+      unite(from, stretched ? constant(1) : shape[i]);
+      if (stretched) view.box.axes.back() = {};
+    }
+  }
+
+  int product(const std::vector<int>& sizes) {
+    int product = -1;
+    for (const int size : sizes) product = product < 0 ? size : symbol({Symbol::Kind::kProduct, product, size});
+    return product < 0 ? constant(1) : product;
+  }
+
+  // The symbols of a shape that `base` is asked for.
+  std::vector<int> shape_for(const Value& base, const std::vector<Extent>& extents) {
+    std::vector<int> shape, known;
+    size_t rest = SIZE_MAX;
+    for (const Extent& extent : extents) {
+      switch (extent.kind) {
+        case Extent::Kind::kRest:
+          rest = shape.size();
+          shape.push_back(-1);
+          continue;
+        case Extent::Kind::kSize:
+          // What is negative isn't a size.
+          shape.push_back(extent.at ? symbol({Symbol::Kind::kLess, number(extent.at), -1, 0}) : constant(extent.size));
+          break;
+        case Extent::Kind::kShapeOf: {
+          const std::vector<int> dims = value_of(extent.at, DType::kNone).dims;
+          shape.insert(shape.end(), dims.begin(), dims.end());
+          known.insert(known.end(), dims.begin(), dims.end());
+          continue;
+        }
+      }
+      known.push_back(shape.back());
+    }
+    if (rest == SIZE_MAX) return shape;
+    const int all = product(base.dims);
+    shape[rest] = known.empty() ? all : symbol({Symbol::Kind::kQuotient, all, product(known)});
+    return shape;
+  }
+
+  Value flattened(int32_t node, Operand operand, Value value) {
+    value = in_memory(operand, std::move(value));
+    return reshaped(node, value, {product(value.dims)}, operand);
+  }
+
+  // `base`, which stands in a storage, in another shape: a view where NumPy has one, else of a copy in C order.
+  Value reshaped(int32_t node, Value base, const std::vector<int>& shape, Operand operand) {
+    unite(product(base.dims), product(shape));
+    // A buffer in another order has its strides only while it is run.
+    if (!variant_.plain && base.dims.size() > 1 && variant_.storages[base.box.storage].kind == Storage::Kind::kBuffer) throw Unsupported{node};
+    Value view;
+    view.dtype = base.dtype;
+    view.fixed = base.fixed;
+    view.dims = shape;
+    const bool buffer = variant_.storages[base.box.storage].kind == Storage::Kind::kBuffer;
+    if (buffer && base.box.complete) {
+      view.box = regrouped_buffer(base.box, shape);
+    } else {
+      Reshaped made{base.box, {}, false};
+      made.from.dims = base.dims;
+      made.copied = !regrouped(made.from, shape, made.to);
+      view.box = made.to;
+      variant_.reshaped.push_back(made);
+      if (made.copied) view.box = regrouped_buffer(in_c_order(std::move(base), operand).box, shape);
+    }
+    view.layout = layout_of(view.box);
+    return view;
+  }
+
+  // A buffer in C order as one in another shape.
+  Box regrouped_buffer(const Box& from, const std::vector<int>& shape) {
+    Box to;
+    to.storage = from.storage;
+    to.dims = shape;
+    to.complete = true;
+    const int last = static_cast<int>(variant_.storages[from.storage].dims.size()) - 1;
+    int times = -1;
+    for (size_t i = shape.size(); i-- > 0;) {
+      to.axes.insert(to.axes.begin(), last < 0 ? Axis{} : Axis{last, 1, times});
+      times = times < 0 ? shape[i] : symbol({Symbol::Kind::kProduct, times, shape[i]});
+    }
+    return to;
+  }
+
+  Value in_c_order(Value value, Operand operand) {
+    Value copy;
+    copy.dims = canonical(value.dims);
+    copy.dtype = value.dtype;
+    copy.kernel = choose_kernel({value}, copy.dims, 0, false);
+    // An operation of its own, so that the copy doesn't share a storage with one in another order.
+    copy.index = operation(copy.kernel, {ScalarOp::cast, copy.dtype, use(copy.kernel, value, copy.dtype)});
+    remember(operand, value);
+    store(copy);
+    copy.kernel = -1;
+    return copy;
+  }
+
+  // Whether `to` is `from` in another shape; its axes are filled in.
+  bool regrouped(const Box& from, const std::vector<int>& shape, Box& to) {
+    std::vector<int64_t> sizes, strides, wanted;
+    for (size_t i = 0; i < from.dims.size(); i++) {
+      sizes.push_back(examples_[from.dims[i]]);
+      strides.push_back(example_stride(from, i));
+    }
+    for (const int size : shape) wanted.push_back(examples_[size]);
+    to.storage = from.storage;
+    to.dims = shape;
+    to.offsets = from.offsets;
+    to.complete = from.complete;
+    to.axes.assign(shape.size(), Axis{});
+    // An array without elements has none that could stand wrong.
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
+    const auto groups = regroup(sizes, strides, wanted);
+    if (!groups) return false;
+    for (size_t i = 0; i < shape.size(); i++) {
+      const Regrouped& group = (*groups)[i];
+      if (group.of < 0 || from.axes[group.of].of < 0) continue;
+      Axis axis = from.axes[group.of];
+      for (int behind = static_cast<int>(i) + 1; behind < group.end; behind++) {
+        axis.times = axis.times < 0 ? shape[behind] : symbol({Symbol::Kind::kProduct, axis.times, shape[behind]});
+      }
+      to.axes[i] = axis;
+    }
+    return true;
+  }
+
+  // The stride of a box's dimension for these shapes: bytes of a leaf, elements of a buffer in C order.
+  int64_t example_stride(const Box& box, size_t dimension) const {
+    const Axis& axis = box.axes[dimension];
+    if (axis.of < 0) return 0;
+    const Storage& storage = variant_.storages[box.storage];
+    const int64_t unit = storage.kind == Storage::Kind::kLeaf ? shapes_[storage.source].strides[axis.of]
+                                                              : c_strides(storage.dims, examples_.data())[axis.of];
+    return unit * steps(axis, examples_.data());
   }
 
   void index(const Value& base, const std::vector<IndexItem>& items, Value& view) {
@@ -732,14 +930,14 @@ class Lowering {
     const Axis& axis = base.box.axes[dimension];
     const int start = number(item.start_at), stop = number(item.stop_at);
     view.dims.push_back(symbol({Symbol::Kind::kSliceLength, size, start, item.start, item.stop, item.step, stop}));
-    view.box.axes.push_back({axis.of, axis.step * item.step});
+    view.box.axes.push_back({axis.of, axis.step * item.step, axis.times});
     if (item.start == IndexItem::kAbsent && start < 0 && item.step > 0) return;
     add_offset(view, base, dimension, symbol({Symbol::Kind::kSliceStart, size, start, item.start, item.stop, item.step, stop}));
   }
 
   void add_offset(Value& view, const Value& base, size_t dimension, int start) {
     const Axis& axis = base.box.axes[dimension];
-    if (axis.of >= 0) view.box.offsets.push_back({start, axis.of, axis.step});
+    if (axis.of >= 0) view.box.offsets.push_back({start, axis.of, axis.step, axis.times});
   }
 
   void keep(int32_t node) {
@@ -907,7 +1105,7 @@ static bool strides_fall(const Box& box, const int64_t* strides, const int64_t* 
   int64_t last = INT64_MAX;
   for (size_t i = 0; i < box.dims.size(); i++) {
     if (box.axes[i].of < 0 || symbols[box.dims[i]] == 1) continue;
-    const int64_t stride = std::abs(strides[box.axes[i].of] * box.axes[i].step);
+    const int64_t stride = std::abs(strides[box.axes[i].of] * steps(box.axes[i], symbols));
     if (stride == 0) continue;
     if (stride > last) return false;
     last = stride;
@@ -927,31 +1125,66 @@ bool is_dense(const int64_t* strides, const int64_t* sizes, int rank, int64_t un
 // What isn't dense, a copy has with its largest strides first, however many elements they are for.
 static bool copies_in_c_order(const Box& box, const int64_t* strides, const int64_t* symbols, int64_t unit) {
   const int rank = static_cast<int>(box.dims.size());
-  std::vector<int64_t> steps(rank), sizes(rank);
+  std::vector<int64_t> moves(rank), sizes(rank);
   for (int i = 0; i < rank; i++) {
-    steps[i] = box.axes[i].of < 0 ? 0 : strides[box.axes[i].of] * box.axes[i].step;
+    moves[i] = box.axes[i].of < 0 ? 0 : strides[box.axes[i].of] * steps(box.axes[i], symbols);
     sizes[i] = symbols[box.dims[i]];
   }
-  if (is_dense(steps.data(), sizes.data(), rank, unit, false)) return true;
-  return std::is_sorted(steps.begin(), steps.end(), [](int64_t a, int64_t b) { return std::abs(a) > std::abs(b); });
+  if (is_dense(moves.data(), sizes.data(), rank, unit, false)) return true;
+  return std::is_sorted(moves.begin(), moves.end(), [](int64_t a, int64_t b) { return std::abs(a) > std::abs(b); });
 }
 
-static std::vector<int64_t> c_strides(const std::vector<int>& dims, const int64_t* symbols) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(symbols[dims[i]], 1);
+// Strides of a box's storage: bytes of a leaf, elements of a buffer in C order.
+static std::vector<int64_t> strides_of(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
+  const Storage& storage = variant.storages[box.storage];
+  if (storage.kind != Storage::Kind::kLeaf) return c_strides(storage.dims, symbols);
+  return {shapes[storage.source].strides, shapes[storage.source].strides + storage.dims.size()};
+}
+
+static std::vector<int64_t> sizes_of(const Box& box, const int64_t* symbols) {
+  std::vector<int64_t> sizes;
+  for (const int size : box.dims) sizes.push_back(symbols[size]);
+  return sizes;
+}
+
+static std::vector<int64_t> strides_of_box(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
+  const std::vector<int64_t> storage = strides_of(variant, box, shapes, symbols);
+  std::vector<int64_t> strides;
+  for (const Axis& axis : box.axes) strides.push_back(axis.of < 0 ? 0 : storage[axis.of] * steps(axis, symbols));
   return strides;
 }
 
-bool is_in_c_order(const Variant& variant, const LeafShape* shapes, const int64_t* symbols) {
-  const auto holds = [&](const Box& box, bool copied) {
-    const Storage& storage = variant.storages[box.storage];
-    const bool leaf = storage.kind == Storage::Kind::kLeaf;
-    const std::vector<int64_t> made = leaf ? std::vector<int64_t>() : c_strides(storage.dims, symbols);
-    const int64_t* const strides = leaf ? shapes[storage.source].strides : made.data();
-    return copied ? copies_in_c_order(box, strides, symbols, leaf ? graph::size_of(storage.dtype) : 1) : strides_fall(box, strides, symbols);
+// Whether NumPy comes to the strides that the reshaped array has, or to a copy.
+static bool comes_out(const Variant& variant, const Reshaped& reshaped, const LeafShape* shapes, const int64_t* symbols) {
+  const std::vector<int64_t> sizes = sizes_of(reshaped.from, symbols), wanted = sizes_of(reshaped.to, symbols);
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
+  const std::vector<int64_t> strides = strides_of_box(variant, reshaped.from, shapes, symbols);
+  const auto groups = regroup(sizes, strides, wanted);
+  if (!groups || reshaped.copied) return !groups && reshaped.copied;
+  const std::vector<int64_t> made = strides_of_box(variant, reshaped.to, shapes, symbols);
+  for (size_t i = 0; i < wanted.size(); i++) {
+    const Regrouped& group = (*groups)[i];
+    if (group.of < 0) continue;
+    int64_t stride = strides[group.of];
+    for (int behind = static_cast<int>(i) + 1; behind < group.end; behind++) stride *= wanted[behind];
+    if (made[i] != stride) return false;
+  }
+  return true;
+}
+
+bool has_order_of(const Variant& variant, const LeafShape* shapes, const int64_t* symbols) {
+  const auto falls = [&](const Box& box) {
+    return strides_fall(box, strides_of(variant, box, shapes, symbols).data(), symbols);
   };
-  return std::all_of(variant.falling.begin(), variant.falling.end(), [&](const Box& box) { return holds(box, false); }) &&
-         std::all_of(variant.copied.begin(), variant.copied.end(), [&](const Box& box) { return holds(box, true); });
+  const auto copies = [&](const Box& box) {
+    const Storage& storage = variant.storages[box.storage];
+    const int64_t unit = storage.kind == Storage::Kind::kLeaf ? graph::size_of(storage.dtype) : 1;
+    return copies_in_c_order(box, strides_of(variant, box, shapes, symbols).data(), symbols, unit);
+  };
+  const auto shapes_hold = [&](const Reshaped& reshaped) { return comes_out(variant, reshaped, shapes, symbols); };
+  return std::all_of(variant.falling.begin(), variant.falling.end(), falls) &&
+         std::all_of(variant.copied.begin(), variant.copied.end(), copies) &&
+         std::all_of(variant.reshaped.begin(), variant.reshaped.end(), shapes_hold);
 }
 
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {
@@ -971,10 +1204,20 @@ bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64
         if (values[i] < 0) values[i] += values[symbol.a];
         if (values[i] < 0 || values[i] >= values[symbol.a]) return false;
         break;
-      case Symbol::Kind::kProduct: values[i] = values[symbol.a] * values[symbol.b]; break;
+      case Symbol::Kind::kProduct:
+        if (__builtin_mul_overflow(values[symbol.a], values[symbol.b], &values[i])) return false;
+        break;
       case Symbol::Kind::kLess:
         values[i] = values[symbol.a] - symbol.start;
         if (values[i] <= 0) return false;
+        break;
+      case Symbol::Kind::kQuotient:
+        if (values[symbol.b] <= 0 || values[symbol.a] % values[symbol.b] != 0) return false;
+        values[i] = values[symbol.a] / values[symbol.b];
+        break;
+      case Symbol::Kind::kSeveral:
+        values[i] = values[symbol.a];
+        if (values[i] == 1) return false;
         break;
     }
   }

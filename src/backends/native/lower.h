@@ -21,6 +21,8 @@ struct Symbol {
     kIndex,        // start, or symbol b, counted from the end if negative; the run is refused if it's out of range
     kProduct,      // symbol a times symbol b
     kLess,         // symbol a less `start`; the run is refused if nothing is left
+    kQuotient,     // symbol a by symbol b; the run is refused if something is left
+    kSeveral,      // symbol a; the run is refused if it is one
   } kind;
   int a = -1, b = -1;
   int64_t start = IndexItem::kAbsent, stop = IndexItem::kAbsent, step = 1;
@@ -33,12 +35,14 @@ struct Axis {
   static constexpr int kBroadcast = -1, kFlat = -2;  // stride 0; the stride of an element of a contiguous storage
   int of = kBroadcast;
   int64_t step = 1;
+  int times = -1;  // a symbol: as many steps at once
 };
 
 struct Offset {
   int symbol;
   int axis;
   int64_t step;
+  int times = -1;
 };
 
 // Part of a storage, seen with dimensions of its own.
@@ -47,6 +51,14 @@ struct Box {
   std::vector<int> dims;  // symbols
   std::vector<Axis> axes;
   std::vector<Offset> offsets;
+  bool complete = false;  // all elements of the storage, in C order
+};
+
+// An array of the segment seen in another shape: whether NumPy copies depends on the strides of each run.
+struct Reshaped {
+  Box from;
+  Box to;
+  bool copied;  // `to` is in a storage of its own
 };
 
 // The order in memory that NumPy gives an array of more than one dimension: that of a box, or of the result of an operation on
@@ -92,6 +104,7 @@ struct Variant {
   bool plain = true;                       // all orders are C order: the strides of these boxes must fall
   std::vector<Box> falling;
   std::vector<Box> copied;                 // and a copy that keeps the order of these must be in C order
+  std::vector<Reshaped> reshaped;          // must come out as for the first run
   std::vector<Layout> layouts;             // of operands and results, where not plain
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
@@ -121,8 +134,8 @@ std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings
                              const std::vector<LeafShape>& shapes, int32_t& obstacle);
 // Computes all symbols; false if an index is out of range.
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
-// Whether all that `falling` and `copied` ask for holds.
-bool is_in_c_order(const Variant& variant, const LeafShape* shapes, const int64_t* symbols);
+// Whether all that `falling`, `copied` and `reshaped` ask for holds.
+bool has_order_of(const Variant& variant, const LeafShape* shapes, const int64_t* symbols);
 // Whether strides are those of an array without gaps, in C or Fortran order; unit: the stride of neighbours.
 bool is_dense(const int64_t* strides, const int64_t* sizes, int rank, int64_t unit, bool fortran);
 std::string print(const Variant& variant);

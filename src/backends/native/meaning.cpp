@@ -4,8 +4,8 @@
 #include <bit>
 #include <map>
 #include <stdexcept>
-#include <string_view>
 
+#include "backends/native/meaning_arguments.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -20,13 +20,14 @@ using graph::Operand;
 
 namespace {
 
-enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kCopy, kCopyInCOrder, kTranspose, kCreate };
+enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kCopy, kCopyInCOrder, kView, kCreate };
 
 struct Known {
   Function function;
   ScalarOp op = ScalarOp::add;
   ReduceOp reduce = ReduceOp::kNone;
   Statistic statistic = Statistic::kPlain;
+  View view = View::kReshape;
 };
 
 // The callables that have a meaning, and the ufuncs of the operators. Lives as long as the process.
@@ -49,6 +50,12 @@ void add_known(Names& names, PyObject* from, const char* name, Known known) {
   if (object) names.known.emplace(object.release(), known);
 }
 
+void add_view(Names& names, PyObject* from, const char* name, View view) {
+  Known known{Function::kView};
+  known.view = view;
+  add_known(names, from, name, known);
+}
+
 Names load_names() {
   if (!numpy::load_api()) throw std::runtime_error("NumPy 2 can't be imported");
   const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
@@ -64,6 +71,9 @@ Names load_names() {
   add_known(names, array, #name, {Function::kReduction, ScalarOp::add, ReduceOp::op, Statistic::statistic});
 #include "backends/native/reductions.def"
 #undef EVALFRAME_REDUCTION
+#define EVALFRAME_VIEW(name, view) add_view(names, module.get(), #name, View::view), add_view(names, array, #name, View::view);
+#include "backends/native/views.def"
+#undef EVALFRAME_VIEW
   add_known(names, module.get(), "where", {Function::kWhere});
   add_known(names, module.get(), "clip", {Function::kClip});
   add_known(names, array, "clip", {Function::kClip});
@@ -71,8 +81,6 @@ Names load_names() {
   add_known(names, array, "copy", {Function::kCopyInCOrder});
   add_known(names, module.get(), "copy", {Function::kCopy});
   add_known(names, module.get(), "array", {Function::kCopy});
-  add_known(names, module.get(), "transpose", {Function::kTranspose});
-  add_known(names, array, "transpose", {Function::kTranspose});
   for (const char* name : {"zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "arange"}) {
     add_known(names, module.get(), name, {Function::kCreate});
   }
@@ -194,9 +202,6 @@ Loop resolve_cached(PyObject* ufunc, const Meta* const* metas, int count, DType 
 }
 
 bool is_number(Kind kind) { return kind == Kind::kInt || kind == Kind::kFloat || kind == Kind::kBool; }
-bool is_typed(const Meta& meta) {
-  return (meta.kind == Kind::kArray || meta.kind == Kind::kNumpyScalar) && meta.dtype != DType::kNone;
-}
 // Operations that kernels have for complex numbers.
 bool has_complex(ScalarOp op) {
   switch (op) {
@@ -208,33 +213,7 @@ bool has_complex(ScalarOp op) {
 }
 bool is_integer(DType dtype) { return graph::kind_of(dtype) == 'i' || graph::kind_of(dtype) == 'u'; }
 
-bool read_int(PyObject* object, int64_t& value) {
-  if (!PyLong_CheckExact(object)) return false;
-  int overflow = 0;
-  value = PyLong_AsLongLongAndOverflow(object, &overflow);
-  return !overflow;
-}
-
 }  // namespace
-
-// The arguments of a call by name; `ok` is false if there is one that the reader doesn't know.
-struct Meanings::Arguments {
-  const Graph& graph;
-  const Node& node;
-  size_t known = 0;
-  // By position (-1: keyword only) or by name; no space if absent.
-  Operand get(int position, std::string_view name) {
-    const Operand* operands = graph.operands_of(node);
-    const int positional = static_cast<int>(node.count - node.keywords);
-    if (position >= 0 && position < positional) return known++, operands[position];
-    for (int i = 0; i < node.keywords; i++) {
-      PyObject* const keyword = PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i);
-      if (PyUnicode_CompareWithASCIIString(keyword, std::string(name).c_str()) == 0) return known++, operands[positional + i];
-    }
-    return {};
-  }
-  bool all_known() const { return known == node.count; }
-};
 
 Meanings::Meanings(const Graph& graph) : graph_(graph) {
   std::vector<int64_t> sizes;
@@ -333,16 +312,7 @@ Meaning Meanings::call(const Node& node) const {
       return meaning;
     }
     case Function::kCreate: return {};
-    case Function::kTranspose: {
-      const Operand* operands = graph_.operands_of(node);
-      Meaning meaning;
-      if (node.count != 1 || !is_typed(meta(operands[0])) || meta(operands[0]).kind != Kind::kArray) return {};
-      meaning.sense = Sense::kView;
-      meaning.args[0] = operands[0];
-      meaning.count = 1;
-      meaning.transposed = true;
-      return meaning;
-    }
+    case Function::kView: return view(node, known->view);
   }
   return {};
 }
@@ -648,18 +618,6 @@ bool Meanings::read_constant_item(PyObject* object, std::vector<IndexItem>& item
   }
   items.push_back(item);
   return true;
-}
-
-Meaning Meanings::attribute(const Node& node) const {
-  const Operand operand = graph_.operands_of(node)[0];
-  const bool array = meta(operand).kind == Kind::kArray && is_typed(meta(operand)) && node.meta.kind == Kind::kArray;
-  if (!array || PyUnicode_CompareWithASCIIString(graph_.constants[node.callable].get(), "T") != 0) return {};
-  Meaning meaning;
-  meaning.sense = Sense::kView;
-  meaning.args[0] = operand;
-  meaning.count = 1;
-  meaning.transposed = true;
-  return meaning;
 }
 
 }  // namespace evalframe::native

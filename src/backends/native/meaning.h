@@ -17,7 +17,7 @@ enum class Sense : uint8_t {
   kClip,    // minimum(maximum(args[0], args[1]), args[2]); an absent bound has no space
   kCast,    // args[0] as dtype, a new array; a copy, if it has that dtype
   kReduce,  // args[0] reduced over `axes`
-  kView,    // a box of args[0], by `items` (basic indexing) or `order` (transposition)
+  kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
   kStore,   // args[0] is written into the part `items` of `target`
   kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
   kCall,    // anything else: called as it is, in program order
@@ -32,6 +32,27 @@ struct IndexItem {
   static constexpr int64_t kAbsent = INT64_MIN;
   int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
   graph::Operand start_at, stop_at;                   // Python ints of the graph that stand for start and stop
+};
+
+// How a view sees its array.
+enum class Seen : uint8_t {
+  kIndexed,    // the part `items`
+  kTurned,     // axes in the order `order`
+  kSqueezed,   // without the axes of one element
+  kReshaped,   // the elements in C order, in `shape`
+  kStretched,  // broadcast to `shape`, which can't be written
+};
+
+// One size of a shape, or several.
+struct Extent {
+  enum class Kind : uint8_t { kSize, kRest, kShapeOf } kind;
+  int64_t size = 0;
+  graph::Operand at;  // kSize: a Python int of the graph that stands for `size`; kShapeOf: the array that has these sizes
+};
+
+// The view functions.
+enum class View : uint8_t {
+  kReshape, kRavel, kFlatten, kSqueeze, kExpandDims, kTranspose, kSwapAxes, kMoveAxis, kMatrixTranspose, kBroadcastTo
 };
 
 struct Meaning {
@@ -49,8 +70,12 @@ struct Meaning {
   bool keepdims = false;
   bool c_order = false;         // kCast: the result is in C order, not in the order of args[0]
   bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
-  bool transposed = false;      // kView: axes in reverse order
+  Seen seen = Seen::kIndexed;   // kView
+  bool may_copy = false;        // kView: where the layout asks for it
+  bool flattened = false;       // kCast: the result has one dimension
   std::vector<IndexItem> items;
+  std::vector<int> order;       // kTurned: for each axis the one of args[0]; -1: a new one. What isn't among them has one element
+  std::vector<Extent> shape;    // kReshaped, kStretched
 };
 
 // Reads the nodes of one graph. Looks functions up in NumPy once for the process.
@@ -73,6 +98,17 @@ class Meanings {
   Meaning clip(const graph::Node& node) const;
   Meaning copy(const graph::Node& node) const;
   Meaning cast(const graph::Node& node) const;
+  Meaning view(const graph::Node& node, View view) const;
+  bool read_view(const graph::Node& node, View view, Meaning& meaning) const;
+  bool read_order(graph::Operand axes, int rank, std::vector<int>& order) const;
+  bool read_move(graph::Operand from, graph::Operand to, int rank, std::vector<int>& order) const;
+  bool read_swap(graph::Operand one, graph::Operand other, int rank, std::vector<int>& order) const;
+  bool read_insertion(graph::Operand axis, int rank, std::vector<int>& order) const;
+  bool read_removal(graph::Operand axis, int rank, std::vector<int>& order) const;
+  bool read_axis_list(graph::Operand axes, int rank, std::vector<int>& list) const;
+  bool read_shape(graph::Operand shape, std::vector<Extent>& extents) const;
+  bool read_extent(graph::Operand size, std::vector<Extent>& extents) const;
+  bool is_c_order(graph::Operand order) const;
   Meaning subscript(const graph::Node& node) const;
   Meaning store(const graph::Node& node) const;
   Meaning attribute(const graph::Node& node) const;

@@ -36,14 +36,26 @@ bool only_makes(const Node& node) {
   return node.form == Form::kTuple || node.form == Form::kList || node.form == Form::kSlice || node.form == Form::kGetAttr;
 }
 
-// The Python ints that a view's or store's place depends on.
+// The Python ints that a view's or store's place or shape depends on.
 std::vector<Operand> numbers_of(const Meaning& meaning) {
   std::vector<Operand> numbers;
+  for (const Extent& extent : meaning.shape) {
+    if (extent.kind == Extent::Kind::kSize && extent.at) numbers.push_back(extent.at);
+  }
   for (const IndexItem& item : meaning.items) {
     if (item.start_at) numbers.push_back(item.start_at);
     if (item.stop_at) numbers.push_back(item.stop_at);
   }
   return numbers;
+}
+
+// The arrays whose shapes a view takes over.
+std::vector<Operand> shapes_of(const Meaning& meaning) {
+  std::vector<Operand> arrays;
+  for (const Extent& extent : meaning.shape) {
+    if (extent.kind == Extent::Kind::kShapeOf) arrays.push_back(extent.at);
+  }
+  return arrays;
 }
 
 class Planner {
@@ -127,6 +139,7 @@ class Planner {
     bool late = staged(meaning.target, Stage::kLate);
     for (int i = 0; i < meaning.count; i++) late |= staged(meaning.args[i], Stage::kLate);
     for (const Operand operand : numbers_of(meaning)) late |= staged(operand, Stage::kLate);
+    for (const Operand operand : shapes_of(meaning)) late |= staged(operand, Stage::kLate);
     if (late && !all_exits_) return place_call(node);
     // What the segment makes itself can't be written into before it is there.
     const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel);
@@ -166,7 +179,7 @@ class Planner {
   // Whether what the node reads isn't about to be written: a segment's writes come at its end.
   bool can_read(int32_t node) const {
     const Meaning& meaning = meaning_[node];
-    if (meaning.sense == Sense::kView && graph_.nodes[node].meta.kind == Kind::kArray) return true;
+    if (meaning.sense == Sense::kView && !meaning.may_copy && graph_.nodes[node].meta.kind == Kind::kArray) return true;
     for (int i = 0; i < meaning.count; i++) {
       if (!last_write(meaning.args[i])) continue;
       const Operand value = current(meaning.args[i]);
@@ -292,7 +305,9 @@ class Planner {
   }
 
   void add_leaves(Segment& segment, const Meaning& meaning) const {
-    for (const Operand operand : {meaning.args[0], meaning.args[1], meaning.args[2], meaning.target}) {
+    std::vector<Operand> arrays = shapes_of(meaning);
+    arrays.insert(arrays.end(), {meaning.args[0], meaning.args[1], meaning.args[2], meaning.target});
+    for (const Operand operand : arrays) {
       if (is_leaf(operand) && leaf_index(segment, operand) < 0) segment.leaves.push_back(operand);
     }
     for (const Operand operand : numbers_of(meaning)) {
