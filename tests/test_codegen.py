@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import re
+import subprocess
 import sys
 import traceback
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -513,3 +515,48 @@ def normalized(shown: str) -> str:
 
 def test_all_code_of_the_toy_function_is_shown() -> None:
     assert normalized(entries_of(captured(toy_function))[0].listing()) == TOY_CODE
+
+
+def wrong_objects() -> list[Any]:
+    return [5, None, "text", object(), [1], {"a": 1}, {1}, (1, 2), iter([1.0]), ValueError("wrong"), ValueError, len]
+
+
+def call_by_hand(seed: int) -> None:
+    """Calls every piece of code made for FUNCTIONS with objects that were not there."""
+    generator = np.random.default_rng(seed)
+    refused = 0
+    for function in [*FUNCTIONS, lifetimes, builds_while_it_breaks]:
+        entries = entries_of(captured(function), capture_resumed=bool(seed % 2))
+        pieces = [piece for entry in entries for piece in (entry.code, *entry.resume_functions) if piece is not None]
+        for piece in pieces:
+            code = evalframe.bytecode.code_of(piece)
+            closure = tuple(types.CellType(1.0) for _ in code.co_freevars)
+            by_hand = types.FunctionType(code, globals(), closure=closure)
+            names = code.co_varnames[: code.co_argcount]
+            for turn in range(24):
+                wrong = wrong_objects()
+                keeps = [turn % 2 == 0 and not name.startswith("__stack") for name in names]
+                arguments = [A if keep else wrong[generator.integers(len(wrong))] for keep in keeps]
+                try:
+                    by_hand(*arguments)
+                except Exception as error:
+                    refused += "__stack_" in str(error) and isinstance(error, TypeError)
+    assert refused > 100, refused
+
+
+def builds_while_it_breaks(x: Any, y: Any) -> Any:
+    rows = [x * 2 for k in map(float, (1, 2)) if note("row", k)]
+    pairs = {k: x * k for k in map(float, (1, 2)) if note("pair", k)}
+    kinds = {float(k) for k in map(float, (1, 2)) if note("kind", k)}
+    made = dict(first=x + 1, **{"second": note("made", 2.0)})
+    def inner(v: Any = x + 2, *, w: Any = note("default", 3.0)) -> Any:
+        return v * w
+    parts = [x, *[y, note("part", 1.0)], *map(float, (note("last", 2.0), 1))]
+    return rows, pairs, sorted(kinds), made, inner(), note(*(x, y), **{}), parts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_code_that_is_called_by_hand_with_wrong_objects_raises(seed: int) -> None:
+    command = f"import test_codegen; test_codegen.call_by_hand({seed})"
+    done = subprocess.run([sys.executable, "-c", command], cwd=Path(__file__).parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/builder.h"
+#include "codegen/entry_kinds.h"
 #include "codegen/limits.h"
 #include "cpython/variables.h"
 
@@ -74,6 +75,7 @@ class Maker {
     if (call_region_) starts.push_back(call_region_->target);
     kept_ = reachable(code_, std::move(starts));
     choose_variables();
+    if (!choose_checks()) return std::move(resume_);
     Ref base = make_base();
     if (!base) return std::move(resume_);
     Builder builder(std::move(base));
@@ -127,6 +129,28 @@ class Maker {
     variables_.insert(variables_.end(), rest.begin(), rest.end());
   }
 
+  // A caller by hand may give anything, and the rest of the code runs without a look at what CPython has put there.
+  bool choose_checks() {
+    const auto depth = static_cast<int32_t>(place_.stack.size());
+    std::vector<TakenUp> starts{{place_.next, depth + place_.calls_first}};
+    if (call_region_) starts.push_back({call_region_->target, call_region_->depth + call_region_->push_lasti + 1});
+    std::vector<CheckedParameter> parameters;
+    for (size_t i = 0; i < resume_.parameters.size(); i++) {
+      const int32_t slot = resume_.parameters[i];
+      const EntryKind kind = slot < locals_ ? kind_of_variable(variables_[i]) : kind_of_entry(code_, starts, slot - locals_);
+      if (kind == EntryKind::kMade) throw limit(CodegenLimit::kHalfMade);
+      if (kind == EntryKind::kAny) continue;
+      parameters.push_back({variables_[i], kind});
+      resume_.checked.push_back(static_cast<int32_t>(i));
+    }
+    if (parameters.empty()) return true;
+    resume_.check = make_check(name_, parameters);
+    return static_cast<bool>(resume_.check);
+  }
+
+  // The iterator that a comprehension is called with (3.11).
+  static EntryKind kind_of_variable(const std::string& name) { return name == ".0" ? EntryKind::kIterator : EntryKind::kAny; }
+
   void place_slots(const std::vector<int32_t>& rest) {
     resume_.slot_of.assign(locals_ + place_.stack.size(), -1);
     for (size_t i = 0; i < resume_.parameters.size(); i++) resume_.slot_of[resume_.parameters[i]] = static_cast<int32_t>(i);
@@ -153,8 +177,7 @@ class Maker {
 
   void write(Builder& builder) const {
     builder.set_position(code_.positions[place_.calls_first ? place_.next - 1 : place_.next]);
-    if (!resume_.cells.empty()) builder.emit(Op::COPY_FREE_VARS, static_cast<int32_t>(resume_.cells.size()));
-    builder.emit(Op::RESUME);
+    write_start(builder, resume_);
     restore_stack(builder);
     const int32_t call_start = builder.next();
     if (place_.calls_first) write_call(builder);
@@ -219,6 +242,18 @@ class Maker {
 };
 
 }  // namespace
+
+void write_start(Builder& builder, const Resume& resume) {
+  if (!resume.cells.empty()) builder.emit(Op::COPY_FREE_VARS, static_cast<int32_t>(resume.cells.size()));
+  builder.emit(Op::RESUME);
+  if (!resume.check) return;
+  builder.begin_call();
+  builder.load_constant(resume.check.get());
+  builder.end_callable();
+  for (const int32_t slot : resume.checked) builder.load(slot);
+  builder.call(static_cast<int32_t>(resume.checked.size()));
+  builder.emit(Op::POP_TOP);
+}
 
 Resume make_resume(const ResumePlace& place, const std::string& name) { return Maker(place, name).make(); }
 

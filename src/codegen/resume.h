@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bytecode/instruction.h"
+#include "codegen/builder.h"
 
 namespace evalframe::codegen {
 
@@ -28,7 +29,12 @@ struct Resume {
   std::vector<int32_t> parameters;  // slots of the original frame: variables, then (from localsplus' size on) the stack
   std::vector<int32_t> cells;       // slots of the original whose cells are the closure
   std::vector<int32_t> slot_of;     // of each slot of the original frame at the place: its slot in `code`; -1: none
+  std::vector<int32_t> checked;     // parameters, by slot in `code`, whose objects the code takes for granted
+  Ref check;                        // a function that takes them and refuses others; null where there are none
 };
+
+// The first instructions of code for a resume function's frames.
+void write_start(Builder& builder, const Resume& resume);
 
 // Throws Limit; `code` is null with an exception set where memory ran out.
 Resume make_resume(const ResumePlace& place, const std::string& name);

@@ -106,6 +106,7 @@ class Transform {
     if (start.next < first_place(code())) throw limit(CodegenLimit::kPrefix);
     const ResumeFunction* resume = resumes_.at(start.function.get(), {start.code, start.next, bound_slots(code(), initial), stack_entries(code(), initial)});
     if (!resume) return;
+    resumed_ = &resume->resume;
     base_ = Ref::borrow(resume->resume.code.get());
     slot_of_ = resume->resume.slot_of;
     given_.assign(slot_of_.size(), false);
@@ -116,9 +117,7 @@ class Transform {
   void write() {
     const int32_t first = recording_.start[0].next;
     b_->set_position(code().positions[at_start_ ? std::max(first_place(code()) - 1, 0) : first]);
-    const int32_t free = free_variables();
-    if (free) b_->emit(Op::COPY_FREE_VARS, free);
-    b_->emit(Op::RESUME);
+    write_start();
     count_uses();
     load_sources();
     const bool calls = end_ > 0;
@@ -139,9 +138,11 @@ class Transform {
     if (calls) write_leave(from, to);
   }
 
-  int32_t free_variables() const {
-    const auto* object = code().code.as<PyCodeObject>();
-    return at_start_ ? object->co_nfreevars : object->co_nfreevars + object->co_ncellvars;
+  void write_start() {
+    if (resumed_) return codegen::write_start(*b_, *resumed_);
+    const int32_t free = code().code.as<PyCodeObject>()->co_nfreevars;
+    if (free) b_->emit(Op::COPY_FREE_VARS, free);
+    b_->emit(Op::RESUME);
   }
 
   // --- values ----------------------------------------------------------------------------------------------------------
@@ -680,6 +681,7 @@ class Transform {
   Transformed result_;
   Ref base_;
   bool at_start_ = false;
+  const Resume* resumed_ = nullptr;  // whose frames run the code; null: the function's own
   std::vector<int32_t> slot_of_;  // of each slot of the original frame at the start: its slot in the base
   std::vector<bool> given_;       // which of them hold something when the code starts
   Builder* b_ = nullptr;
