@@ -1,6 +1,7 @@
 #include "codegen/transform.h"
 
 #include <algorithm>
+#include <span>
 
 #include "bytecode/stack.h"
 #include "codegen/builder.h"
@@ -94,6 +95,7 @@ class Transform {
     if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
     for (const Value& of : recording_.values) {
       if (of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction) throw limit(CodegenLimit::kCell);
+      if (of.kind == Value::Kind::kMade) throw limit(CodegenLimit::kMade);
     }
     const recorder::FrameStart& start = recording_.start[0];
     const std::vector<uint32_t>& initial = recording_.initial[0];
@@ -149,8 +151,11 @@ class Transform {
 
   const Value& value(uint32_t index) const { return recording_.values[index]; }
 
-  // At the recording's end a list has all that was appended to it.
-  const std::vector<uint32_t>& elements(const Value& of) const { return recording_.containers[of.a].elements; }
+  // At the recording's end.
+  std::span<const uint32_t> elements(const Value& of) const {
+    const recorder::Container& container = recording_.containers[of.a];
+    return {container.elements.data() + container.present.begin, container.present.length};
+  }
 
   void use(uint32_t index) {
     homes_.resize(recording_.values.size());
@@ -160,9 +165,12 @@ class Transform {
       case Value::Kind::kTuple:
       case Value::Kind::kList:
       case Value::Kind::kSlice:
+      case Value::Kind::kDict:
         for (const uint32_t element : elements(of)) use(element);
         return;
+      case Value::Kind::kTruth:
       case Value::Kind::kIterator: return use(static_cast<uint32_t>(of.a));
+      case Value::Kind::kMade:
       case Value::Kind::kCell:
       case Value::Kind::kFunction:  // refused
       case Value::Kind::kNull:
@@ -279,7 +287,10 @@ class Transform {
       case Value::Kind::kTuple: return build(of, Op::BUILD_TUPLE);
       case Value::Kind::kList: return build(of, Op::BUILD_LIST);
       case Value::Kind::kSlice: return build(of, Op::BUILD_SLICE);
+      case Value::Kind::kDict: return build(of, Op::BUILD_MAP, 2);
       case Value::Kind::kIterator: return build_iterator(of);
+      case Value::Kind::kTruth: return build_truth(of);
+      case Value::Kind::kMade:
       case Value::Kind::kCell:
       case Value::Kind::kFunction:  // refused
       case Value::Kind::kNull:
@@ -287,10 +298,20 @@ class Transform {
     }
   }
 
-  void build(const Value& of, Op op) {
-    const std::vector<uint32_t>& parts = elements(of);
+  void build(const Value& of, Op op, int32_t at_a_time = 1) {
+    const std::span<const uint32_t> parts = elements(of);
     for (const uint32_t part : parts) load(part);
-    b_->emit(op, static_cast<int32_t>(parts.size()));
+    b_->emit(op, static_cast<int32_t>(parts.size()) / at_a_time);
+  }
+
+  void build_truth(const Value& of) {
+    load(static_cast<uint32_t>(of.a));
+    if (layout::kJumpNeedsBool) {
+      b_->emit(Op::TO_BOOL);
+      return;
+    }
+    b_->emit(Op::UNARY_NOT);
+    b_->emit(Op::UNARY_NOT);
   }
 
   void build_iterator(const Value& of) {

@@ -169,7 +169,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
   const Value made = value(called_);
-  const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? elements(made) : std::vector<uint32_t>{};
+  const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? copied_elements(made) : std::vector<uint32_t>{};
   // A function made by the recorded code is another one each time: its frames are made for a stand-in without a closure,
   // which nobody misses behind COPY_FREE_VARS.
   Ref stand_in = parts.empty() ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(callee.frame()).get()));
@@ -181,7 +181,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
     if (argument_slots[i] >= 0) {
       labels.push_back(label(argument_slots[i]));
     } else if (object && !parts.empty() && parts[2] && value(parts[2]).kind == Value::Kind::kTuple) {
-      const std::vector<uint32_t>& defaults = elements(value(parts[2]));
+      const std::span<const uint32_t> defaults = elements(value(parts[2]));
       labels.push_back(defaults[i + defaults.size() - static_cast<size_t>(code->co_argcount)]);
     } else {
       labels.push_back(object ? fixed(object) : 0);
@@ -236,10 +236,22 @@ uint32_t Recorder::fixed(Borrowed borrowed) {
 
 uint32_t Recorder::container(Value::Kind kind, std::vector<uint32_t> elements) {
   Container made;
-  made.initial = static_cast<uint32_t>(elements.size());
+  if (kind != Value::Kind::kMade) made.initial.length = static_cast<uint32_t>(elements.size());
+  made.present = made.initial;
   made.elements = std::move(elements);
   recording_->containers.push_back(std::move(made));
   return add_value({kind, false, static_cast<int32_t>(recording_->containers.size()) - 1});
+}
+
+std::span<const uint32_t> Recorder::elements(const Value& value) const {
+  const Container& container = recording_->containers[value.a];
+  if (value.kind == Value::Kind::kMade) return container.elements;
+  return {container.elements.data() + container.present.begin, container.present.length};
+}
+
+std::vector<uint32_t> Recorder::copied_elements(const Value& value) const {
+  const auto present = elements(value);
+  return {present.begin(), present.end()};
 }
 
 uint32_t Recorder::source(guards::Source wanted) {
@@ -251,8 +263,28 @@ uint32_t Recorder::source(guards::Source wanted) {
 }
 
 void Recorder::append(const Value& list, uint32_t element) {
-  recording_->containers[list.a].elements.push_back(element);
+  Container& container = recording_->containers[list.a];
+  DCHECK(container.present.begin + container.present.length == container.elements.size());
+  container.elements.push_back(element);
+  container.present.length++;
   recording_->journal.push_back({Change::Kind::kAppend, list.a, element});
+}
+
+void Recorder::replace(const Value& value, const std::vector<uint32_t>& elements) {
+  Container& container = recording_->containers[value.a];
+  container.present = {static_cast<uint32_t>(container.elements.size()), static_cast<uint32_t>(elements.size())};
+  container.elements.insert(container.elements.end(), elements.begin(), elements.end());
+  move_window(value.a);
+}
+
+void Recorder::give(const Value& made) {
+  recording_->containers[made.a].present.begin++;
+  move_window(made.a);
+}
+
+void Recorder::move_window(int32_t container) {
+  recording_->windows.push_back(recording_->containers[container].present);
+  recording_->journal.push_back({Change::Kind::kWindow, container, static_cast<uint32_t>(recording_->windows.size()) - 1});
 }
 
 uint32_t Recorder::stored(Borrowed dict, Borrowed name) const {
@@ -319,7 +351,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
       return true;
     case Value::Kind::kTuple: {
       if (!PyTuple_CheckExact(object.get())) return false;
-      const std::vector<uint32_t> parts = elements(value);
+      const std::vector<uint32_t> parts = copied_elements(value);
       for (size_t i = 0; i < parts.size(); i++) {
         if (!known(parts[i], PyTuple_GET_ITEM(object.get(), i))) return false;
       }
@@ -327,11 +359,14 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     }
     case Value::Kind::kSlice: {
       auto* slice = reinterpret_cast<PySliceObject*>(object.get());
-      const std::vector<uint32_t> parts = elements(value);
+      const std::vector<uint32_t> parts = copied_elements(value);
       return known(parts[0], slice->start) && known(parts[1], slice->stop) && known(parts[2], slice->step);
     }
     case Value::Kind::kNull:
+    case Value::Kind::kTruth:
     case Value::Kind::kList:
+    case Value::Kind::kDict:
+    case Value::Kind::kMade:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kIterator: return false;
@@ -385,6 +420,9 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   PyObject* object = borrowed.get();
   switch (value.kind) {
     case Value::Kind::kNull:
+    case Value::Kind::kTruth:
+    case Value::Kind::kDict:
+    case Value::Kind::kMade:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kIterator: return {};
@@ -432,7 +470,7 @@ Operand Recorder::container_operand(uint32_t index, Borrowed object) {
     if (known_value == index) return made;
   }
   const Value value = recording_->values[index];
-  const std::vector<uint32_t> parts = elements(value);
+  const std::vector<uint32_t> parts = copied_elements(value);
   std::vector<Operand> operands;
   bool constant_parts = value.kind != Value::Kind::kList;
   for (size_t i = 0; i < parts.size(); i++) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -108,8 +109,15 @@ class Recorder {
   uint32_t fixed(Borrowed object);
   uint32_t container(Value::Kind kind, std::vector<uint32_t> elements);
   uint32_t source(guards::Source source);
-  const std::vector<uint32_t>& elements(const Value& value) const { return recording_->containers[value.a].elements; }
+  // Present elements; they stay where they are until a container is made or changed.
+  std::span<const uint32_t> elements(const Value& value) const;
+  std::vector<uint32_t> copied_elements(const Value& value) const;
   void append(const Value& list, uint32_t element);
+  // The list or dict has other elements from here on.
+  void replace(const Value& container, const std::vector<uint32_t>& elements);
+  // An iterator that a call made (Value::Kind::kMade): how many elements it has given; it gives one more.
+  uint32_t given(const Value& made) const { return recording_->containers[made.a].present.begin; }
+  void give(const Value& made);
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
   uint32_t stored(Borrowed dict, Borrowed name) const;
   void store(Borrowed dict, Borrowed name, uint32_t value);
@@ -151,6 +159,7 @@ class Recorder {
     int32_t graph_frame;
     uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
   };
+  void move_window(int32_t container);
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
 

@@ -33,7 +33,7 @@ struct Recording::Cursor {
   uint32_t position = 0;
   std::vector<Live> frames;
   std::vector<uint32_t> slots;
-  std::vector<uint32_t> lengths;
+  std::vector<Window> windows;  // of each container
   std::vector<PendingStore> stores;
   int32_t advanced = 0;
 
@@ -68,7 +68,7 @@ struct Recording::Cursor {
       frames.push_back({&frame, frame.next, frame.depth});
       for (size_t i = 0; i < recording.initial[k].size(); i++) set(frame.base + static_cast<int32_t>(i), recording.initial[k][i]);
     }
-    for (const Container& container : recording.containers) lengths.push_back(container.initial);
+    for (const Container& container : recording.containers) windows.push_back(container.initial);
   }
 
   void apply(const Recording& recording, const Change& change) {
@@ -82,7 +82,8 @@ struct Recording::Cursor {
         return;
       }
       case Change::Kind::kPop: frames.pop_back(); return;
-      case Change::Kind::kAppend: lengths[change.where]++; return;
+      case Change::Kind::kAppend: windows[change.where].length++; return;
+      case Change::Kind::kWindow: windows[change.where] = recording.windows[change.value]; return;
       case Change::Kind::kAdvance: advanced++; return;
       case Change::Kind::kStore: return store(change.where, change.value);
     }
@@ -127,17 +128,21 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kNode: operands.push_back(Operand::node(value.a)); return;
     case Value::Kind::kTuple:
     case Value::Kind::kSlice:
-    case Value::Kind::kList: {
-      const Container& container = containers[value.a];
-      const size_t count = value.kind == Value::Kind::kList ? cursor.lengths[value.a] : container.elements.size();
-      for (size_t i = 0; i < count; i++) collect(container.elements[i], cursor, operands);
-      return;
-    }
     case Value::Kind::kFunction:
+    case Value::Kind::kMade:
       for (uint32_t element : containers[value.a].elements) collect(element, cursor, operands);
       return;
-    case Value::Kind::kCell: return collect(containers[value.a].elements[cursor.lengths[value.a] - 1], cursor, operands);
-    case Value::Kind::kIterator: return collect(value.a, cursor, operands);
+    case Value::Kind::kList:
+    case Value::Kind::kDict:
+    case Value::Kind::kCell: {
+      const Window window = cursor.windows[value.a];
+      for (uint32_t i = value.kind == Value::Kind::kCell ? window.length - 1 : 0; i < window.length; i++) {
+        collect(containers[value.a].elements[window.begin + i], cursor, operands);
+      }
+      return;
+    }
+    case Value::Kind::kTruth:
+    case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kConstant: return;
@@ -172,14 +177,47 @@ Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const
                  PyObject* const* sources)
     : recording_(recording), exit_(exit), objects_(objects), sources_(sources) {}
 
+// What may hold itself is known before it is filled.
+static bool makes_itself_known(Value::Kind kind) {
+  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict;
+}
+
 Ref Rebuild::make(uint32_t value) {
   for (const auto& [known, object] : made_) {
     if (known == value) return Ref::borrow(object.get());
   }
   Ref object = make_fresh(value);
   const Value::Kind kind = recording_.values[value].kind;
-  if (kind >= Value::Kind::kTuple && kind != Value::Kind::kCell && object) made_.emplace_back(value, Ref::borrow(object.get()));
+  if (kind >= Value::Kind::kTuple && !makes_itself_known(kind) && object) made_.emplace_back(value, Ref::borrow(object.get()));
   return object;
+}
+
+Window Rebuild::window_of(const Value& value) const { return recording_.cursor_to(exit_.node).windows[value.a]; }
+
+Ref Rebuild::make_dict(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  Ref dict = Ref::steal(PyDict_New());
+  if (dict) made_.emplace_back(index, Ref::borrow(dict.get()));
+  for (uint32_t i = window.begin; dict && i < window.begin + window.length; i += 2) {
+    const Ref key = make(recording_.containers[value.a].elements[i]), item = make(recording_.containers[value.a].elements[i + 1]);
+    if (!key || !item || PyDict_SetItem(dict.get(), key.get(), item.get()) < 0) return Ref();
+  }
+  return dict;
+}
+
+// An iterator goes on behind what it has given.
+Ref Rebuild::call_again(const Value& value) {
+  const std::vector<uint32_t>& parts = recording_.containers[value.a].elements;
+  std::vector<Ref> arguments;
+  for (size_t i = 1; i < parts.size(); i++) {
+    arguments.push_back(make(parts[i]));
+    if (!arguments.back()) return Ref();
+  }
+  Ref made = Ref::steal(PyObject_Vectorcall(make(parts[0]).get(), pointers(arguments.data()), arguments.size(), nullptr));
+  for (uint32_t i = window_of(value).begin; made && i > 0; i--) {
+    if (!Ref::steal(PyIter_Next(made.get()))) return Ref();
+  }
+  return made;
 }
 
 Ref Rebuild::make_fresh(uint32_t index) {
@@ -193,6 +231,11 @@ Ref Rebuild::make_fresh(uint32_t index) {
       CHECK(at != exit_.values.end());
       return Ref::borrow(objects_[at - exit_.values.begin()].get());
     }
+    case Value::Kind::kTruth: {
+      const Ref compared = make(static_cast<uint32_t>(value.a));
+      const int truth = compared ? PyObject_IsTrue(compared.get()) : -1;
+      return truth < 0 ? Ref() : Ref::borrow(truth ? Py_True : Py_False);
+    }
     case Value::Kind::kTuple: {
       const auto& elements = recording_.containers[value.a].elements;
       Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(elements.size())));
@@ -200,13 +243,17 @@ Ref Rebuild::make_fresh(uint32_t index) {
       return tuple;
     }
     case Value::Kind::kList: {
-      const size_t count = recording_.cursor_to(exit_.node).lengths[value.a];
-      Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(count)));
-      for (size_t i = 0; list && i < count; i++) {
-        PyList_SET_ITEM(list.get(), i, make(recording_.containers[value.a].elements[i]).release());
+      const Window window = window_of(value);
+      Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(window.length)));
+      // A list may hold itself: it has to be known before its elements are made.
+      if (list) made_.emplace_back(index, Ref::borrow(list.get()));
+      for (uint32_t i = 0; list && i < window.length; i++) {
+        PyList_SET_ITEM(list.get(), i, make(recording_.containers[value.a].elements[window.begin + i]).release());
       }
       return list;
     }
+    case Value::Kind::kDict: return make_dict(index, value);
+    case Value::Kind::kMade: return call_again(value);
     case Value::Kind::kSlice: {
       const auto& parts = recording_.containers[value.a].elements;
       Ref start = make(parts[0]), stop = make(parts[1]), step = make(parts[2]);
@@ -216,7 +263,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       Ref cell = Ref::steal(PyCell_New(nullptr));
       // A function in its own closure: the cell has to be known before its contents are made.
       if (cell) made_.emplace_back(index, Ref::borrow(cell.get()));
-      const uint32_t content = recording_.containers[value.a].elements[recording_.cursor_to(exit_.node).lengths[value.a] - 1];
+      const uint32_t content = recording_.containers[value.a].elements[window_of(value).length - 1];
       if (cell && content) PyCell_SET(cell.get(), make(content).release());
       return cell;
     }

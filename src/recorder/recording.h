@@ -22,28 +22,47 @@ const char* hint(Break why);
 // What is known about the object in a slot. Immutable, named by its index in Recording::values; slots hold the index.
 // Value 0 is "nothing in the slot".
 struct Value {
-  enum class Kind : uint8_t { kNull, kSource, kNode, kConstant, kTuple, kList, kSlice, kCell, kFunction, kIterator };
+  enum class Kind : uint8_t {
+    kNull,
+    kSource,
+    kNode,
+    kConstant,
+    kTruth,  // the truth of the NumPy scalar of another value
+    // What follows is made by the recorded code, and one object each.
+    kTuple,
+    kList,
+    kSlice,
+    kDict,
+    kMade,  // what a call of a constant gave that depends on its arguments alone: enumerate(x), d.items()
+    kCell,
+    kFunction,
+    kIterator,
+  };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
-  int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value
+  int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value
   int32_t b = 0;           // kIterator: position
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
-// Elements of a tuple, list or slice made by the recorded code. Lists grow: `initial` elements when made, the others by
-// the journal's appends. A cell's elements are what it has held, the last is what it holds (0: nothing). A function's are
-// its code, globals, defaults and closure (0: none).
+// Elements of what the recorded code has made. A list's, or a dict's (keys and values in turn), are a window of all that it
+// has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
+// nothing). A function's are its code, globals, defaults and closure (0: none). What a call made has the callable and its
+// arguments; its window begins behind as many elements as it has given, if it is an iterator.
+struct Window {
+  uint32_t begin = 0, length = 0;
+};
 struct Container {
   std::vector<uint32_t> elements;
-  uint32_t initial = 0;
+  Window initial, present;
 };
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kStore, kAdvance };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kWindow, kStore, kAdvance };
   Kind kind;
-  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend: container; kStore: index into Recording::names; kAdvance: none
-  uint32_t value;  // kSlot, kAppend, kStore
+  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend, kWindow: container; kStore: index into Recording::names; kAdvance: none
+  uint32_t value;  // kSlot, kAppend, kStore; kWindow: index into Recording::windows
 };
 
 // A name that the recorded code stored into, in the dict of a module. The store itself is put off to the exit.
@@ -90,6 +109,7 @@ struct Recording {
 
   std::vector<Value> values{Value{}};
   std::vector<Container> containers;
+  std::vector<Window> windows;
   std::vector<Change> journal;
   std::vector<FrameStart> start;               // the chain at the start, outermost first; `next`, `depth` of each
   std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
@@ -134,6 +154,9 @@ class Rebuild {
 
  private:
   Ref make_fresh(uint32_t value);
+  Ref make_dict(uint32_t index, const Value& value);
+  Ref call_again(const Value& value);
+  Window window_of(const Value& value) const;
   const Recording& recording_;
   const graph::ExitPoint& exit_;
   const std::vector<Ref>& objects_;

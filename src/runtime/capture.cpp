@@ -50,13 +50,7 @@ Ref make_result(const Recording& recording, int32_t end, const std::vector<Ref>&
     case recorder::Value::Kind::kSource: return Ref::borrow(objects[result.a]);
     case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
-    case recorder::Value::Kind::kNull:
-    case recorder::Value::Kind::kTuple:
-    case recorder::Value::Kind::kList:
-    case recorder::Value::Kind::kSlice:
-    case recorder::Value::Kind::kCell:
-    case recorder::Value::Kind::kFunction:
-    case recorder::Value::Kind::kIterator: break;
+    default: break;
   }
   const graph::ExitPoint exit = recording.exit_at(end);
   recorder::Rebuild rebuild(recording, exit, values, objects.data());

@@ -56,7 +56,11 @@ void deactivate(Live& live) {
 }
 
 // No instruction is half done. 3.13: both halves of a fused one are run together, for no state is left between them.
-bool may_stop(const Activation& frame) { return frame.at_boundary() && !bytecode::is_test(frame.instruction().op); }
+// A jump is no place of its own: 3.13 ends the condition of a loop with one, and what it leads to is the same place.
+bool may_stop(const Activation& frame) {
+  const bytecode::Op op = frame.instruction().op;
+  return frame.at_boundary() && !bytecode::is_test(op) && op != bytecode::Op::JUMP_BACKWARD && op != bytecode::Op::JUMP_FORWARD;
+}
 
 int next_unit(const bytecode::Code& code, int32_t instruction) { return code.instructions[instruction].offset; }
 

@@ -129,6 +129,8 @@ bool is_plain_dtype(PyObject* object) {
 
 bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(object); }
 
+Borrowed truth_scalar(bool truth) { return truth ? PyArrayScalar_True : PyArrayScalar_False; }
+
 int type_number(graph::DType dtype) {
   switch (dtype) {
 #define EVALFRAME_DTYPE(name, number, size, kind, llvm) \

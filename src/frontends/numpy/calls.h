@@ -12,6 +12,8 @@ bool is_exact_array(PyObject* object);
 bool is_scalar(PyObject* object);
 // One of NumPy's own element types, as it is: native, without fields or metadata.
 bool is_plain_dtype(PyObject* object);
+// numpy.True_ or numpy.False_.
+Borrowed truth_scalar(bool truth);
 // NumPy's number of an element type; -1 for kNone.
 int type_number(graph::DType dtype);
 

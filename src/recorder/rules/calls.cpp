@@ -191,7 +191,7 @@ Plan call(const Site& site) {
 
 void append_all(Recorder& recorder, const Value list, uint32_t added, bool its_items) {
   if (!its_items) return recorder.append(list, added);
-  const std::vector<uint32_t> items = recorder.elements(recorder.value(added));  // a copy: it may be the list itself
+  const std::vector<uint32_t> items = recorder.copied_elements(recorder.value(added));  // a copy: it may be the list itself
   for (const uint32_t item : items) recorder.append(list, item);
 }
 
@@ -247,7 +247,7 @@ Plan set_function_attribute(const Site& site) {
 
 void set_function_attribute_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
-  std::vector<uint32_t> parts = recorder.elements(recorder.value_at(site.depth - 1));
+  std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(site.depth - 1));
   parts[site.instruction.arg == kDefaults ? 2 : 3] = recorder.label(site.depth - 2);
   recorder.set_label(site.depth - 1, 0);
   recorder.set_label(site.depth - 2, recorder.container(Value::Kind::kFunction, std::move(parts)));

@@ -78,11 +78,7 @@ Plan unpack_sequence(const Site& site) {
     case Value::Kind::kNode:
       if (PyTuple_CheckExact(object) && value.of_shapes) return {};
       break;
-    case Value::Kind::kNull:
-    case Value::Kind::kSlice:
-    case Value::Kind::kCell:
-    case Value::Kind::kFunction:
-    case Value::Kind::kIterator: break;
+    default: break;
   }
   return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
 }
@@ -105,11 +101,7 @@ uint32_t unpacked_label(const Site& site, uint32_t whole, int i, PyObject* eleme
       return recorder.node_value(recorder.add_plain_node(Form::kGetItem, 0, nullptr, {Operand::node(value.a), key}, element), true);
     }
     case Value::Kind::kConstant:
-    case Value::Kind::kNull:
-    case Value::Kind::kSlice:
-    case Value::Kind::kCell:
-    case Value::Kind::kFunction:
-    case Value::Kind::kIterator: break;
+    default: break;
   }
   return recorder.constant(element);
 }
@@ -137,56 +129,12 @@ Plan unpack_ex(const Site& site) {
 
 void unpack_ex_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
-  const std::vector<uint32_t> all = recorder.elements(recorder.value_at(site.depth - 1));
+  const std::vector<uint32_t> all = recorder.copied_elements(recorder.value_at(site.depth - 1));
   const auto first = all.begin() + before_star(site), last = all.end() - behind_star(site);
   int slot = site.depth - 1;
   for (auto item = all.end(); item != last;) recorder.set_label(slot++, *--item);
   recorder.set_label(slot++, recorder.container(Value::Kind::kList, std::vector<uint32_t>(first, last)));
   for (auto item = first; item != all.begin();) recorder.set_label(slot++, *--item);
-}
-
-// 3.12+: container[start:stop] without a slice on the stack.
-Operand slice_operand(const Site& site, int start) {
-  Recorder& recorder = site.recorder;
-  std::vector<uint32_t> parts = labels_from(site, start, 2);
-  parts.push_back(recorder.constant(Py_None));
-  Ref slice = Ref::steal(PySlice_New(site.frame.slot(start), site.frame.slot(start + 1), nullptr));
-  if (!slice) {
-    PyErr_Clear();
-    return {};
-  }
-  return recorder.operand(recorder.container(Value::Kind::kSlice, std::move(parts)), slice.get());
-}
-
-Plan slice_node(const Site& site, Form form, int container, int start) {
-  Recorder& recorder = site.recorder;
-  PyObject* object = site.frame.slot(container);
-  if (!recorder.is_graph_value(recorder.label(container), object)) return plan_break(Break::kUnknownObject, "slice of " + type_name(object));
-  Plan plan;
-  plan.kind = Plan::Kind::kNode;
-  plan.form = form;
-  plan.operands = {recorder.operand(recorder.label(container), object), slice_operand(site, start)};
-  return plan;
-}
-
-Plan finish(Plan plan) {
-  for (const Operand& operand : plan.operands) {
-    if (!operand) return plan_break(Break::kUnknownObject, "slice");
-  }
-  return plan;
-}
-
-Plan binary_slice(const Site& site) {
-  Plan plan = slice_node(site, Form::kGetItem, site.depth - 3, site.depth - 2);
-  return plan.kind == Plan::Kind::kBreak ? plan : finish(std::move(plan));
-}
-
-Plan store_slice(const Site& site) {
-  Plan plan = slice_node(site, Form::kSetItem, site.depth - 3, site.depth - 2);
-  if (plan.kind == Plan::Kind::kBreak) return plan;
-  plan.no_result = true;
-  plan.operands.push_back(site.recorder.operand(site.recorder.label(site.depth - 4), site.frame.slot(site.depth - 4)));
-  return finish(std::move(plan));
 }
 
 }  // namespace
@@ -203,8 +151,6 @@ void add_container_rules(RuleTable& table) {
   add(LIST_EXTEND, list_extend, list_extend_after);
   add(UNPACK_SEQUENCE, unpack_sequence, unpack_sequence_after);
   add(UNPACK_EX, unpack_ex, unpack_ex_after);
-  add(BINARY_SLICE, binary_slice);
-  add(STORE_SLICE, store_slice);
 }
 
 }  // namespace evalframe::recorder

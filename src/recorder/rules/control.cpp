@@ -18,7 +18,7 @@ Plan branch(const Site& site) {
     return {};
   }
   if (recorder.check_truth(recorder.label(top), object) || recorder.known(recorder.label(top), object)) return {};
-  return plan_break(Break::kDataBranch, type_name(object));
+  return plan_break(Break::kDataBranch, value.kind == Value::Kind::kTruth ? "numpy.bool" : type_name(object));
 }
 
 void pop_after(const Site& site, const Plan&) {
@@ -85,13 +85,7 @@ uint32_t iterated_label(const Site& site, const Value& iterator) {
       source.index = iterator.b;
       return recorder.source(std::move(source));
     }
-    case Value::Kind::kNull:
-    case Value::Kind::kNode:
-    case Value::Kind::kConstant:
-    case Value::Kind::kSlice:
-    case Value::Kind::kCell:
-    case Value::Kind::kFunction:
-    case Value::Kind::kIterator: break;
+    default: break;
   }
   return recorder.constant(site.frame.slot(site.depth));
 }

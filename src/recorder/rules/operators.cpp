@@ -26,6 +26,20 @@ bool all_of_shapes(Recorder& recorder, std::initializer_list<Input> inputs) {
   return true;
 }
 
+void value_after(const Site& site, const Plan& plan) {
+  const int slot = site.frame.depth() - 1;
+  uint32_t label = 0;
+  int32_t node = -1;
+  if (plan.kind == Plan::Kind::kNode) {
+    node = site.recorder.add_node(plan, site.frame.slot(slot));
+    label = site.recorder.node_value(node, plan.of_shapes, plan.of_numbers);
+  } else {
+    label = plan.kind == Plan::Kind::kConstant ? site.recorder.constant(site.frame.slot(slot)) : plan.label;
+  }
+  for (int i = slot; i < site.depth; i++) site.recorder.set_label(i, 0);
+  site.recorder.set_label(slot, label);
+}
+
 // An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
 Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Input> inputs) {
   Recorder& recorder = site.recorder;
@@ -57,8 +71,8 @@ constexpr int kAdd = 0;  // NB_ADD
 Plan joined(const Site& site) {
   Recorder& recorder = site.recorder;
   const Value& left = recorder.value(input_at(site, 2).label);
-  std::vector<uint32_t> both = recorder.elements(left);
-  const std::vector<uint32_t>& more = recorder.elements(recorder.value(input_at(site, 1).label));
+  std::vector<uint32_t> both = recorder.copied_elements(left);
+  const std::span<const uint32_t> more = recorder.elements(recorder.value(input_at(site, 1).label));
   both.insert(both.end(), more.begin(), more.end());
   return plan_value(recorder.container(left.kind, std::move(both)));
 }
@@ -71,15 +85,36 @@ Plan binary_op(const Site& site) {
 Plan compare_op(const Site& site) {
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
+// 3.13 may ask for the truth in the same instruction.
+bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
+bool compares_scalars(Recorder& recorder, const Plan& plan) {
+  const graph::Graph& graph = recorder.recording().graph;
+  for (const Operand& operand : plan.operands) {
+    const graph::Meta* meta = graph.meta_of(operand);
+    if (meta ? meta->kind == graph::Kind::kNumpyScalar : numpy::is_scalar(graph.constants[operand.index].get())) return true;
+  }
+  return false;
+}
 Plan compare_op_checked(const Site& site) {
   Plan plan = compare_op(site);
-  // 3.13 may ask for the truth in the same instruction: of an array or NumPy scalar that takes a value out of the graph.
-  if (plan.kind == Plan::Kind::kNode && site.instruction.arg2 > 0 && (site.instruction.arg2 & 16)) {
-    if (plan.of_shapes || plan.of_numbers) return plan;
-    return plan_break(Break::kDataBranch, "comparison");
+  // The truth of arrays may raise, and is no fact of their types.
+  if (plan.kind != Plan::Kind::kNode || !asks_for_truth(site) || plan.of_shapes || plan.of_numbers) return plan;
+  for (const Input& input : {input_at(site, 2), input_at(site, 1)}) {
+    if (numpy::is_exact_array(input.object)) return plan_break(Break::kDataBranch, "comparison of arrays");
   }
   return plan;
 }
+// Of a NumPy scalar the graph has the comparison, and the interpreter the truth of its result.
+void compare_op_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
+  const int slot = site.depth - 2;
+  const bool of_scalars = plan.kind == Plan::Kind::kNode && asks_for_truth(site) && !plan.of_shapes && !plan.of_numbers && compares_scalars(recorder, plan);
+  if (!of_scalars) return value_after(site, plan);
+  const int32_t node = recorder.add_node(plan, numpy::truth_scalar(site.frame.slot(slot) == Py_True));
+  recorder.set_label(site.depth - 1, 0);
+  recorder.set_label(slot, recorder.add_value({Value::Kind::kTruth, false, static_cast<int32_t>(recorder.node_value(node, false))}));
+}
+
 Plan unary_negative(const Site& site) { return operation(site, Form::kUnary, 0, {input_at(site, 1)}); }
 Plan unary_positive(const Site& site) { return operation(site, Form::kUnary, 1, {input_at(site, 1)}); }
 Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {input_at(site, 1)}); }
@@ -151,7 +186,7 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
 Plan slice_of_container(Recorder& recorder, const Value owner, PyObject* slice) {
   Py_ssize_t start = 0, stop = 0, step = 0;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kException, "slice");
-  const std::vector<uint32_t> all = recorder.elements(owner);
+  const std::vector<uint32_t> all = recorder.copied_elements(owner);
   const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(all.size()), &start, &stop, step);
   // CPython gives the tuple itself for a slice of all of it.
   if (owner.kind == Value::Kind::kTuple && count == static_cast<Py_ssize_t>(all.size())) return plan_break(Break::kUnknownObject, "slice of a whole tuple");
@@ -175,8 +210,7 @@ Plan item_of_container(const Site& site, const Input& container, const Input& ke
   return plan_value(recorder.elements(owner)[index]);
 }
 
-Plan subscript(const Site& site) {
-  const Input container = input_at(site, 2), key = input_at(site, 1);
+Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   if (recorder.is_graph_value(container.label, container.object)) {
     // Which elements an index means is a fact of the recording; an index array is a value like any other.
@@ -195,22 +229,29 @@ Plan subscript(const Site& site) {
   return item_of_source(site, container, key);
 }
 
-void value_after(const Site& site, const Plan& plan) {
-  const int slot = site.frame.depth() - 1;
-  uint32_t label = 0;
-  int32_t node = -1;
-  if (plan.kind == Plan::Kind::kNode) {
-    node = site.recorder.add_node(plan, site.frame.slot(slot));
-    label = site.recorder.node_value(node, plan.of_shapes, plan.of_numbers);
-  } else {
-    label = plan.kind == Plan::Kind::kConstant ? site.recorder.constant(site.frame.slot(slot)) : plan.label;
+Plan subscript(const Site& site) { return subscript_of(site, input_at(site, 2), input_at(site, 1)); }
+
+// 3.12+: container[start:stop] without a slice on the stack.
+class SliceOnStack {
+ public:
+  explicit SliceOnStack(const Site& site) : slice_(Ref::steal(PySlice_New(input_at(site, 2).object, input_at(site, 1).object, nullptr))) {
+    if (!slice_) PyErr_Clear();
+    label_ = site.recorder.container(Value::Kind::kSlice, {input_at(site, 2).label, input_at(site, 1).label, site.recorder.constant(Py_None)});
   }
-  for (int i = slot; i < site.depth; i++) site.recorder.set_label(i, 0);
-  site.recorder.set_label(slot, label);
+  explicit operator bool() const { return static_cast<bool>(slice_); }
+  Input input() const { return {label_, slice_.get()}; }
+
+ private:
+  Ref slice_;
+  uint32_t label_ = 0;
+};
+
+Plan binary_slice(const Site& site) {
+  const SliceOnStack slice(site);
+  return slice ? subscript_of(site, input_at(site, 3), slice.input()) : plan_break(Break::kUnknownObject, "slice");
 }
 
-Plan store_subscript(const Site& site) {
-  const Input value = input_at(site, 3), container = input_at(site, 2), key = input_at(site, 1);
+Plan store(const Site& site, const Input& value, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
   Plan plan;
@@ -230,6 +271,12 @@ Plan store_subscript(const Site& site) {
   return plan;
 }
 
+Plan store_subscript(const Site& site) { return store(site, input_at(site, 3), input_at(site, 2), input_at(site, 1)); }
+Plan store_slice(const Site& site) {
+  const SliceOnStack slice(site);
+  return slice ? store(site, input_at(site, 4), input_at(site, 3), slice.input()) : plan_break(Break::kUnknownObject, "slice");
+}
+
 }  // namespace
 
 void add_operator_rules(RuleTable& table) {
@@ -238,7 +285,7 @@ void add_operator_rules(RuleTable& table) {
   };
   using enum bytecode::Op;
   add(BINARY_OP, binary_op);
-  add(COMPARE_OP, compare_op_checked);
+  add(COMPARE_OP, compare_op_checked, compare_op_after);
   add(UNARY_NEGATIVE, unary_negative);
   add(UNARY_POSITIVE, unary_positive);
   add(UNARY_INVERT, unary_invert);
@@ -248,6 +295,8 @@ void add_operator_rules(RuleTable& table) {
   add(CONTAINS_OP, contains_op);
   add(BINARY_SUBSCR, subscript, value_after);
   add(STORE_SUBSCR, store_subscript);
+  add(BINARY_SLICE, binary_slice, value_after);
+  add(STORE_SLICE, store_slice);
 }
 
 }  // namespace evalframe::recorder
