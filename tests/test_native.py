@@ -405,3 +405,14 @@ def test_a_part_from_the_start_is_not_the_whole() -> None:
     check(lambda np, x: (x[:5, :3] - x[:5, :3].max(), (x[:5, :3] * 2.0).sum()), x)
     check(lambda np, x: (x + 1.0)[:5, :3] * 2.0, x)
     check(lambda np, x: np.exp(x[:2, :3, :2]).sum(), np.arange(60.0).reshape(3, 4, 5), ulp=4)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "i8"])
+def test_roots_that_are_only_compared_still_warn(dtype: str) -> None:
+    x = np.array([-1.0, 2, 3, 4] * 9).astype(dtype)
+    for ask in (np.isnan, np.isfinite, np.isinf, np.signbit):
+        check(lambda np, x, ask=ask: np.logical_not(getattr(np, ask.__name__)(np.sqrt(x))), x)
+    check(lambda np, x: (np.sqrt(x) == np.sqrt(x)) * 1.5, x)
+    check(lambda np, x: (np.sqrt(x) > 0, np.where(np.sqrt(x) >= 0, 1.0, 2.0)), x)
+    quiet = np.array([0.0, -0.0, np.inf, np.nan]).astype(dtype) if dtype[0] == "f" else np.array([0, 1]).astype(dtype)
+    check(lambda np, x: (np.isnan(np.sqrt(x)), np.sqrt(x) + 1), quiet)

@@ -353,8 +353,15 @@ Value lower_sign(Emitter& emitter, DType result, const Operands& in) {
 
 Value lower_square(Emitter& emitter, DType result, const Operands& in) { return lower_multiply(emitter, result, {in[0], in[0]}); }
 
-Value lower_sqrt(Emitter&, DType result, const Operands& in) {
+// The bits of infinity, as an integer of the same size.
+int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
+
+Value lower_sqrt(Emitter& emitter, DType result, const Operands& in) {
   if (!is_float(result)) unsupported(result);
+  // Reported, as LLVM asks the operand instead where only a comparison with zero or NaN uses the root.
+  const Term bits = as_bits(in[0].real);
+  const Term first = emitter.integer(bits.type, in[0].real.type == "double" ? INT64_MIN + 1 : INT32_MIN + 1);
+  emitter.report(Condition::kInvalid, compare("ult", bits - first, infinity_bits(in[0].real)));
   return make(result, intrinsic("sqrt", {in[0].real}));
 }
 
@@ -473,12 +480,11 @@ Value ask(Emitter& emitter, const Value& a, bool all_parts, bool otherwise, Ques
   return exact(DType::bool_, all_parts ? real & imag : real | imag);
 }
 
-// The bits of |x| as an integer, and those of infinity in the same type: comparisons of them raise no flags.
+// The bits of |x| as an integer: comparisons of them raise no flags.
 Term magnitude_bits(const Term& x) {
   const Term bits = as_bits(x);
   return bits & x.emitter->integer(bits.type, x.type == "double" ? INT64_MAX : INT32_MAX);
 }
-int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
 
 Value lower_isnan(Emitter& emitter, DType, const Operands& in) { return ask(emitter, in[0], false, false, is_nan); }
 Value lower_isinf(Emitter& emitter, DType, const Operands& in) {
