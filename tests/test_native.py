@@ -416,3 +416,11 @@ def test_roots_that_are_only_compared_still_warn(dtype: str) -> None:
     check(lambda np, x: (np.sqrt(x) > 0, np.where(np.sqrt(x) >= 0, 1.0, 2.0)), x)
     quiet = np.array([0.0, -0.0, np.inf, np.nan]).astype(dtype) if dtype[0] == "f" else np.array([0, 1]).astype(dtype)
     check(lambda np, x: (np.isnan(np.sqrt(x)), np.sqrt(x) + 1), quiet)
+
+
+def test_what_is_nothing_for_all_numbers_still_warns() -> None:
+    x = np.arange(9)
+    check(lambda np, x: (x - x) / (x - x), x)
+    check(lambda np, x: (x < x) / (x ^ x) * 2.0, x)
+    check(lambda np, x: 1.0 / (x < x), x * 0.5)
+    check(lambda np, x: 1.0 / ((x + 1) - (np.positive(x) + 1)), x)

@@ -251,3 +251,15 @@ def test_forced_exits() -> None:
             for node in range(30):
                 with leaving_before(node):
                     assert_same(jit(x, 4), function(x, 4))
+
+
+def test_what_ravel_copies_is_another_array() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = np.ravel(x)
+        z = y * 2.0
+        y += z
+        return x + 1.0, y
+
+    for x in (np.arange(5.0)[::-1, None], np.arange(20.0).reshape(10, 2)[:, :1], np.arange(5.0)[:, None], np.arange(10.0)[::2]):
+        for example in (x, np.ones(x.shape)):
+            check(function, x, examples=[example])

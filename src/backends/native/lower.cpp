@@ -54,6 +54,32 @@ std::vector<int64_t> c_strides(const std::vector<int>& dims, const int64_t* symb
 
 int64_t steps(const Axis& axis, const int64_t* symbols) { return axis.times < 0 ? axis.step : axis.step * symbols[axis.times]; }
 
+// Strides of a box's storage: bytes of a leaf, elements of a buffer in C order.
+std::vector<int64_t> strides_of(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
+  const Storage& storage = variant.storages[box.storage];
+  if (storage.kind != Storage::Kind::kLeaf) return c_strides(storage.dims, symbols);
+  return {shapes[storage.source].strides, shapes[storage.source].strides + storage.dims.size()};
+}
+
+std::vector<int64_t> sizes_of(const Box& box, const int64_t* symbols) {
+  std::vector<int64_t> sizes;
+  for (const int size : box.dims) sizes.push_back(symbols[size]);
+  return sizes;
+}
+
+std::vector<int64_t> strides_of_box(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
+  const std::vector<int64_t> storage = strides_of(variant, box, shapes, symbols);
+  std::vector<int64_t> strides;
+  for (const Axis& axis : box.axes) strides.push_back(axis.of < 0 ? 0 : storage[axis.of] * steps(axis, symbols));
+  return strides;
+}
+
+bool is_in_c_order(const Variant& variant, const Box& box, const std::vector<int64_t>& strides, const std::vector<int64_t>& sizes) {
+  const Storage& storage = variant.storages[box.storage];
+  const int64_t unit = storage.kind == Storage::Kind::kLeaf ? graph::size_of(storage.dtype) : 1;
+  return is_dense(strides.data(), sizes.data(), static_cast<int>(sizes.size()), unit, false);
+}
+
 // A write at the segment's end.
 struct Stored {
   int32_t node;
@@ -315,6 +341,10 @@ class Lowering {
     return storage.kind != Storage::Kind::kLeaf || contiguous(storage.source);
   }
 
+  bool is_dense(const std::vector<int64_t>& strides, const Box& box) const {
+    return is_in_c_order(variant_, box, strides, sizes_of(box, examples_.data()));
+  }
+
   bool contiguous(int leaf) const {
     const int rank = meanings_.meta(segment_.leaves[leaf]).rank;
     int64_t expected = graph::size_of(meanings_.meta(segment_.leaves[leaf]).dtype);
@@ -479,7 +509,7 @@ class Lowering {
   void lower_map(int32_t node, const Meaning& meaning) {
     std::vector<Value> operands;
     for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
-    if (meaning.flattened) operands[0] = flattened(node, meaning.args[0], std::move(operands[0]));
+    if (meaning.flattened) operands[0] = flattened(node, meaning, std::move(operands[0]));
     std::vector<int> space = broadcast(operands);
     if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
     if (meaning.in_place) space = unite(space, operands[0].dims);
@@ -490,6 +520,7 @@ class Lowering {
       numbers.push_back(use(k, operands[i], condition ? DType::bool_ : meaning.loop));
       if (!meaning.flattened) remember(meaning.args[i], operands[i]);
     }
+    if (meaning.sense == Sense::kMap && meaning.count == 2 && are_equal(k, numbers[0], numbers[1], 0) && is_constant_of_equals(meaning)) throw Unsupported{node};
     Value value;
     value.dims = space;
     value.kernel = k;
@@ -509,6 +540,32 @@ class Lowering {
       value.layout = target.layout;
     }
     value_at(node) = std::move(value);
+  }
+
+  // Whether LLVM sees that two values of a kernel are the same.
+  bool are_equal(int k, int a, int b, int depth) const {
+    constexpr int kDepth = 6;
+    const std::vector<KernelOp>& ops = variant_.kernels[k].kernel.ops;
+    while (a >= 0 && ops[a].op == ScalarOp::positive) a = ops[a].a;
+    while (b >= 0 && ops[b].op == ScalarOp::positive) b = ops[b].a;
+    if (a == b || a < 0 || b < 0 || depth == kDepth) return a == b;
+    if (ops[a].op != ops[b].op || ops[a].dtype != ops[b].dtype) return false;
+    const int32_t in_a[] = {ops[a].a, ops[a].b, ops[a].c}, in_b[] = {ops[b].a, ops[b].b, ops[b].c};
+    for (int i = 0; i < arity(ops[a].op); i++) {
+      if (!are_equal(k, in_a[i], in_b[i], depth + 1)) return false;
+    }
+    return true;
+  }
+
+  // LLVM makes a constant of `x - x`, and then of a division by it, without the flags that NumPy warns of.
+  static bool is_constant_of_equals(const Meaning& meaning) {
+    const char kind = graph::kind_of(meaning.loop);
+    switch (meaning.op) {
+      case ScalarOp::less: case ScalarOp::greater: case ScalarOp::bitwise_xor: case ScalarOp::logical_xor: return true;
+      case ScalarOp::subtract: case ScalarOp::less_equal: case ScalarOp::greater_equal: case ScalarOp::equal: case ScalarOp::not_equal:
+      case ScalarOp::floor_divide: case ScalarOp::remainder: return kind != 'f' && kind != 'c';
+      default: return false;
+    }
   }
 
   // Remembers that `value` goes into the place of `target` when all kernels have run.
@@ -696,7 +753,7 @@ class Lowering {
   void lower_view(int32_t node, const Meaning& meaning) {
     Value base = in_memory(meaning.args[0], value_of(meaning.args[0], DType::kNone));
     if (meaning.seen == Seen::kReshaped) {
-      value_at(node) = reshaped(node, std::move(base), shape_for(base, meaning.shape), meaning.args[0]);
+      value_at(node) = reshaped(node, base, shape_for(base, meaning.shape), meaning);
       return;
     }
     Value view;
@@ -802,13 +859,13 @@ class Lowering {
     return shape;
   }
 
-  Value flattened(int32_t node, Operand operand, Value value) {
-    value = in_memory(operand, std::move(value));
-    return reshaped(node, value, {product(value.dims)}, operand);
+  Value flattened(int32_t node, const Meaning& meaning, Value value) {
+    value = in_memory(meaning.args[0], std::move(value));
+    return reshaped(node, value, {product(value.dims)}, meaning);
   }
 
   // `base`, which stands in a storage, in another shape: a view where NumPy has one, else of a copy in C order.
-  Value reshaped(int32_t node, Value base, const std::vector<int>& shape, Operand operand) {
+  Value reshaped(int32_t node, const Value& base, const std::vector<int>& shape, const Meaning& meaning) {
     unite(product(base.dims), product(shape));
     // A buffer in another order has its strides only while it is run.
     if (!variant_.plain && base.dims.size() > 1 && variant_.storages[base.box.storage].kind == Storage::Kind::kBuffer) throw Unsupported{node};
@@ -820,12 +877,14 @@ class Lowering {
     if (buffer && base.box.complete) {
       view.box = regrouped_buffer(base.box, shape);
     } else {
-      Reshaped made{base.box, {}, false};
+      Reshaped made{base.box, {}, meaning.ravelled, false};
       made.from.dims = base.dims;
-      made.copied = !regrouped(made.from, shape, made.to);
+      const bool dense = !made.ravelled || is_dense(strides_of_box(variant_, made.from, shapes_.data(), examples_.data()), made.from);
+      made.copied = !dense || !regrouped(made.from, shape, made.to);
+      if (made.copied) made.to.dims = shape;
       view.box = made.to;
       variant_.reshaped.push_back(made);
-      if (made.copied) view.box = regrouped_buffer(in_c_order(std::move(base), operand).box, shape);
+      if (made.copied) view.box = regrouped_buffer(in_c_order(base, meaning.args[0]).box, shape);
     }
     view.layout = layout_of(view.box);
     return view;
@@ -861,11 +920,9 @@ class Lowering {
 
   // Whether `to` is `from` in another shape; its axes are filled in.
   bool regrouped(const Box& from, const std::vector<int>& shape, Box& to) {
-    std::vector<int64_t> sizes, strides, wanted;
-    for (size_t i = 0; i < from.dims.size(); i++) {
-      sizes.push_back(examples_[from.dims[i]]);
-      strides.push_back(example_stride(from, i));
-    }
+    const std::vector<int64_t> sizes = sizes_of(from, examples_.data());
+    const std::vector<int64_t> strides = strides_of_box(variant_, from, shapes_.data(), examples_.data());
+    std::vector<int64_t> wanted;
     for (const int size : shape) wanted.push_back(examples_[size]);
     to.storage = from.storage;
     to.dims = shape;
@@ -886,16 +943,6 @@ class Lowering {
       to.axes[i] = axis;
     }
     return true;
-  }
-
-  // The stride of a box's dimension for these shapes: bytes of a leaf, elements of a buffer in C order.
-  int64_t example_stride(const Box& box, size_t dimension) const {
-    const Axis& axis = box.axes[dimension];
-    if (axis.of < 0) return 0;
-    const Storage& storage = variant_.storages[box.storage];
-    const int64_t unit = storage.kind == Storage::Kind::kLeaf ? shapes_[storage.source].strides[axis.of]
-                                                              : c_strides(storage.dims, examples_.data())[axis.of];
-    return unit * steps(axis, examples_.data());
   }
 
   void index(const Value& base, const std::vector<IndexItem>& items, Value& view) {
@@ -1134,32 +1181,13 @@ static bool copies_in_c_order(const Box& box, const int64_t* strides, const int6
   return std::is_sorted(moves.begin(), moves.end(), [](int64_t a, int64_t b) { return std::abs(a) > std::abs(b); });
 }
 
-// Strides of a box's storage: bytes of a leaf, elements of a buffer in C order.
-static std::vector<int64_t> strides_of(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
-  const Storage& storage = variant.storages[box.storage];
-  if (storage.kind != Storage::Kind::kLeaf) return c_strides(storage.dims, symbols);
-  return {shapes[storage.source].strides, shapes[storage.source].strides + storage.dims.size()};
-}
-
-static std::vector<int64_t> sizes_of(const Box& box, const int64_t* symbols) {
-  std::vector<int64_t> sizes;
-  for (const int size : box.dims) sizes.push_back(symbols[size]);
-  return sizes;
-}
-
-static std::vector<int64_t> strides_of_box(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols) {
-  const std::vector<int64_t> storage = strides_of(variant, box, shapes, symbols);
-  std::vector<int64_t> strides;
-  for (const Axis& axis : box.axes) strides.push_back(axis.of < 0 ? 0 : storage[axis.of] * steps(axis, symbols));
-  return strides;
-}
-
 // Whether NumPy comes to the strides that the reshaped array has, or to a copy.
 static bool comes_out(const Variant& variant, const Reshaped& reshaped, const LeafShape* shapes, const int64_t* symbols) {
   const std::vector<int64_t> sizes = sizes_of(reshaped.from, symbols), wanted = sizes_of(reshaped.to, symbols);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
   const std::vector<int64_t> strides = strides_of_box(variant, reshaped.from, shapes, symbols);
-  const auto groups = regroup(sizes, strides, wanted);
+  const bool dense = !reshaped.ravelled || is_in_c_order(variant, reshaped.from, strides, sizes);
+  const auto groups = dense ? regroup(sizes, strides, wanted) : std::nullopt;
   if (!groups || reshaped.copied) return !groups && reshaped.copied;
   const std::vector<int64_t> made = strides_of_box(variant, reshaped.to, shapes, symbols);
   for (size_t i = 0; i < wanted.size(); i++) {

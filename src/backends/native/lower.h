@@ -58,7 +58,8 @@ struct Box {
 struct Reshaped {
   Box from;
   Box to;
-  bool copied;  // `to` is in a storage of its own
+  bool ravelled;  // a view only of what is contiguous
+  bool copied;    // `to` is in a storage of its own
 };
 
 // The order in memory that NumPy gives an array of more than one dimension: that of a box, or of the result of an operation on

@@ -72,6 +72,7 @@ struct Meaning {
   bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
   Seen seen = Seen::kIndexed;   // kView
   bool may_copy = false;        // kView: where the layout asks for it
+  bool ravelled = false;        // kReshaped: whatever isn't contiguous is copied
   bool flattened = false;       // kCast: the result has one dimension
   std::vector<IndexItem> items;
   std::vector<int> order;       // kTurned: for each axis the one of args[0]; -1: a new one. What isn't among them has one element

@@ -54,6 +54,7 @@ bool Meanings::read_view(const Node& node, View view, Meaning& meaning) const {
     case View::kRavel:
     case View::kFlatten:
       meaning.seen = Seen::kReshaped;
+      meaning.ravelled = true;
       meaning.shape.push_back({Extent::Kind::kRest});
       return is_c_order(arguments.get(1, "order")) && arguments.all_known();
     case View::kSqueeze: {
