@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interpreter import INTERPRETED
+from interpreter import INTERPRETED, evaluated
 from programs import PROGRAMS, chain, erf, numba
 from timing import least
 
@@ -202,15 +202,6 @@ def import_time(options: argparse.Namespace) -> Iterator[Row]:
 
 def interpreter(options: argparse.Namespace) -> Iterator[Row]:
     """Plain Python in evalframe's evaluator, every frame of it, beside CPython's."""
-
-    def evaluated(program: Callable[[], Any]) -> Callable[[], Any]:
-        def run() -> None:
-            evalframe.enable(mode="evaluate")
-            program()
-            evalframe.disable()
-
-        return run
-
     for program in INTERPRETED:
         times = least({"plain": program, "ours": evaluated(program)}, options.rounds, options.seconds)
         yield row("interpreter", program.__name__, times["plain"], times["ours"], base="CPython")

@@ -1,6 +1,7 @@
 """Builds the `sanitize` preset (AddressSanitizer, UndefinedBehaviorSanitizer) and runs tests in it.
 
 ``python tests/sanitized.py [test files and pytest options]``; without any, the tests of the C++ core's own rooms.
+``python tests/sanitized.py --all``: every test file in a process of its own, what it printed in the build folder's ``logs/``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,15 +58,38 @@ def reports() -> list[Path]:
     return sorted(BUILD.glob(f"{REPORT.name}.*"))
 
 
+def run(package: Path, given: list[str], log: Path | None = None) -> int:
+    """Not 0: a test failed, or the sanitizers have found something. Without a log all is printed."""
+    for old in reports():
+        old.unlink()
+    command = [sys.executable, "-m", "pytest", *given]
+    done = subprocess.run(command, env=environment(package), cwd=ROOT, capture_output=log is not None, text=True)
+    found = "\n".join(report.read_text(errors="replace") for report in reports())
+    if log:
+        log.write_text(f"{done.stdout}{done.stderr}{found}")
+    elif found:
+        print(found)
+    return done.returncode or bool(found)
+
+
+def run_all(package: Path, options: list[str]) -> int:
+    """Goes on behind a file that fails, as the others' findings are wanted too."""
+    logs = BUILD / "logs"
+    logs.mkdir(exist_ok=True)
+    failed = 0
+    for file in sorted((ROOT / "tests").glob("test_*.py")):
+        begun = time.perf_counter()
+        status = run(package, [str(file), *options], logs / f"{file.stem}.txt")
+        failed += status != 0
+        print(f"{file.name}: {'FAILED' if status else 'clean'}, {time.perf_counter() - begun:.0f} s", flush=True)
+    print(f"{failed} files failed; {logs} has what they printed")
+    return failed
+
+
 def main() -> int:
     given = sys.argv[1:] or [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS]
     package = build()
-    for old in reports():
-        old.unlink()
-    status = subprocess.call([sys.executable, "-m", "pytest", *given], env=environment(package), cwd=ROOT)
-    for report in reports():
-        print(report.read_text(errors="replace"))
-    return status or bool(reports())
+    return run_all(package, given[1:]) if given[0] == "--all" else run(package, given)
 
 
 if __name__ == "__main__":

@@ -41,3 +41,23 @@ def test_a_handlers_exception_isnt_lost(monkeypatch: pytest.MonkeyPatch, tmp_pat
             evalframe.jit(function)(np.ones(50_000), 400)
     finally:
         signal.signal(signal.SIGUSR1, old)
+
+
+def test_no_python_code_runs_to_read_the_error_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a handler could raise, and its exception would be lost."""
+
+    def geterr() -> None:
+        raise Stopped
+
+    def function(x: Any) -> Any:
+        return np.sqrt(x) * 2.0 + 1.0
+
+    x = np.linspace(-1.0, 1.0, 100)
+    compiled = evalframe.jit(function)
+    with np.errstate(all="ignore"):
+        expected = function(x)
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(x), expected)
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "geterr", geterr)
+            np.testing.assert_array_equal(compiled(x), expected)

@@ -48,10 +48,17 @@ struct Place {
   const int64_t* strides = nullptr;
 };
 
+// np.errstate as it stands, read by the C function below np.geterr: in Python code a signal's handler could raise, and
+// the caller has no use for an exception.
+Ref error_states() {
+  const Ref name = Ref::steal(PyUnicode_FromString("numpy._core.umath"));
+  const Ref module = name ? Ref::steal(PyImport_GetModule(name.get())) : Ref();
+  return module ? Ref::steal(PyObject_CallMethod(module.get(), "_get_extobj_dict", nullptr)) : Ref();
+}
+
 // Whether NumPy, as np.errstate stands, does anything about one of these flags.
 bool cares_about(FloatFlags flags) {
-  const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
-  const Ref states = module ? Ref::steal(PyObject_CallMethod(module.get(), "geterr", nullptr)) : Ref();
+  const Ref states = error_states();
   if (!states) {
     PyErr_Clear();
     return true;
