@@ -129,7 +129,7 @@ class Device(Task):
 
 
 class Packet:
-    __slots__ = ("left", "kind")
+    __slots__ = ("kind", "left")
 
     def __init__(self, left: int) -> None:
         self.left, self.kind = left, left & 1

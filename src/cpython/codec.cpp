@@ -502,12 +502,6 @@ struct CodeExtra {
   void* values[1];
 };
 
-const Code* kept(PyCodeObject* code) {
-  const auto* extra = static_cast<const CodeExtra*>(code->co_extra);
-  const Py_ssize_t index = extra_index();
-  return extra != nullptr && index >= 0 && index < extra->size ? static_cast<const Code*>(extra->values[index]) : nullptr;
-}
-
 bool keep(PyCodeObject* code, Code* decoded) {
   auto* object = reinterpret_cast<PyObject*>(code);
   if (extra_index() < 0) {
@@ -534,8 +528,14 @@ std::unique_ptr<Code> decode(Borrowed code) {
   return Decoder(as_code(code), bytes_of(bytes.get())).decode();
 }
 
+const Code* decoded_before(PyCodeObject* code) {
+  const auto* extra = static_cast<const CodeExtra*>(code->co_extra);
+  const Py_ssize_t index = extra_index();
+  return extra != nullptr && index >= 0 && index < extra->size ? static_cast<const Code*>(extra->values[index]) : nullptr;
+}
+
 const Code* decoded(Borrowed code) {
-  if (const Code* known = PyCode_Check(code.get()) ? kept(as_code(code)) : nullptr) return known;
+  if (const Code* known = PyCode_Check(code.get()) ? decoded_before(as_code(code)) : nullptr) return known;
   std::unique_ptr<Code> made = decode(code);
   if (made == nullptr || !keep(as_code(code), made.get())) return nullptr;
   made->keep_alive.reset();

@@ -14,6 +14,8 @@ std::unique_ptr<bytecode::Code> decode(Borrowed code);
 
 // The decoded form of `code`, made on first use and kept with the code object (co_extra); null with an exception as above.
 const bytecode::Code* decoded(Borrowed code);
+// The same, null (no exception) where it wasn't made yet.
+const bytecode::Code* decoded_before(PyCodeObject* code);
 
 // Encodes instructions, positions and regions into a code object that has all else from `code.code`, and the given
 // constants, names and stack size. Jumps are by instruction index; EXTENDED_ARG, caches and tables are made anew.

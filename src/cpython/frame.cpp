@@ -87,7 +87,8 @@ void clear(PyThreadState* thread, Frame* frame) {
 // Python called from C in our evaluator takes about a kilobyte a level; libraries called from there need room too.
 constexpr size_t kStackReserve = 128 * 1024;
 
-// The lowest address that a call may still start from on this thread.
+}  // namespace
+
 uintptr_t stack_limit() {
   thread_local uintptr_t limit = 0;
   if (limit) return limit;
@@ -102,6 +103,8 @@ uintptr_t stack_limit() {
   limit = lowest ? reinterpret_cast<uintptr_t>(lowest) + reserve : 1;
   return limit;
 }
+
+namespace {
 
 bool c_stack_is_low() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_limit(); }
 
@@ -118,8 +121,8 @@ Slots slots(Frame* frame) { return Slots(frame->localsplus); }
 bool has_frame_object(Frame* frame) { return frame->frame_obj != nullptr; }
 Borrowed code_of(Frame* frame) { return Borrowed(layout::code(frame)); }
 Borrowed function_of(Frame* frame) { return Borrowed(layout::function(frame)); }
-Borrowed globals_of(Frame* frame) { return Borrowed(frame->f_globals); }
-Borrowed builtins_of(Frame* frame) { return Borrowed(frame->f_builtins); }
+static_assert(offsetof(Frame, f_globals) == layout::kFrameGlobals * sizeof(PyObject*));
+static_assert(offsetof(Frame, f_builtins) == (layout::kFrameGlobals + 1) * sizeof(PyObject*));
 Borrowed locals_dict_of(Frame* frame) { return Borrowed(frame->f_locals); }
 
 Frame* push_frame(PyThreadState* thread, Borrowed function) {
@@ -192,11 +195,8 @@ void add_traceback_entry(PyThreadState* thread, Frame* frame) {
 
 Ref frame_object(PyThreadState* thread) { return Ref::steal(PyThreadState_GetFrame(thread)); }
 
-Link::Link(PyThreadState* thread, Frame* frame) : thread_(thread) {
-  static_assert(sizeof(layout::LinkStorage) <= sizeof storage_);
-  layout::link(thread, frame, *reinterpret_cast<layout::LinkStorage*>(storage_));
-}
-Link::~Link() { layout::unlink(thread_, *reinterpret_cast<layout::LinkStorage*>(storage_)); }
+Link::Link(PyThreadState* thread, Frame* frame) : thread_(thread), outer_(layout::current(thread)) { layout::link(thread, frame); }
+void Link::unlink() { layout::current(thread_) = outer_; }
 
 Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
   CHECK(frame->stacktop >= 0);
@@ -222,8 +222,8 @@ PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* argum
 
 bool is_traced(PyThreadState* thread) { return layout::traced(thread); }
 bool is_traced(PyThreadState* thread, Frame* frame) { return layout::traced(thread) || layout::code_traced(layout::code(frame)); }
-TraceCells trace_cells(PyThreadState* thread, Frame* frame) { return layout::trace_cells(thread, frame); }
-bool breaker_is_set(PyThreadState* thread) { return layout::breaker(thread); }
+TraceCells trace_cells(PyThreadState* thread, Frame* frame) { return layout::trace_cells(thread, layout::code(frame)); }
+BreakerCell breaker_cell(PyThreadState* thread) { return {layout::breaker_cell(thread)}; }
 
 #if PY_VERSION_HEX >= 0x030D0000
 extern "C" PyAPI_FUNC(int) _Py_HandlePending(PyThreadState* thread);
@@ -264,7 +264,7 @@ void drop_outermost_traceback_entry() {
 bool service_breaker(PyThreadState* thread) {
   // Signal handlers are given the current frame, so they run before another frame is entered.
   if (PyErr_CheckSignals() < 0) return false;
-  if (!layout::breaker(thread)) return true;
+  if (!breaker_cell(thread).is_set()) return true;
   PyObject* const function = empty_function();
   if (!function) {
     if (PyErr_Occurred()) return false;

@@ -32,8 +32,8 @@ Slots slots(Frame* frame);
 
 Borrowed code_of(Frame* frame);       // the code object being run
 Borrowed function_of(Frame* frame);   // its function object
-Borrowed globals_of(Frame* frame);
-Borrowed builtins_of(Frame* frame);
+inline Borrowed globals_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameGlobals]); }
+inline Borrowed builtins_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameGlobals + 1]); }
 bool has_frame_object(Frame* frame);  // someone may hold it: sys._getframe, a traceback
 Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, else null
 
@@ -65,16 +65,20 @@ void add_traceback_entry(PyThreadState* thread, Frame* frame);
 Ref frame_object(PyThreadState* thread);  // of the thread's current frame; null (no exception) without memory for it
 
 // Makes `frame` the thread's current one (what sys._getframe sees), on top of the present one; and takes it off.
-// `Link` is placed on the C stack (3.11 and 3.12 need a _PyCFrame there).
 class Link {
  public:
+  Link() = default;
   Link(PyThreadState* thread, Frame* frame);
-  ~Link();
+  ~Link() {
+    if (thread_) unlink();
+  }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
+
  private:
-  PyThreadState* thread_;
-  alignas(8) unsigned char storage_[64];
+  void unlink();
+  PyThreadState* thread_ = nullptr;
+  Frame* outer_ = nullptr;
 };
 
 // Runs the rest of the frame (set_next was called; not linked) in CPython's evaluator. raise: the exception that is set on
@@ -105,10 +109,21 @@ struct TraceCells {
 };
 // Of the thread's current frame, as long as it is that.
 TraceCells trace_cells(PyThreadState* thread, Frame* frame);
-// True where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
-bool breaker_is_set(PyThreadState* thread);
+// Set where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
+struct BreakerCell {
+  const volatile void* cell;
+  bool is_set() const {
+    // 3.13: the low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
+    if (layout::k313) return (*static_cast<const volatile uintptr_t*>(cell) & 0xFF) != 0;
+    return *static_cast<const volatile int*>(cell) != 0;
+  }
+};
+BreakerCell breaker_cell(PyThreadState* thread);
+inline bool breaker_is_set(PyThreadState* thread) { return breaker_cell(thread).is_set(); }
 // Services them; false with an exception.
 bool service_breaker(PyThreadState* thread);
+// Calls on this thread may begin from addresses above this one.
+uintptr_t stack_limit();
 // Python's recursion limit and the C stack; false with RecursionError. Balanced by leave_recursion.
 bool enter_recursion(PyThreadState* thread);
 void leave_recursion(PyThreadState* thread);

@@ -380,7 +380,7 @@ bool is_installed(HookId id) {
   return std::any_of(state().hooks.begin(), state().hooks.end(), [&](const Installed& hook) { return hook.id == id; });
 }
 
-bool all_frames_are_taken() { return only_one_takes_all && top >= 0 && slot() == kEntries[top]; }
+bool all_frames_are_taken(PyThreadState* thread) { return only_one_takes_all && top >= 0 && thread->interp->eval_frame == kEntries[top]; }
 
 void remove_all_frame_hooks() {
   drop_hooks(take_hooks([](const Installed&) { return true; }));

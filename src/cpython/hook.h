@@ -41,7 +41,7 @@ bool is_installed(HookId id);
 void remove_all_frame_hooks();
 
 // True while a hook that takes all frames is the only one to be asked: its own calls needn't pass by CPython's slot.
-bool all_frames_are_taken();
+bool all_frames_are_taken(PyThreadState* thread);
 
 // While one exists, no hook sees frames of this thread.
 class HooksSuspended {

@@ -42,6 +42,9 @@ constexpr bool kLoadFastChecks = k311;
 // The cell of a variable is loaded with LOAD_FAST (3.13) or with LOAD_CLOSURE.
 constexpr bool kLoadFastLoadsCells = k313;
 
+// Where a frame has its globals, in pointers from its beginning; its builtins follow.
+constexpr int kFrameGlobals = k311 ? 1 : 3;
+
 // The least co_stacksize that the compiler gives.
 constexpr int kSmallestStack = k313 ? 1 : 0;
 

@@ -17,6 +17,7 @@
 extern "C" {
 #include "internal/pycore_frame.h"
 #include "internal/pycore_code.h"
+#include "internal/pycore_dict.h"
 #include "internal/pycore_interp.h"
 #if PY_VERSION_HEX < 0x030D0000
 #include "internal/pycore_ceval.h"

@@ -17,6 +17,11 @@
 #include "evaluator/opcodes/matching.h"
 #include "evaluator/opcodes/operators.h"
 #include "evaluator/opcodes/variables.h"
+#include "evaluator/quick/attributes.h"
+#include "evaluator/quick/calls.h"
+#include "evaluator/quick/control.h"
+#include "evaluator/quick/operators.h"
+#include "evaluator/quick/variables.h"
 
 namespace evalframe::evaluator {
 
@@ -44,11 +49,28 @@ Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytec
       running_(cpython::running_cell(frame)),
       notes_(notes_of(code)),
       link_(thread, frame),
-      trace_cells_(cpython::trace_cells(thread, frame)) {
+      trace_cells_(cpython::trace_cells(thread, frame)),
+      breaker_(cpython::breaker_cell(thread)),
+      stack_limit_(cpython::stack_limit()) {
   CHECK(stack_pointer_ >= base_);
   cpython::set_depth(frame_, -1);
   traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
 }
+
+Activation::Activation(const Activation& caller, const cpython::EnteredCall& entered)
+    : thread_(caller.thread_),
+      frame_(entered.frame),
+      code_(entered.code),
+      base_(entered.base),
+      stack_pointer_(base_ + entered.stack),
+      next_(0),
+      current_(0),
+      handled_at_(0),
+      running_(entered.running),
+      notes_(entered.code->notes.get()),
+      trace_cells_(entered.trace_cells),
+      breaker_(caller.breaker_),
+      stack_limit_(caller.stack_limit_) {}
 
 Activation::~Activation() = default;
 
@@ -76,31 +98,42 @@ Event Activation::run() {
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
   };
-  const Instruction* const instructions = code_->instructions.data();
+  Registers r(*this);
+  const cpython::RunningCell running = running_;
+  const cpython::TraceCells trace_cells = trace_cells_;
   const Instruction* now;
   Outcome outcome;
 
 next:
   if (traced_ && at_boundary()) return Event::kHandOver;
-  now = instructions + next_;
-  current_ = handled_at_ = next_++;
+  now = r.next++;
   goto* labels[static_cast<size_t>(now->op)];
 
-#define EVALFRAME_INSTRUCTION(name, argument, flow)                                     \
-  run_##name : running_.set(cpython::own_unit(*now, Op::name));                         \
-  outcome = Handlers::name(*this, *now);                                                \
-  if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                     \
-  if (outcome == Outcome::kRan && trace_cells_.may_be_traced()) goto concluded;         \
-  now = instructions + next_;                                                           \
-  current_ = handled_at_ = next_++;                                                     \
+#define EVALFRAME_INSTRUCTION(name, argument, flow)                                            \
+  run_##name : running.set(cpython::own_unit(*now, Op::name));                                 \
+  outcome = quick<Op::name>(r, *now);                                                          \
+  if (outcome == Outcome::kHandOver) {                                                         \
+    learn<Op::name>(r, *now);                                                                  \
+    r.put_back(now);                                                                           \
+    outcome = Handlers::name(*this, *now);                                                     \
+    if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                          \
+    if (outcome == Outcome::kRan && trace_cells.may_be_traced()) goto concluded;               \
+    r.take();                                                                                  \
+  } else if (__builtin_expect(outcome > Outcome::kRan, 0) ||                                   \
+             (outcome == Outcome::kRan && __builtin_expect(trace_cells.may_be_traced(), 0))) { \
+    r.put_back(now);                                                                           \
+    goto concluded;                                                                            \
+  }                                                                                            \
+  now = r.next++;                                                                              \
   goto* labels[static_cast<size_t>(now->op)];
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
 
 concluded:
   const Event event = conclude(static_cast<uint8_t>(outcome));
-  if (event == Event::kNext || event == Event::kCaught) goto next;
-  return event;
+  if (event != Event::kNext && event != Event::kCaught) return event;
+  r.take();
+  goto next;
 }
 
 Event Activation::conclude(uint8_t outcome) {
@@ -118,6 +151,7 @@ Event Activation::conclude(uint8_t outcome) {
         cpython::set_depth(frame_, depth());
       }
       return Event::kReturned;
+    case Outcome::kServe: return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
     case Outcome::kHandOver:
       next_ = current_;
       // The second half of a fused instruction is never left to CPython: its handlers don't ask for it.
@@ -250,6 +284,20 @@ Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
     cpython::pop_frame(thread, frame);
   }
   return result;
+}
+
+PyObject* Handlers::run_entered(const Activation& caller, const cpython::EnteredCall& entered) {
+  ++counts.evaluated;
+  PyThreadState* const thread = caller.thread_;
+  Activation callee(caller, entered);
+  const Event event = callee.run();
+  if (event == Event::kHandOver) {
+    count_hand_over(callee);
+    callee.save();
+    return cpython::leave_call_to_cpython(thread, entered.frame).release();
+  }
+  cpython::leave_call(thread, entered.frame, callee.depth());
+  return callee.result_.release();
 }
 
 DeepEvaluation::DeepEvaluation() : outer_(std::exchange(deep_evaluation, true)) {}

@@ -7,6 +7,7 @@
 
 #include "bytecode/instruction.h"
 #include "cpython/frame.h"
+#include "cpython/python_call.h"
 
 namespace evalframe::evaluator {
 
@@ -69,6 +70,9 @@ class Activation {
 
  private:
   friend struct Handlers;
+  friend struct Registers;
+  // Of a call that was entered by a frame of ours: its caller takes it off.
+  Activation(const Activation& caller, const cpython::EnteredCall& entered);
   Event conclude(uint8_t outcome);
   Event unwind(bool add_entry);
   void drop_to(PyObject** stack_pointer);
@@ -88,6 +92,8 @@ class Activation {
   bytecode::Note* notes_;  // one for each instruction
   cpython::Link link_;
   cpython::TraceCells trace_cells_;
+  cpython::BreakerCell breaker_;
+  uintptr_t stack_limit_;
 };
 
 // Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared

@@ -5,6 +5,7 @@
 #include "cpython/frame.h"
 #include "cpython/layout.h"
 #include "cpython/objects.h"
+#include "cpython/python_call.h"
 #include "evaluator/activation.h"
 
 namespace evalframe::evaluator {
@@ -18,6 +19,7 @@ enum class Outcome : uint8_t {
   kRaised,    // an exception is set; the frame is to be put on its traceback
   kReraised,  // an exception is set, its traceback is complete
   kReturned,  // the result is taken
+  kServe,     // done; the breaker is set: others are to have their turn
   kHandOver,  // nothing was done: CPython is to run this instruction
 };
 
@@ -80,7 +82,7 @@ struct Handlers {
     a.handled_at_ = unit < 0 ? target : a.code_->index_of_unit[unit];
   }
   static Outcome service_breaker(Activation& a) {
-    if (!cpython::breaker_is_set(a.thread_)) return Outcome::kRan;
+    if (!a.breaker_.is_set()) return Outcome::kRan;
     return cpython::service_breaker(a.thread_) ? Outcome::kRan : Outcome::kRaised;
   }
   // RERAISE: where the exception was raised first.
@@ -103,6 +105,8 @@ struct Handlers {
   static Outcome call_entries(Activation& a, int count, PyObject* keyword_names, int above);
   static Outcome finish(Activation& a, int entries, PyObject* result);
   static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
+  static bool has_stack(const Activation& a) { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) > a.stack_limit_; }
+  static PyObject* run_entered(const Activation& caller, const cpython::EnteredCall& entered);
   static PyObject* call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names);
 };
 

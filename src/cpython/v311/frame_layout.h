@@ -25,28 +25,18 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
 constexpr int kPointerToNext = 1;
 
-struct LinkStorage {
-  _PyCFrame cframe;
-};
-inline Frame* current(PyThreadState* thread) { return thread->cframe->current_frame; }
-inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
-  _PyCFrame* const outer = thread->cframe;
-  storage.cframe.use_tracing = outer->use_tracing;
-  storage.cframe.previous = outer;
-  storage.cframe.current_frame = frame;
-  frame->previous = outer->current_frame;
+inline Frame*& current(PyThreadState* thread) { return thread->cframe->current_frame; }
+// On top of the present one. A frame that is handed over gets a _PyCFrame of its own there.
+inline void link(PyThreadState* thread, Frame* frame) {
+  frame->previous = current(thread);
   frame->is_entry = true;
-  thread->cframe = &storage.cframe;
-}
-inline void unlink(PyThreadState* thread, LinkStorage& storage) {
-  thread->cframe = storage.cframe.previous;
-  thread->cframe->use_tracing = storage.cframe.use_tracing;
+  current(thread) = frame;
 }
 
 inline bool traced(PyThreadState* thread) { return thread->cframe->use_tracing != 0; }
-inline TraceCells trace_cells(PyThreadState* thread, Frame*) { return {&thread->cframe->use_tracing, nullptr}; }
+inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject*) { return {&thread->cframe->use_tracing, nullptr}; }
 inline bool code_traced(PyCodeObject*) { return false; }
-inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
+inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 
 inline int& recursion_remaining(PyThreadState* thread) { return thread->recursion_remaining; }
 // Entering CPython's evaluator from C takes nothing from a C recursion budget here: the recursion limit is the only one.

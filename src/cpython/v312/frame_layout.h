@@ -23,17 +23,12 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
 constexpr int kPointerToNext = 1;
 
-struct LinkStorage {
-  _PyCFrame cframe;
-};
-inline Frame* current(PyThreadState* thread) { return thread->cframe->current_frame; }
-inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
-  storage.cframe.previous = thread->cframe;
-  storage.cframe.current_frame = frame;
-  frame->previous = thread->cframe->current_frame;
-  thread->cframe = &storage.cframe;
+inline Frame*& current(PyThreadState* thread) { return thread->cframe->current_frame; }
+// On top of the present one.
+inline void link(PyThreadState* thread, Frame* frame) {
+  frame->previous = current(thread);
+  current(thread) = frame;
 }
-inline void unlink(PyThreadState* thread, LinkStorage& storage) { thread->cframe = storage.cframe.previous; }
 
 inline bool any_tool(const uint8_t* tools) {
   for (int event = 0; event < _PY_MONITORING_UNGROUPED_EVENTS; ++event) {
@@ -43,11 +38,11 @@ inline bool any_tool(const uint8_t* tools) {
 }
 inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools); }
 inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools); }
-inline TraceCells trace_cells(PyThreadState* thread, Frame* frame) {
+inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code(frame)->_co_monitoring)};
+  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code->_co_monitoring)};
 }
-inline bool breaker(PyThreadState* thread) { return *reinterpret_cast<volatile int*>(&thread->interp->ceval.eval_breaker) != 0; }
+inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 
 inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }
 // CPython's evaluator takes two units of the small C recursion budget for each entry from C. A Python call in our

@@ -25,16 +25,12 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->instr_ptr; }
 constexpr int kPointerToNext = 0;
 
-struct LinkStorage {
-  Frame* outer;
-};
-inline Frame* current(PyThreadState* thread) { return thread->current_frame; }
-inline void link(PyThreadState* thread, Frame* frame, LinkStorage& storage) {
-  storage.outer = thread->current_frame;
-  frame->previous = storage.outer;
-  thread->current_frame = frame;
+inline Frame*& current(PyThreadState* thread) { return thread->current_frame; }
+// On top of the present one.
+inline void link(PyThreadState* thread, Frame* frame) {
+  frame->previous = current(thread);
+  current(thread) = frame;
 }
-inline void unlink(PyThreadState* thread, LinkStorage& storage) { thread->current_frame = storage.outer; }
 
 inline bool any_tool(const uint8_t* tools, int count) {
   for (int event = 0; event < count; ++event) {
@@ -47,11 +43,11 @@ inline bool code_traced(PyCodeObject* code) {
   return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools, _PY_MONITORING_LOCAL_EVENTS);
 }
 // The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
-inline TraceCells trace_cells(PyThreadState* thread, Frame* frame) {
+inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code(frame)->_co_monitoring)};
+  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code->_co_monitoring)};
 }
-inline bool breaker(PyThreadState* thread) { return (*const_cast<volatile uintptr_t*>(&thread->eval_breaker) & 0xFF) != 0; }
+inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->eval_breaker; }
 
 inline int& recursion_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }
 // CPython's evaluator takes two units of the C recursion budget for each entry from C. A Python call in our

@@ -25,7 +25,7 @@ inline std::optional<Ref> evaluate_function(PyThreadState* thread, PyObject* fun
 }
 
 inline PyObject* Handlers::call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names) {
-  if (PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken())) {
+  if (PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken(thread(a)))) {
     std::optional<Ref> result = evaluate_function(thread(a), callable, arguments, count, keyword_names);
     if (result) return result->release();
   }

@@ -1,0 +1,104 @@
+// Finds the places of attributes, as CPython's own inline caches do.
+#define Py_BUILD_CORE 1
+#include "cpython/attributes.h"
+
+#include <structmember.h>
+
+#include "cpython/objects.h"
+#include "cpython/pycore.h"
+#include "cpython/versions.h"
+
+namespace evalframe::cpython {
+
+namespace {
+
+using Kind = AttributePlace::Kind;
+
+static_assert(offsetof(PyDictKeysObject, dk_nentries) == 3 * sizeof(Py_ssize_t));
+#if PY_VERSION_HEX >= 0x030D0000
+static_assert(kHasInlineValues == Py_TPFLAGS_INLINE_VALUES && offsetof(PyDictValues, capacity) == 0 && offsetof(PyDictValues, size) == 1);
+static_assert(offsetof(PyDictValues, valid) == 3 && offsetof(PyDictValues, values) == sizeof(PyObject*));
+#else
+static_assert(kHasInlineValues == Py_TPFLAGS_MANAGED_DICT);
+#endif
+
+bool has_inline_values(PyTypeObject* type) {
+  constexpr unsigned long kNeeded = Py_TPFLAGS_HEAPTYPE | kHasInlineValues;
+  return (type->tp_flags & kNeeded) == kNeeded && reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
+}
+bool has_dict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
+
+// Where the name stands among those that instances have had; -1: none had it.
+Py_ssize_t index_of_name(PyTypeObject* type, PyObject* name) {
+  PyDictKeysObject* const keys = reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
+  if (!DK_IS_UNICODE(keys)) return -1;
+  const PyDictUnicodeEntry* const entries = DK_UNICODE_ENTRIES(keys);
+  for (Py_ssize_t index = 0; index < keys->dk_nentries; ++index) {
+    if (entries[index].me_key == name) return index;
+  }
+  return -1;
+}
+
+// The offset of a slot made by __slots__, or -1.
+Py_ssize_t offset_of_slot(PyTypeObject* type, PyObject* descriptor, bool to_store) {
+  if (!descriptor || !Py_IS_TYPE(descriptor, &PyMemberDescr_Type) || !PyType_IsSubtype(type, PyDescr_TYPE(descriptor))) return -1;
+  const PyMemberDef* const member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+  if (member->type != T_OBJECT_EX || (member->flags & ~READONLY) || (to_store && (member->flags & READONLY))) return -1;
+  return member->offset;
+}
+
+AttributePlace place_in_module(PyObject* module, PyObject* name) {
+  PyObject* const dict = PyModule_GetDict(module);
+  if (_PyType_Lookup(&PyModule_Type, name)) return {};
+  PyObject* const value = PyDict_GetItemWithError(dict, name);
+  if (!value) {
+    PyErr_Clear();
+    return {};
+  }
+  return {Kind::kModule, 0, dict_version(dict), value};
+}
+
+AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
+  if (Py_TYPE(owner) != &PyType_Type || _PyType_Lookup(&PyType_Type, name)) return {};
+  PyObject* const value = _PyType_Lookup(owner, name);
+  const uint32_t version = type_version(owner);
+  // A function of a class is got as it is.
+  if (!value || !version || (Py_TYPE(value)->tp_descr_get && !PyFunction_Check(value))) return {};
+  return {Kind::kOwner, version, 0, value};
+}
+
+}  // namespace
+
+AttributePlace place_to_load(PyObject* object, PyObject* name) {
+  if (PyModule_CheckExact(object)) return place_in_module(object, name);
+  PyTypeObject* const type = Py_TYPE(object);
+  if (PyType_Check(object)) return place_in_class(reinterpret_cast<PyTypeObject*>(object), name);
+  if (type->tp_getattro != PyObject_GenericGetAttr) return {};
+  PyObject* const found = _PyType_Lookup(type, name);
+  const uint32_t version = type_version(type);
+  if (!version) return {};
+  if (const Py_ssize_t offset = offset_of_slot(type, found, false); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
+  if (found && Py_TYPE(found)->tp_descr_set) return {};
+  const bool has_values = has_inline_values(type);
+  if (!has_values && has_dict(type)) return {};
+  const Py_ssize_t index = has_values ? index_of_name(type, name) : -1;
+  if (index >= 0) return {Kind::kInline, version, static_cast<uint64_t>(index)};
+  if (!found) return {};
+  const bool is_method = PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
+  if (!is_method && Py_TYPE(found)->tp_descr_get) return {};
+  return {is_method ? Kind::kMethod : Kind::kClass, version, has_values ? instance_names(type) : AttributePlace::kNoDict, found};
+}
+
+AttributePlace place_to_store(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (type->tp_setattro != PyObject_GenericSetAttr) return {};
+  PyObject* const found = _PyType_Lookup(type, name);
+  const uint32_t version = type_version(type);
+  if (!version) return {};
+  if (const Py_ssize_t offset = offset_of_slot(type, found, true); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
+  if ((found && Py_TYPE(found)->tp_descr_set) || !has_inline_values(type)) return {};
+  const Py_ssize_t index = index_of_name(type, name);
+  return index < 0 ? AttributePlace{} : AttributePlace{Kind::kInline, version, static_cast<uint64_t>(index)};
+}
+
+}  // namespace evalframe::cpython

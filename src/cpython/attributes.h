@@ -1,0 +1,67 @@
+// Where attributes are found without asking the class again, as long as its version stays. Runs no Python code.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ref.h"
+#include "cpython/layout.h"
+
+namespace evalframe::cpython {
+
+struct AttributePlace {
+  enum Kind : uint8_t {
+    kNowhere,  // it has to be asked for
+    kInline,   // among the values in the instance, at `where`
+    kSlot,     // in the instance, `where` bytes from its beginning (__slots__)
+    kClass,    // `value` of the class, as long as instances have had `where` names (instance_names)
+    kMethod,   // the same, and to be called with the instance
+    kOwner,    // `value` of the owner, which is a class
+    kModule,   // `value` of the owner, a module whose dict has version `where`
+  };
+  static constexpr uint64_t kNoDict = ~uint64_t{0};  // `where` of a class whose instances have no dict
+  Kind kind = kNowhere;
+  uint32_t version = 0;  // of the object's class; kOwner: of the object
+  uint64_t where = 0;
+  PyObject* value = nullptr;  // borrowed: it's there as long as the version is
+};
+// Of what `object` has as `name`: to be read, or to be set.
+AttributePlace place_to_load(PyObject* object, PyObject* name);
+AttributePlace place_to_store(PyObject* object, PyObject* name);
+
+// How many names instances of the class have had; none is ever taken away. Of classes with kHasInlineValues.
+inline uint64_t instance_names(PyTypeObject* type) {
+  const auto* const keys = reinterpret_cast<const Py_ssize_t*>(reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys);
+  constexpr int kEntries = 3;
+  return static_cast<uint64_t>(keys[kEntries]);
+}
+
+constexpr unsigned long kHasInlineValues = layout::k313 ? 1UL << 2 : 1UL << 4;  // Py_TPFLAGS_INLINE_VALUES, Py_TPFLAGS_MANAGED_DICT
+
+// The instance's values in the order of those names, null where they have moved to a dict. Of classes with kHasInlineValues.
+inline PyObject** inline_values(PyObject* object) {
+  if (layout::k311) return reinterpret_cast<PyObject***>(object)[-4];
+  if (layout::k312) {
+    const auto values = reinterpret_cast<uintptr_t*>(object)[-3];
+    return values & 1 ? reinterpret_cast<PyObject**>(values + 1) : nullptr;
+  }
+  auto* const values = reinterpret_cast<unsigned char*>(object) + sizeof(PyObject);
+  constexpr int kValid = 3;
+  return values[kValid] ? reinterpret_cast<PyObject**>(values + sizeof(PyObject*)) : nullptr;
+}
+// 3.13: the values may be a dict's at the same time, which counts them.
+inline bool values_are_shared(PyObject* object) { return layout::k313 && reinterpret_cast<PyObject**>(object)[-3]; }
+
+// A value was put where there was none: dicts made of the values have them in the order in which they came.
+inline void note_insertion(PyObject** values, uint64_t index) {
+  if (layout::k313) {
+    auto* const header = reinterpret_cast<uint8_t*>(values) - sizeof(PyObject*);
+    constexpr int kCapacity = 0, kSize = 1;
+    reinterpret_cast<uint8_t*>(values + header[kCapacity])[header[kSize]++] = static_cast<uint8_t>(index);
+    return;
+  }
+  uint8_t* const size = reinterpret_cast<uint8_t*>(values) - 2;
+  ++*size;
+  size[-static_cast<int>(*size)] = static_cast<uint8_t>(index);
+}
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,70 @@
+// The usual case of loading and storing variables and constants, and of shuffling the stack.
+#pragma once
+
+#include "cpython/versions.h"
+#include "evaluator/quick.h"
+
+namespace evalframe::evaluator {
+
+EVALFRAME_QUICK(NOP) { return Outcome::kDone; }
+EVALFRAME_QUICK(RESUME) { return (i.arg & 3) < 2 && r.breaker.is_set() ? Outcome::kHandOver : Outcome::kDone; }
+EVALFRAME_QUICK(POP_TOP) {
+  r.drop(1);
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(PUSH_NULL) {
+  r.push(nullptr);
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(COPY) {
+  r.push(Py_XNewRef(r.peek(i.arg)));
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(SWAP) {
+  std::swap(r.peek(1), r.peek(i.arg));
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(LOAD_CONST) {
+  r.push(Py_NewRef(r.constants[i.arg]));
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(LOAD_FAST) {
+  PyObject* const value = r.base[i.arg];
+  if (!value) return Outcome::kHandOver;
+  r.push(Py_NewRef(value));
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(LOAD_FAST_CHECK) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
+EVALFRAME_QUICK(LOAD_CLOSURE) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
+EVALFRAME_QUICK(STORE_FAST) {
+  PyObject* const old = std::exchange(r.base[i.arg], r.pop());
+  Py_XDECREF(old);
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(LOAD_DEREF) {
+  PyObject* const value = PyCell_GET(r.base[i.arg]);
+  if (!value) return Outcome::kHandOver;
+  r.push(Py_NewRef(value));
+  return Outcome::kDone;
+}
+EVALFRAME_QUICK(STORE_DEREF) {
+  PyObject* const cell = r.base[i.arg];
+  PyObject* const old = PyCell_GET(cell);
+  PyCell_SET(cell, r.pop());
+  Py_XDECREF(old);
+  return Outcome::kRan;
+}
+
+// The note of a LOAD_GLOBAL tells the versions of both dicts, and what was found in them.
+EVALFRAME_QUICK(LOAD_GLOBAL) {
+  const bytecode::Note& known = r.note(i);
+  const Borrowed globals = cpython::globals_of(r.frame), builtins = cpython::builtins_of(r.frame);
+  if (!PyDict_CheckExact(globals.get()) || !PyDict_CheckExact(builtins.get())) return Outcome::kHandOver;
+  if (known.first != cpython::dict_version(globals) || known.second != cpython::dict_version(builtins)) return Outcome::kHandOver;
+  if (i.arg2 == 1 && !layout::kGlobalThenNull) r.push(nullptr);
+  r.push(Py_NewRef(known.value));
+  if (i.arg2 == 1 && layout::kGlobalThenNull) r.push(nullptr);
+  return Outcome::kDone;
+}
+
+}  // namespace evalframe::evaluator
