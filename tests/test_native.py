@@ -423,4 +423,5 @@ def test_what_is_nothing_for_all_numbers_still_warns() -> None:
     check(lambda np, x: (x - x) / (x - x), x)
     check(lambda np, x: (x < x) / (x ^ x) * 2.0, x)
     check(lambda np, x: 1.0 / (x < x), x * 0.5)
+    check(lambda np, x: np.isnan(x) / np.isinf(x), x)
     check(lambda np, x: 1.0 / ((x + 1) - (np.positive(x) + 1)), x)

@@ -15,6 +15,7 @@ SHAPES = [(), (1,), (6,), (5, 6), (1, 6), (5, 1), (3, 5, 6), (3, 1, 6)]
 DTYPES = ["f8", "f8", "f4", "i8", "i4", "u1", "i2", "bool", "c16"]
 BINARY = ["__add__", "__sub__", "__mul__", "__truediv__", "__lt__", "__eq__", "__radd__", "__rsub__"]
 UFUNCS = ["maximum", "minimum", "add", "fmax", "copysign", "logical_and", "not_equal"]
+BINARY_UFUNCS = ["divide", "floor_divide", "add", "maximum"]
 UNARY = ["square", "absolute", "negative", "sqrt", "floor", "sign", "isnan", "logical_not", "conjugate", "rint"]
 REDUCTIONS = ["sum", "mean", "min", "max", "prod", "any", "all"]
 INPLACE = ["__iadd__", "__isub__", "__imul__"]
@@ -34,6 +35,19 @@ SHAPED: dict[str, Callable[[Any, Any], Any]] = {
     "expand": lambda np, x: np.expand_dims(x, 1),
     "squeeze": lambda np, x: np.squeeze(x),
     "stretch": lambda np, x: np.broadcast_to(x, (3, 5, 6)),
+}
+FILLED: dict[str, Callable[[Any, Any], Any]] = {
+    "zeros like": lambda np, x: np.zeros_like(x),
+    "ones like": lambda np, x: np.ones_like(x, dtype="i4"),
+    "full like": lambda np, x: np.full_like(x, 1),
+    "full": lambda np, x: np.full((5, 6), 2.5),
+    "zeros": lambda np, x: np.zeros(6, dtype="f4"),
+    "low": lambda np, x: np.clip(x, 0, None),
+    "high": lambda np, x: np.clip(x, None, 1.5),
+    "between": lambda np, x: np.clip(x, 0, 2),
+    "round": lambda np, x: np.round(x),
+    "float": lambda np, x: np.negative(x, dtype="f4", casting="unsafe"),
+    "choose": lambda np, x: np.where(x, 2, 0.5),
 }
 
 
@@ -62,8 +76,8 @@ def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
     for i in range(r.randrange(2, 14)):
         count = inputs + i
         pick = lambda: max(r.randrange(count), r.randrange(count))  # noqa: E731
-        kind = r.choices(["binary", "ufunc", "unary", "reduce", "inplace", "view", "store", "where", "number", "astype", "call", "shaped"],
-                         [6, 3, 4, 2, 2, 2, 1, 1, 2, 1, 1, 3])[0]  # fmt: skip
+        kind = r.choices(["binary", "ufunc", "unary", "reduce", "inplace", "view", "store", "where", "number", "astype", "call", "shaped",
+                          "filled", "masked"], [6, 3, 4, 2, 2, 2, 1, 1, 2, 1, 1, 3, 2, 1])[0]  # fmt: skip
         if kind in ("binary", "ufunc", "inplace"):
             names = {"binary": BINARY, "ufunc": UFUNCS, "inplace": INPLACE}[kind]
             program.append((kind, r.choice(names), pick(), pick()))
@@ -75,6 +89,10 @@ def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
             program.append((kind, "", pick(), r.choice(KEYS)))
         elif kind == "shaped":
             program.append((kind, r.choice(list(SHAPED)), pick()))
+        elif kind == "filled":
+            program.append((kind, r.choice(list(FILLED)), pick()))
+        elif kind == "masked":
+            program.append((kind, r.choice(BINARY_UFUNCS), pick(), pick(), pick(), pick()))
         elif kind == "store":
             program.append((kind, "", pick(), r.choice(KEYS), pick()))
         elif kind == "where":
@@ -104,6 +122,10 @@ def step(np: Any, values: list[Any], op: tuple[Any, ...]) -> Any:
             return getattr(np, name)(x, axis=args[1], keepdims=args[2])
         case "shaped":
             return SHAPED[name](np, x)
+        case "filled":
+            return FILLED[name](np, x)
+        case "masked":
+            return getattr(np, name)(values[args[1]], values[args[2]], out=x, where=np.greater(values[args[3]], 0), casting="unsafe")
         case "view":
             return x[args[1]]
         case "store":

@@ -498,6 +498,7 @@ class Lowering {
     const Meaning& meaning = segment_.meanings[node - segment_.begin];
     switch (meaning.sense) {
       case Sense::kMap: case Sense::kWhere: case Sense::kClip: case Sense::kCast: lower_map(node, meaning); break;
+      case Sense::kFill: lower_fill(node, meaning); break;
       case Sense::kReduce: lower_reduce(node, meaning); break;
       case Sense::kView: lower_view(node, meaning); break;
       case Sense::kStore: return lower_store(node, meaning);
@@ -514,13 +515,16 @@ class Lowering {
     if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
     if (meaning.in_place) space = unite(space, operands[0].dims);
     const int k = choose_kernel(operands, space, 0, false);
+    const DType wanted = graph_.nodes[node].meta.dtype;
     std::vector<int> numbers;
     for (int i = 0; i < meaning.count; i++) {
-      const bool condition = meaning.sense == Sense::kWhere && i == 0;
-      numbers.push_back(use(k, operands[i], condition ? DType::bool_ : meaning.loop));
+      const bool condition = meaning.sense == Sense::kWhere ? i == 0 : meaning.masked && i == meaning.count - 2;
+      const bool elsewhere = meaning.masked && i == meaning.count - 1;
+      numbers.push_back(use(k, operands[i], condition ? DType::bool_ : elsewhere ? wanted : meaning.loop));
       if (!meaning.flattened) remember(meaning.args[i], operands[i]);
     }
-    if (meaning.sense == Sense::kMap && meaning.count == 2 && are_equal(k, numbers[0], numbers[1], 0) && is_constant_of_equals(meaning)) throw Unsupported{node};
+    if (meaning.masked) harmless_elsewhere(k, meaning, numbers);
+    if (meaning.sense == Sense::kMap && inputs_of(meaning) == 2 && are_equal(k, numbers[0], numbers[1], 0) && is_constant_of_equals(meaning)) throw Unsupported{node};
     Value value;
     value.dims = space;
     value.kernel = k;
@@ -529,16 +533,43 @@ class Lowering {
     if (meaning.in_place) value.layout = operands[0].layout;
     else if (meaning.sense == Sense::kCast) value.layout = layout_of_copy(operands[0], meaning.c_order);
     else value.layout = layout_of(operands, space);
-    const DType wanted = graph_.nodes[node].meta.dtype;
     if (value.dtype != wanted) {
       value.index = operation(k, {ScalarOp::cast, wanted, value.index});
       value.dtype = wanted;
+    }
+    if (meaning.masked) {
+      const int where = numbers[meaning.count - 2], elsewhere = numbers[meaning.count - 1];
+      value.index = operation(k, {ScalarOp::select, wanted, where, value.index, elsewhere});
     }
     if (meaning.target) {
       const Value target = value_of(meaning.target, wanted);
       add_store(node, value, target);
       value.layout = target.layout;
     }
+    value_at(node) = std::move(value);
+  }
+
+  static int inputs_of(const Meaning& meaning) { return meaning.masked ? meaning.count - 2 : meaning.count; }
+
+  // Where a masked operation isn't done, it is done on ones: they raise no flags.
+  void harmless_elsewhere(int k, const Meaning& meaning, std::vector<int>& numbers) {
+    Value one = scalar({Operand{}, constant(1), DType::float64});
+    const int number = use(k, one, meaning.loop);
+    for (int i = 0; i < inputs_of(meaning); i++) {
+      numbers[i] = operation(k, {ScalarOp::select, meaning.loop, numbers[meaning.count - 2], numbers[i], number});
+    }
+  }
+
+  void lower_fill(int32_t node, const Meaning& meaning) {
+    Value value;
+    value.dims = canonical(shape_for({}, meaning.shape));
+    value.dtype = meaning.result;
+    Value number = meaning.count ? value_of(meaning.args[0], meaning.result) : scalar({Operand{}, constant(meaning.number), DType::float64});
+    value.kernel = choose_kernel({number}, value.dims, 0, false);
+    // An operation, so that two arrays of one number are two arrays.
+    value.index = operation(value.kernel, {ScalarOp::cast, value.dtype, use(value.kernel, number, value.dtype)});
+    const Value like = meaning.like ? value_of(meaning.shape[0].at, DType::kNone) : value;
+    value.layout = layout_of_copy(like, !meaning.like);
     value_at(node) = std::move(value);
   }
 
@@ -635,7 +666,7 @@ class Lowering {
     switch (meaning.sense) {
       case Sense::kWhere: return operation(k, {ScalarOp::select, meaning.result, numbers[0], numbers[1], numbers[2]});
       case Sense::kCast: return operation(k, {ScalarOp::cast, meaning.result, numbers[0]});
-      default: return operation(k, {meaning.op, meaning.result, numbers[0], meaning.count > 1 ? numbers[1] : kNoValue});
+      default: return operation(k, {meaning.op, meaning.result, numbers[0], inputs_of(meaning) > 1 ? numbers[1] : kNoValue});
     }
   }
 

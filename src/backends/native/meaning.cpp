@@ -20,7 +20,7 @@ using graph::Operand;
 
 namespace {
 
-enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kCopy, kCopyInCOrder, kView, kCreate };
+enum class Function : uint8_t { kUfunc, kReduction, kWhere, kClip, kCast, kCopy, kCopyInCOrder, kView, kCreate, kFill, kRound };
 
 struct Known {
   Function function;
@@ -28,6 +28,7 @@ struct Known {
   ReduceOp reduce = ReduceOp::kNone;
   Statistic statistic = Statistic::kPlain;
   View view = View::kReshape;
+  Filling filling = Filling::kZero;
 };
 
 // The callables that have a meaning, and the ufuncs of the operators. Lives as long as the process.
@@ -36,7 +37,7 @@ struct Names {
   PyObject* by_binary[13];
   PyObject* by_unary[3];
   PyObject* by_compare[6];
-  PyObject* clip;
+  PyObject *clip, *maximum, *minimum, *rint;
 };
 
 Ref attribute_of(PyObject* object, const char* name) {
@@ -81,8 +82,16 @@ Names load_names() {
   add_known(names, array, "copy", {Function::kCopyInCOrder});
   add_known(names, module.get(), "copy", {Function::kCopy});
   add_known(names, module.get(), "array", {Function::kCopy});
-  for (const char* name : {"zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "arange"}) {
-    add_known(names, module.get(), name, {Function::kCreate});
+  add_known(names, module.get(), "round", {Function::kRound});
+  add_known(names, array, "round", {Function::kRound});
+  for (const char* name : {"empty", "empty_like", "arange"}) add_known(names, module.get(), name, {Function::kCreate});
+  constexpr std::pair<const char*, Filling> kFillings[] = {
+      {"zeros", Filling::kZero},           {"ones", Filling::kOne},           {"full", Filling::kGiven},
+      {"zeros_like", Filling::kZeroLike}, {"ones_like", Filling::kOneLike}, {"full_like", Filling::kGivenLike}};
+  for (const auto& [name, filling] : kFillings) {
+    Known known{Function::kFill};
+    known.filling = filling;
+    add_known(names, module.get(), name, known);
   }
   constexpr const char* kBinary[] = {"add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
                                      "bitwise_or", "power", "right_shift", "subtract", "true_divide", "bitwise_xor"};
@@ -92,6 +101,9 @@ Names load_names() {
   for (int i = 0; i < 3; i++) names.by_unary[i] = attribute_of(module.get(), kUnary[i]).release();
   for (int i = 0; i < 6; i++) names.by_compare[i] = attribute_of(module.get(), kCompare[i]).release();
   names.clip = attribute_of(umath.get(), "clip").release();
+  names.maximum = attribute_of(umath.get(), "maximum").release();
+  names.minimum = attribute_of(umath.get(), "minimum").release();
+  names.rint = attribute_of(umath.get(), "rint").release();
   return names;
 }
 
@@ -157,9 +169,9 @@ struct Loop {
   DType out = DType::kNone;
 };
 
-// The loop that the ufunc takes for these arguments and this `dtype`, if any; none if it takes none or one whose inputs differ in
+// The loop that the ufunc takes for these arguments and this `dtype` and `casting`, if any; none if it takes none or one whose inputs differ in
 // type.
-Loop resolve(PyObject* ufunc, const Meta* const* metas, int count, DType dtype) {
+Loop resolve(PyObject* ufunc, const Meta* const* metas, int count, DType dtype, PyObject* casting) {
   const Ref types = Ref::steal(PyTuple_New(count + 1));
   for (int i = 0; i < count; i++) {
     Ref type = type_argument(*metas[i]);
@@ -173,7 +185,9 @@ Loop resolve(PyObject* ufunc, const Meta* const* metas, int count, DType dtype) 
   PyTuple_SET_ITEM(signature.get(), count, wanted.release());
   const Ref method = attribute_of(ufunc, "resolve_dtypes");
   const Ref positional = Ref::steal(PyTuple_Pack(1, types.get()));
-  const Ref keywords = Ref::steal(dtype == DType::kNone ? PyDict_New() : Py_BuildValue("{sO}", "signature", signature.get()));
+  const Ref keywords = Ref::steal(PyDict_New());
+  if (dtype != DType::kNone) PyDict_SetItemString(keywords.get(), "signature", signature.get());
+  if (casting) PyDict_SetItemString(keywords.get(), "casting", casting);
   const Ref resolved = method ? Ref::steal(PyObject_Call(method.get(), positional.get(), keywords.get())) : Ref();
   if (!resolved) {
     PyErr_Clear();
@@ -196,7 +210,7 @@ Loop resolve_cached(PyObject* ufunc, const Meta* const* metas, int count, DType 
   }
   const auto found = cache.find({ufunc, key});
   if (found != cache.end()) return found->second;
-  const Loop loop = resolve(ufunc, metas, count, dtype);
+  const Loop loop = resolve(ufunc, metas, count, dtype, nullptr);
   if (Py_TYPE(ufunc) == &PyUFunc_Type) cache.emplace(std::pair{Ref::borrow(ufunc).release(), key}, loop);
   return loop;
 }
@@ -288,7 +302,7 @@ bool Meanings::quick(const Node& node) const {
     case Form::kCall: {
       // A new array of no interest until it is written.
       const std::optional<Known> known = find(graph_.constants[node.callable].get());
-      return known && known->function == Function::kCreate && is_typed(node.meta);
+      return known && (known->function == Function::kCreate || known->function == Function::kFill) && is_typed(node.meta);
     }
     case Form::kSetItem: case Form::kIterator: return false;
   }
@@ -312,10 +326,15 @@ Meaning Meanings::call(const Node& node) const {
       return meaning;
     }
     case Function::kCreate: return {};
+    case Function::kFill: return fill(node, known->filling);
+    case Function::kRound: return round(node);
     case Function::kView: return view(node, known->view);
   }
   return {};
 }
+
+// Whether NumPy warns of casts between these types (it drops an imaginary part), or kernels have none.
+static bool warns_of_cast(DType from, DType to) { return graph::kind_of(from) == 'c' && graph::kind_of(to) != 'c'; }
 
 Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp op) const {
   const int inputs = reinterpret_cast<PyUFuncObject*>(ufunc)->nin;
@@ -324,18 +343,34 @@ Meaning Meanings::ufunc_call(const Node& node, PyObject* ufunc, ScalarOp op) con
   for (int i = 0; i < inputs; i++) arguments.get(i, {});
   const Operand out = arguments.get(inputs, "out");
   const Operand dtype = arguments.get(-1, "dtype");
+  const Operand casting = arguments.get(-1, "casting"), where = arguments.get(-1, "where");
   if (!arguments.all_known() || (out && meta(out).kind != Kind::kArray)) return {};
-  if (!dtype || constant(dtype) == Py_None) return map(node, ufunc, graph_.operands_of(node), inputs, out);
-  const DType wanted = constant(dtype) ? dtype_argument(constant(dtype)) : DType::kNone;
-  // Python numbers are looked at by value where the type isn't one that holds them all.
-  const bool serves = (wanted == DType::float32 || wanted == DType::float64) && !out && op != ScalarOp::power;
-  for (int i = 0; i < inputs; i++) {
-    if (!serves || !is_typed(meta(graph_.operands_of(node)[i]))) return {};
+  // What isn't written without an `out` is whatever the memory holds.
+  const bool masked = where && constant(where) != Py_True;
+  if (masked && (!out || meta(where).kind != Kind::kArray || meta(where).dtype != DType::bool_)) return {};
+  if (casting && !(constant(casting) && PyUnicode_CheckExact(constant(casting)))) return {};
+  const Operand* const operands = graph_.operands_of(node);
+  DType wanted = DType::kNone;
+  if (dtype && constant(dtype) != Py_None) {
+    if (constant(dtype)) wanted = dtype_argument(constant(dtype));
+    if (wanted == DType::kNone || op == ScalarOp::power) return {};
+    for (int i = 0; i < inputs; i++) {
+      // Python numbers are looked at by value where the type isn't one that holds them all.
+      if (!is_typed(meta(operands[i])) || warns_of_cast(meta(operands[i]).dtype, wanted)) return {};
+    }
   }
-  return map(node, ufunc, graph_.operands_of(node), inputs, {}, wanted);
+  Meaning meaning = map(node, ufunc, operands, inputs, out, wanted, casting ? constant(casting) : nullptr);
+  if (meaning.sense != Sense::kMap || !masked) return meaning;
+  // What stands there goes through the loop's type, and may warn on the way.
+  if (meta(out).dtype != meaning.result) return {};
+  meaning.args[meaning.count++] = where;
+  meaning.args[meaning.count++] = out;
+  meaning.masked = true;
+  return meaning;
 }
 
-Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target, DType dtype) const {
+Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target, DType dtype,
+                      PyObject* casting) const {
   const std::optional<Known> known = ufunc ? find(ufunc) : std::nullopt;
   if (!known || known->function != Function::kUfunc || !is_typed(node.meta)) return {};
   const Meta* metas[2];
@@ -347,11 +382,17 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
     array |= metas[i]->kind == Kind::kArray;
   }
   if (!typed && node.form != Form::kCall) return {};
-  const Loop loop = resolve_cached(ufunc, metas, count, dtype);
+  const Loop loop = casting ? resolve(ufunc, metas, count, dtype, casting) : resolve_cached(ufunc, metas, count, dtype);
   if (loop.in == DType::kNone || loop.out == DType::kNone) return {};
+  for (int i = 0; i < count; i++) {
+    if (is_typed(*metas[i]) && warns_of_cast(metas[i]->dtype, loop.in)) return {};
+  }
   // Python's bools become halves, which no Python number is written as.
   if (!typed && loop.in == DType::float16) return {};
   if (graph::kind_of(loop.in) == 'c' && !has_complex(known->op)) return {};
+  // LLVM knows the answer, and then what is computed of it, without the flags that NumPy warns of.
+  const bool asks = known->op == ScalarOp::isnan || known->op == ScalarOp::isinf;
+  if (asks && graph::kind_of(loop.in) != 'f' && graph::kind_of(loop.in) != 'c') return {};
   // Operators on NumPy's integer scalars warn of overflow, which the loops for arrays don't.
   if (!array && node.form != Form::kCall && graph::kind_of(loop.in) != 'f') return {};
   Meaning meaning;
@@ -362,7 +403,7 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   meaning.result = loop.out;
   std::copy(operands, operands + count, meaning.args);
   if (target && meta(target).kind == Kind::kArray) meaning.target = target;
-  if (meaning.target ? !is_typed(meta(target)) : loop.out != node.meta.dtype) return {};
+  if (meaning.target ? !is_typed(meta(target)) || warns_of_cast(loop.out, meta(target).dtype) : loop.out != node.meta.dtype) return {};
   if (meaning.op == ScalarOp::power) {
     // NumPy takes a short way for a few exponents, and refuses negative ones of integers.
     int64_t exponent = 0;
@@ -447,24 +488,29 @@ Meaning Meanings::where(const Node& node) const {
     if (!is_element(operands[i])) return {};
     meaning.args[i] = operands[i];
   }
-  if (meta(operands[0]).dtype != DType::bool_) return {};
+  if (!is_typed(meta(operands[0]))) return {};
   meaning.loop = meaning.result = node.meta.dtype;
   return meaning;
 }
 
 Meaning Meanings::clip(const Node& node) const {
   Arguments arguments{graph_, node};
-  Operand array = arguments.get(0, "a");
+  const Operand array = arguments.get(0, "a");
   Operand low = arguments.get(1, "a_min"), high = arguments.get(2, "a_max");
   if (!low) low = arguments.get(-1, "min");
   if (!high) high = arguments.get(-1, "max");
-  if (!array || !low || !high || !arguments.all_known() || !is_typed(node.meta)) return {};
+  if (low && constant(low) == Py_None) low = {};
+  if (high && constant(high) == Py_None) high = {};
+  if (!array || (!low && !high) || !arguments.all_known() || !is_typed(node.meta) || meta(array).kind != Kind::kArray) return {};
+  // With one bound it is a maximum or minimum.
+  if (!high || !low) {
+    const Operand operands[] = {array, low ? low : high};
+    return map(node, low ? names().maximum : names().minimum, operands, 2, {});
+  }
   const Meta* metas[] = {&meta(array), &meta(low), &meta(high)};
-  for (const Operand operand : {array, low, high}) {
+  for (const Operand operand : {low, high}) {
     if (!is_element(operand)) return {};
   }
-  // Bounds that are Python ints are looked at by value for integer arrays.
-  if (metas[0]->kind != Kind::kArray || is_integer(metas[0]->dtype)) return {};
   const Loop loop = resolve_cached(names().clip, metas, 3);
   if (loop.in == DType::kNone || loop.out != node.meta.dtype || graph::kind_of(loop.in) == 'c') return {};
   Meaning meaning;
@@ -474,6 +520,59 @@ Meaning Meanings::clip(const Node& node) const {
   meaning.args[1] = low;
   meaning.args[2] = high;
   meaning.loop = meaning.result = loop.in;
+  return meaning;
+}
+
+// Whether a number of this kind becomes an element of `dtype` as it is.
+static bool fits(Kind number, DType dtype) {
+  switch (graph::kind_of(dtype)) {
+    case 'b': return number == Kind::kBool;
+    case 'i': case 'u': return number == Kind::kInt || number == Kind::kBool;
+    default: return is_number(number);
+  }
+}
+
+// Floats to whole numbers; integers are copied, and of what is rounded to decimals the steps are NumPy's own.
+Meaning Meanings::round(const Node& node) const {
+  Arguments arguments{graph_, node};
+  const Operand array = arguments.get(0, "a"), decimals = arguments.get(1, "decimals");
+  int64_t places = 0;
+  if (!array || !arguments.all_known() || (decimals && !(constant(decimals) && read_int(constant(decimals), places)))) return {};
+  if (places != 0 || meta(array).kind != Kind::kArray || graph::kind_of(meta(array).dtype) != 'f') return {};
+  return map(node, names().rint, &array, 1, {});
+}
+
+Meaning Meanings::fill(const Node& node, Filling filling) const {
+  const bool like = filling == Filling::kZeroLike || filling == Filling::kOneLike || filling == Filling::kGivenLike;
+  const bool given = filling == Filling::kGiven || filling == Filling::kGivenLike;
+  Arguments arguments{graph_, node};
+  const Operand from = arguments.get(0, like ? "a" : "shape");
+  const Operand value = given ? arguments.get(1, "fill_value") : Operand{};
+  const Operand dtype = arguments.get(given ? 2 : 1, "dtype");
+  if (!from || !arguments.all_known() || (dtype && !constant(dtype)) || node.meta.kind != Kind::kArray || !is_typed(node.meta)) return {};
+  Meaning meaning;
+  if (like) {
+    if (meta(from).kind != Kind::kArray || !is_typed(meta(from))) return {};
+    meaning.shape.push_back({Extent::Kind::kShapeOf, 0, from});
+  } else if (!read_shape(from, meaning.shape)) {
+    return {};
+  }
+  for (const Extent& extent : meaning.shape) {
+    if (extent.kind == Extent::Kind::kRest) return {};
+  }
+  if (given) {
+    const Meta& known = meta(value);
+    const bool number = is_typed(known) ? known.kind == Kind::kNumpyScalar : is_element(value);
+    // Python numbers that no kernel can read as this type.
+    const bool unread = !is_typed(known) && (node.meta.dtype == DType::float16 || node.meta.dtype == DType::complex64);
+    if (!number || unread || (is_typed(known) ? warns_of_cast(known.dtype, node.meta.dtype) : !fits(known.kind, node.meta.dtype))) return {};
+    meaning.args[0] = value;
+    meaning.count = 1;
+  }
+  meaning.number = filling == Filling::kOne || filling == Filling::kOneLike;
+  meaning.sense = Sense::kFill;
+  meaning.like = like;
+  meaning.loop = meaning.result = node.meta.dtype;
   return meaning;
 }
 
@@ -530,15 +629,6 @@ Meaning Meanings::subscript(const Node& node) const {
   meaning.args[0] = operands[0];
   meaning.count = 1;
   return meaning;
-}
-
-// Whether a number of this kind becomes an element of `dtype` as it is.
-static bool fits(Kind number, DType dtype) {
-  switch (graph::kind_of(dtype)) {
-    case 'b': return number == Kind::kBool;
-    case 'i': case 'u': return number == Kind::kInt || number == Kind::kBool;
-    default: return is_number(number);
-  }
 }
 
 Meaning Meanings::store(const Node& node) const {

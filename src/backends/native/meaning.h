@@ -16,6 +16,7 @@ enum class Sense : uint8_t {
   kWhere,   // args[0] ? args[1] : args[2]
   kClip,    // minimum(maximum(args[0], args[1]), args[2]); an absent bound has no space
   kCast,    // args[0] as dtype, a new array; a copy, if it has that dtype
+  kFill,    // a new array of `shape` that is args[0] everywhere
   kReduce,  // args[0] reduced over `axes`
   kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
   kStore,   // args[0] is written into the part `items` of `target`
@@ -55,11 +56,15 @@ enum class View : uint8_t {
   kReshape, kRavel, kFlatten, kSqueeze, kExpandDims, kTranspose, kSwapAxes, kMoveAxis, kMatrixTranspose, kBroadcastTo
 };
 
+// The functions that make arrays of one value: what is everywhere, and whether it's given as an argument.
+enum class Filling : uint8_t { kZero, kOne, kGiven, kZeroLike, kOneLike, kGivenLike };
+
 struct Meaning {
   Sense sense = Sense::kCall;
   ScalarOp op = ScalarOp::add;
-  graph::Operand args[3];
+  graph::Operand args[4];       // kFill: none for a number that stands in `number`
   int count = 0;
+  int64_t number = 0;           // kFill
   DType loop = DType::kNone;    // type in which the arguments enter
   DType result = DType::kNone;  // type of the result
   graph::Operand target;        // the array that is written; a map's is also the node's value
@@ -69,6 +74,8 @@ struct Meaning {
   uint32_t axes = 0;            // kReduce
   bool keepdims = false;
   bool c_order = false;         // kCast: the result is in C order, not in the order of args[0]
+  bool masked = false;          // kMap: the last two of args say where it is done, and what stands elsewhere
+  bool like = false;            // kFill: in the order of the array whose shape it has
   bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
   Seen seen = Seen::kIndexed;   // kView
   bool may_copy = false;        // kView: where the layout asks for it
@@ -92,13 +99,15 @@ class Meanings {
   Meaning call(const graph::Node& node) const;
   Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
   Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target,
-              DType dtype = DType::kNone) const;
+              DType dtype = DType::kNone, PyObject* casting = nullptr) const;
   Meaning reduction(const graph::Node& node, ReduceOp op, Statistic statistic) const;
   bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
   Meaning where(const graph::Node& node) const;
   Meaning clip(const graph::Node& node) const;
   Meaning copy(const graph::Node& node) const;
   Meaning cast(const graph::Node& node) const;
+  Meaning round(const graph::Node& node) const;
+  Meaning fill(const graph::Node& node, Filling filling) const;
   Meaning view(const graph::Node& node, View view) const;
   bool read_view(const graph::Node& node, View view, Meaning& meaning) const;
   bool read_order(graph::Operand axes, int rank, std::vector<int>& order) const;

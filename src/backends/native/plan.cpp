@@ -22,11 +22,14 @@ constexpr int32_t kMaxNodesForAllExits = 2000;
 constexpr int kMinNumbers = 16;
 
 bool computes(Sense sense) {
-  return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kReduce;
+  return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kFill ||
+         sense == Sense::kReduce;
 }
 
 // What NumPy does as fast.
-bool is_copy(const Meaning& meaning) { return meaning.sense == Sense::kCast && meaning.loop == meaning.result; }
+bool is_copy(const Meaning& meaning) {
+  return meaning.sense == Sense::kFill || (meaning.sense == Sense::kCast && meaning.loop == meaning.result);
+}
 
 // Writes into an array that was there before: a store, an operator in place, a ufunc with `out`.
 bool writes(const Meaning& meaning) { return static_cast<bool>(meaning.target); }
@@ -77,6 +80,7 @@ class Planner {
     for (int32_t node = all_exits_ ? 0 : size_; node <= size_; node++) {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
     }
+    leave_fillings();
   }
 
   std::vector<Step> run() {
@@ -101,6 +105,19 @@ class Planner {
   std::vector<Operand> operands_of(int32_t node) const {
     const Operand* first = graph_.operands_of(graph_.nodes[node]);
     return {first, first + graph_.nodes[node].count};
+  }
+
+  // An array of one value is made beforehand where it is written later or stays: NumPy's may not even take memory.
+  void leave_fillings() {
+    const auto leave = [&](Operand array) {
+      if (array.space != Operand::Space::kNode || meaning_[array.index].sense != Sense::kFill) return;
+      meaning_[array.index] = {};
+      meaning_[array.index].sense = Sense::kQuick;
+    };
+    for (int32_t node = 0; node < size_; node++) {
+      if (writes(meaning_[node])) leave(root(meaning_[node].target));
+      if (last_use_[node] == size_) leave(root(Operand::node(node)));
+    }
   }
 
   void use(Operand operand, int32_t at, bool by_node) {
@@ -306,7 +323,8 @@ class Planner {
 
   void add_leaves(Segment& segment, const Meaning& meaning) const {
     std::vector<Operand> arrays = shapes_of(meaning);
-    arrays.insert(arrays.end(), {meaning.args[0], meaning.args[1], meaning.args[2], meaning.target});
+    arrays.insert(arrays.end(), meaning.args, meaning.args + meaning.count);
+    arrays.push_back(meaning.target);
     for (const Operand operand : arrays) {
       if (is_leaf(operand) && leaf_index(segment, operand) < 0) segment.leaves.push_back(operand);
     }
