@@ -94,17 +94,22 @@ PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* argum
 bool is_traced(PyThreadState* thread);
 // The same, or a tool that watches only the frame's code object (3.12+).
 bool is_traced(PyThreadState* thread, Frame* frame);
+// Whether any of these bytes isn't zero, by two reads.
+template <size_t kCount>
+bool any_set(const unsigned char* bytes) {
+  static_assert(kCount >= sizeof(uint64_t) && kCount <= 2 * sizeof(uint64_t));
+  uint64_t low, high;
+  memcpy(&low, bytes, sizeof low);
+  memcpy(&high, bytes + kCount - sizeof high, sizeof high);
+  return (low | high) != 0;
+}
 // What is_traced looks at, for the evaluator's inner loop. False: is_traced is false; true: it has to be asked.
 struct TraceCells {
   const unsigned char* thread;  // 3.11: a flag; later: a byte for each event, zero where no tool wants it
   void* const* code;            // from 3.12 on: what tools have of the code object, null as long as no one looked at it
   bool may_be_traced() const {
     if (layout::k311) return *thread != 0;
-    constexpr int kEvents = 15;
-    uint64_t low, high;
-    memcpy(&low, thread, sizeof low);
-    memcpy(&high, thread + kEvents - sizeof high, sizeof high);
-    return (low | high) != 0 || *code;
+    return any_set<15>(thread) || *code;
   }
 };
 // Of the thread's current frame, as long as it is that.

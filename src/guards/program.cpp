@@ -168,17 +168,36 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
   }
 }
 
-bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const {
-  int32_t line = 0;
+// Functions and names; `line` is that of the first which fails, or how many there are.
+[[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
+  line = 0;
   for (const FunctionGuard& guard : table_.functions) {
-    if (!function_holds(guard)) return failed = line, false;
+    if (!function_holds(guard)) return false;
     line++;
   }
   for (const DictGuard& guard : table_.dicts) {
     const int32_t name = failing_name(guard);
-    if (name >= 0) return failed = line + name, false;
+    if (name >= 0) return line += name, false;
     line += static_cast<int32_t>(guard.names.size());
   }
+  return true;
+}
+
+bool Program::check_slots(PyObject* const* slots) const {
+  int32_t line;
+  if (!check_surroundings(line)) return false;
+  for (const Step& step : steps_) {
+    PyObject* const object = slots[step.index];
+    // Most arguments are arrays.
+    const bool good = object && (step.check == Check::kArray ? Checks::kArray(step, object) : holds(step, object));
+    if (!good) return false;
+  }
+  return true;
+}
+
+bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const {
+  int32_t line;
+  if (!check_surroundings(line)) return failed = line, false;
   objects.prepare(*this);
   PyObject** const items = objects.items_;
   for (const Step& step : steps_) {

@@ -62,11 +62,16 @@ class Program {
   // On failure it is empty, and *failed is the line of GuardTable::describe() that says which guard it was.
   // Runs no Python code; no exception is left set.
   bool check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const;
+  // All objects are in slots: `Objects` owns none.
+  bool has_only_slots() const { return only_slots_; }
+  // The same where there are only slots, of one frame, for a caller who wants to know no more.
+  bool check_slots(PyObject* const* slots) const;
   // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
   void collect_changed(PyObject* const* const* frames, Paths& changed) const;
 
  private:
   friend class Objects;
+  bool check_surroundings(int32_t& line) const;
   bool is_slot(int32_t source) const { return table_.sources[source].reach == Reach::kSlot; }
 
   const GuardTable& table_;

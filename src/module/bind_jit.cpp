@@ -160,7 +160,7 @@ void bind_jit(nb::module_& module) {
              "Places with as many recordings as there may be: which guard failed most, calls left to CPython, what to do.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
-  module.def("total_counters", [] { return counters(runtime::total_counters); });
+  module.def("total_counters", [] { return counters(runtime::Capture::total_counters()); });
   module.def("captures", captures, nb::sig("def captures() -> list[dict[str, typing.Any]]"),
              "All functions that are captured now: counters, entries, breaks.");
   module.def("set_measuring", [](bool on) { runtime::Measure::on = on; }, nb::arg("on"),

@@ -125,13 +125,40 @@ std::vector<Capture*>& captures() {
 
 }  // namespace
 
-Capture::Capture(Borrowed function, Settings settings) : function_(Ref::borrow(function)), settings_(std::move(settings)) {
+Counters& Counters::operator+=(const Counters& other) {
+  for (uint64_t Counters::*each : {&Counters::calls, &Counters::hits, &Counters::served, &Counters::recordings, &Counters::breaks, &Counters::exits,
+                                   &Counters::plain_calls, &Counters::limited, &Counters::given_up}) {
+    this->*each += other.*each;
+  }
+  record_seconds += other.record_seconds;
+  compile_seconds += other.compile_seconds;
+  return *this;
+}
+
+namespace {
+constinit Counters gone_counters;  // of captures that are gone
+
+// Who chose another backend, or one graph, wants that and not speed.
+bool wants_speed(const Settings& settings) { return !settings.custom && !settings.fullgraph && settings.backend == "native"; }
+}  // namespace
+
+Capture::Capture(Borrowed function, Settings settings)
+    : function_(Ref::borrow(function)), settings_(std::move(settings)), may_be_tried_(wants_speed(settings_)) {
   captures().push_back(this);
 }
 
-Capture::~Capture() { captures().erase(std::find(captures().begin(), captures().end(), this)); }
+Capture::~Capture() {
+  captures().erase(std::find(captures().begin(), captures().end(), this));
+  gone_counters += counters_;
+}
 
 const std::vector<Capture*>& Capture::all() { return captures(); }
+
+Counters Capture::total_counters() {
+  Counters total = gone_counters;
+  for (const Capture* capture : captures()) total += capture->counters_;
+  return total;
+}
 
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const Recording& recording = *entry.recording;
@@ -195,10 +222,8 @@ Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording)
   const double record_seconds = recording->seconds;
   Held<Compilation> compilation = compile(std::move(recording), settings_);
   if (!compilation) return {};
-  for (Counters* counters : {&counters_, &total_counters}) {
-    counters->record_seconds += record_seconds;
-    counters->compile_seconds += compilation->compile_seconds;
-  }
+  counters_.record_seconds += record_seconds;
+  counters_.compile_seconds += compilation->compile_seconds;
   return compilation;
 }
 
@@ -350,12 +375,28 @@ Ref Capture::call_plainly(bool* handled) {
   return Ref();
 }
 
+// The recording that served last, if it serves again and has its result at hand: nothing is run, so nothing has to be held.
+inline Compilation* Capture::hit_at_hand(PyObject* const* parameters) {
+  const Entries& first = *first_;
+  if (first.recent >= first.list.size() || Measure::on) return nullptr;
+  Compilation& entry = *first.list[first.recent];
+  return entry.at_hand && entry.guards.check_slots(parameters) ? &entry : nullptr;
+}
+
 Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
   count(&Counters::calls);
   *handled = true;
   if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
   if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
   const CallTrial::Turn turn = is_tried() ? trial_.next() : CallTrial::Turn::kServe;
+  if (turn == CallTrial::Turn::kServe) {
+    if (Compilation* const entry = hit_at_hand(parameters)) {
+      entry->hits++;
+      count(&Counters::served);
+      count(&Counters::hits);
+      return Ref::borrow(entry->at_hand.of(parameters));
+    }
+  }
   switch (turn) {
     case CallTrial::Turn::kServe: return call_captured(thread, parameters, handled);
     case CallTrial::Turn::kPlain: return call_plainly(handled);
@@ -364,9 +405,6 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   }
   return call_timed(thread, turn, parameters, handled);
 }
-
-// Who chose another backend, or one graph, wants that and not speed; tests that leave graphs early want them entered.
-bool Capture::is_tried() const { return !settings_.custom && !settings_.fullgraph && leave_before < 0 && settings_.backend == "native"; }
 
 // A call of a trial: all of it is done here, whoever runs it.
 Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled) {
@@ -450,11 +488,11 @@ Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Obje
 
 // Records a call and takes the time that it took besides compiling.
 Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
-  const double compiled_before = total_counters.compile_seconds;
+  const double compiled_before = total_counters().compile_seconds;
   const size_t before = entries.list.size();
   const Stopwatch watch;
   Ref result = finish(thread, chain);
-  const double seconds = watch.seconds() - (total_counters.compile_seconds - compiled_before);
+  const double seconds = watch.seconds() - (total_counters().compile_seconds - compiled_before);
   if (entries.list.size() > before) {
     Compilation& made = *entries.list.back();
     if (!made.measure) made.measure = std::make_unique<Measure>();

@@ -44,13 +44,13 @@ struct LimitNote {
   std::string hint;
 };
 
-// Counters of one Capture; sums of all are evalframe.stats().
+// Counters of one Capture; their sums are evalframe.stats().
 struct Counters {
   // served: runs of graphs, those of a call's later parts and of turns of loops included.
   uint64_t calls = 0, hits = 0, served = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0, limited = 0, given_up = 0;
   double record_seconds = 0, compile_seconds = 0;
+  Counters& operator+=(const Counters& other);
 };
-inline constinit Counters total_counters;
 
 // Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
 // meanwhile can clear the capture.
@@ -78,6 +78,8 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
   // All that there are, in the order in which they were made.
   static const std::vector<Capture*>& all();
+  // Of all that there are and were.
+  static Counters total_counters();
 
   // Whether this many positional arguments, and no others, are the slots of the parameters as they stand.
   bool are_in_order(Py_ssize_t count) const { return count == in_order_ && function_.as<PyFunctionObject>()->func_code == code_; }
@@ -106,7 +108,7 @@ class Capture {
   static int32_t leave_before;
 
  private:
-  void count(uint64_t Counters::*which) { counters_.*which += 1, total_counters.*which += 1; }
+  void count(uint64_t Counters::*which) { counters_.*which += 1; }
   void look_at_code();
   Held<Entries> entries_at(const Place& place);
   void count_refusal(Entries& entries);
@@ -115,7 +117,8 @@ class Capture {
   Held<Compilation> match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects);
   bool serves(Compilation& compilation, bool at_start, PyObject* const* const* frames, guards::Objects& objects);
   Ref call_plainly(bool* handled);
-  bool is_tried() const;
+  bool is_tried() const { return may_be_tried_ && leave_before < 0; }
+  Compilation* hit_at_hand(PyObject* const* parameters);
   Ref call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled);
   Ref run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters);
   Ref call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled);
@@ -152,6 +155,7 @@ class Capture {
 
   Ref function_;
   Settings settings_;
+  const bool may_be_tried_;  // trials may leave its calls to CPython
   std::map<Place, Held<Entries>> places_;
   std::array<Held<Entries>, 8> lately_;  // of the places met lately, for a look without a search
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it

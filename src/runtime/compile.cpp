@@ -34,6 +34,18 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
 
 }  // namespace
 
+namespace {
+
+ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program& guards) {
+  const bool runs = !recording.graph.nodes.empty() || !recording.names.empty() || recording.iterator >= 0;
+  if (runs || !recording.returns || recording.start.size() != 1 || !guards.has_only_slots()) return {};
+  const recorder::Value& result = recording.values[recording.result];
+  if (result.kind == recorder::Value::Kind::kConstant) return {-1, recording.graph.constants[result.a].get()};
+  return {result.kind == recorder::Value::Kind::kSource ? recording.guards.sources[result.a].index : -1, nullptr};
+}
+
+}  // namespace
+
 int Compilation::traverse(visitproc visit, void* arg) const {
   for (const Ref& constant : recording->graph.constants) Py_VISIT(constant.get());
   for (const auto* frames : {&recording->start, &recording->pushes}) {
@@ -52,6 +64,7 @@ Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const 
   for (const graph::Node& node : record->graph.nodes) {
     compilation->array_nodes += node.meta.kind == graph::Kind::kArray || node.meta.kind == graph::Kind::kNumpyScalar;
   }
+  compilation->at_hand = at_hand(*record, compilation->guards);
   DCHECK(graph::verify(record->graph).empty());
   compilation->executable = make_executable(settings, *record, [record](int32_t node) { return record->exit_at(node); },
                                             compilation->fallback);

@@ -13,6 +13,14 @@
 
 namespace evalframe::runtime {
 
+// The result of a recording that runs nothing, and whose guards ask for what is in slots only.
+struct ResultAtHand {
+  int32_t slot = -1;             // of the one frame
+  PyObject* constant = nullptr;  // borrowed from the graph
+  explicit operator bool() const { return slot >= 0 || constant; }
+  PyObject* of(PyObject* const* slots) const { return constant ? constant : slots[slot]; }
+};
+
 // A recording with its compiled graph: what one cache entry holds.
 struct Compilation : Holdable {
   explicit Compilation(std::unique_ptr<recorder::Recording> of) : recording(std::move(of)), guards(recording->guards) {}
@@ -31,6 +39,7 @@ struct Compilation : Holdable {
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
   double compile_seconds = 0;
   int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
+  ResultAtHand at_hand;
   int32_t turns = 1;        // of a loop that it serves at once
   uint64_t left_early = 0;  // times it was left before its end
   uint64_t hits = 0;        // times it served

@@ -30,14 +30,8 @@ inline void link(PyThreadState* thread, Frame* frame) {
   current(thread) = frame;
 }
 
-inline bool any_tool(const uint8_t* tools) {
-  for (int event = 0; event < _PY_MONITORING_UNGROUPED_EVENTS; ++event) {
-    if (tools[event]) return true;
-  }
-  return false;
-}
-inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools); }
-inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools); }
+inline bool traced(PyThreadState* thread) { return any_set<_PY_MONITORING_UNGROUPED_EVENTS>(thread->interp->monitors.tools); }
+inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_set<_PY_MONITORING_UNGROUPED_EVENTS>(code->_co_monitoring->local_monitors.tools); }
 inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
   return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code->_co_monitoring)};

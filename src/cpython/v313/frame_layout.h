@@ -32,15 +32,9 @@ inline void link(PyThreadState* thread, Frame* frame) {
   current(thread) = frame;
 }
 
-inline bool any_tool(const uint8_t* tools, int count) {
-  for (int event = 0; event < count; ++event) {
-    if (tools[event]) return true;
-  }
-  return false;
-}
-inline bool traced(PyThreadState* thread) { return any_tool(thread->interp->monitors.tools, _PY_MONITORING_UNGROUPED_EVENTS); }
+inline bool traced(PyThreadState* thread) { return any_set<_PY_MONITORING_UNGROUPED_EVENTS>(thread->interp->monitors.tools); }
 inline bool code_traced(PyCodeObject* code) {
-  return code->_co_monitoring && any_tool(code->_co_monitoring->local_monitors.tools, _PY_MONITORING_LOCAL_EVENTS);
+  return code->_co_monitoring && any_set<_PY_MONITORING_LOCAL_EVENTS>(code->_co_monitoring->local_monitors.tools);
 }
 // The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
 inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
