@@ -383,6 +383,19 @@ def test_enabled_leaves_functions_alone_that_make_no_arrays() -> None:
     assert evalframe.stats()["calls"] - before < 100
 
 
+def test_functions_are_left_to_cpython_that_break_again_and_again_with_no_array_between() -> None:
+    source = "def barren(x, seen):\n" + "    seen.append(len(seen)); print(end='')\n" * 200 + "    return x"
+    world: dict[str, Any] = {"__name__": "world"}
+    exec(source, world)
+    before = evalframe.stats()
+    seen: list[int] = []
+    assert evalframe.jit(world["barren"])(A, seen) is A
+    after = evalframe.stats()
+    assert seen == list(range(200))
+    assert after["recordings"] - before["recordings"] < 50
+    assert after["given_up"] == before["given_up"] + 1
+
+
 def test_enabled_notices_that_a_module_comes_to_name_numpy() -> None:
     world: dict[str, Any] = {"__name__": "late"}
     exec("def f(n):\n    return lib.arange(n) * 2.0 + 1.0 if n else 0", world)

@@ -21,6 +21,8 @@ namespace {
 
 // Exits after which capturing must have paid, or the function is left to CPython.
 constexpr uint64_t kPatience = 1000;
+// Recordings that make no array, after which there must have been others.
+constexpr uint64_t kMostBarren = 24;
 // Turns after which several are recorded at once.
 constexpr uint64_t kHotTurns = 16;
 // Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
@@ -357,6 +359,12 @@ void Capture::Worth::count_exit() {
   exits = nodes = 0;
 }
 
+void Capture::Worth::count_recording(const Compilation& compilation) {
+  nodes += compilation.array_nodes;
+  barren += compilation.array_nodes == 0;
+  if (barren > kMostBarren && barren > 2 * nodes) pays = false;
+}
+
 void Capture::count_refusal(Entries& entries) {
   entries.refused++;
   count(&Counters::limited);
@@ -663,7 +671,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
       const bool keep_inputs = static_cast<bool>(settings_.custom);
       const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
       const Held<Compilation> added = add(*entries, std::move(recording));
-      if (added) worth.nodes += added->array_nodes;
+      if (added && is_tried()) worth.count_recording(*added);
       if (ended == Ended::kRaised) return ended;
       if (!added && PyErr_Occurred()) return finished(Ref(), result);
       if (ended == Ended::kReturned) return ended;

@@ -132,11 +132,12 @@ class Capture {
   struct Stretch {
     int32_t first = 0, last = INT32_MAX;
   };
-  // Whether capturing pays: graphs must make an array for every two exits.
+  // Whether capturing pays: graphs must make an array for every two exits, and not be breaks with nothing between them.
   struct Worth {
-    uint64_t exits = 0, nodes = 0;
+    uint64_t exits = 0, nodes = 0, barren = 0;
     bool pays = true;
     void count_exit();
+    void count_recording(const Compilation& compilation);
   };
   // The trial that a run is in, if any.
   class Trial;

@@ -24,7 +24,7 @@ class Measure {
   Measure(const Measure&) = delete;
   Measure& operator=(const Measure&) = delete;
 
-  // Whether the next call is to be run by CPython: the third, the fifth, the ninth ..., but none that takes long.
+  // Whether the next call is to be run by CPython: the third, the fifth, the ninth ...; where that takes long, not yet the third.
   bool wants_plain() const;
   void add_served(double seconds) { served_++, served_seconds_ += seconds; }
   void add_plain(double seconds) { plain_++, plain_seconds_ += seconds; }
@@ -33,8 +33,8 @@ class Measure {
   uint64_t served() const { return served_; }
   uint64_t plain() const { return plain_; }
   double served_mean() const { return served_ ? served_seconds_ / static_cast<double>(served_) : 0; }
-  // Of the plain runs; of a recorded one where that took so long that recording hardly counts; 0: not known.
-  double plain_mean() const;
+  // Of the plain runs; 0: not known. The recorded run is none: first calls import modules and fill caches.
+  double plain_mean() const { return plain_ ? plain_seconds_ / static_cast<double>(plain_) : 0; }
   // Of the served calls, less what recording took longer than a plain run; 0 where no plain time is known.
   double saved() const;
   bool is_known() const { return served_ && plain_mean() > 0; }
