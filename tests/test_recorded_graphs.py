@@ -765,8 +765,8 @@ n0 = binary +(i1, i0): float64[4]
             methods,
             """\
 i0 = input x: float64[4]
-i1 = input global Layer.weight: float64[4, 2]
-i2 = input global Layer.gain: float
+i1 = input test_recorded_graphs.LAYER.weight: float64[4, 2]
+i2 = input test_recorded_graphs.LAYER.gain: float
 n0 = binary @(i0, i1): float64[2]
 n1 = binary +(n0, i2): float64[2]
 """,

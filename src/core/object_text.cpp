@@ -32,10 +32,12 @@ std::string qualified_name(Borrowed borrowed) {
   }
   if (PyFunction_Check(object)) return utf8(borrowed.as<PyFunctionObject>()->func_qualname);
   if (PyMethod_Check(object)) return qualified_name(PyMethod_GET_FUNCTION(object));
-  // Attributes of what is no instance of a class made by Python code are C code's alone.
-  if (!PyCallable_Check(object) || PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) return {};
-  const Ref name = Ref::steal(PyObject_GetAttrString(object, "__qualname__"));
-  return utf8(name.get());
+  // Of functions made in C (Cython's, too): their type has the name as an attribute that C code computes.
+  const Ref attribute = Ref::steal(PyUnicode_InternFromString("__qualname__"));
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* found = attribute ? _PyType_Lookup(type, attribute.get()) : nullptr;
+  if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type) || type->tp_getattro != PyObject_GenericGetAttr) return PyErr_Clear(), "";
+  return utf8(Ref::steal(PyObject_GetAttr(object, attribute.get())).get());
 }
 
 std::string object_text(Borrowed object, size_t limit) {
