@@ -425,3 +425,9 @@ def test_what_is_nothing_for_all_numbers_still_warns() -> None:
     check(lambda np, x: 1.0 / (x < x), x * 0.5)
     check(lambda np, x: np.isnan(x) / np.isinf(x), x)
     check(lambda np, x: 1.0 / ((x + 1) - (np.positive(x) + 1)), x)
+
+
+@pytest.mark.parametrize("key", [np.s_[..., :-1], np.s_[:-1, :-1], np.s_[:-1], np.s_[:, :2, 1:], np.s_[:, :-1, :]])
+def test_beginnings_of_rows(key: Any) -> None:
+    check(lambda np, x: x[key] * 2.0 + 1.0, np.arange(60.0).reshape(3, 4, 5))
+    check(lambda np, x: ((x * 2.0)[key] + 1.0, (x[key] * 2.0).sum()), np.arange(60.0).reshape(3, 4, 5))

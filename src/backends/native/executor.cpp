@@ -1,12 +1,14 @@
 // Runs a planned graph: segments by their kernels, or, whenever anything is out of the ordinary, by the recorded calls.
 //
-// A segment has no effects but writes into arrays, and these come when everything else is done. So whatever stands in its way (shapes that have no kernel, a number that doesn't fit, a
-// floating-point flag that NumPy would warn of, an exception, a failed check), all that it made is dropped and its nodes are run
-// from its start by the calls that were recorded: these warn, raise and leave exactly as NumPy and the program do.
+// A segment has no effects but writes into arrays. These come when everything else is done, or what stood there is kept till then.
+// So whatever stands in its way (shapes that have no kernel, a number that doesn't fit, a floating-point flag that NumPy would warn
+// of, an exception, a failed check), all that it made is dropped, what it has written is put back, and its nodes are run from its
+// start by the calls that were recorded: these warn, raise and leave exactly as NumPy and the program do.
 #include "backends/native/executor.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <set>
 #include <span>
@@ -154,6 +156,10 @@ class VariantRun {
     layouts_ = scope.take<const int64_t*>(variant.layouts.size());
     std::fill_n(layouts_, variant.layouts.size(), nullptr);
   }
+  // Where it didn't come to its end, nothing is written.
+  ~VariantRun() { restore(); }
+  VariantRun(const VariantRun&) = delete;
+  VariantRun& operator=(const VariantRun&) = delete;
 
   bool has_empty_space() const {
     for (const KernelPlan& plan : variant_.kernels) {
@@ -185,12 +191,49 @@ class VariantRun {
 
   const Place& at(size_t storage) const { return places_[storage]; }
 
+  // Finds what each kernel is called with; false if operands are in an order that kernels don't keep.
+  bool prepare() {
+    size_t most = 0;
+    for (const KernelPlan& plan : variant_.kernels) most += std::max<size_t>(1, 2 * plan.hole.size());
+    calls_ = end_ = scope_.take<KernelCall>(most);
+    ends_ = scope_.take<int>(variant_.kernels.size());
+    for (size_t k = 0; k < variant_.kernels.size(); k++) {
+      const KernelPlan& plan = variant_.kernels[k];
+      KernelCall call{plan.compiled, nullptr, nullptr, plan.scratch.data()};
+      if (!find_operands(plan, call)) return false;
+      if (plan.commits) plan.compiled->make_ready(call.extents, call.operands);
+      else add_calls(plan, call);
+      ends_[k] = static_cast<int>(end_ - calls_);
+    }
+    return true;
+  }
+
+  FloatFlags run() { return run({calls_, end_}, done_); }
+
+  // Writes what is to be written at the end: nothing can go wrong any more.
+  void commit() {
+    for (const KernelPlan& plan : variant_.kernels) {
+      if (!plan.commits) continue;
+      KernelCall call{plan.compiled, nullptr, nullptr, plan.scratch.data()};
+      find_operands(plan, call);
+      int done = 0;
+      run({&call, 1}, done);
+    }
+    done_ = 0;
+  }
+
+ private:
+  // Copies of fewer elements are made whole, which is one call.
+  static constexpr int64_t kFewestAround = 8192;
+
   // Addresses and strides of a kernel's operands; false if they are in an order that kernels don't keep.
-  bool prepare(const KernelPlan& plan, int64_t*& extents, KernelOperand*& operands) {
+  bool find_operands(const KernelPlan& plan, KernelCall& call) {
     const int rank = plan.kernel.rank;
-    extents = scope_.take<int64_t>(rank);
+    int64_t* const extents = scope_.take<int64_t>(rank);
     for (int i = 0; i < rank; i++) extents[i] = symbols_[plan.space[i]];
-    operands = scope_.take<KernelOperand>(plan.ports.size());
+    KernelOperand* const operands = scope_.take<KernelOperand>(plan.ports.size());
+    call.extents = extents;
+    call.operands = operands;
     int64_t* strides = scope_.take<int64_t>(plan.ports.size() * rank);
     for (size_t p = 0; p < plan.ports.size(); p++, strides += rank) {
       const Box& port = plan.ports[p];
@@ -202,21 +245,78 @@ class VariantRun {
     return true;
   }
 
-  FloatFlags run(std::span<const KernelCall> calls) {
+  // A kernel's call, or what is left of it around a part that needn't be written.
+  void add_calls(const KernelPlan& plan, const KernelCall& whole) {
+    int64_t elements = 1;
+    for (int i = 0; i < plan.kernel.rank; i++) elements *= whole.extents[i];
+    if (plan.hole.empty() || elements < kFewestAround) {
+      *end_++ = whole;
+      return;
+    }
+    for (int i = 0; i < plan.kernel.rank; i++) {
+      const auto [start, end] = range(plan.hole[static_cast<size_t>(i)]);
+      add_slab(plan, whole, i, 0, start);
+      add_slab(plan, whole, i, end, whole.extents[i]);
+    }
+  }
+
+  // The part of `whole` with indices begin .. end - 1 of dimension d, and the hole's in the dimensions before.
+  void add_slab(const KernelPlan& plan, const KernelCall& whole, int d, int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    const int rank = plan.kernel.rank;
+    int64_t* const extents = scope_.take<int64_t>(rank);
+    KernelOperand* const operands = scope_.take<KernelOperand>(plan.ports.size());
+    std::copy_n(whole.extents, rank, extents);
+    std::copy_n(whole.operands, plan.ports.size(), operands);
+    for (int i = 0; i <= d; i++) {
+      const auto [first, last] = i == d ? std::pair{begin, end} : range(plan.hole[static_cast<size_t>(i)]);
+      extents[i] = last - first;
+      for (size_t p = 0; p < plan.ports.size(); p++) operands[p].data += first * operands[p].strides[i];
+    }
+    *end_++ = {whole.kernel, extents, operands, whole.scratch};
+  }
+
+  std::pair<int64_t, int64_t> range(const Range& range) const {
+    const int64_t start = range.start < 0 ? 0 : symbols_[range.start];
+    return {start, start + symbols_[range.length]};
+  }
+
+  // Puts back what kernels that have run have written into leaves, the last first.
+  void restore() const {
+    for (auto undo = variant_.undo.rbegin(); undo != variant_.undo.rend(); ++undo) {
+      if (done_ && ends_[undo->kernel] <= done_) restore(*undo, 0, address(undo->place), places_[undo->kept].data);
+    }
+  }
+
+  // Dimension d and those behind it.
+  void restore(const Undo& undo, size_t d, char* to, const char* from) const {
+    const Storage& storage = variant_.storages[undo.kept];
+    if (d == undo.dims.size()) {
+      std::memcpy(to, from, static_cast<size_t>(graph::size_of(storage.dtype)));
+      return;
+    }
+    for (int64_t i = 0; i < symbols_[undo.dims[d]]; i++) {
+      restore(undo, d + 1, to, from);
+      to += stride(undo.place, undo.place.axes[d]);
+      from += places_[undo.kept].strides[d];
+    }
+  }
+
+  // done: counts those that have run, as code for a layout that is met first may not be made.
+  FloatFlags run(std::span<const KernelCall> calls, int& done) {
     char** const data = scope_.take<char*>(variant_.storages.size());
     for (size_t i = 0; i < variant_.storages.size(); i++) data[i] = places_[i].data;
     const std::span<char* const> scratch(data, variant_.storages.size());
     int64_t work = 0;
     for (const KernelCall& call : calls) work += work_of(call);
-    if (work < kWorkToReleaseGil && !may_run_in_slices(calls)) return run_calls(calls, scratch);
+    if (work < kWorkToReleaseGil && !may_run_in_slices(calls)) return run_calls(calls, scratch, done);
     struct Released {
       PyThreadState* const thread = PyEval_SaveThread();
       ~Released() { PyEval_RestoreThread(thread); }
     } const released;
-    return run_calls(calls, scratch);
+    return run_calls(calls, scratch, done);
   }
 
- private:
   static int64_t work_of(const KernelCall& call) {
     const Kernel& kernel = call.kernel->kernel();
     int64_t work = 1 + static_cast<int64_t>(kernel.ops.size());
@@ -322,6 +422,10 @@ class VariantRun {
   Arena::Scope& scope_;
   Place* places_;
   const int64_t** layouts_ = nullptr;
+  KernelCall* calls_ = nullptr;
+  KernelCall* end_ = nullptr;
+  int* ends_ = nullptr;  // for each kernel: how many calls there are up to its last
+  int done_ = 0;         // calls of kernels that have run and could be undone
 };
 
 // The bytes that an array reaches over.
@@ -363,6 +467,17 @@ bool can_write(const Segment& segment, PyObject* const* leaves) {
   });
 }
 
+// Notes for each leaf that is written whether another stands in its memory.
+void find_alone(const Segment& segment, PyObject* const* leaves, LeafShape* shapes) {
+  for (const int written : segment.written) {
+    const auto own = reach(numpy::as_array(leaves[written]));
+    for (size_t i = 0; i < segment.leaves.size(); i++) {
+      const auto other = reach(numpy::as_array(leaves[i]));
+      if (static_cast<int>(i) != written && own.first < other.second && other.first < own.second) shapes[written].alone = false;
+    }
+  }
+}
+
 // Tells the kernels which of their memory is nobody else's.
 void find_scratch(Variant& variant) {
   std::vector<bool> shared;
@@ -371,6 +486,7 @@ void find_scratch(Variant& variant) {
     if (!plan.commits) continue;
     for (const Box& port : plan.ports) shared[static_cast<size_t>(port.storage)] = true;
   }
+  for (const Undo& undo : variant.undo) shared[static_cast<size_t>(undo.kept)] = true;
   for (KernelPlan& plan : variant.kernels) {
     for (const Box& port : plan.ports) plan.scratch.push_back(shared[static_cast<size_t>(port.storage)] ? -1 : port.storage);
   }
@@ -381,6 +497,8 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
   }
+  const auto alone = [&](const Undo& undo) { return shapes[variant.storages[undo.place.storage].source].alone; };
+  if (!std::all_of(variant.undo.begin(), variant.undo.end(), alone)) return false;
   if (!has_order_of(variant, shapes, symbols)) return false;
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
@@ -501,6 +619,7 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   int64_t* const numbers = scope.take<int64_t>(segment.numbers.size());
   leaves.shapes[count] = {numbers, nullptr};
   if (!read_numbers(run, segment, numbers) || !can_write(segment, leaves.objects)) return false;
+  find_alone(segment, leaves.objects, leaves.shapes);
   int64_t* symbols = nullptr;
   const Variant* const variant = find_variant(step, leaves, scope, symbols);
   if (!variant) return false;
@@ -508,16 +627,8 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   char* const scalars = scope.take<char>(variant->scalars.size() * kNumberBytes);
   if (running.has_empty_space() || !fill_scalars(run, *variant, symbols, scalars)) return false;
   if (!running.place(leaves.objects, scalars, graph_, run.values)) return false;
-  KernelCall* const calls = scope.take<KernelCall>(variant->kernels.size());
-  size_t called = 0;
-  int64_t* extents;
-  KernelOperand* operands;
-  for (const KernelPlan& plan : variant->kernels) {
-    if (!running.prepare(plan, extents, operands)) return false;
-    if (plan.commits) plan.compiled->make_ready(extents, operands);
-    else calls[called++] = {plan.compiled, extents, operands, plan.scratch.data()};
-  }
-  const FloatFlags flags = running.run({calls, called});
+  if (!running.prepare()) return false;
+  const FloatFlags flags = running.run();
   if (flags && cares_about(flags)) {
     kernels_[step].flagged++;
     return false;
@@ -530,12 +641,7 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
     if (!value) return false;
   }
   if (!call_late(run, segment)) return false;
-  for (const KernelPlan& plan : variant->kernels) {
-    if (!plan.commits) continue;
-    running.prepare(plan, extents, operands);
-    const KernelCall call{plan.compiled, extents, operands, plan.scratch.data()};
-    running.run({&call, 1});
-  }
+  running.commit();
   return true;
 }
 

@@ -597,7 +597,7 @@ FloatFlags Native::run_space(const Space& space, bool quiet) const {
 
 void Native::make_ready(const int64_t* extents, const KernelOperand* operands) const {
   const Space space = space_of(kernel_, extents, operands, has_arg_);
-  if (size_of(space)) version(access_of(kernel_, space), quiet_ && may_signal_);
+  if (size_of(space)) version(access_of(kernel_, space), may_signal_ && (quiet_ || writes_an_input(operands)));
 }
 
 bool Native::writes_an_input(const KernelOperand* operands) const {

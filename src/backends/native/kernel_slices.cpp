@@ -208,18 +208,20 @@ FloatFlags run_again(const std::vector<Call>& group, const Slices& slices) {
   return slices.run();
 }
 
-FloatFlags run_group(const std::vector<Call>& group, std::span<const KernelCall> all, std::span<char* const> scratch) {
+FloatFlags run_group(const std::vector<Call>& group, std::span<const KernelCall> all, std::span<char* const> scratch, int& done) {
   if (const int64_t rows = slice_rows(group)) {
     if (writes_what_was_read(group)) {
       for (const Call& call : group) call.call->kernel->be_quiet();
     }
     const SliceMemory memory(group, all, scratch);
     const Slices slices(group, memory, rows);
-    const FloatFlags flags = slices.run();
-    return flags & kAgain ? run_again(group, slices) : flags;
+    FloatFlags flags = slices.run();
+    if (flags & kAgain) flags = run_again(group, slices);
+    done += static_cast<int>(group.size());
+    return flags;
   }
   FloatFlags flags = 0;
-  for (const Call& call : group) flags |= call.call->kernel->run(call.call->extents, call.call->operands);
+  for (const Call& call : group) flags |= call.call->kernel->run(call.call->extents, call.call->operands), done++;
   return flags;
 }
 
@@ -231,22 +233,24 @@ bool may_run_in_slices(std::span<const KernelCall> calls) {
   return calls.size() > 1 && seconds >= 2 * kSliceSeconds;
 }
 
-FloatFlags run_calls(std::span<const KernelCall> calls, std::span<char* const> scratch) {
+FloatFlags run_calls(std::span<const KernelCall> calls, std::span<char* const> scratch, int& done) {
   FloatFlags flags = 0;
   if (!may_run_in_slices(calls)) {
-    for (const KernelCall& call : calls) flags |= call.kernel->run(call.extents, call.operands);
+    for (const KernelCall& call : calls) flags |= call.kernel->run(call.extents, call.operands), done++;
     return flags;
   }
   std::vector<Call> group;
+  const auto run = [&] {
+    flags |= run_group(group, calls, scratch, done);
+    group.clear();
+  };
   for (const KernelCall& call : calls) {
     Call next{&call, rows_of(call)};
-    if (!fits(group, next) && !group.empty()) {
-      flags |= run_group(group, calls, scratch);
-      group.clear();
-    }
+    if (!fits(group, next) && !group.empty()) run();
     group.push_back(std::move(next));
   }
-  return flags | run_group(group, calls, scratch);
+  run();
+  return flags;
 }
 
 }  // namespace evalframe::native

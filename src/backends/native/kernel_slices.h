@@ -19,7 +19,7 @@ struct KernelCall {
 // Whether they may run in slices: other threads may then need the GIL meanwhile, for code that is met for the first time.
 bool may_run_in_slices(std::span<const KernelCall> calls);
 // scratch: memory that only these calls use, and all of it written by them before it is read; null where an index has none.
-// Compiles what is met for the first time (see CompiledKernel::run).
-FloatFlags run_calls(std::span<const KernelCall> calls, std::span<char* const> scratch);
+// Compiles what is met for the first time (see CompiledKernel::run); where that fails, `done` tells how many calls have run.
+FloatFlags run_calls(std::span<const KernelCall> calls, std::span<char* const> scratch, int& done);
 
 }  // namespace evalframe::native

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "backends/native/reshape.h"
 
@@ -37,6 +38,8 @@ struct Value {
   bool reduced = false;
   Box box;          // where it stands, if box.storage >= 0
   bool fixed = false;  // a view that may not be written
+  Box source;       // a copy that is written later: where what it copies stands
+  Box place;        // a view of such a copy: where it is written; it is read where the source stands
   int layout = -1;  // of the array that it is for the program; -1: C order, or less than two dimensions
 };
 
@@ -80,11 +83,12 @@ bool is_in_c_order(const Variant& variant, const Box& box, const std::vector<int
   return is_dense(strides.data(), sizes.data(), static_cast<int>(sizes.size()), unit, false);
 }
 
-// A write at the segment's end.
+// A write into an array.
 struct Stored {
   int32_t node;
   Value value;
   Value target;
+  bool direct = false;  // by the kernel that computes the value, else at the segment's end
 };
 
 class Lowering {
@@ -113,16 +117,20 @@ class Lowering {
     values_.resize(segment_.end - segment_.begin);
     for (int32_t node = segment_.begin; node < segment_.end; node++) lower_node(node);
     for (const int32_t node : segment_.kept) keep(node);
+    for (Stored& stored : stores_) write_directly(stored);
     for (Stored& stored : stores_) {
-      if (stored.value.kernel >= 0) store(stored.value);
+      if (stored.value.kernel >= 0 && !stored.direct) store(stored.value);
     }
     // What is overwritten before anything has read it may still warn.
     for (Value& value : overwritten_) {
       if (value.kernel >= 0 && !is_used(value)) store(value);
     }
+    for (size_t k = 0; k < variant_.kernels.size(); k++) find_hole(static_cast<int>(k));
     for (size_t k = 0; k < variant_.kernels.size(); k++) finish(static_cast<int>(k));
-    drop_empty_kernels();
-    for (const Stored& store : stores_) commit(store);
+    order_kernels();
+    for (const Stored& store : stores_) {
+      if (!store.direct) commit(store);
+    }
   }
 
   // --- symbols ---------------------------------------------------------------------------------------------------
@@ -264,7 +272,7 @@ class Lowering {
 
   Value value_of(Operand operand, DType loop) {
     const Meta& meta = meanings_.meta(operand);
-    if (inside(operand) && value_at(operand.index).dtype != DType::kNone) return value_at(operand.index);
+    if (inside(operand) && value_at(operand.index).dtype != DType::kNone) return as_read(value_at(operand.index));
     if (meta.kind == Kind::kNumpyScalar) return scalar({operand, -1, meta.dtype});
     if (meta.kind != Kind::kArray) return scalar({operand, -1, loop});
     const auto found = std::find(segment_.leaves.begin(), segment_.leaves.end(), operand);
@@ -272,9 +280,33 @@ class Lowering {
     return leaves_[found - segment_.leaves.begin()];
   }
 
+  // A copy that is written later is read where what it copies stands: so its kernel needn't come before what writes into it.
+  static Value as_read(Value value) {
+    if (value.source.storage < 0) return value;
+    value.kernel = -1;
+    value.box = value.source;
+    return value;
+  }
+
+  // The array that a node writes; what the segment makes itself gets its memory here.
+  Value target_of(Operand operand, DType dtype) {
+    Value target = inside(operand) && value_at(operand.index).kernel >= 0 ? value_at(operand.index) : value_of(operand, dtype);
+    if (target.reduced) throw Unsupported();
+    if (target.kernel >= 0) store(target), remember(operand, target);
+    if (target.place.storage >= 0) target.box = target.place;
+    target.kernel = -1;
+    // What is written into a reshaped view that had to be a copy isn't seen in the array.
+    const Operand of = owner(operand);
+    const bool copied = inside(of) && value_at(of.index).kernel >= 0 ? target.box.storage != value_at(of.index).box.storage
+                                                                     : variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf;
+    if (copied) throw Unsupported();
+    return target;
+  }
+
   // --- kernels ---------------------------------------------------------------------------------------------------
   struct Building {
     std::vector<int> space;
+    bool copies = false;      // only copies what enters the segment, or a number, for others to write into: comes before all others
     std::map<std::pair<int, int>, int> casts;     // (value, dtype) -> value
     std::map<std::pair<int, int>, int> repeated;  // (kernel, its value) -> value
     std::vector<Single> singles;                  // beside the operations, where the space is a single point
@@ -316,7 +348,7 @@ class Lowering {
   }
 
   // The box of `value` over `space`.
-  Box spread(const Value& value, const std::vector<int>& space) {
+  Box spread(const Value& value, const std::vector<int>& space) const {
     Box box = value.box;
     box.axes.assign(space.size(), Axis{});
     const size_t missing = space.size() - value.dims.size();
@@ -364,7 +396,24 @@ class Lowering {
   }
   int storage_ready(int storage) const {
     const auto found = writer_.find(storage);
-    return found == writer_.end() ? 0 : found->second + 1;
+    return found == writer_.end() || building_[found->second].copies ? 0 : found->second + 1;
+  }
+
+  int choose_copy_kernel(const std::vector<int>& space) {
+    for (size_t k = 0; k < building_.size(); k++) {
+      const size_t ports = building_[k].inputs.size() + variant_.kernels[k].kernel.outputs.size();
+      if (building_[k].copies && building_[k].space == space && ports <= kMaxPorts) return static_cast<int>(k);
+    }
+    return add_kernel(space, true);
+  }
+
+  int add_kernel(const std::vector<int>& space, bool copies) {
+    Building made;
+    made.space = space;
+    made.copies = copies;
+    building_.push_back(std::move(made));
+    variant_.kernels.emplace_back();
+    return static_cast<int>(building_.size()) - 1;
   }
 
   int choose_kernel(const std::vector<Value>& operands, const std::vector<int>& space, uint32_t reduced, bool want_flat) {
@@ -373,17 +422,13 @@ class Lowering {
     for (int k = first; k < static_cast<int>(building_.size()); k++) {
       if (fits(k, operands, space, reduced, want_flat)) return k;
     }
-    Building made;
-    made.space = space;
-    building_.push_back(std::move(made));
-    variant_.kernels.emplace_back();
-    return static_cast<int>(building_.size()) - 1;
+    return add_kernel(space, false);
   }
 
   bool fits(int k, const std::vector<Value>& operands, const std::vector<int>& space, uint32_t reduced, bool want_flat) const {
     const Building& kernel = building_[k];
     const Kernel& body = variant_.kernels[k].kernel;
-    if (canonical(kernel.space) != space) return false;
+    if (kernel.copies || canonical(kernel.space) != space) return false;
     if (reduced && body.reduced && body.reduced != reduced) return false;
     if (body.ops.size() > kMaxOperations || kernel.inputs.size() + body.outputs.size() > kMaxPorts) return false;
     bool flat = kernel.flat;
@@ -436,7 +481,7 @@ class Lowering {
     Building& kernel = building_[k];
     const Box box = spread(value, kernel.space);
     for (size_t i = 0; i < kernel.inputs.size(); i++) {
-      if (same_box(kernel.inputs[i].box, box)) return input_number(i);
+      if (kernel.inputs[i].dtype == value.dtype && same_box(kernel.inputs[i].box, box)) return input_number(i);
     }
     kernel.flat &= is_flat(value, kernel.space);
     Value entry;
@@ -485,12 +530,17 @@ class Lowering {
       value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims, value.layout});
       writer_[value.box.storage] = value.kernel;
       if (!value.reduced) stored_[{value.kernel, value.index}] = value.box.storage;
-      outputs_.push_back({value.kernel, value.index, value.box.storage});
+      outputs_.push_back({value.kernel, value.index, value.box.storage, ReduceOp::kNone, whole_box(value.dims.size())});
     }
     value.box.dims = value.dims;
     value.box.complete = true;
-    value.box.axes.clear();
-    for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
+    value.box.axes = whole_box(value.dims.size()).axes;
+  }
+
+  static Box whole_box(size_t rank) {
+    Box box;
+    for (size_t i = 0; i < rank; i++) box.axes.push_back({static_cast<int>(i), 1});
+    return box;
   }
 
   // --- nodes -----------------------------------------------------------------------------------------------------
@@ -514,7 +564,8 @@ class Lowering {
     std::vector<int> space = broadcast(operands);
     if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
     if (meaning.in_place) space = unite(space, operands[0].dims);
-    const int k = choose_kernel(operands, space, 0, false);
+    const bool copy = is_written_copy(node, meaning, operands[0]);
+    const int k = copy ? choose_copy_kernel(space) : choose_kernel(operands, space, 0, false);
     const DType wanted = graph_.nodes[node].meta.dtype;
     std::vector<int> numbers;
     for (int i = 0; i < meaning.count; i++) {
@@ -541,8 +592,9 @@ class Lowering {
       const int where = numbers[meaning.count - 2], elsewhere = numbers[meaning.count - 1];
       value.index = operation(k, {ScalarOp::select, wanted, where, value.index, elsewhere});
     }
+    if (copy) value.source = operands[0].box;
     if (meaning.target) {
-      const Value target = value_of(meaning.target, wanted);
+      const Value target = target_of(meaning.target, wanted);
       add_store(node, value, target);
       value.layout = target.layout;
     }
@@ -565,7 +617,7 @@ class Lowering {
     value.dims = canonical(shape_for({}, meaning.shape));
     value.dtype = meaning.result;
     Value number = meaning.count ? value_of(meaning.args[0], meaning.result) : scalar({Operand{}, constant(meaning.number), DType::float64});
-    value.kernel = choose_kernel({number}, value.dims, 0, false);
+    value.kernel = number.kernel < 0 && is_written(node) ? choose_copy_kernel(value.dims) : choose_kernel({number}, value.dims, 0, false);
     // An operation, so that two arrays of one number are two arrays.
     value.index = operation(value.kernel, {ScalarOp::cast, value.dtype, use(value.kernel, number, value.dtype)});
     const Value like = meaning.like ? value_of(meaning.shape[0].at, DType::kNone) : value;
@@ -599,9 +651,31 @@ class Lowering {
     }
   }
 
-  // Remembers that `value` goes into the place of `target` when all kernels have run.
+  // Whether a node copies a leaf, or a part of one, for the segment to write into.
+  bool is_written_copy(int32_t node, const Meaning& meaning, const Value& from) const {
+    if (meaning.sense != Sense::kCast || meaning.loop != meaning.result || from.kernel >= 0) return false;
+    return variant_.storages[from.box.storage].kind == Storage::Kind::kLeaf && is_written(node);
+  }
+
+  bool is_written(int32_t node) const {
+    return std::any_of(segment_.meanings.begin(), segment_.meanings.end(), [&](const Meaning& other) {
+      return other.target && owner(other.target) == Operand::node(node);
+    });
+  }
+
+  // The node, or the array that enters the segment, whose memory an operand is.
+  Operand owner(Operand operand) const {
+    while (inside(operand)) {
+      const Meaning& meaning = segment_.meanings[operand.index - segment_.begin];
+      if (!meaning.target && meaning.sense != Sense::kView) break;
+      operand = meaning.target ? meaning.target : meaning.args[0];
+    }
+    return operand;
+  }
+
+  // Remembers that `value` goes into the place of `target`.
   void add_store(int32_t node, const Value& value, const Value& target) {
-    if (target.fixed || target.kernel >= 0 || variant_.storages[target.box.storage].kind != Storage::Kind::kLeaf) throw Unsupported();
+    if (target.fixed) throw Unsupported();
     // What read the place in between was given the value itself.
     const auto replaced = [&](const Stored& store) {
       const bool same = same_box(store.target.box, target.box) && canonical(store.target.dims) == canonical(target.dims);
@@ -622,8 +696,7 @@ class Lowering {
 
   // A part of an array, written with a value that may be broadcast.
   void lower_store(int32_t node, const Meaning& meaning) {
-    const Value base = value_of(meaning.target, meaning.loop);
-    if (base.kernel >= 0) throw Unsupported();
+    const Value base = target_of(meaning.target, meaning.loop);
     Value part;
     part.dtype = base.dtype;
     part.fixed = base.fixed;
@@ -638,8 +711,8 @@ class Lowering {
       const int from = find(value.dims[value.dims.size() - i]), to = find(part.dims[part.dims.size() - i]);
       unite(from, examples_[from] == 1 && examples_[to] != 1 ? constant(1) : to);
     }
-    const bool leaf = value.kernel < 0 && variant_.storages[value.box.storage].kind == Storage::Kind::kLeaf;
-    const bool itself = leaf && value.box.storage == part.box.storage;
+    const bool itself = value.box.storage == part.box.storage;
+    if (itself) value.kernel = -1;
     if (value.dtype != part.dtype || itself) value = copied(value, part.dtype, meaning.args[0]);
     add_store(node, value, part);
   }
@@ -683,7 +756,7 @@ class Lowering {
 
   // A storage that an operand was given in use is kept with it.
   void remember(Operand operand, const Value& value) {
-    if (inside(operand) && value_at(operand.index).kernel >= 0) value_at(operand.index).box = value.box;
+    if (value.kernel >= 0 && inside(operand) && value_at(operand.index).kernel >= 0) value_at(operand.index).box = value.box;
   }
 
   static bool order_shows(ReduceOp reduce, DType dtype) {
@@ -744,24 +817,24 @@ class Lowering {
     value.reduced = true;
     value.dtype = position ? meaning.result : meaning.loop;
     value.index = use(k, operand, meaning.loop);
-    std::vector<Axis> axes;
+    Box box;
     count = -1;
     for (size_t i = 0; i < space.size(); i++) {
       if (meaning.axes >> i & 1) {
         count = count < 0 ? space[i] : symbol({Symbol::Kind::kProduct, count, space[i]});
-        axes.push_back({});
+        box.axes.push_back({});
         if (keepdims) value.dims.push_back(constant(1));
       } else {
-        axes.push_back({static_cast<int>(value.dims.size()), 1});
+        box.axes.push_back({static_cast<int>(value.dims.size()), 1});
         value.dims.push_back(space[i]);
       }
     }
     value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims});
     writer_[value.box.storage] = k;
-    outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, axes});
+    outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, std::move(box)});
     value.box.dims = value.dims;
     value.box.complete = true;
-    for (size_t i = 0; i < value.dims.size(); i++) value.box.axes.push_back({static_cast<int>(i), 1});
+    value.box.axes = whole_box(value.dims.size()).axes;
     return value;
   }
 
@@ -782,11 +855,22 @@ class Lowering {
   }
 
   void lower_view(int32_t node, const Meaning& meaning) {
-    Value base = in_memory(meaning.args[0], value_of(meaning.args[0], DType::kNone));
+    const bool copy = inside(meaning.args[0]) && value_at(meaning.args[0].index).source.storage >= 0;
+    const Value seen = value_of(meaning.args[0], DType::kNone);
+    Value base = in_memory(meaning.args[0], seen);
+    const Value place = copy || seen.place.storage >= 0 ? target_of(meaning.args[0], seen.dtype) : Value();
     if (meaning.seen == Seen::kReshaped) {
+      if (place.box.storage >= 0) base = place;
       value_at(node) = reshaped(node, base, shape_for(base, meaning.shape), meaning);
       return;
     }
+    Value view = view_of(base, meaning);
+    if (place.box.storage >= 0) view.place = view_of(place, meaning).box;
+    view.layout = layout_of(view.place.storage >= 0 ? view.place : view.box);
+    value_at(node) = std::move(view);
+  }
+
+  Value view_of(const Value& base, const Meaning& meaning) {
     Value view;
     view.dtype = base.dtype;
     view.fixed = base.fixed || meaning.seen == Seen::kStretched;
@@ -800,8 +884,7 @@ class Lowering {
       case Seen::kReshaped: break;
     }
     view.box.dims = view.dims;
-    view.layout = layout_of(view.box);
-    value_at(node) = std::move(view);
+    return view;
   }
 
   // The value as it stands in a storage.
@@ -1028,6 +1111,145 @@ class Lowering {
     owner = node;
   }
 
+  // --- writes ----------------------------------------------------------------------------------------------------
+  // Lets the kernel that computes a value write it where it belongs, if all that is read there is read before or at the same point.
+  void write_directly(Stored& stored) {
+    const Value& value = stored.value;
+    const int storage = stored.target.box.storage;
+    stored.direct = can_write_directly(stored) && !late_.contains(storage);
+    if (!stored.direct) {
+      late_.insert(storage);
+      return;
+    }
+    const int k = value.kernel;
+    outputs_.push_back({k, value.index, storage, ReduceOp::kNone, stored.target.box});
+    building_[k].flat &= is_flat(stored.target, building_[k].space);
+    writer_[storage] = k;
+    const Storage& written = variant_.storages[storage];
+    if (written.kind == Storage::Kind::kLeaf && !is_fresh(written.source)) keep_old(k, stored.target);
+  }
+
+  bool can_write_directly(const Stored& stored) const {
+    const Value& value = stored.value;
+    const int storage = stored.target.box.storage;
+    if (value.kernel < 0 || value.reduced || value.dtype != stored.target.dtype) return false;
+    const Building& building = building_[value.kernel];
+    if (canonical(value.dims) != canonical(stored.target.dims) || canonical(building.space) != canonical(value.dims)) return false;
+    if (building.inputs.size() + outputs_of(value.kernel) + 3 > kMaxPorts) return false;
+    const bool sums = variant_.kernels[value.kernel].kernel.reduced;
+    if ((sums || building.keep_flat) && !is_flat(stored.target, building.space)) return false;
+    const auto writer = writer_.find(storage);
+    if (writer != writer_.end() && !comes_before(writer->second, value.kernel)) return false;
+    const Storage& written = variant_.storages[storage];
+    if (written.kind == Storage::Kind::kLeaf && !is_fresh(written.source) && !shapes_[written.source].alone) return false;
+    return !is_read_later(stored) && !is_read_by_calls(stored);
+  }
+
+  // Whether a call behind the kernels reads elements that the program has read before it wrote them: single numbers, and reshaped
+  // views, which may be copies.
+  bool is_read_by_calls(const Stored& stored) const {
+    const Operand target = owner(segment_.meanings[stored.node - segment_.begin].target);
+    return std::any_of(segment_.late.begin(), segment_.late.end(), [&](int32_t node) {
+      const Meaning& meaning = segment_.meanings[node - segment_.begin];
+      if (meaning.sense != Sense::kView || owner(meaning.args[0]) != target) return false;
+      return meaning.may_copy || graph_.nodes[node].meta.kind != Kind::kArray;
+    });
+  }
+
+  size_t outputs_of(int k) const {
+    return static_cast<size_t>(std::count_if(outputs_.begin(), outputs_.end(), [&](const Written& output) { return output.kernel == k; }));
+  }
+
+  // Whether the order in which kernels run, or the segment's end, lets something read the place of `stored` when it is written.
+  bool is_read_later(const Stored& stored) const {
+    const int storage = stored.target.box.storage;
+    const Box place = spread(stored.target, building_[stored.value.kernel].space);
+    for (const Stored& other : stores_) {
+      if (&other != &stored && !other.direct && source_of(other.value) == storage) return true;
+    }
+    for (int k = 0; k < static_cast<int>(building_.size()); k++) {
+      if (comes_before(k, stored.value.kernel)) continue;
+      for (const Value& input : building_[k].inputs) {
+        const bool same = k == stored.value.kernel && same_box(input.box, place);
+        if (input.box.storage == storage && !same) return true;
+      }
+    }
+    return false;
+  }
+
+  // The storage that a value is read from at the segment's end.
+  int source_of(const Value& value) const {
+    if (value.box.storage >= 0) return value.box.storage;
+    const auto known = stored_.find({value.kernel, value.index});
+    return known == stored_.end() ? -1 : known->second;
+  }
+
+  bool comes_before(int k, int other) const {
+    return building_[k].copies == building_[other].copies ? k < other : building_[k].copies;
+  }
+
+  // Whether a leaf is an array that a call of this segment has made: where the segment is dropped, so is the array.
+  bool is_fresh(int leaf) const {
+    const Operand operand = segment_.leaves[leaf];
+    return inside(operand) && graph_.nodes[operand.index].form == graph::Form::kCall;
+  }
+
+  // What stands in the place before it is written is kept, bit by bit, until nothing can go wrong any more.
+  void keep_old(int k, const Value& target) {
+    const DType dtype = bits_of(target.dtype);
+    Value old = target;
+    old.dtype = dtype;
+    const int kept = add_storage({Storage::Kind::kBuffer, -1, dtype, target.dims});
+    outputs_.push_back({k, input(k, old), kept, ReduceOp::kNone, whole_box(target.dims.size())});
+    variant_.undo.push_back({k, target.box, target.dims, kept});
+  }
+
+  // A type whose elements are moved as they are.
+  static DType bits_of(DType dtype) {
+    return dtype == DType::bool_ ? DType::uint8 : dtype == DType::float16 ? DType::uint16 : dtype;
+  }
+
+  // Copies need no part that is written anyway before it is read.
+  void find_hole(int k) {
+    if (!building_[k].copies) return;
+    std::vector<Range> hole;
+    for (const Written& output : outputs_) {
+      if (output.kernel != k) continue;
+      const std::vector<Range> part = written_part(output.storage);
+      if (part.empty() || is_read(output.storage) || (!hole.empty() && part != hole)) return;
+      hole = part;
+    }
+    if (hole.empty()) return;
+    variant_.kernels[k].hole = std::move(hole);
+    building_[k].flat = false;
+  }
+
+  bool is_read(int storage) const {
+    return std::any_of(building_.begin(), building_.end(), [&](const Building& building) {
+      return std::any_of(building.inputs.begin(), building.inputs.end(), [&](const Value& input) { return input.box.storage == storage; });
+    });
+  }
+
+  // A part of a storage that a kernel writes, as a range of each dimension; none if there is no such part.
+  std::vector<Range> written_part(int storage) const {
+    for (const Stored& stored : stores_) {
+      const Box& box = stored.target.box;
+      if (!stored.direct || box.storage != storage || box.axes.size() != variant_.storages[storage].dims.size()) continue;
+      std::vector<Range> part;
+      bool is_range = true;
+      for (size_t i = 0; i < box.axes.size(); i++) {
+        is_range &= box.axes[i].of == static_cast<int>(i) && box.axes[i].step == 1 && box.axes[i].times < 0;
+        part.push_back({-1, find(box.dims[i])});
+      }
+      for (const Offset& offset : box.offsets) {
+        is_range &= part[static_cast<size_t>(offset.axis)].start < 0 && offset.step == 1 && offset.times < 0;
+        part[static_cast<size_t>(offset.axis)].start = offset.symbol;
+      }
+      if (is_range) return part;
+    }
+    return {};
+  }
+
   // --- finishing -------------------------------------------------------------------------------------------------
   void finish(int k) {
     Building& building = building_[k];
@@ -1053,12 +1275,8 @@ class Lowering {
     }
     for (const Written& output : outputs_) {
       if (output.kernel != k) continue;
-      Box box;
+      Box box = output.box;
       box.storage = output.storage;
-      box.axes = output.axes;
-      if (output.reduce == ReduceOp::kNone) {
-        for (size_t i = 0; i < building.space.size(); i++) box.axes.push_back({static_cast<int>(i), 1});
-      }
       plan.sums_floats |= order_shows(output.reduce, variant_.storages[output.storage].dtype);
       plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
       plan.ports.push_back(std::move(box));
@@ -1108,13 +1326,20 @@ class Lowering {
     }
   }
 
-  // A kernel that nothing is read from still raises floating-point flags; one without operations does nothing at all.
-  void drop_empty_kernels() {
+  // Copies first. A kernel that nothing is read from still raises floating-point flags; one without operations does nothing at all.
+  void order_kernels() {
     std::vector<KernelPlan> used;
-    for (KernelPlan& plan : variant_.kernels) {
-      if (!plan.kernel.outputs.empty()) used.push_back(std::move(plan));
+    std::vector<int> place(building_.size());
+    for (const bool copies : {true, false}) {
+      for (size_t k = 0; k < building_.size(); k++) {
+        KernelPlan& plan = variant_.kernels[k];
+        if (building_[k].copies != copies || plan.kernel.outputs.empty()) continue;
+        place[k] = static_cast<int>(used.size());
+        used.push_back(std::move(plan));
+      }
     }
     variant_.kernels = std::move(used);
+    for (Undo& undo : variant_.undo) undo.kernel = place[static_cast<size_t>(undo.kernel)];
   }
 
   // The kernel that brings a stored value to its place.
@@ -1141,8 +1366,8 @@ class Lowering {
     int kernel;
     int value;
     int storage;
-    ReduceOp reduce = ReduceOp::kNone;
-    std::vector<Axis> axes;
+    ReduceOp reduce;
+    Box box;  // over the kernel's space
   };
 
   const Graph& graph_;
@@ -1160,6 +1385,7 @@ class Lowering {
   std::map<std::pair<int, int>, int> stored_;
   std::vector<Written> outputs_;
   std::vector<Stored> stores_;
+  std::set<int> late_;              // storages that are written at the end
   std::vector<Value> overwritten_;  // what would have been stored where another value was stored later
 };
 

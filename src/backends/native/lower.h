@@ -88,14 +88,30 @@ struct ScalarSource {
   DType dtype = DType::kNone;
 };
 
+// Part of one dimension: `length` indices from `start` on; symbols, no start is 0.
+struct Range {
+  int start = -1;
+  int length = -1;
+  bool operator==(const Range&) const = default;
+};
+
 struct KernelPlan {
   Kernel kernel;
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
+  std::vector<Range> hole;  // for each dimension: the part that another kernel writes anyway; none: no such part
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
   std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
-  bool commits = false;      // writes into a leaf: run when nothing can go wrong any more
+  bool commits = false;      // writes into an array that was there: run when nothing can go wrong any more
   bool sums_floats = false;  // the order of the elements shows in the result
+};
+
+// What a kernel writes into a leaf while it runs, and where it keeps what stood there.
+struct Undo {
+  int kernel;
+  Box place;
+  std::vector<int> dims;
+  int kept;  // storage
 };
 
 struct Variant {
@@ -110,6 +126,7 @@ struct Variant {
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
   std::vector<KernelPlan> kernels;
+  std::vector<Undo> undo;                  // these leaves must be alone
 };
 
 struct Segment {
@@ -119,7 +136,7 @@ struct Segment {
   std::vector<int32_t> early;          // quick nodes that need no kernel's result: called before
   std::vector<int32_t> late;           // views, tuples ... that are needed behind the segment: called after the kernels, before the writes
   std::vector<int32_t> kept;           // maps and reductions that are needed as objects
-  std::vector<int> written;            // leaves that are written, at the segment's end
+  std::vector<int> written;            // leaves that are written
   std::vector<std::pair<int, int>> apart;  // leaves that must not overlap in memory
   std::vector<Meaning> meanings;       // of begin .. end - 1
 };
@@ -128,6 +145,7 @@ struct Segment {
 struct LeafShape {
   const int64_t* sizes;
   const int64_t* strides;
+  bool alone = true;  // no other leaf stands in the same memory; known of those that are written
 };
 
 // None if the segment isn't one that kernels can do for these shapes; `obstacle`: the node without which it may be one, or -1.

@@ -158,8 +158,7 @@ class Planner {
     for (const Operand operand : numbers_of(meaning)) late |= staged(operand, Stage::kLate);
     for (const Operand operand : shapes_of(meaning)) late |= staged(operand, Stage::kLate);
     if (late && !all_exits_) return place_call(node);
-    // What the segment makes itself can't be written into before it is there.
-    const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel);
+    const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel) && !is_map(owner(meaning.target));
     if (late || early || !can_read(node)) close(node);
     for (int i = 0; i < meaning.count; i++) meaning.args[i] = meaning.sense == Sense::kView ? written(meaning.args[i]) : current(meaning.args[i]);
     if (writes(meaning)) {
@@ -171,6 +170,22 @@ class Planner {
 
   // Where the elements of an array stand, as far as the graph shows.
   Operand root(Operand operand) const { return operand.space == Operand::Space::kNode ? root_[operand.index] : operand; }
+
+  // The node of this segment's kernels, or else the array that enters it, whose memory an operand is.
+  Operand owner(Operand operand) const {
+    while (staged(operand, Stage::kKernel)) {
+      const Meaning& meaning = meaning_[operand.index];
+      if (!writes(meaning) && meaning.sense != Sense::kView) break;
+      operand = writes(meaning) ? meaning.target : meaning.args[0];
+    }
+    return operand;
+  }
+
+  // Whether kernels make the array of the operand, all its elements alike.
+  bool is_map(Operand operand) const {
+    if (!staged(operand, Stage::kKernel) || graph_.nodes[operand.index].meta.kind != Kind::kArray) return false;
+    return computes(meaning_[operand.index].sense) && meaning_[operand.index].sense != Sense::kReduce;
+  }
 
   const Write* last_write(Operand operand) const {
     const Operand of = root(operand);
@@ -225,7 +240,7 @@ class Planner {
     if (graph_.nodes[target.index].meta.kind != Kind::kArray || last_use_[target.index] > node) return false;
     for (int32_t user = target.index + 1; user < node; user++) {
       for (const Operand operand : operands_of(user)) {
-        if (operand == target && !computes(meaning_[user].sense)) return false;
+        if (operand == target && (!computes(meaning_[user].sense) || writes(meaning_[user]))) return false;
       }
     }
     return true;
@@ -238,19 +253,25 @@ class Planner {
     writes_.clear();
   }
 
-  // What NumPy writes in one pass, kernels would write in two; and a few operations on single numbers take it less time than
-  // a kernel takes to begin.
+  // What NumPy does in one pass over its arrays takes it less time than a kernel takes to begin, as do a few operations on single numbers.
   bool pays(int32_t end) const {
-    int computing = 0, writing = 0, numbers = 0;
+    int computing = 0, writing = 0, stores = 0, numbers = 0;
     for (int32_t node = begin_; node < end; node++) {
       if (stage_[node] != Stage::kKernel) continue;
       const Sense sense = meaning_[node].sense;
       computing += computes(sense) && !is_copy(meaning_[node]);
       writing += writes(meaning_[node]);
+      stores += sense == Sense::kStore && stores_computed(node);
       numbers += computes(sense) && sense != Sense::kReduce && graph_.nodes[node].meta.kind != Kind::kArray;
     }
     if (numbers == computing) return computing > kMinNumbers;
-    return writing ? computing > 1 : computing > 0;
+    return writing ? computing + stores > 1 : computing > 0;
+  }
+
+  // Whether a store is of what this segment makes for it, which is a pass of its own for NumPy.
+  bool stores_computed(int32_t node) const {
+    const Operand value = meaning_[node].args[0];
+    return is_map(value) && !writes(meaning_[value.index]) && !is_copy(meaning_[value.index]);
   }
 
   void add_calls(int32_t end) {
@@ -340,20 +361,14 @@ class Planner {
   }
 
   // The leaf that an operand is, is written into or is seen in; -1 for what the segment computes.
-  int leaf_of(const Segment& segment, Operand operand) const {
-    while (in_segment(operand) && stage_[operand.index] == Stage::kKernel) {
-      const Meaning& meaning = meaning_[operand.index];
-      if (!writes(meaning) && meaning.sense != Sense::kView) return -1;
-      operand = writes(meaning) ? meaning.target : meaning.args[0];
-    }
-    return leaf_index(segment, operand);
-  }
+  int leaf_of(const Segment& segment, Operand operand) const { return leaf_index(segment, owner(operand)); }
 
   // What is read in another array than the graph says was written before must not be the same memory after all.
   void add_apart(Segment& segment) const {
     for (int32_t node = segment.begin; node < segment.end; node++) {
       if (stage_[node] != Stage::kKernel || !writes(meaning_[node])) continue;
       const int target = leaf_of(segment, meaning_[node].target);
+      if (target < 0) continue;
       if (std::find(segment.written.begin(), segment.written.end(), target) == segment.written.end()) segment.written.push_back(target);
       for (int32_t reader = meaning_[node].sense == Sense::kStore ? node : node + 1; reader < segment.end; reader++) {
         if (stage_[reader] != Stage::kKernel) continue;
