@@ -5,25 +5,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/call_trial.h"
-#include "runtime/chain.h"
-#include "runtime/compile.h"
-#include "runtime/loop_trial.h"
+#include "runtime/counters.h"
+#include "runtime/entries.h"
 
 namespace evalframe::runtime {
-
-// One place at which a recording can start: the functions of the frames, the next instruction and slots in use of each.
-struct Place {
-  struct Frame {
-    PyObject* code;
-    int32_t next, depth;
-    auto operator<=>(const Frame&) const = default;
-  };
-  std::vector<Frame> frames;
-  auto operator<=>(const Place&) const = default;
-};
 
 // A break that was met, for people.
 struct BreakNote {
@@ -32,42 +21,6 @@ struct BreakNote {
   std::string file, function;
   bytecode::Position position;
   uint64_t count = 0;
-};
-
-// A place at which there are as many recordings as there may be, and none of them serves all calls.
-struct LimitNote {
-  std::string file, function;
-  int32_t line;
-  size_t entries;
-  uint64_t refused;   // calls that were left to CPython for it
-  std::string guard;  // one that failed most often, as text
-  std::string hint;
-};
-
-// Counters of one Capture; their sums are evalframe.stats().
-struct Counters {
-  // served: runs of graphs, those of a call's later parts and of turns of loops included.
-  uint64_t calls = 0, hits = 0, served = 0, recordings = 0, breaks = 0, exits = 0, plain_calls = 0, limited = 0, given_up = 0;
-  double record_seconds = 0, compile_seconds = 0;
-  Counters& operator+=(const Counters& other);
-};
-
-// Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
-// meanwhile can clear the capture.
-struct Entries : Holdable {
-  Place place;
-  std::vector<int> units;  // of each frame's next instruction, once a chain stood here
-  std::vector<Held<Compilation>> list;
-  guards::Paths varying;  // what was seen to change here, and is an input from then on
-  size_t recent = 0;
-  // Of several turns of a loop at once, tried before the others.
-  Held<Compilation> several;
-  bool several_tried = false;
-  uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
-  LoopTrial trial;
-  int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
-  bool loop_is_inner = false;               // there is another around it, or in a caller
-  bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 
 class Capture {

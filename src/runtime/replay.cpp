@@ -71,6 +71,21 @@ void advance_iterator(const recorder::Recording& recording, int32_t node, PyObje
   if (const int32_t turns = recording.advanced_at(node)) cpython::advance(sources[recording.iterator], turns);
 }
 
+Ref make_result(const recorder::Recording& recording, int32_t end, const std::vector<Ref>& values, PyObject* const* sources) {
+  advance_iterator(recording, end, sources);
+  const recorder::Value& result = recording.values[recording.result];
+  if (recording.names.empty()) switch (result.kind) {
+    case recorder::Value::Kind::kSource: return Ref::borrow(sources[result.a]);
+    case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
+    case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
+    default: break;
+  }
+  const graph::ExitPoint exit = recording.exit_at(end);
+  recorder::Rebuild rebuild(recording, exit, values, sources);
+  if (!store_names(recording, end, rebuild)) return Ref();
+  return rebuild.make(recording.result);
+}
+
 bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);

@@ -41,6 +41,9 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
 // Advances the iterator of a loop whose turns were recorded to where it is at this exit.
 void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources);
 
+// The result of a graph that ran to its end; most are one object that is there already. Null with an exception.
+Ref make_result(const recorder::Recording& recording, int32_t end, const std::vector<Ref>& values, PyObject* const* sources);
+
 // Brings the chain to the exit before `node`, made of the exit's values and the objects of the guards' sources: frames that
 // are still there get the values that changed, others are dropped or made. A slot whose source has no object stays empty.
 // False with an exception, or without one where memory ran out.

@@ -1,0 +1,174 @@
+// A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
+#include "cpython/codec.h"
+#include "runtime/capture.h"
+#include "runtime/replay.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+// A captured call is a level of Python's recursion, whoever runs its frame.
+class RecursionLevel {
+ public:
+  explicit RecursionLevel(PyThreadState* thread) : thread_(cpython::enter_recursion(thread) ? thread : nullptr) {}
+  ~RecursionLevel() {
+    if (thread_) cpython::leave_recursion(thread_);
+  }
+  RecursionLevel(const RecursionLevel&) = delete;
+  RecursionLevel& operator=(const RecursionLevel&) = delete;
+  explicit operator bool() const { return thread_ != nullptr; }
+
+ private:
+  PyThreadState* const thread_;
+};
+
+}  // namespace
+
+Ref Capture::call_plainly(bool* handled) {
+  *handled = false;
+  count(&Counters::plain_calls);
+  return Ref();
+}
+
+// The recording that served last, if it serves again and has its result at hand: nothing is run, so nothing has to be held.
+inline Compilation* Capture::hit_at_hand(PyObject* const* parameters) {
+  const Entries& first = *first_;
+  if (first.recent >= first.list.size() || Measure::on) return nullptr;
+  Compilation& entry = *first.list[first.recent];
+  return entry.at_hand && entry.guards.check_slots(parameters) ? &entry : nullptr;
+}
+
+Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
+  count(&Counters::calls);
+  *handled = true;
+  if (given_up_ || cpython::is_traced(thread)) return call_plainly(handled);
+  if (function_.as<PyFunctionObject>()->func_code != code_) look_at_code();
+  const CallTrial::Turn turn = is_tried() ? trial_.next() : CallTrial::Turn::kServe;
+  if (turn == CallTrial::Turn::kServe) {
+    if (Compilation* const entry = hit_at_hand(parameters)) {
+      entry->hits++;
+      count(&Counters::served);
+      count(&Counters::hits);
+      return Ref::borrow(entry->at_hand.of(parameters));
+    }
+  }
+  switch (turn) {
+    case CallTrial::Turn::kServe: return call_captured(thread, parameters, handled);
+    case CallTrial::Turn::kPlain: return call_plainly(handled);
+    case CallTrial::Turn::kTimedServe:
+    case CallTrial::Turn::kTimedPlain: break;
+  }
+  return call_timed(thread, turn, parameters, handled);
+}
+
+// A call of a trial: all of it is done here, whoever runs it.
+Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled) {
+  const bytecode::Code* decoded = cpython::decoded(code_);
+  if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  const bool served_before = trial_.serves();
+  Ref result;
+  {
+    const TimedCall timed(trial_, turn);
+    if (turn == CallTrial::Turn::kTimedServe) result = call_captured(thread, parameters, handled);
+    if (turn == CallTrial::Turn::kTimedPlain) count(&Counters::plain_calls);
+    if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
+    *handled = true;
+  }
+  if (served_before && !trial_.serves()) count(&Counters::given_up);
+  return result;
+}
+
+Ref Capture::run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters) {
+  Chain chain(thread);
+  return push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
+}
+
+Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
+  const Held<Entries> entries = first_;
+  // Held until the objects are gone: its program says which of them are owned.
+  Held<Compilation> compilation;
+  guards::Objects objects;
+  compilation = match(*entries, &parameters, objects);
+  if (compilation && !Measure::on) {
+    count(&Counters::hits);
+    const recorder::Recording& recording = *compilation->recording;
+    if (recording.returns && recording.graph.nodes.empty()) return make_result(recording, 0, {}, objects.data());
+  }
+  const RecursionLevel level(thread);
+  if (!level) return Ref();
+  if (!compilation) return record(thread, *entries, parameters, handled);
+  return Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
+}
+
+bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
+  const auto* code = decoded.code.as<PyCodeObject>();
+  const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  std::vector<Ref> slots(code->co_nlocalsplus);
+  for (int i = 0; i < given; i++) slots[i] = Ref::borrow(parameters[i]);
+  return chain.push(function_.get(), decoded, std::move(slots), 0);
+}
+
+// No entry serves a call: records it from its start.
+Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled) {
+  const bytecode::Code* decoded = cpython::decoded(code_);
+  if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  if (entries.list.size() >= static_cast<size_t>(settings_.max_entries)) {
+    count_refusal(entries);
+    return call_plainly(handled);
+  }
+  Chain chain(thread);
+  if (!push_call(chain, *decoded, parameters)) return Ref();
+  return Measure::on ? record_call(thread, entries, chain) : finish(thread, chain);
+}
+
+// Serves a call and takes the time, or lets CPython run it for comparison.
+Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters) {
+  if (!compilation.measure) compilation.measure = std::make_unique<Measure>();
+  const bytecode::Code* decoded = compilation.measure->wants_plain() ? cpython::decoded(code_) : nullptr;
+  if (decoded) {
+    count(&Counters::plain_calls);
+    Chain chain(thread);
+    if (!push_call(chain, *decoded, parameters)) return Ref();
+    const Stopwatch watch;
+    Ref result = chain.finish_in_cpython(false);
+    compilation.measure->add_plain(watch.seconds());
+    return result;
+  }
+  count(&Counters::hits);
+  const Stopwatch watch;
+  Ref result = run(thread, compilation, objects);
+  compilation.measure->add_served(watch.seconds());
+  return result;
+}
+
+// Records a call and takes the time that it took besides compiling.
+Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
+  const double compiled_before = total_counters().compile_seconds;
+  const size_t before = entries.list.size();
+  const Stopwatch watch;
+  Ref result = finish(thread, chain);
+  const double seconds = watch.seconds() - (total_counters().compile_seconds - compiled_before);
+  if (entries.list.size() > before) {
+    Compilation& made = *entries.list.back();
+    if (!made.measure) made.measure = std::make_unique<Measure>();
+    made.measure->set_recorded(seconds);
+  }
+  return result;
+}
+
+// Serves a call from its start.
+Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
+  Chain chain(thread);
+  Ref result;
+  Ended ended = run_graph(thread, compilation, objects, chain, result);
+  if (ended == Ended::kRunning) {
+    objects.clear();
+    count(&Counters::exits);
+    ended = chain.step(result);
+  }
+  if (ended == Ended::kReturned) return result;
+  if (ended == Ended::kRaised) return Ref();
+  return finish(thread, chain);
+}
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,253 @@
+// Goes on from any instruction of a captured function: serves what was recorded from there, records, or lets the evaluator run.
+#include <set>
+
+#include "cpython/codec.h"
+#include "runtime/capture.h"
+#include "runtime/graph_inputs.h"
+
+namespace evalframe::runtime {
+
+namespace {
+
+// Exits after which capturing must have paid, or the function is left to CPython.
+constexpr uint64_t kPatience = 1000;
+
+// Recordings that make no array, after which there must have been others.
+constexpr uint64_t kMostBarren = 24;
+
+// Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
+constexpr uint64_t kColdTurns = 200'000;
+
+// The slots of a chain's frames; on the C stack where they are few.
+class FrameSlots {
+ public:
+  explicit FrameSlots(const Chain& chain) {
+    const size_t count = chain.size();
+    if (count > std::size(in_place_)) more_.resize(count);
+    PyObject* const** into = more_.empty() ? in_place_ : more_.data();
+    for (size_t k = 0; k < count; k++) into[k] = cpython::slots(chain.frames()[k]).base();
+  }
+  PyObject* const* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
+
+ private:
+  PyObject* const* in_place_[8];
+  std::vector<PyObject* const*> more_;
+};
+
+bool same_bound_slots(const recorder::Recording& recording, PyObject* const* const* frames) {
+  for (size_t k = 0; k < recording.initial.size(); k++) {
+    for (size_t i = 0; i < recording.initial[k].size(); i++) {
+      if ((recording.initial[k][i] != 0) != (frames[k][i] != nullptr)) return false;
+    }
+  }
+  return true;
+}
+
+Ended finished(Ref value, Ref& result) {
+  result = std::move(value);
+  return result ? Ended::kReturned : Ended::kRaised;
+}
+
+// The last of the jumps back to `head`.
+int32_t last_of_loop(const bytecode::Code& code, int32_t head) {
+  auto last = static_cast<int32_t>(code.instructions.size()) - 1;
+  while (last > head && code.instructions[last].target != head) last--;
+  return last;
+}
+
+}  // namespace
+
+void Capture::Worth::count_exit() {
+  if (++exits <= kPatience) return;
+  pays = nodes >= exits / 2;
+  exits = nodes = 0;
+}
+
+void Capture::Worth::count_recording(const Compilation& compilation) {
+  nodes += compilation.array_nodes;
+  barren += compilation.array_nodes == 0;
+  if (barren > kMostBarren && barren > 2 * nodes) pays = false;
+}
+
+bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
+  const recorder::Recording& recording = *entry.recording;
+  const bool same_slots = at_start || same_bound_slots(recording, frames);
+  const bool holds = same_slots && entry.guards.check(frames, objects, entry.last_failed_guard);
+  if (holds && (recording.graph.nodes.empty() || entry.executable->accepts(Inputs(recording, objects).data()))) {
+    entry.hits++;
+    count(&Counters::served);
+    return true;
+  }
+  entry.misses++;
+  if (holds || !same_slots) entry.last_failed_guard = -1;
+  entry.count_failure();
+  objects.clear();
+  return false;
+}
+
+Held<Compilation> Capture::match(Entries& entries, PyObject* const* const* frames, guards::Objects& objects) {
+  if (entries.several && serves(*entries.several, false, frames, objects)) return entries.several;
+  const size_t recent = entries.recent;
+  if (recent < entries.list.size() && serves(*entries.list[recent], entries.at_start, frames, objects)) return entries.list[recent];
+  for (size_t i = 0; i < entries.list.size(); i++) {
+    if (i == recent || !serves(*entries.list[i], entries.at_start, frames, objects)) continue;
+    entries.recent = i;
+    return entries.list[i];
+  }
+  return {};
+}
+
+// There is no room for one more recording: CPython runs the rest.
+Ref Capture::refuse(Entries& entries, Chain& chain) {
+  count_refusal(entries);
+  return chain.finish_in_cpython(false);
+}
+
+// A run's trial of a loop: one at a time, and only of turns that stay in the loop.
+class Capture::Trial {
+ public:
+  bool is_of(const Entries& entries) const { return entries_.get() == &entries; }
+  void stop() { entries_ = Held<Entries>(); }
+  // The chain has come to this place.
+  void arrive(Entries& entries) {
+    if (!entries_) return;
+    if (is_of(entries)) {
+      if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
+    } else {
+      whole_ = whole_ && is_in_loop(entries.place);
+    }
+  }
+  // These turns will be over at the next arrival.
+  void serves(int32_t turns) { turns_ = turns; }
+  // A turn begins at this place. True: the evaluator is to run it.
+  bool begin_turn(Entries& entries) {
+    if (!entries_ && entries.trial.is_due()) {
+      entries_ = Held<Entries>(&entries);
+      entries.trial.begin();
+    }
+    if (!is_of(entries)) return false;
+    whole_ = true;
+    turns_ = 1;
+    watch_ = Stopwatch();
+    return entries.trial.runs_next();
+  }
+
+ private:
+  bool is_in_loop(const Place& place) const {
+    const size_t at = entries_->place.frames.size() - 1;
+    return place.frames.size() > at && place.frames[at].next >= entries_->loop_first && place.frames[at].next <= entries_->loop_last;
+  }
+  Held<Entries> entries_;
+  bool whole_ = false;
+  int32_t turns_ = 1;
+  Stopwatch watch_;
+};
+
+Ended Capture::begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result) {
+  *ran = false;
+  trial.arrive(entries);
+  // Tests that leave graphs early want them to be entered.
+  if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
+  if (entries.trial.skips()) {
+    if (entries.loop_is_inner) return *ran = true, chain.run_within(entries.loop_first, entries.loop_last, -1, result);
+    if (stretch.last == INT32_MAX) return finished(chain.finish_in_cpython(false), result);
+    worth.pays = false;
+    return Ended::kRunning;
+  }
+  if (!trial.begin_turn(entries)) return Ended::kRunning;
+  *ran = true;
+  return chain.run_within(entries.loop_first, entries.loop_last, entries.place.frames.back().next, result);
+}
+
+// The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
+Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result) {
+  Trial trial;
+  while (true) {
+    worth.count_exit();
+    if (!worth.pays) return Ended::kRunning;
+    if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
+    if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
+    const Held<Entries> entries = entries_of(chain);
+    const int32_t next = entries->place.frames[0].next;
+    if (next < stretch.first || next > stretch.last) return Ended::kRunning;
+    bool ran = false;
+    const Ended turn = begin_turn(chain, *entries, stretch, trial, worth, &ran, result);
+    if (turn != Ended::kRunning) return turn;
+    if (ran || !worth.pays) continue;
+    const FrameSlots frames(chain);
+    Held<Compilation> compilation;  // held until the objects are gone
+    guards::Objects objects;
+    look_at_several(*entries);
+    compilation = match(*entries, frames.data(), objects);
+    if (compilation && wants_several(*entries, *compilation, chain)) {
+      trial.stop();
+      objects.clear();
+      bool past_exception = false;
+      const Ended ended = record_several(*entries, chain, result, past_exception);
+      if (ended != Ended::kRunning) return ended;
+      if (past_exception) continue;
+    } else if (compilation) {
+      worth.nodes += compilation->array_nodes;
+      // What inner frames hold goes with them, before the exit is made.
+      if (chain.size() > 1) objects.own_slots();
+      // A frame object that outlives the call has to see the last state, which a graph doesn't make.
+      if (compilation->recording->returns && chain.is_held()) return finished(chain.finish_in_cpython(false), result);
+      const uint64_t left_early = compilation->left_early;
+      const Ended ended = run_graph(thread, *compilation, objects, chain, result);
+      if (ended != Ended::kRunning) return ended;
+      if (trial.is_of(*entries) && left_early == compilation->left_early) trial.serves(compilation->turns);
+    } else if (entries->list.size() >= static_cast<size_t>(settings_.max_entries)) {
+      return finished(refuse(*entries, chain), result);
+    } else {
+      trial.stop();
+      std::unique_ptr<recorder::Recording> recording;
+      bool past_exception = false;
+      for (const auto& entry : entries->list) entry->guards.collect_changed(frames.data(), entries->varying);
+      // Its own: other threads may add to the entries' meanwhile.
+      const guards::Paths varying = entries->varying;
+      const bool keep_inputs = static_cast<bool>(settings_.custom);
+      const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
+      const Held<Compilation> added = add(*entries, std::move(recording));
+      if (added && is_tried()) worth.count_recording(*added);
+      if (ended == Ended::kRaised) return ended;
+      if (!added && PyErr_Occurred()) return finished(Ref(), result);
+      if (ended == Ended::kReturned) return ended;
+      if (!added) return finished(chain.finish_in_cpython(false), result);
+      if (past_exception) continue;
+    }
+    objects.clear();
+    count(&Counters::exits);
+    const Ended ended = chain.step(result);
+    if (ended != Ended::kRunning) return ended;
+  }
+}
+
+Ref Capture::finish(PyThreadState* thread, Chain& chain) {
+  Ref result;
+  if (go_on(thread, chain, {}, worth_, result) != Ended::kRunning) return result;
+  if (!given_up_) count(&Counters::given_up);
+  given_up_ = true;
+  return chain.finish_in_cpython(false);
+}
+
+Ref Capture::run_module(PyThreadState* thread) {
+  const bytecode::Code* code = cpython::decoded(reinterpret_cast<PyFunctionObject*>(function_.get())->func_code);
+  Chain chain(thread);
+  if (!chain.push(function_.get(), *code, std::vector<Ref>(code->code.as<PyCodeObject>()->co_nlocalsplus), 0)) return Ref();
+  std::set<int32_t> cold;  // heads of loops that aren't worth it
+  Ref result;
+  for (uint64_t cold_turns = 0; cold_turns < kColdTurns;) {
+    int32_t head = 0;
+    if (chain.run_to_back_jump(&head, result) != Ended::kRunning) return result;
+    if (cold.count(head)) {
+      cold_turns++;
+      continue;
+    }
+    Worth worth;
+    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result) != Ended::kRunning) return result;
+    if (!worth.pays) cold.insert(head);
+  }
+  return chain.finish_in_cpython(false);
+}
+
+}  // namespace evalframe::runtime

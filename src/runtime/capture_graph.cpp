@@ -1,0 +1,43 @@
+// Runs the graph of a recording, and brings the frames to where it was left.
+#include "runtime/capture.h"
+#include "runtime/graph_inputs.h"
+#include "runtime/pending_exception.h"
+#include "runtime/replay.h"
+
+namespace evalframe::runtime {
+
+// Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
+Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result) {
+  const recorder::Recording& recording = *compilation.recording;
+  const Inputs inputs(recording, objects);
+  backends::Outcome outcome;
+  if (recording.graph.nodes.empty()) {
+    outcome.node = 0;
+  } else {
+    ReplayPosition position(thread, recording);
+    outcome = compilation.executable->run(inputs.data(), position, leave_before);
+  }
+  if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
+    result = make_result(recording, outcome.node, outcome.values, objects.data());
+    chain.drop();
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) compilation.left_early++;
+  bool made = false;
+  {
+    const PendingException pending;
+    made = take_exit(chain, recording, outcome.node, outcome.values, objects.data());
+    outcome.values.clear();
+  }
+  if (!made) {
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    return Ended::kRaised;
+  }
+  if (outcome.raised) {
+    result = chain.throw_here();
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  return Ended::kRunning;
+}
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,119 @@
+// Makes entries of recordings: compiles them, notes their breaks, and sorts out those that they replace.
+#include <algorithm>
+
+#include "core/log.h"
+#include "cpython/codec.h"
+#include "cpython/iterators.h"
+#include "recorder/recorder.h"
+#include "runtime/capture.h"
+#include "runtime/log_compilation.h"
+#include "runtime/pending_exception.h"
+
+namespace evalframe::runtime {
+
+using recorder::Recording;
+
+namespace {
+
+// Turns after which several are recorded at once.
+constexpr uint64_t kHotTurns = 16;
+
+// GraphBreakError, with the place, the reason and what to do.
+void raise_graph_break(const BreakNote& note) {
+  Ref module = Ref::steal(PyImport_ImportModule("evalframe.jit"));
+  Ref error = module ? Ref::steal(PyObject_GetAttrString(module.get(), "GraphBreakError")) : Ref();
+  if (!error) return;
+  PyErr_Format(error.get(), "%s:%d:%d: in %s: %s (%s); hint: %s", note.file.c_str(), note.position.line, note.position.column + 1,
+               note.function.c_str(), recorder::reason(note.why), note.detail.c_str(), recorder::hint(note.why));
+}
+
+}  // namespace
+
+void Capture::note_break(const Recording& recording) {
+  const auto states = recording.state_at(static_cast<int32_t>(recording.graph.nodes.size()));
+  const recorder::FrameState& inner = states.back();
+  const auto* code = inner.code->code.as<PyCodeObject>();
+  BreakNote note{recording.why, recording.why_detail, PyUnicode_AsUTF8(code->co_filename), PyUnicode_AsUTF8(code->co_qualname),
+                 inner.code->positions[inner.next], 1};
+  for (BreakNote& known : breaks_) {
+    if (known.why == note.why && known.function == note.function && known.position == note.position) {
+      known.count++;
+      return;
+    }
+  }
+  breaks_.push_back(std::move(note));
+  log_break(breaks_.back());
+}
+
+Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording) {
+  count(&Counters::recordings);
+  const double record_seconds = recording->seconds;
+  Held<Compilation> compilation = compile(std::move(recording), settings_);
+  if (!compilation) return {};
+  counters_.record_seconds += record_seconds;
+  counters_.compile_seconds += compilation->compile_seconds;
+  return compilation;
+}
+
+// An exception that the recorded run raised stays set.
+Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> recording) {
+  if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
+    note_break(*recording);
+    raise_graph_break(breaks_.back());
+    return {};
+  }
+  const PendingException pending;
+  if (!recording->returns) note_break(*recording);
+  if (!recording->returns) count(&Counters::breaks);
+  Held<Compilation> compilation = compile_counted(std::move(recording));
+  if (!compilation) return {};
+  // Writing may run Python code, so it gets a list of its own.
+  if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
+  // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
+  const bool fixes_too = compilation->recording->guards.fixes_any_of(entries.varying);
+  const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
+    return fixes_too || !entry->recording->guards.fixes_any_of(entries.varying);
+  });
+  const std::vector<Held<Compilation>> replaced(std::make_move_iterator(special), std::make_move_iterator(entries.list.end()));
+  entries.list.erase(special, entries.list.end());
+  entries.list.push_back(compilation);
+  return compilation;
+}
+
+bool Capture::wants_several(const Entries& entries, const Compilation& one, const Chain& chain) const {
+  if (entries.several_tried || one.hits < kHotTurns || settings_.custom || settings_.fullgraph) return false;
+  const Recording& recording = *one.recording;
+  const int32_t head = entries.place.frames.back().next - 1;
+  // A whole turn, from behind the FOR_ITER to it.
+  if (recording.returns || recording.why != recorder::Break::kIterator || recording.marks.back().instruction != head) return false;
+  if (one.left_early > one.hits / 4) return false;
+  cpython::Frame* inner = chain.frames().back();
+  PyObject* iterator = cpython::slots(inner).base()[cpython::depth_of(inner) - 2];
+  if (!cpython::ahead(iterator, recorder::Recorder::kTurnsAtOnce)) return false;
+  return recording.state_at(static_cast<int32_t>(recording.graph.nodes.size())).size() == chain.size();
+}
+
+Ended Capture::record_several(Entries& entries, Chain& chain, Ref& result, bool& past_exception) {
+  entries.several_tried = true;
+  const guards::Paths varying = entries.varying;
+  std::unique_ptr<Recording> recording;
+  const Ended ended = chain.record(varying, result, recording, past_exception, false, recorder::Recorder::kTurnsAtOnce);
+  if (ended != Ended::kRunning || past_exception || recording->iterator < 0) return ended;
+  const int32_t turns = 1 + recording->advanced_at(static_cast<int32_t>(recording->graph.nodes.size()));
+  const Held<Compilation> several = compile_counted(std::move(recording));
+  several->turns = turns;
+  entries.several = several;
+  return ended;
+}
+
+// Drops what is left early too often, or serves nothing any more.
+void Capture::look_at_several(Entries& entries) {
+  if (!entries.several) return;
+  const Compilation& several = *entries.several;
+  const bool misses = several.misses > kHotTurns + 8 * several.hits;
+  if (!misses && (several.hits < kHotTurns || several.left_early <= several.hits / 4)) return;
+  entries.several_tried = !misses;
+  const Held<Compilation> dropped = std::exchange(entries.several, Held<Compilation>());
+}
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,83 @@
+#include "runtime/entries.h"
+
+#include <algorithm>
+#include <map>
+
+#include "cpython/codec.h"
+
+namespace evalframe::runtime {
+
+Place place_of(const Chain& chain) {
+  Place place;
+  for (cpython::Frame* frame : chain.frames()) {
+    const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));
+    const int unit = cpython::next_unit(frame);
+    place.frames.push_back({cpython::code_of(frame).get(), code.index_of_unit[unit], cpython::depth_of(frame)});
+  }
+  return place;
+}
+
+bool stands_at(const Chain& chain, const Entries& entries) {
+  const size_t count = chain.size();
+  if (entries.units.size() != count || entries.place.frames.size() != count) return false;
+  for (size_t k = 0; k < count; k++) {
+    cpython::Frame* frame = chain.frames()[k];
+    const Place::Frame& at = entries.place.frames[k];
+    if (cpython::code_of(frame).get() != at.code || cpython::next_unit(frame) != entries.units[k] || cpython::depth_of(frame) != at.depth) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Finds the innermost of the loops around the place.
+void find_loop(Entries& entries) {
+  const Place::Frame& inner = entries.place.frames.back();
+  const bytecode::Code* code = cpython::decoded(inner.code);
+  if (!code) return PyErr_Clear();
+  entries.loop_is_inner = entries.place.frames.size() > 1;
+  for (auto last = static_cast<int32_t>(code->instructions.size()) - 1; last >= inner.next; last--) {
+    const int32_t first = code->instructions[last].target;
+    if (first < 0 || first > inner.next) continue;
+    // The outermost comes first; several jumps back to one head (`continue`) are one loop.
+    if (first <= entries.loop_first) continue;
+    entries.loop_is_inner = entries.loop_is_inner || entries.loop_first >= 0;
+    entries.loop_first = first;
+    entries.loop_last = last;
+  }
+}
+
+}  // namespace
+
+Held<Entries> make_entries(const Place& place) {
+  Held<Entries> entries(new Entries);
+  entries->place = place;
+  find_loop(*entries);
+  return entries;
+}
+
+// The guards that fail are counted by what they look at: entries for the values 3, 4 and 5 of `n` are about one thing.
+LimitNote limit_note(const Entries& entries) {
+  std::map<std::string, uint64_t> failures;
+  std::map<std::string, guards::GuardTable::Line> examples;
+  for (const Held<Compilation>& entry : entries.list) {
+    const std::vector<guards::GuardTable::Line> lines = entry->recording->guards.lines();
+    for (size_t i = 0; i < entry->failures.size() && i < lines.size(); i++) {
+      failures[lines[i].subject] += entry->failures[i];
+      if (entry->failures[i]) examples[lines[i].subject] = lines[i];
+    }
+  }
+  const auto most = std::max_element(failures.begin(), failures.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool any = most != failures.end() && most->second;
+  const recorder::FrameStart& inner = entries.list.front()->recording->start.back();
+  const auto* code = inner.code->code.as<PyCodeObject>();
+  return {PyUnicode_AsUTF8(code->co_filename),
+          PyUnicode_AsUTF8(code->co_qualname),
+          inner.code->positions[inner.next].line,
+          entries.list.size(),
+          entries.refused,
+          any ? examples[most->first].text : "sizes or overlaps that its kernels don't serve",
+          any ? examples[most->first].hint : "raise max_entries"};
+}
+
+}  // namespace evalframe::runtime

@@ -1,0 +1,61 @@
+// The places of a function at which recordings start, and the recordings of each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/chain.h"
+#include "runtime/compile.h"
+#include "runtime/loop_trial.h"
+
+namespace evalframe::runtime {
+
+// One place at which a recording can start: the functions of the frames, the next instruction and slots in use of each.
+struct Place {
+  struct Frame {
+    PyObject* code;
+    int32_t next, depth;
+    auto operator<=>(const Frame&) const = default;
+  };
+  std::vector<Frame> frames;
+  auto operator<=>(const Place&) const = default;
+};
+
+// Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
+// meanwhile can clear the capture.
+struct Entries : Holdable {
+  Place place;
+  std::vector<int> units;  // of each frame's next instruction, once a chain stood here
+  std::vector<Held<Compilation>> list;
+  guards::Paths varying;  // what was seen to change here, and is an input from then on
+  size_t recent = 0;
+  // Of several turns of a loop at once, tried before the others.
+  Held<Compilation> several;
+  bool several_tried = false;
+  uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
+  LoopTrial trial;
+  int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
+  bool loop_is_inner = false;               // there is another around it, or in a caller
+  bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
+};
+
+// No recordings yet. The loops around the place are found.
+Held<Entries> make_entries(const Place& place);
+// Where the chain stands.
+Place place_of(const Chain& chain);
+// Whether that is the entries' place, in less time.
+bool stands_at(const Chain& chain, const Entries& entries);
+
+// A place at which there are as many recordings as there may be, and none of them serves all calls.
+struct LimitNote {
+  std::string file, function;
+  int32_t line;
+  size_t entries;
+  uint64_t refused;   // calls that were left to CPython for it
+  std::string guard;  // one that failed most often, as text
+  std::string hint;
+};
+
+LimitNote limit_note(const Entries& entries);
+
+}  // namespace evalframe::runtime
