@@ -506,17 +506,13 @@ n11 = unary -(n0): float64
             random_numbers,
             """\
 i0 = input x: float64[4]
+i1 = input test_recorded_graphs.RNG: object
 n0 = getattr 'shape'(i0): object
-
-i0 = input stack[0]: float64[4]
-i1 = input stack[1]: float64[4]
-n0 = binary +(i0, i1): float64[4]
-
-
-
-break: call of a function that may do anything (Generator.integers)
-
-break: call of a function that may do anything (Generator.normal)
+n1 = call normal(i1, size=n0): float64[4]
+n2 = check_meta(n1): float64[4]
+n3 = binary +(i0, n1): float64[4]
+n4 = call integers(i1, 0, 10): int64
+n5 = check_meta(n4): int64
 """,
         )
 
@@ -697,10 +693,6 @@ n0 = binary +(i0, i1): float64[4]
 n1 = binary +(i1, i0): float64[4]
 n2 = binary *(i1, 2): float64[4]
 n3 = binary -(i1, 1): float64[4]
-
-
-
-break: operation on an object of a type that isn't recorded (subscript of str)
 """,
         )
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 
 #include "core/object_text.h"
 #include "cpython/versions.h"
@@ -68,6 +69,7 @@ bool implies(const Fact& fact, Check other) {
     case Check::kNone:
     case Check::kIdentity:
     case Check::kArray:
+    case Check::kKeys:
     case Check::kTypeVersion: break;
   }
   return false;
@@ -168,6 +170,13 @@ void GuardTable::require_length(int32_t index, Borrowed object) {
   Fact fact = fact_of(Check::kLength, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
   fact.length = PyObject_Size(object.get());
   require(index, std::move(fact));
+}
+
+void GuardTable::require_keys(int32_t index, Borrowed dict) {
+  Ref keys = Ref::steal(PyDict_Keys(dict.get()));
+  Ref tuple = keys ? Ref::steal(PyList_AsTuple(keys.get())) : Ref();
+  if (!tuple) throw std::bad_alloc();
+  require(index, fact_of(Check::kKeys, tuple.get()));
 }
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {

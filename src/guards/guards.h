@@ -34,7 +34,7 @@ enum class Check : uint8_t {
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type; kArray: the descr
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type; kArray: the descr; kKeys: a tuple
   uint32_t type_version = 0;  // kTypeVersion
   Py_ssize_t length = 0;      // kLength
   graph::Meta meta;           // kArray
@@ -109,6 +109,7 @@ class GuardTable {
   void require_array(int32_t source, Borrowed object);
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   void require_length(int32_t source, Borrowed object);
+  void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
 

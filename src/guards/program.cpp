@@ -56,6 +56,15 @@ struct Checks {
   static bool kTypeVersion(const Step& step, PyObject* object) {
     return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;
   }
+  static bool kKeys(const Step& step, PyObject* object) {
+    if (!PyDict_CheckExact(object) || PyDict_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
+    PyObject* key = nullptr;
+    for (Py_ssize_t at = 0, i = 0; PyDict_Next(object, &at, &key, nullptr); i++) {
+      PyObject* const want = PyTuple_GET_ITEM(step.want, i);
+      if (key != want && !equal(key, want)) return false;
+    }
+    return true;
+  }
   static bool kLength(const Step& step, PyObject* object) {
     return has_type(step, object) && PyObject_Size(object) == step.length;
   }
@@ -74,6 +83,7 @@ struct Checks {
 
 // The object is of the type that was seen.
 bool may_be(const Step& step, PyObject* object) {
+  if (step.check == Check::kKeys) return PyDict_CheckExact(object);
   return step.check == Check::kLength ? has_type(step, object) : Py_TYPE(object) == Py_TYPE(step.want);
 }
 

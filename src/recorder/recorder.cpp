@@ -27,7 +27,12 @@ bool is_singular(PyObject* object) {
   return numpy::is_plain_dtype(object);
 }
 
-// Immutable through and through: equality says all.
+bool is_python_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+}  // namespace
+
 bool is_immutable(PyObject* object) {
   if (is_singular(object)) return true;
   PyTypeObject* type = Py_TYPE(object);
@@ -41,12 +46,6 @@ bool is_immutable(PyObject* object) {
          type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_None ||
          object == Py_Ellipsis;
 }
-
-bool is_python_number(PyObject* object) {
-  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
-}
-
-}  // namespace
 
 Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns)
     : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs) {
@@ -124,6 +123,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
+  if (plan.changed || plan.consumed) apply(plan);
   if (present.after) return present.after(site, plan);
   relabel_result(site, plan);
 }
@@ -277,9 +277,54 @@ void Recorder::replace(const Value& value, const std::vector<uint32_t>& elements
   move_window(value.a);
 }
 
-void Recorder::give(const Value& made) {
-  recording_->containers[made.a].present.begin++;
-  move_window(made.a);
+uint32_t Recorder::made(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments) {
+  std::vector<uint32_t> parts{constant(callable), keyword_names ? constant(keyword_names) : 0};
+  parts.insert(parts.end(), arguments.begin(), arguments.end());
+  return container(Value::Kind::kMade, std::move(parts));
+}
+
+uint32_t Recorder::iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items) {
+  const uint32_t made_here = made(callable, keyword_names, arguments);
+  for (const uint32_t argument : arguments) claim(argument, true);
+  iterators_[recording_->values[made_here].a] = {arguments, std::move(items)};
+  return made_here;
+}
+
+// What an iterator is over: other iterators, lists, dicts and their views.
+void Recorder::claim(uint32_t index, bool claimed) {
+  const Value& value = recording_->values[index];
+  const auto other = value.kind == Value::Kind::kMade ? iterators_.find(value.a) : iterators_.end();
+  if (other != iterators_.end()) {
+    other->second.owned = true;
+  } else if (value.kind == Value::Kind::kMade) {
+    const std::vector<uint32_t> arguments = copied_elements(value);
+    for (size_t i = 2; i < arguments.size(); i++) claim(arguments[i], claimed);
+  } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) {
+    if (claimed) iterated_.insert(value.a);
+    if (!claimed) iterated_.erase(value.a);
+  }
+}
+
+bool Recorder::is_iterator(uint32_t index) const {
+  const Value& value = recording_->values[index];
+  if (value.kind != Value::Kind::kMade) return false;
+  const auto found = iterators_.find(value.a);
+  return found != iterators_.end() && !found->second.owned;
+}
+
+void Recorder::give(uint32_t index, uint32_t count) {
+  const int32_t container = recording_->values[index].a;
+  Window& window = recording_->containers[container].present;
+  window.begin += count;
+  move_window(container);
+  const Iterator& iterator = iterators_.at(container);
+  if (window.begin < iterator.items.size()) return;
+  for (const uint32_t argument : iterator.over) claim(argument, false);
+}
+
+void Recorder::apply(const Plan& plan) {
+  if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
+  if (plan.consumed) give(plan.consumed, plan.steps);
 }
 
 void Recorder::move_window(int32_t container) {
@@ -382,6 +427,20 @@ void Recorder::check_constant(uint32_t index, Borrowed object) {
   add_plain_node(Form::kCheck, 0, nullptr, {Operand::node(node), wanted}, Py_None);
 }
 
+void Recorder::check_call(Borrowed callable, Operand operand, Borrowed result) {
+  Plan plan;
+  plan.callable = callable;
+  plan.operands = {operand};
+  check_constant(node_value(add_node(plan, result), false), result);
+}
+
+void Recorder::check_length(Operand whole, Borrowed object) {
+  static PyObject* const len = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
+  check_call(len, whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
+}
+
+void Recorder::check_type(Operand whole, Borrowed object) { check_call(&PyType_Type, whole, Py_TYPE(object.get())); }
+
 bool Recorder::check_truth(uint32_t index, Borrowed object) {
   if (!recording_->values[index].of_numbers && !is_input_number(index, object)) return false;
   if (PyBool_Check(object.get())) return check_constant(index, object), true;
@@ -435,7 +494,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
-  } else if (numpy::is_scalar(object) || is_python_number(object)) {
+  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object)) {
     guards().require_type(value.a, borrowed);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "recorder/recording.h"
 
 namespace evalframe::recorder {
+
+// Immutable through and through, of types that run no code of a program's: equality says all.
+bool is_immutable(PyObject* object);
 
 // What an instruction will mean for the recording, decided before it runs.
 struct Plan {
@@ -40,6 +44,12 @@ struct Plan {
   Break why = Break::kInstruction;
   std::string detail;
   Borrowed function;           // kInline
+  // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
+  // `contents`. `consumed`: the iterator gives `steps` more elements.
+  // `appends`: the list below the top gets the top.
+  uint32_t changed = 0, consumed = 0, steps = 0;
+  bool appends = false;
+  std::vector<uint32_t> contents;
 };
 
 class Recorder;
@@ -115,9 +125,17 @@ class Recorder {
   void append(const Value& list, uint32_t element);
   // The list or dict has other elements from here on.
   void replace(const Value& container, const std::vector<uint32_t>& elements);
-  // An iterator that a call made (Value::Kind::kMade): how many elements it has given; it gives one more.
-  uint32_t given(const Value& made) const { return recording_->containers[made.a].present.begin; }
-  void give(const Value& made);
+  // An iterator that gives these elements, made by a call of `callable`. It is over what mustn't change meanwhile.
+  uint32_t iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items);
+  // Whether the value is such an iterator that nothing else advances; its elements from the first one; how many it has given.
+  bool is_iterator(uint32_t value) const;
+  const std::vector<uint32_t>& items(uint32_t iterator) const { return iterators_.at(recording_->values[iterator].a).items; }
+  uint32_t given(uint32_t iterator) const { return recording_->containers[recording_->values[iterator].a].present.begin; }
+  void give(uint32_t iterator, uint32_t count);
+  // A list or dict that is being iterated over, whose length mustn't change.
+  bool is_iterated(uint32_t value) const { return iterated_.count(recording_->values[value].a) > 0; }
+  // What a call of a constant made: callable, names of keywords (0: none) and arguments.
+  uint32_t made(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments);
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
   uint32_t stored(Borrowed dict, Borrowed name) const;
   void store(Borrowed dict, Borrowed name, uint32_t value);
@@ -147,6 +165,9 @@ class Recorder {
   uint32_t node_value(int32_t node, bool of_shapes, bool of_numbers = false);
   // Behind the instruction: an opaque node's result must be of the kind, dtype and rank that was seen.
   void check_result(const evaluator::Activation& frame, int32_t node);
+  // In front of the instruction: a value of the graph has as many elements as the object, or its type, by checks in the graph.
+  void check_length(graph::Operand whole, Borrowed object);
+  void check_type(graph::Operand whole, Borrowed object);
   // Makes the value of a node a constant, by a check in the graph.
   void check_constant(uint32_t value, Borrowed object);
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
@@ -160,6 +181,9 @@ class Recorder {
     uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
   };
   void move_window(int32_t container);
+  void claim(uint32_t value, bool claimed);
+  void apply(const Plan& plan);
+  void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
 
@@ -175,6 +199,13 @@ class Recorder {
   int32_t back_jumps_ = 0;
   bool stopped_ = false;
   bool keep_inputs_ = false;
+  struct Iterator {
+    std::vector<uint32_t> over;  // its arguments
+    std::vector<uint32_t> items;
+    bool owned = false;  // by another iterator
+  };
+  std::unordered_map<int32_t, Iterator> iterators_;  // by container
+  std::unordered_set<int32_t> iterated_;             // containers
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   uint32_t called_ = 0;
   std::vector<int32_t> source_inputs_;

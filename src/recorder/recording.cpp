@@ -209,11 +209,13 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
 Ref Rebuild::call_again(const Value& value) {
   const std::vector<uint32_t>& parts = recording_.containers[value.a].elements;
   std::vector<Ref> arguments;
-  for (size_t i = 1; i < parts.size(); i++) {
+  for (size_t i = 2; i < parts.size(); i++) {
     arguments.push_back(make(parts[i]));
     if (!arguments.back()) return Ref();
   }
-  Ref made = Ref::steal(PyObject_Vectorcall(make(parts[0]).get(), pointers(arguments.data()), arguments.size(), nullptr));
+  const Ref callable = make(parts[0]), keywords = make(parts[1]);
+  const size_t positional = arguments.size() - (keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords.get())) : 0);
+  Ref made = Ref::steal(PyObject_Vectorcall(callable.get(), pointers(arguments.data()), positional, keywords.get()));
   for (uint32_t i = window_of(value).begin; made && i > 0; i--) {
     if (!Ref::steal(PyIter_Next(made.get()))) return Ref();
   }

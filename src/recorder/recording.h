@@ -47,8 +47,8 @@ struct Value {
 
 // Elements of what the recorded code has made. A list's, or a dict's (keys and values in turn), are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
-// nothing). A function's are its code, globals, defaults and closure (0: none). What a call made has the callable and its
-// arguments; its window begins behind as many elements as it has given, if it is an iterator.
+// nothing). A function's are its code, globals, defaults and closure (0: none). What a call made has the callable, the names
+// of keywords (0: none) and its arguments; its window begins behind as many elements as it has given, if it is an iterator.
 struct Window {
   uint32_t begin = 0, length = 0;
 };

@@ -33,18 +33,13 @@ Ref module_of(PyObject* callable) {
   return module;
 }
 
-bool is_random_generator(PyObject* object) {
-  const std::string_view name(Py_TYPE(object)->tp_name);
-  return name.find("RandomState") != std::string_view::npos || name.find("random._generator.Generator") != std::string_view::npos;
-}
-
 // Functions that call back into Python, or whose effects go beyond their arguments.
 bool calls_back(PyObject* callable) {
   static constexpr std::string_view kNames[] = {
       "vectorize", "apply_along_axis", "apply_over_axes", "fromfunction", "frompyfunc", "piecewise", "seterr", "errstate",
       "seterrcall", "setbufsize", "set_printoptions", "printoptions", "save", "savez", "savez_compressed", "savetxt", "load",
       "loadtxt", "genfromtxt", "fromfile", "memmap", "nditer", "array_repr", "array_str", "array2string", "info", "show_config",
-      "test", "default_rng", "get_printoptions", "geterr", "tofile", "dump", "dumps", "tolist", "item", "setflags",
+      "test", "get_printoptions", "geterr", "tofile", "dump", "dumps", "tolist", "item", "setflags",
       "resize", "__setstate__", "getfield", "setfield", "data"};
   Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
@@ -101,7 +96,10 @@ CallKind c_function_kind(PyObject* callable) {
 
 CallKind other_kind(PyObject* callable) {
   const std::string_view type(Py_TYPE(callable)->tp_name);
-  if (type == "numpy._ArrayFunctionDispatcher" || type == "cython_function_or_method" || PyFunction_Check(callable)) {
+  // numpy.random.normal and the like are methods of a generator that NumPy keeps.
+  if (PyMethod_Check(callable)) return is_random_generator(PyMethod_GET_SELF(callable)) ? other_kind(PyMethod_GET_FUNCTION(callable)) : CallKind::kUnknown;
+  // Each release of Cython has a type of its own for the functions that it compiles.
+  if (type == "numpy._ArrayFunctionDispatcher" || type.ends_with("cython_function_or_method") || PyFunction_Check(callable)) {
     Ref module = module_of(callable);
     return starts_with_package(module.get()) && !calls_back(callable) ? CallKind::kOpaque : CallKind::kUnknown;
   }
@@ -118,6 +116,13 @@ bool is_scalar(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   return !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
 }
+
+static bool makes_random_generators(const PyTypeObject* type) {
+  const std::string_view name(type->tp_name);
+  return name == "numpy.random.mtrand.RandomState" || name == "numpy.random._generator.Generator";
+}
+
+bool is_random_generator(PyObject* object) { return makes_random_generators(Py_TYPE(object)); }
 
 bool is_plain_dtype(PyObject* object) {
   if (!PyArray_DescrCheck(object)) return false;
@@ -150,7 +155,7 @@ CallKind call_kind(Borrowed borrowed) {
   if (PyType_Check(callable)) {
     auto* type = reinterpret_cast<PyTypeObject*>(callable);
     if (type == &PyType_Type) return CallKind::kTypeTest;
-    if (PyType_IsSubtype(type, &PyGenericArrType_Type)) return CallKind::kOpaque;
+    if (PyType_IsSubtype(type, &PyGenericArrType_Type) || makes_random_generators(type)) return CallKind::kOpaque;
     return builtin_kind(callable);
   }
   return other_kind(callable);

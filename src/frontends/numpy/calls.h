@@ -10,6 +10,8 @@ namespace evalframe::numpy {
 bool is_array(PyObject* object);
 bool is_exact_array(PyObject* object);
 bool is_scalar(PyObject* object);
+// A stream of random numbers: numpy.random.Generator or RandomState.
+bool is_random_generator(PyObject* object);
 // One of NumPy's own element types, as it is: native, without fields or metadata.
 bool is_plain_dtype(PyObject* object);
 // numpy.True_ or numpy.False_.

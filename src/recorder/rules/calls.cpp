@@ -111,7 +111,8 @@ Plan length_call(const Site& site, const Activation::CallSite& call, PyObject* c
     plan.of_shapes = numpy::is_exact_array(object);
     return plan;
   }
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return plan_constant();
+  const bool view = PyDictViewSet_Check(object) || PyDictValues_Check(object);
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || (view && value.kind == Value::Kind::kMade)) return plan_constant();
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object))) {
     recorder.guards().require_length(value.a, object);
     return plan_constant();
@@ -136,19 +137,6 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan_constant();
 }
 
-bool is_list_method(PyObject* callable, const char* name) {
-  return Py_TYPE(callable) == &PyMethodDescr_Type && reinterpret_cast<PyDescrObject*>(callable)->d_type == &PyList_Type &&
-         PyUnicode_CompareWithASCIIString(reinterpret_cast<PyDescrObject*>(callable)->d_name, name) == 0;
-}
-
-// l.append(x), or l.extend(items), of lists that the recorded code has made.
-bool makes_list_longer(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (call.count != 2 || call.keyword_names || site.recorder.value_at(call.first).kind != Value::Kind::kList) return false;
-  if (is_list_method(callable, "append")) return true;
-  const Value::Kind items = site.recorder.value_at(call.first + 1).kind;
-  return is_list_method(callable, "extend") && (items == Value::Kind::kTuple || items == Value::Kind::kList);
-}
-
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function) {
   Plan plan;
   plan.kind = Plan::Kind::kInline;
@@ -167,16 +155,13 @@ Plan call(const Site& site) {
   const CallKind kind = numpy::call_kind(callable);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   if (recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    if (std::optional<Plan> plan = metadata_call(site, call, callable)) return *std::move(plan);
+    for (const auto rule : {container_call, iterator_call, metadata_call}) {
+      if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
+    }
   }
-  const bool longer = makes_list_longer(site, call, callable), text = is_text_method(callable);
-  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !longer && !text;
+  const bool text = is_text_method(callable);
+  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !text;
   if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (longer) {
-    Plan plan = plan_constant();
-    plan.callable = callable;
-    return plan;
-  }
   if (text) return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
   switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);
@@ -187,12 +172,6 @@ Plan call(const Site& site) {
     case CallKind::kUnknown: break;
   }
   return inlined_call(site, recorder.label(call.callable), callable);
-}
-
-void append_all(Recorder& recorder, const Value list, uint32_t added, bool its_items) {
-  if (!its_items) return recorder.append(list, added);
-  const std::vector<uint32_t> items = recorder.copied_elements(recorder.value(added));  // a copy: it may be the list itself
-  for (const uint32_t item : items) recorder.append(list, item);
 }
 
 void call_after(const Site& site, const Plan& plan) {
@@ -208,9 +187,9 @@ void call_after(const Site& site, const Plan& plan) {
     if (plan.check_result) recorder.check_result(site.frame, node);
     return;
   }
-  if (plan.callable) append_all(recorder, recorder.value_at(site.depth - 2), recorder.label(site.depth - 1), is_list_method(plan.callable.get(), "extend"));
+  if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
   // What has attributes of its own is a place to read them from.
-  label = PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
+  label = plan.kind == Plan::Kind::kValue ? plan.label : PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(depth - 1, label);
 }

@@ -1,4 +1,4 @@
-// Rules for building and taking apart tuples, lists and slices.
+// Rules for building tuples, lists and slices, and for taking apart what is unpacked.
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -29,91 +29,61 @@ Plan build_slice(const Site& site) {
   return plan_value(site.recorder.container(Value::Kind::kSlice, std::move(parts)));
 }
 
-Plan list_append(const Site& site) {
-  const int list = site.depth - 1 - site.instruction.arg;
-  if (site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kStore, "append to a list");
-  return {};
-}
-void list_append_after(const Site& site, const Plan&) {
-  const int list = site.depth - 1 - site.instruction.arg;
-  site.recorder.append(site.recorder.value_at(list), site.recorder.label(site.depth - 1));
-  site.recorder.set_label(site.depth - 1, 0);
+// The elements of an array, or of a tuple or list that a call gave, are read in the graph, which checks how many there are.
+Plan unpack_node(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* const object = site.frame.slot(top);
+  const bool plain = Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter || PyList_CheckExact(object);
+  const bool array = numpy::is_exact_array(object);
+  const Operand whole = array || plain ? recorder.operand(recorder.label(top), object) : Operand{};
+  if (!whole || PyObject_Size(object) != site.instruction.arg) return PyErr_Clear(), plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
+  if (!array) recorder.check_type(whole, object);
+  recorder.check_length(whole, object);
+  Plan plan;
+  plan.operands = {whole};
+  plan.check_result = !array;
+  return plan;
 }
 
-// [*a] and the like on things known here: LIST_EXTEND of a constant tuple.
-Plan list_extend(const Site& site) {
-  PyObject* items = site.frame.slot(site.depth - 1);
-  const int list = site.depth - 1 - site.instruction.arg;
-  const bool constant = site.recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant && PyTuple_CheckExact(items);
-  if (!constant || site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kInstruction, "LIST_EXTEND");
-  return {};
-}
-void list_extend_after(const Site& site, const Plan&) {
-  // The tuple was a constant: its elements are the list's last ones.
-  const int list = site.depth - 1 - site.instruction.arg;
-  PyObject* live = site.frame.slot(list);
-  const Value value = site.recorder.value_at(list);
-  for (auto i = static_cast<Py_ssize_t>(site.recorder.elements(value).size()); i < PyList_GET_SIZE(live); i++) {
-    site.recorder.append(value, site.recorder.constant(PyList_GET_ITEM(live, i)));
-  }
-  site.recorder.set_label(site.depth - 1, 0);
+Plan unpack_parts(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const uint32_t label = recorder.label(site.depth - 1);
+  PyObject* const object = site.frame.slot(site.depth - 1);
+  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  if (!parts || parts->size() != static_cast<size_t>(site.instruction.arg)) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
+  Plan plan;
+  if (recorder.is_iterator(label)) plan.consumed = label, plan.steps = static_cast<uint32_t>(parts->size());
+  plan.contents = *std::move(parts);
+  return plan;
 }
 
 Plan unpack_sequence(const Site& site) {
-  Recorder& recorder = site.recorder;
-  PyObject* object = site.frame.slot(site.depth - 1);
-  const Value value = recorder.value_at(site.depth - 1);
+  PyObject* const object = site.frame.slot(site.depth - 1);
+  const Value value = site.recorder.value_at(site.depth - 1);
   const bool sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
   if (sequence && PySequence_Fast_GET_SIZE(object) != site.instruction.arg) return plan_break(Break::kException, "wrong number of values to unpack");
-  switch (value.kind) {
-    case Value::Kind::kTuple:
-    case Value::Kind::kList: return {};
-    case Value::Kind::kConstant:
-      if (PyTuple_CheckExact(object)) return {};
-      break;
-    case Value::Kind::kSource:
-      if (!sequence) break;
-      recorder.guards().require_length(value.a, object);
-      return {};
-    case Value::Kind::kNode:
-      if (PyTuple_CheckExact(object) && value.of_shapes) return {};
-      break;
-    default: break;
-  }
-  return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
+  const bool of_graph = value.kind == Value::Kind::kNode ? !value.of_shapes : numpy::is_exact_array(object);
+  return of_graph ? unpack_node(site) : unpack_parts(site);
 }
 
-uint32_t unpacked_label(const Site& site, uint32_t whole, int i, PyObject* element) {
+// The first element ends up on top of the stack.
+void unpack_sequence_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
-  const Value value = recorder.value(whole);
-  switch (value.kind) {
-    case Value::Kind::kTuple:
-    case Value::Kind::kList: return recorder.elements(value)[i];
-    case Value::Kind::kSource: {
-      guards::Source source{guards::Reach::kItem};
-      source.parent = value.a;
-      source.index = i;
-      return recorder.source(std::move(source));
-    }
-    case Value::Kind::kNode: {
-      Ref index = Ref::steal(PyLong_FromLong(i));
-      const Operand key = Operand::constant(recorder.value(recorder.constant(index.get())).a);
-      return recorder.node_value(recorder.add_plain_node(Form::kGetItem, 0, nullptr, {Operand::node(value.a), key}, element), true);
-    }
-    case Value::Kind::kConstant:
-    default: break;
-  }
-  return recorder.constant(element);
-}
-
-void unpack_sequence_after(const Site& site, const Plan&) {
-  const uint32_t whole = site.recorder.label(site.depth - 1);
   const int count = site.instruction.arg;
-  // The first element ends up on top of the stack.
-  std::vector<uint32_t> labels;
-  for (int i = 0; i < count; i++) labels.push_back(unpacked_label(site, whole, i, site.frame.slot(site.depth - 1 + count - 1 - i)));
-  if (count == 0) site.recorder.set_label(site.depth - 1, 0);
-  for (int i = 0; i < count; i++) site.recorder.set_label(site.depth - 1 + count - 1 - i, labels[i]);
+  std::vector<uint32_t> labels = plan.contents;
+  std::vector<int32_t> nodes;
+  auto slot_of = [&](int i) { return site.depth - 1 + count - 1 - i; };
+  for (int i = 0; !plan.operands.empty() && i < count; i++) {
+    const Ref index = Ref::steal(PyLong_FromLong(i));
+    const Operand key = Operand::constant(recorder.value(recorder.constant(index.get())).a);
+    nodes.push_back(recorder.add_plain_node(Form::kGetItem, 0, nullptr, {plan.operands[0], key}, site.frame.slot(slot_of(i))));
+    labels.push_back(recorder.node_value(nodes.back(), false));
+  }
+  if (count == 0) recorder.set_label(site.depth - 1, 0);
+  for (int i = 0; i < count; i++) recorder.set_label(slot_of(i), labels[i]);
+  if (!plan.check_result) return;
+  for (const int32_t node : nodes) recorder.check_result(site.frame, node);
 }
 
 // a, *b, c = items: what stands in the middle becomes a new list. The last ends up lowest on the stack.
@@ -121,15 +91,21 @@ int before_star(const Site& site) { return site.instruction.arg & 0xFF; }
 int behind_star(const Site& site) { return site.instruction.arg >> 8; }
 
 Plan unpack_ex(const Site& site) {
-  const Value::Kind kind = site.recorder.value_at(site.depth - 1).kind;
-  if (kind != Value::Kind::kTuple && kind != Value::Kind::kList) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(site.frame.slot(site.depth - 1)));
-  const auto count = static_cast<int>(site.recorder.elements(site.recorder.value_at(site.depth - 1)).size());
-  return count < before_star(site) + behind_star(site) ? plan_break(Break::kException, "too few values to unpack") : Plan{};
+  Recorder& recorder = site.recorder;
+  const uint32_t label = recorder.label(site.depth - 1);
+  PyObject* const object = site.frame.slot(site.depth - 1);
+  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  if (!parts) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
+  if (static_cast<int>(parts->size()) < before_star(site) + behind_star(site)) return plan_break(Break::kException, "too few values to unpack");
+  Plan plan;
+  if (recorder.is_iterator(label)) plan.consumed = label, plan.steps = static_cast<uint32_t>(parts->size());
+  plan.contents = *std::move(parts);
+  return plan;
 }
 
-void unpack_ex_after(const Site& site, const Plan&) {
+void unpack_ex_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
-  const std::vector<uint32_t> all = recorder.copied_elements(recorder.value_at(site.depth - 1));
+  const std::vector<uint32_t>& all = plan.contents;
   const auto first = all.begin() + before_star(site), last = all.end() - behind_star(site);
   int slot = site.depth - 1;
   for (auto item = all.end(); item != last;) recorder.set_label(slot++, *--item);
@@ -147,8 +123,6 @@ void add_container_rules(RuleTable& table) {
   add(BUILD_TUPLE, build_tuple);
   add(BUILD_LIST, build_list);
   add(BUILD_SLICE, build_slice);
-  add(LIST_APPEND, list_append, list_append_after);
-  add(LIST_EXTEND, list_extend, list_extend_after);
   add(UNPACK_SEQUENCE, unpack_sequence, unpack_sequence_after);
   add(UNPACK_EX, unpack_ex, unpack_ex_after);
 }

@@ -12,7 +12,7 @@ Plan branch(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return {};
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) return {};
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object))) {
     recorder.guards().require_length(value.a, object);
     return {};
@@ -46,6 +46,7 @@ Plan get_iter(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
+  if (std::optional<Plan> plan = iterator_of(site, recorder.label(top), object)) return *std::move(plan);
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {
@@ -65,7 +66,7 @@ Plan for_iter(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kIterator) return {};
+  if (value.kind == Value::Kind::kIterator || recorder.is_iterator(recorder.label(top))) return {};
   if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {
     recorder.guards().require_type(value.a, object);
     return {};
@@ -94,6 +95,11 @@ void for_iter_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
   if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
   const Value iterator = recorder.value_at(site.depth - 1);
+  if (iterator.kind == Value::Kind::kMade) {
+    const uint32_t made = recorder.label(site.depth - 1);
+    recorder.set_label(site.depth, recorder.items(made)[recorder.given(made)]);
+    return recorder.give(made, 1);
+  }
   if (iterator.kind == Value::Kind::kSource) return recorder.set_label(site.depth, recorder.turn(iterator));
   const uint32_t element = iterated_label(site, iterator);
   recorder.set_label(site.depth - 1, recorder.add_value({Value::Kind::kIterator, false, iterator.a, iterator.b + 1}));

@@ -168,6 +168,11 @@ Plan load_method(const Site& site) {
     return recorder.operand(recorder.label(site.depth - 1), object) ? plan_value(0) : plan_break(Break::kAttribute, type_name(object));
   }
   if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
+  if (is_method && owner.kind == Value::Kind::kDict && PyDict_CheckExact(object)) return plan_value(0);
+  if (is_method && owner.kind == Value::Kind::kSource && PyDict_CheckExact(object)) {
+    recorder.guards().require_type(owner.a, object);
+    return plan_value(0);
+  }
   if (is_method && owner.kind == Value::Kind::kSource && Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr &&
       recorder.guards().require_type_version(owner.a, object)) {
     const Ref method = cpython::bound_function(object, name);

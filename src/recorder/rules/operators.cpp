@@ -1,4 +1,5 @@
 // Rules for arithmetic, comparison and subscripts.
+#include "cpython/intrinsics.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -9,10 +10,7 @@ namespace {
 using graph::Form;
 using graph::Operand;
 
-struct Input {
-  uint32_t label;
-  PyObject* object;
-};
+using Input = Operated;
 Input input_at(const Site& site, int from_top) {
   const int slot = site.depth - from_top;
   return {site.recorder.label(slot), site.frame.slot(slot)};
@@ -38,6 +36,7 @@ void value_after(const Site& site, const Plan& plan) {
   }
   for (int i = slot; i < site.depth; i++) site.recorder.set_label(i, 0);
   site.recorder.set_label(slot, label);
+  if (plan.check_result) site.recorder.check_result(site.frame, node);
 }
 
 // An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
@@ -65,7 +64,7 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   return plan;
 }
 
-constexpr int kAdd = 0;  // NB_ADD
+constexpr int kAdd = 0, kMultiply = 5, kInplaceAdd = 13;  // NB_ADD, NB_MULTIPLY, NB_INPLACE_ADD
 
 // (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
 Plan joined(const Site& site) {
@@ -77,9 +76,28 @@ Plan joined(const Site& site) {
   return plan_value(recorder.container(left.kind, std::move(both)));
 }
 
+// [None] * 3, of a number that is known.
+Plan repeated(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Input times = input_at(site, 1);
+  constexpr Py_ssize_t kMost = 256;
+  const Value& of = recorder.value(input_at(site, 2).label);
+  const std::vector<uint32_t> once = recorder.copied_elements(of);
+  const Py_ssize_t count = PyLong_CheckExact(times.object) && recorder.known(times.label, times.object) ? PyLong_AsSsize_t(times.object) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (count < 2 || count * static_cast<Py_ssize_t>(once.size()) > kMost) return plan_break(Break::kUnknownObject, "repeated list");
+  std::vector<uint32_t> all;
+  for (Py_ssize_t i = 0; i < count; i++) all.insert(all.end(), once.begin(), once.end());
+  return plan_value(recorder.container(of.kind, std::move(all)));
+}
+
 Plan binary_op(const Site& site) {
   const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
-  if (site.instruction.arg == kAdd && left == right && (left == Value::Kind::kTuple || left == Value::Kind::kList)) return joined(site);
+  const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
+  if (site.instruction.arg == kAdd && left == right && made) return joined(site);
+  if (site.instruction.arg == kInplaceAdd && left == right && left == Value::Kind::kTuple) return joined(site);
+  if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kList) return extended(site.recorder, input_at(site, 2).label, input_at(site, 1));
+  if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 Plan compare_op(const Site& site) {
@@ -119,12 +137,22 @@ Plan unary_negative(const Site& site) { return operation(site, Form::kUnary, 0, 
 Plan unary_positive(const Site& site) { return operation(site, Form::kUnary, 1, {input_at(site, 1)}); }
 Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {input_at(site, 1)}); }
 
+Plan unary_intrinsic(const Site& site) {
+  if (site.instruction.arg == cpython::kUnaryPositive) return unary_positive(site);
+  if (site.instruction.arg == cpython::kListToTuple) return list_to_tuple(site);
+  return plan_break(Break::kInstruction, bytecode::name(site.instruction.op));
+}
+
 Plan truth(const Site& site) {
   Recorder& recorder = site.recorder;
   const Input input = input_at(site, 1);
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList) return plan_constant();
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) return plan_constant();
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object))) {
+    recorder.guards().require_length(value.a, input.object);
+    return plan_constant();
+  }
   if (recorder.known(input.label, input.object)) return plan_constant();
   return plan_break(Break::kDataBranch, type_name(input.object));
 }
@@ -151,10 +179,32 @@ Plan is_op(const Site& site) {
 
 Plan contains_op(const Site& site) {
   const Input item = input_at(site, 2), container = input_at(site, 1);
+  if (std::optional<bool> there = has_key(site.recorder, container, item)) return plan_constant();
   // `in {1, 2}`: the compiler has made a constant of it.
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
+}
+
+Plan slice_of(Recorder& recorder, Value::Kind kind, const std::vector<uint32_t>& all, PyObject* slice) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kException, "slice");
+  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(all.size()), &start, &stop, step);
+  // CPython gives the tuple itself for a slice of all of it.
+  if (kind == Value::Kind::kTuple && count == static_cast<Py_ssize_t>(all.size())) return plan_break(Break::kUnknownObject, "slice of a whole tuple");
+  std::vector<uint32_t> part;
+  for (Py_ssize_t i = 0; i < count; i++) part.push_back(all[start + i * step]);
+  return plan_value(recorder.container(kind, std::move(part)));
+}
+
+Plan slice_of_container(Recorder& recorder, const Value owner, PyObject* slice) {
+  return slice_of(recorder, owner.kind, recorder.copied_elements(owner), slice);
+}
+
+Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice) {
+  const std::optional<std::vector<uint32_t>> all = parts_of(recorder, container.label, container.object);
+  if (!all) return plan_break(Break::kUnknownObject, "slice of " + type_name(container.object));
+  return slice_of(recorder, PyList_CheckExact(container.object) ? Value::Kind::kList : Value::Kind::kTuple, *all, slice);
 }
 
 // A subscript of a Python container that came from outside is a source of its own.
@@ -162,37 +212,17 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
   const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object);
-  const bool dict = PyDict_CheckExact(container.object) && PyUnicode_CheckExact(key.object);
-  if (owner.kind != Value::Kind::kSource || (!sequence && !dict) || !recorder.known(key.label, key.object)) {
+  if (owner.kind == Value::Kind::kSource && PyDict_CheckExact(container.object)) return item_of_dict(recorder, container, key);
+  if (owner.kind != Value::Kind::kSource || !sequence || !recorder.known(key.label, key.object)) {
     return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
   }
-  if (sequence && !PyLong_CheckExact(key.object)) return plan_break(Break::kUnknownObject, "slice of " + type_name(container.object));
-  if (sequence) recorder.guards().require_length(owner.a, container.object);
-  if (dict) recorder.guards().require_type(owner.a, container.object);
-  guards::Source source{guards::Reach::kItem};
-  source.parent = owner.a;
-  if (dict) {
-    if (!PyDict_GetItemWithError(container.object, key.object)) return plan_break(Break::kException, "no such key");
-    source.object = Ref::borrow(key.object);
-  } else {
-    Py_ssize_t index = PyLong_AsSsize_t(key.object);
-    if (index < 0) index += PySequence_Fast_GET_SIZE(container.object);
-    if (index < 0 || index >= PySequence_Fast_GET_SIZE(container.object)) return plan_break(Break::kException, "index out of range");
-    source.index = static_cast<int32_t>(index);
-  }
-  return plan_value(recorder.source(std::move(source)));
-}
-
-Plan slice_of_container(Recorder& recorder, const Value owner, PyObject* slice) {
-  Py_ssize_t start = 0, stop = 0, step = 0;
-  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kException, "slice");
-  const std::vector<uint32_t> all = recorder.copied_elements(owner);
-  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(all.size()), &start, &stop, step);
-  // CPython gives the tuple itself for a slice of all of it.
-  if (owner.kind == Value::Kind::kTuple && count == static_cast<Py_ssize_t>(all.size())) return plan_break(Break::kUnknownObject, "slice of a whole tuple");
-  std::vector<uint32_t> part;
-  for (Py_ssize_t i = 0; i < count; i++) part.push_back(all[start + i * step]);
-  return plan_value(recorder.container(owner.kind, std::move(part)));
+  if (PySlice_Check(key.object)) return slice_of_source(recorder, container, key.object);
+  if (!PyLong_CheckExact(key.object)) return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
+  recorder.guards().require_length(owner.a, container.object);
+  Py_ssize_t index = PyLong_AsSsize_t(key.object);
+  if (index < 0) index += PySequence_Fast_GET_SIZE(container.object);
+  if (PyErr_Occurred() || index < 0 || index >= PySequence_Fast_GET_SIZE(container.object)) return PyErr_Clear(), plan_break(Break::kException, "index out of range");
+  return plan_value(item_source(recorder, owner, index));
 }
 
 // An element of a tuple or list that the recorded code made.
@@ -221,11 +251,16 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
       plan.operands = {recorder.operand(container.label, container.object), Operand::constant(recorder.value(recorder.constant(key.object)).a)};
       return plan.operands[0] ? plan : plan_break(Break::kUnknownObject, type_name(container.object));
     }
-    return operation(site, Form::kGetItem, 0, {container, key});
+    Plan plan = operation(site, Form::kGetItem, 0, {container, key});
+    // What stands in the result of a call may be of any type.
+    plan.check_result = plan.kind == Plan::Kind::kNode && !numpy::is_array(container.object) && !plan.of_shapes;
+    return plan;
   }
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
-  if (kind == Value::Kind::kConstant && PyTuple_CheckExact(container.object) && recorder.known(key.label, key.object)) return plan_constant();
+  if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);
+  const bool constant = kind == Value::Kind::kConstant && (PyTuple_CheckExact(container.object) || PyUnicode_CheckExact(container.object) || PyRange_Check(container.object));
+  if (constant && recorder.known(key.label, key.object)) return plan_constant();
   return item_of_source(site, container, key);
 }
 
@@ -253,6 +288,8 @@ Plan binary_slice(const Site& site) {
 
 Plan store(const Site& site, const Input& value, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
+  const Value::Kind kind = recorder.value(container.label).kind;
+  if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value.label);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
   Plan plan;
   plan.kind = Plan::Kind::kNode;
@@ -289,6 +326,7 @@ void add_operator_rules(RuleTable& table) {
   add(UNARY_NEGATIVE, unary_negative);
   add(UNARY_POSITIVE, unary_positive);
   add(UNARY_INVERT, unary_invert);
+  add(CALL_INTRINSIC_1, unary_intrinsic);
   add(UNARY_NOT, truth);
   add(TO_BOOL, truth);
   add(IS_OP, is_op);

@@ -15,6 +15,7 @@ RuleTable make_table() {
   add_operator_rules(table);
   add_call_rules(table);
   add_container_rules(table);
+  add_list_rules(table);
   add_text_rules(table);
   add_control_rules(table);
   return table;

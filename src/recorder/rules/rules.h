@@ -15,6 +15,7 @@ void add_name_rules(RuleTable& table);       // globals, attributes, closures
 void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscripts
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
+void add_list_rules(RuleTable& table);       // lists and dicts
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 
@@ -22,6 +23,33 @@ void add_control_rules(RuleTable& table);    // branches, loops, returns
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // An attribute of an element type that never changes.
 bool is_dtype_fact(Borrowed dtype, Borrowed name);
+
+// The elements of a sequence, a dict or an iterator, as values; none where they aren't known one by one.
+std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label, PyObject* object);
+uint32_t item_source(Recorder& recorder, const Value& owner, Py_ssize_t index);
+uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key);
+// A dict from outside is asked for these keys in this order. False: they may run code.
+bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
+// enumerate, zip, reversed, iter and next of what has such elements; none: another callable.
+std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What GET_ITER gives for dicts, views and iterators; none: another object.
+std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* object);
+// Methods and constructors of lists, tuples and dicts; none: another callable, or nothing known of the object.
+std::optional<Plan> container_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// container[key] = value and the like, of what the recorded code made. Value 0: del container[key].
+struct Operated {
+  uint32_t label;
+  PyObject* object;
+};
+Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, uint32_t value);
+// d[key] of a dict that the recorded code made.
+Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key);
+// Whether the key is in a dict that is known; none: not known.
+std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key);
+// tuple(row), of a list that the recorded code made, as starred arguments are put together.
+Plan list_to_tuple(const Site& site);
+// row += more, of a list that the recorded code made.
+Plan extended(Recorder& recorder, uint32_t list, const Operated& more);
 
 // A method of str whose result follows from its arguments.
 bool is_text_method(PyObject* callable);

@@ -1,0 +1,270 @@
+// Rules for what is gone through: sequences whose elements are known, views of dicts, and iterators over them.
+#include <algorithm>
+
+#include "cpython/objects.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+// What is known as many single elements must be few: each is a value.
+constexpr Py_ssize_t kMaxParts = 256;
+
+bool is_builtin_container(PyObject* object) {
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
+}
+
+std::vector<uint32_t> constants_of(Recorder& recorder, PyObject* object) {
+  std::vector<uint32_t> parts;
+  const Ref items = Ref::steal(PySequence_Tuple(object));
+  if (!items) return PyErr_Clear(), parts;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); i++) parts.push_back(recorder.constant(PyTuple_GET_ITEM(items.get(), i)));
+  return parts;
+}
+
+std::optional<std::vector<uint32_t>> parts_of_source(Recorder& recorder, const Value value, PyObject* object) {
+  if (recorder.varies(value.a)) return std::nullopt;
+  if (PyDict_CheckExact(object)) {
+    if (!require_keys(recorder, value, object)) return std::nullopt;
+    return constants_of(recorder, object);
+  }
+  if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return std::nullopt;
+  recorder.guards().require_length(value.a, object);
+  std::vector<uint32_t> parts;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) parts.push_back(item_source(recorder, value, i));
+  return parts;
+}
+
+// x.shape and the like: elements are read in the graph.
+std::vector<uint32_t> parts_of_node(Recorder& recorder, const Value value, PyObject* tuple) {
+  std::vector<uint32_t> parts;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+    const Ref index = Ref::steal(PyLong_FromSsize_t(i));
+    const graph::Operand key = graph::Operand::constant(recorder.value(recorder.constant(index.get())).a);
+    const int32_t node = recorder.add_plain_node(graph::Form::kGetItem, 0, nullptr, {graph::Operand::node(value.a), key}, PyTuple_GET_ITEM(tuple, i));
+    parts.push_back(recorder.node_value(node, true));
+  }
+  return parts;
+}
+
+std::vector<uint32_t> every_second(std::span<const uint32_t> elements, size_t from) {
+  std::vector<uint32_t> parts;
+  for (size_t i = from; i < elements.size(); i += 2) parts.push_back(elements[i]);
+  return parts;
+}
+
+std::vector<uint32_t> pairs_of(Recorder& recorder, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
+  std::vector<uint32_t> parts;
+  for (size_t i = 0; i < keys.size(); i++) parts.push_back(recorder.container(Value::Kind::kTuple, {keys[i], values[i]}));
+  return parts;
+}
+
+bool is_named(PyObject* method, const char* name) {
+  return PyUnicode_CompareWithASCIIString(reinterpret_cast<PyDescrObject*>(method)->d_name, name) == 0;
+}
+
+// Views of dicts: which method made it, and what it gives.
+std::optional<std::vector<uint32_t>> parts_of_view(Recorder& recorder, const Value view, PyObject* object) {
+  const std::span<const uint32_t> made = recorder.elements(view);
+  PyObject* const method = recorder.recording().graph.constants[recorder.value(made[0]).a].get();
+  const Value dict = recorder.value(made[2]);
+  std::vector<uint32_t> keys, values;
+  if (dict.kind == Value::Kind::kDict) {
+    const std::vector<uint32_t> all = recorder.copied_elements(dict);
+    keys = every_second(all, 0), values = every_second(all, 1);
+  } else {
+    // The keys are guarded since the view was made.
+    const Ref live = Ref::steal(PySequence_Tuple(Ref::steal(PyObject_GetAttrString(object, "mapping")).get()));
+    if (!live) return PyErr_Clear(), std::nullopt;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(live.get()); i++) {
+      keys.push_back(recorder.constant(PyTuple_GET_ITEM(live.get(), i)));
+      values.push_back(key_source(recorder, dict, PyTuple_GET_ITEM(live.get(), i)));
+    }
+  }
+  if (is_named(method, "keys")) return keys;
+  return is_named(method, "values") ? values : pairs_of(recorder, keys, values);
+}
+
+}  // namespace
+
+uint32_t item_source(Recorder& recorder, const Value& owner, Py_ssize_t index) {
+  guards::Source source{guards::Reach::kItem};
+  source.parent = owner.a;
+  source.index = static_cast<int32_t>(index);
+  return recorder.source(std::move(source));
+}
+
+uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key) {
+  guards::Source source{guards::Reach::kItem};
+  source.parent = owner.a;
+  source.object = Ref::borrow(key);
+  return recorder.source(std::move(source));
+}
+
+bool require_keys(Recorder& recorder, const Value& source, PyObject* dict) {
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr);) {
+    if (!is_immutable(key)) return false;
+  }
+  recorder.guards().require_keys(source.a, dict);
+  return true;
+}
+
+std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value value = recorder.value(label);
+  if (is_builtin_container(object) && PyObject_Size(object) > kMaxParts) return std::nullopt;
+  switch (value.kind) {
+    case Value::Kind::kTuple:
+    case Value::Kind::kList: return recorder.copied_elements(value);
+    case Value::Kind::kDict: return every_second(recorder.elements(value), 0);
+    case Value::Kind::kConstant:
+      if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object)) return std::nullopt;
+      return constants_of(recorder, object);
+    case Value::Kind::kSource: return parts_of_source(recorder, value, object);
+    case Value::Kind::kNode:
+      if (!PyTuple_CheckExact(object) || !value.of_shapes) return std::nullopt;
+      return parts_of_node(recorder, value, object);
+    case Value::Kind::kMade:
+      if (recorder.is_iterator(label)) {
+        const std::vector<uint32_t>& items = recorder.items(label);
+        return std::vector<uint32_t>(items.begin() + recorder.given(label), items.end());
+      }
+      if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return parts_of_view(recorder, value, object);
+      return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+namespace {
+
+// The labels and objects of a call's arguments.
+struct Arguments {
+  std::vector<uint32_t> labels;
+  std::vector<PyObject*> objects;
+};
+Arguments arguments_of(const Site& site, const Activation::CallSite& call) {
+  Arguments arguments;
+  for (int i = 0; i < call.count; i++) {
+    arguments.labels.push_back(site.recorder.label(call.first + i));
+    arguments.objects.push_back(site.frame.slot(call.first + i));
+  }
+  return arguments;
+}
+
+using Items = std::optional<std::vector<uint32_t>>;
+
+Items items_of_enumerate(Recorder& recorder, const Arguments& arguments) {
+  if (arguments.objects.empty() || arguments.objects.size() > 2) return std::nullopt;
+  Py_ssize_t start = 0;
+  if (arguments.objects.size() == 2) {
+    if (!PyLong_CheckExact(arguments.objects[1]) || !recorder.known(arguments.labels[1], arguments.objects[1])) return std::nullopt;
+    start = PyLong_AsSsize_t(arguments.objects[1]);
+    if (start == -1 && PyErr_Occurred()) return PyErr_Clear(), std::nullopt;
+  }
+  const Items parts = parts_of(recorder, arguments.labels[0], arguments.objects[0]);
+  if (!parts) return std::nullopt;
+  std::vector<uint32_t> numbers;
+  for (size_t i = 0; i < parts->size(); i++) numbers.push_back(recorder.constant(Ref::steal(PyLong_FromSsize_t(start + static_cast<Py_ssize_t>(i))).get()));
+  return pairs_of(recorder, numbers, *parts);
+}
+
+// With strict=True only where nothing is left over, for then it raises nothing.
+Items items_of_zip(Recorder& recorder, const Arguments& arguments, size_t count, bool strict) {
+  std::vector<std::vector<uint32_t>> columns;
+  size_t length = SIZE_MAX;
+  for (size_t i = 0; i < count; i++) {
+    Items parts = parts_of(recorder, arguments.labels[i], arguments.objects[i]);
+    if (!parts || (strict && !columns.empty() && parts->size() != length)) return std::nullopt;
+    // What an iterator gives to a zip that ends early is lost.
+    if (recorder.is_iterator(arguments.labels[i]) && !columns.empty() && parts->size() != length) return std::nullopt;
+    length = std::min(length, parts->size());
+    columns.push_back(*std::move(parts));
+  }
+  std::vector<uint32_t> items;
+  for (size_t i = 0; count && i < length; i++) {
+    std::vector<uint32_t> row;
+    for (const std::vector<uint32_t>& column : columns) row.push_back(column[i]);
+    items.push_back(recorder.container(Value::Kind::kTuple, std::move(row)));
+  }
+  return items;
+}
+
+Items items_of_reversed(Recorder& recorder, const Arguments& arguments) {
+  const Value::Kind kind = recorder.value(arguments.labels[0]).kind;
+  PyObject* const object = arguments.objects[0];
+  if (arguments.objects.size() != 1 || kind == Value::Kind::kMade || PyDict_CheckExact(object)) return std::nullopt;
+  Items parts = parts_of(recorder, arguments.labels[0], object);
+  if (parts) std::reverse(parts->begin(), parts->end());
+  return parts;
+}
+
+bool is_strict(PyObject* keyword_names, const Arguments& arguments, bool* strict) {
+  *strict = false;
+  if (!keyword_names) return true;
+  if (PyTuple_GET_SIZE(keyword_names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keyword_names, 0), "strict")) return false;
+  *strict = arguments.objects.back() == Py_True;
+  return PyBool_Check(arguments.objects.back());
+}
+
+Plan plan_next(const Site& site, const Activation::CallSite& call) {
+  const uint32_t iterator = site.recorder.label(call.first);
+  if (call.count != 1 || call.keyword_names || !site.recorder.is_iterator(iterator)) return plan_break(Break::kIterator, "next");
+  const std::vector<uint32_t>& items = site.recorder.items(iterator);
+  const uint32_t at = site.recorder.given(iterator);
+  if (at >= items.size()) return plan_break(Break::kException, "the iterator is at its end");
+  Plan plan = plan_value(items[at]);
+  plan.consumed = iterator;
+  plan.steps = 1;
+  return plan;
+}
+
+PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
+
+}  // namespace
+
+std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject* const next = builtin("next");
+  static PyObject* const iter = builtin("iter");
+  if (callable == next && call.count > 0 && site.recorder.value_at(call.first).kind == Value::Kind::kMade) return plan_next(site, call);
+  const bool is_zip = callable == reinterpret_cast<PyObject*>(&PyZip_Type);
+  const bool is_enumerate = callable == reinterpret_cast<PyObject*>(&PyEnum_Type);
+  const bool is_reversed = callable == reinterpret_cast<PyObject*>(&PyReversed_Type);
+  if ((!is_zip && !is_enumerate && !is_reversed && callable != iter) || call.count < 1) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const Arguments arguments = arguments_of(site, call);
+  Items items;
+  bool strict = false;
+  if (is_zip && is_strict(call.keyword_names.get(), arguments, &strict)) {
+    items = items_of_zip(recorder, arguments, arguments.labels.size() - (call.keyword_names ? 1 : 0), strict);
+  } else if (is_enumerate && (!call.keyword_names || call.count == 2)) {
+    items = items_of_enumerate(recorder, arguments);
+  } else if (is_reversed && !call.keyword_names) {
+    items = items_of_reversed(recorder, arguments);
+  } else if (callable == iter && call.count == 1 && !recorder.is_iterator(arguments.labels[0])) {
+    items = parts_of(recorder, arguments.labels[0], arguments.objects[0]);
+  }
+  if (!items) return plan_break(Break::kUnknownCall, type_name(callable) + " over " + type_name(arguments.objects[0]));
+  return plan_value(recorder.iterator(callable, call.keyword_names, arguments.labels, *std::move(items)));
+}
+
+std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* object) {
+  Recorder& recorder = site.recorder;
+  const Value value = recorder.value(label);
+  if (value.kind == Value::Kind::kMade && recorder.is_iterator(label)) {
+    const size_t left = recorder.items(label).size() - recorder.given(label);
+    return left > static_cast<size_t>(Recorder::kMaxUnrolledTurns) ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
+  }
+  const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMade ||
+                          (value.kind == Value::Kind::kSource && PyDict_CheckExact(object)) ||
+                          (value.kind == Value::Kind::kNode && PyTuple_CheckExact(object));
+  if (!over_parts) return std::nullopt;
+  Items items = parts_of(recorder, label, object);
+  if (!items) return std::nullopt;
+  if (items->size() > static_cast<size_t>(Recorder::kMaxUnrolledTurns)) return plan_break(Break::kLoop, type_name(object));
+  return plan_value(recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(items)));
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,437 @@
+// Rules for lists and dicts that the recorded code has made: what they hold, and how that changes.
+#include <algorithm>
+
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+using Labels = std::vector<uint32_t>;
+
+// The list or dict will hold `contents`. Nobody may be in the midst of it, unless its length stays.
+Plan changed(Recorder& recorder, uint32_t container, Labels contents, Plan plan) {
+  const bool same_length = recorder.elements(recorder.value(container)).size() == contents.size();
+  if (!same_length && recorder.is_iterated(container)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  plan.changed = container;
+  plan.contents = std::move(contents);
+  return plan;
+}
+
+// An index from the end counts, too. -1: not known, or out of range.
+Py_ssize_t known_index(Recorder& recorder, const Operated& key, size_t count) {
+  if (!PyLong_CheckExact(key.object) || !recorder.known(key.label, key.object)) return -1;
+  Py_ssize_t index = PyLong_AsSsize_t(key.object);
+  if (index == -1 && PyErr_Occurred()) return PyErr_Clear(), -1;
+  if (index < 0) index += static_cast<Py_ssize_t>(count);
+  return index >= 0 && index < static_cast<Py_ssize_t>(count) ? index : -1;
+}
+
+bool is_known_key(Recorder& recorder, const Operated& key) { return is_immutable(key.object) && recorder.known(key.label, key.object); }
+
+// Where the key stands in the dict, whose live keys are in the order of what is known of it; -1: it isn't there.
+Py_ssize_t place_of(PyObject* dict, PyObject* wanted) {
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0, place = 0; PyDict_Next(dict, &at, &key, nullptr); place++) {
+    if (key == wanted || PyObject_RichCompareBool(key, wanted, Py_EQ) > 0) return place;
+  }
+  return -1;
+}
+
+Plan store_into_list(Recorder& recorder, const Operated& list, const Operated& key, uint32_t value) {
+  Labels contents = recorder.copied_elements(recorder.value(list.label));
+  const Py_ssize_t index = known_index(recorder, key, contents.size());
+  if (index < 0) return plan_break(Break::kStore, "item of a list");
+  if (value) {
+    contents[index] = value;
+  } else {
+    contents.erase(contents.begin() + index);
+  }
+  return changed(recorder, list.label, std::move(contents), {});
+}
+
+Labels with_item(Recorder& recorder, const Operated& dict, const Operated& key, uint32_t value) {
+  Labels contents = recorder.copied_elements(recorder.value(dict.label));
+  const Py_ssize_t place = place_of(dict.object, key.object);
+  if (place >= 0) {
+    contents[2 * place + 1] = value;
+  } else {
+    contents.insert(contents.end(), {key.label, value});
+  }
+  return contents;
+}
+
+Labels without_item(Recorder& recorder, const Operated& dict, Py_ssize_t place) {
+  Labels contents = recorder.copied_elements(recorder.value(dict.label));
+  contents.erase(contents.begin() + 2 * place, contents.begin() + 2 * place + 2);
+  return contents;
+}
+
+Plan store_into_dict(Recorder& recorder, const Operated& dict, const Operated& key, uint32_t value) {
+  if (!is_known_key(recorder, key)) return plan_break(Break::kStore, "key of type " + type_name(key.object));
+  if (value) return changed(recorder, dict.label, with_item(recorder, dict, key, value), {});
+  const Py_ssize_t place = place_of(dict.object, key.object);
+  return place < 0 ? plan_break(Break::kException, "no such key") : changed(recorder, dict.label, without_item(recorder, dict, place), {});
+}
+
+// --- methods ---------------------------------------------------------------------------------------------------------
+
+Operated argument(const Site& site, const Activation::CallSite& call, int i) {
+  return {site.recorder.label(call.first + i), site.frame.slot(call.first + i)};
+}
+
+Plan not_known(const char* method) { return plan_break(Break::kUnknownCall, method); }
+
+Plan list_pop(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  Labels contents = recorder.copied_elements(recorder.value_at(call.first));
+  const auto last = static_cast<Py_ssize_t>(contents.size()) - 1;
+  const Py_ssize_t index = call.count == 2 ? known_index(recorder, argument(site, call, 1), contents.size()) : last;
+  if (call.count > 2 || index < 0) return not_known("list.pop");
+  const uint32_t popped = contents[index];
+  contents.erase(contents.begin() + index);
+  return changed(recorder, recorder.label(call.first), std::move(contents), plan_value(popped));
+}
+
+Plan list_insert(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  Labels contents = recorder.copied_elements(recorder.value_at(call.first));
+  if (call.count != 3 || !PyLong_CheckExact(argument(site, call, 1).object)) return not_known("list.insert");
+  if (!recorder.known(argument(site, call, 1).label, argument(site, call, 1).object)) return not_known("list.insert");
+  Py_ssize_t index = PyLong_AsSsize_t(argument(site, call, 1).object);
+  if (index == -1 && PyErr_Occurred()) return PyErr_Clear(), not_known("list.insert");
+  const auto count = static_cast<Py_ssize_t>(contents.size());
+  if (index < 0) index = std::max<Py_ssize_t>(index + count, 0);
+  contents.insert(contents.begin() + std::min(index, count), argument(site, call, 2).label);
+  return changed(recorder, recorder.label(call.first), std::move(contents), plan_constant());
+}
+
+Plan list_reverse(const Site& site, const Activation::CallSite& call) {
+  Labels contents = site.recorder.copied_elements(site.recorder.value_at(call.first));
+  std::reverse(contents.begin(), contents.end());
+  return changed(site.recorder, site.recorder.label(call.first), std::move(contents), plan_constant());
+}
+
+Plan clear(const Site& site, const Activation::CallSite& call) {
+  return changed(site.recorder, site.recorder.label(call.first), {}, plan_constant());
+}
+
+Plan copy(const Site& site, const Activation::CallSite& call) {
+  const Value& of = site.recorder.value_at(call.first);
+  return plan_value(site.recorder.container(of.kind, site.recorder.copied_elements(of)));
+}
+
+Plan list_extend(const Site& site, const Activation::CallSite& call) {
+  if (call.count != 2) return not_known("list.extend");
+  Plan plan = extended(site.recorder, site.recorder.label(call.first), argument(site, call, 1));
+  if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kConstant;  // None
+  return plan;
+}
+
+Plan list_append(const Site& site, const Activation::CallSite& call) {
+  if (call.count != 2) return not_known("list.append");
+  if (site.recorder.is_iterated(site.recorder.label(call.first))) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  Plan plan = plan_constant();
+  plan.appends = true;
+  return plan;
+}
+
+Plan dict_get(const Site& site, const Activation::CallSite& call) {
+  if (call.count < 2 || call.count > 3) return not_known("dict.get");
+  const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
+  const std::optional<bool> there = has_key(site.recorder, dict, key);
+  if (!there) return not_known("dict.get");
+  if (*there) return item_of_dict(site.recorder, dict, key);
+  return plan_value(call.count == 3 ? argument(site, call, 2).label : site.recorder.constant(Py_None));
+}
+
+Plan dict_pop(const Site& site, const Activation::CallSite& call) {
+  if (call.count < 2 || call.count > 3) return not_known("dict.pop");
+  Recorder& recorder = site.recorder;
+  const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
+  if (!is_known_key(recorder, key)) return not_known("dict.pop");
+  const Py_ssize_t place = place_of(dict.object, key.object);
+  if (place < 0) return call.count == 3 ? plan_value(argument(site, call, 2).label) : plan_break(Break::kException, "no such key");
+  const uint32_t popped = recorder.elements(recorder.value(dict.label))[2 * place + 1];
+  return changed(recorder, dict.label, without_item(recorder, dict, place), plan_value(popped));
+}
+
+Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
+  if (call.count != 3) return not_known("dict.setdefault");
+  Recorder& recorder = site.recorder;
+  const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
+  const uint32_t otherwise = argument(site, call, 2).label;
+  if (!is_known_key(recorder, key)) return not_known("dict.setdefault");
+  if (place_of(dict.object, key.object) >= 0) return item_of_dict(recorder, dict, key);
+  return changed(recorder, dict.label, with_item(recorder, dict, key, otherwise), plan_value(otherwise));
+}
+
+// The contents of a dict with those of another one, or with keywords.
+std::optional<Labels> merged(Labels contents, PyObject* live, const Labels& keys, const std::vector<PyObject*>& key_objects, const Labels& values) {
+  const Ref places = live ? Ref::steal(PyDict_Copy(live)) : Ref::steal(PyDict_New());
+  for (size_t i = 0; places && i < keys.size(); i++) {
+    const Py_ssize_t place = place_of(places.get(), key_objects[i]);
+    if (place >= 0) {
+      contents[2 * place + 1] = values[i];
+    } else {
+      contents.insert(contents.end(), {keys[i], values[i]});
+      if (PyDict_SetItem(places.get(), key_objects[i], Py_None) < 0) return PyErr_Clear(), std::nullopt;
+    }
+  }
+  return contents;
+}
+
+// The keys and values of another dict that is known.
+struct Entries {
+  Labels keys, values;
+  std::vector<PyObject*> key_objects;
+};
+std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
+  const Value value = recorder.value(dict.label);
+  Entries entries;
+  if (!PyDict_CheckExact(dict.object)) return std::nullopt;
+  const bool made = value.kind == Value::Kind::kDict;
+  if (!made && (value.kind != Value::Kind::kSource || recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
+  PyObject* key = nullptr;
+  size_t i = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(dict.object, &at, &key, nullptr); i++) {
+    entries.key_objects.push_back(key);
+    entries.keys.push_back(made ? recorder.elements(value)[2 * i] : recorder.constant(key));
+    entries.values.push_back(made ? recorder.elements(value)[2 * i + 1] : key_source(recorder, value, key));
+  }
+  return entries;
+}
+
+Plan updated(Recorder& recorder, const Operated& dict, const Operated& other, Plan plan) {
+  const std::optional<Entries> more = entries_of(recorder, other);
+  if (!more) return not_known("dict.update");
+  std::optional<Labels> contents = merged(recorder.copied_elements(recorder.value(dict.label)), dict.object, more->keys, more->key_objects, more->values);
+  return contents ? changed(recorder, dict.label, *std::move(contents), std::move(plan)) : not_known("dict.update");
+}
+
+Plan dict_update(const Site& site, const Activation::CallSite& call) {
+  if (call.count != 2) return not_known("dict.update");
+  return updated(site.recorder, argument(site, call, 0), argument(site, call, 1), plan_constant());
+}
+
+Plan dict_view(const Site& site, const Activation::CallSite& call) {
+  const Value value = site.recorder.value_at(call.first);
+  PyObject* const dict = site.frame.slot(call.first);
+  if (value.kind == Value::Kind::kSource && (site.recorder.varies(value.a) || !require_keys(site.recorder, value, dict))) return not_known("view of a dict");
+  return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {site.recorder.label(call.first)}));
+}
+
+struct Method {
+  PyTypeObject* type;
+  const char* name;
+  Plan (*plan)(const Site&, const Activation::CallSite&);
+  bool of_sources;  // of dicts from outside, too
+};
+const Method kMethods[] = {
+    {&PyList_Type, "append", list_append, false}, {&PyList_Type, "extend", list_extend, false},
+    {&PyList_Type, "pop", list_pop, false},       {&PyList_Type, "insert", list_insert, false},
+    {&PyList_Type, "reverse", list_reverse, false}, {&PyList_Type, "clear", clear, false},
+    {&PyList_Type, "copy", copy, false},          {&PyDict_Type, "copy", copy, false},
+    {&PyDict_Type, "clear", clear, false},        {&PyDict_Type, "get", dict_get, true},
+    {&PyDict_Type, "pop", dict_pop, false},       {&PyDict_Type, "setdefault", dict_setdefault, false},
+    {&PyDict_Type, "update", dict_update, false}, {&PyDict_Type, "keys", dict_view, true},
+    {&PyDict_Type, "values", dict_view, true},    {&PyDict_Type, "items", dict_view, true}};
+
+std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const auto* descriptor = reinterpret_cast<PyDescrObject*>(callable);
+  if (call.count < 1 || call.keyword_names) return std::nullopt;
+  const Value::Kind kind = site.recorder.value_at(call.first).kind;
+  for (const Method& method : kMethods) {
+    if (descriptor->d_type != method.type || PyUnicode_CompareWithASCIIString(descriptor->d_name, method.name)) continue;
+    const bool made = kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict);
+    const bool source = kind == Value::Kind::kSource && method.of_sources && PyDict_CheckExact(site.frame.slot(call.first));
+    if (made || source) return method.plan(site, call);
+  }
+  return std::nullopt;
+}
+
+// --- constructors ----------------------------------------------------------------------------------------------------
+
+// list(x), tuple(x). A tuple of a tuple is that.
+std::optional<Plan> sequence_of(const Site& site, const Activation::CallSite& call, Value::Kind kind) {
+  Recorder& recorder = site.recorder;
+  if (call.count == 0) return plan_value(recorder.container(kind, {}));
+  const Operated from = argument(site, call, 0);
+  if (kind == Value::Kind::kTuple && PyTuple_CheckExact(from.object)) return plan_value(from.label);
+  std::optional<Labels> parts = parts_of(recorder, from.label, from.object);
+  if (!parts) return std::nullopt;
+  Plan plan;
+  if (recorder.is_iterator(from.label)) plan.consumed = from.label, plan.steps = static_cast<uint32_t>(parts->size());
+  plan.kind = Plan::Kind::kValue;
+  // CPython has one empty tuple.
+  plan.label = kind == Value::Kind::kTuple && parts->empty() ? recorder.constant(Ref::steal(PyTuple_New(0)).get()) : recorder.container(kind, *std::move(parts));
+  return plan;
+}
+
+Plan dict_of(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int positional = call.count - keywords;
+  if (positional > 1) return not_known("dict");
+  Labels contents, keys, values;
+  std::vector<PyObject*> key_objects;
+  PyObject* live = nullptr;
+  if (positional) {
+    const std::optional<Entries> entries = entries_of(recorder, argument(site, call, 0));
+    if (!entries) return not_known("dict");
+    for (size_t i = 0; i < entries->keys.size(); i++) contents.insert(contents.end(), {entries->keys[i], entries->values[i]});
+    live = argument(site, call, 0).object;
+  }
+  for (int i = 0; i < keywords; i++) {
+    key_objects.push_back(PyTuple_GET_ITEM(call.keyword_names.get(), i));
+    keys.push_back(recorder.constant(key_objects.back()));
+    values.push_back(argument(site, call, positional + i).label);
+  }
+  std::optional<Labels> all = merged(std::move(contents), live, keys, key_objects, values);
+  return all ? plan_value(recorder.container(Value::Kind::kDict, *std::move(all))) : not_known("dict");
+}
+
+// --- instructions ----------------------------------------------------------------------------------------------------
+
+Operated at(const Site& site, int slot) { return {site.recorder.label(slot), site.frame.slot(slot)}; }
+
+// A dict of keys and values that stand on the stack.
+Plan dict_from(const Site& site, const std::vector<Operated>& keys, const Labels& values) {
+  Labels labels;
+  std::vector<PyObject*> objects;
+  for (const Operated& key : keys) {
+    if (!is_known_key(site.recorder, key)) return plan_break(Break::kUnknownObject, "key of type " + type_name(key.object));
+    labels.push_back(key.label);
+    objects.push_back(key.object);
+  }
+  std::optional<Labels> contents = merged({}, nullptr, labels, objects, values);
+  return contents ? plan_value(site.recorder.container(Value::Kind::kDict, *std::move(contents))) : plan_break(Break::kUnknownObject, "dict");
+}
+
+Plan build_map(const Site& site) {
+  std::vector<Operated> keys;
+  Labels values;
+  for (int slot = site.depth - 2 * site.instruction.arg; slot < site.depth; slot += 2) {
+    keys.push_back(at(site, slot));
+    values.push_back(site.recorder.label(slot + 1));
+  }
+  return dict_from(site, keys, values);
+}
+
+Plan build_const_key_map(const Site& site) {
+  PyObject* const names = site.frame.slot(site.depth - 1);
+  std::vector<Operated> keys;
+  Labels values;
+  for (int i = 0; i < site.instruction.arg; i++) {
+    keys.push_back({site.recorder.constant(PyTuple_GET_ITEM(names, i)), PyTuple_GET_ITEM(names, i)});
+    values.push_back(site.recorder.label(site.depth - 1 - site.instruction.arg + i));
+  }
+  return dict_from(site, keys, values);
+}
+
+Plan map_add(const Site& site) {
+  const int dict = site.depth - 2 - site.instruction.arg;
+  if (site.recorder.value_at(dict).kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of a dict");
+  return store_into_dict(site.recorder, at(site, dict), at(site, site.depth - 2), site.recorder.label(site.depth - 1));
+}
+
+Plan dict_merge(const Site& site) {
+  const int dict = site.depth - 1 - site.instruction.arg;
+  if (site.recorder.value_at(dict).kind != Value::Kind::kDict) return plan_break(Break::kStore, "dict");
+  return updated(site.recorder, at(site, dict), at(site, site.depth - 1), {});
+}
+
+Plan list_extend_instruction(const Site& site) {
+  const int list = site.depth - 1 - site.instruction.arg;
+  if (site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kStore, "items of a list");
+  Plan plan = extended(site.recorder, site.recorder.label(list), at(site, site.depth - 1));
+  if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kLabels;
+  return plan;
+}
+
+Plan list_append_instruction(const Site& site) {
+  const bool made = site.recorder.value_at(site.depth - 1 - site.instruction.arg).kind == Value::Kind::kList;
+  return made ? Plan{} : plan_break(Break::kStore, "append to a list");
+}
+void list_append_after(const Site& site, const Plan&) {
+  const int list = site.depth - 1 - site.instruction.arg;
+  site.recorder.append(site.recorder.value_at(list), site.recorder.label(site.depth - 1));
+  site.recorder.set_label(site.depth - 1, 0);
+}
+
+Plan delete_subscript(const Site& site) {
+  const Operated container = at(site, site.depth - 2), key = at(site, site.depth - 1);
+  const Value::Kind kind = site.recorder.value(container.label).kind;
+  if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
+  return store_into_made(site.recorder, container, key, 0);
+}
+
+}  // namespace
+
+Plan list_to_tuple(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Value value = recorder.value_at(site.depth - 1);
+  if (value.kind != Value::Kind::kList) return plan_break(Break::kInstruction, "tuple of a list");
+  return plan_value(recorder.container(Value::Kind::kTuple, recorder.copied_elements(value)));
+}
+
+Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, uint32_t value) {
+  const bool list = recorder.value(container.label).kind == Value::Kind::kList;
+  return list ? store_into_list(recorder, container, key, value) : store_into_dict(recorder, container, key, value);
+}
+
+Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key) {
+  const Value value = recorder.value(dict.label);
+  if (!is_known_key(recorder, key)) return plan_break(Break::kUnknownObject, "subscript of dict");
+  const Py_ssize_t place = place_of(dict.object, key.object);
+  if (place < 0) return plan_break(Break::kException, "no such key");
+  if (value.kind == Value::Kind::kDict) return plan_value(recorder.elements(value)[2 * place + 1]);
+  recorder.guards().require_type(value.a, dict.object);
+  return plan_value(key_source(recorder, value, key.object));
+}
+
+std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key) {
+  const Value value = recorder.value(dict.label);
+  const bool made = value.kind == Value::Kind::kDict;
+  if (!PyDict_CheckExact(dict.object) || !is_known_key(recorder, key) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
+  if (!made && (recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
+  return place_of(dict.object, key.object) >= 0;
+}
+
+Plan extended(Recorder& recorder, uint32_t list, const Operated& more) {
+  const std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
+  if (!parts) return plan_break(Break::kUnknownObject, "list with the items of " + type_name(more.object));
+  Labels contents = recorder.copied_elements(recorder.value(list));
+  contents.insert(contents.end(), parts->begin(), parts->end());
+  Plan plan = changed(recorder, list, std::move(contents), plan_value(list));
+  if (plan.kind != Plan::Kind::kBreak && recorder.is_iterator(more.label)) plan.consumed = more.label, plan.steps = static_cast<uint32_t>(parts->size());
+  return plan;
+}
+
+std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return method_call(site, call, callable);
+  if (callable == reinterpret_cast<PyObject*>(&PyDict_Type)) return dict_of(site, call);
+  if (call.keyword_names || call.count > 1) return std::nullopt;
+  if (callable == reinterpret_cast<PyObject*>(&PyList_Type)) return sequence_of(site, call, Value::Kind::kList);
+  if (callable == reinterpret_cast<PyObject*>(&PyTuple_Type)) return sequence_of(site, call, Value::Kind::kTuple);
+  return std::nullopt;
+}
+
+void add_list_rules(RuleTable& table) {
+  auto add = [&](bytecode::Op op, Plan (*before)(const Site&), void (*after)(const Site&, const Plan&) = nullptr) {
+    table[static_cast<size_t>(op)] = {before, after};
+  };
+  using enum bytecode::Op;
+  add(BUILD_MAP, build_map);
+  add(BUILD_CONST_KEY_MAP, build_const_key_map);
+  add(MAP_ADD, map_add);
+  add(DICT_UPDATE, dict_merge);
+  add(DICT_MERGE, dict_merge);
+  add(LIST_EXTEND, list_extend_instruction);
+  add(LIST_APPEND, list_append_instruction, list_append_after);
+  add(LIST_TO_TUPLE, list_to_tuple);
+  add(DELETE_SUBSCR, delete_subscript);
+}
+
+}  // namespace evalframe::recorder

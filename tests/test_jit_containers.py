@@ -1,0 +1,352 @@
+"""Lists, dicts, views and iterators around arrays: same results and effects, wherever the graph is left, and in one graph where it says so."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from test_jit import outcome, same
+
+A = np.linspace(-1.0, 2.0, 12)
+B = np.arange(12.0) - 3
+PARAMETERS: dict[Any, Any] = {"w": np.full(12, 0.5), "b": np.ones(12), 3: 2.0}
+ROWS = [A * 2, B * 3, A - B]
+
+
+def list_changes(x, y):
+    row = [x, y, x + y]
+    last = row.pop()
+    row.insert(0, last * 2)
+    row.insert(-1, y)
+    first = row.pop(0)
+    row[0] = first + 1
+    row[-1] = row[0]
+    del row[1]
+    row.reverse()
+    other = row.copy()
+    row.append(3)
+    row += [x, 1]
+    return row, other, last
+
+
+def list_changes_meet_exits(x, y):
+    row = [x]
+    row.append(y * 2)
+    a = x + 1
+    row.pop(0)
+    b = a * y
+    row.insert(0, b)
+    c = b - 1
+    row[1] = c
+    d = c / 2
+    row.clear()
+    row.append(row)
+    return len(row), d + 1, row[0] is row
+
+
+def pop_from_empty(x, y):
+    row = [x]
+    z = row.pop() + 1
+    try:
+        row.pop()
+    except IndexError as error:
+        return str(error), z
+
+
+def built_lists(x, y):
+    row = list(range(3)) + [None] * 2 + list((x, y))
+    row[3] = x * 2
+    pair = tuple([x, row[0]])
+    return row, pair, list(x.shape), tuple(x.shape) + (1,), list("ab"), tuple(pair) is pair, list()
+
+
+def changed_while_iterated(x, y):
+    row = [x]
+    for a in row:
+        if len(row) < 4:
+            row.append(a + 1)
+    return row
+
+
+def enumerated(x, y):
+    for i, a in enumerate((x, y)):
+        x = x + a * i
+    for i, a in enumerate([x, y], start=3):
+        x = x - a * i
+    return x, list(enumerate((x, 2), 1))
+
+
+def zipped(x, y):
+    total = x * 0
+    for a, b in zip((x, y), (1, 2), strict=True):
+        total = total + a * b
+    for a, b, c in zip([x, y], range(5), (y, x)):
+        total = total - a * b + c
+    return total, list(zip((x, y), "ab"))
+
+
+def zipped_unequally(x, y):
+    z = x + 1
+    try:
+        for a, b in zip((x, y), (1,), strict=True):
+            z = z + a * b
+    except ValueError as error:
+        return str(error), z
+    return z
+
+
+def nested_iterators(x, y):
+    for i, (a, b) in enumerate(zip((x, y), reversed([1, 2]))):
+        x = x + a * b + i
+    return x, list(reversed((x, y, 1)))
+
+
+def iterator_kept(x, y):
+    pairs = zip((x, y, x), (1, 2, 3))
+    a, n = next(pairs)
+    z = a * n
+    for b, m in pairs:
+        z = z + b * m
+        break
+    rest = list(pairs)
+    return z + 1, rest, list(pairs)
+
+
+def iterator_escapes(x, y):
+    numbers = enumerate([x, y, x])
+    i, a = next(numbers)
+    z = a + i
+    return numbers, z * 2
+
+
+def iterator_ends(x, y):
+    it = iter([x])
+    z = next(it) + 1
+    try:
+        next(it)
+    except StopIteration:
+        return z
+
+
+def dict_changes(x, y):
+    d = {"a": x, "b": y}
+    d["c"] = d["a"] + 1
+    d["a"] = d["b"] * 2
+    z = d.pop("b") - 1
+    d.setdefault("d", z)
+    d.setdefault("a", 0)
+    d.update({"e": 5, "c": x})
+    e = {**d, "f": y, 4: None}
+    del e["d"]
+    return d, e, d.get("a"), d.get("zz"), d.get("zz", 7), "c" in d, "zz" in d, len(e), e.pop("none", 3)
+
+
+def dict_views(x, y):
+    d = dict(a=x, b=y, k=3)
+    z = x * 0
+    for name in d:
+        z = z + len(name)
+    for name, value in d.items():
+        z = z + value * (name == "b")
+    for value in d.values():
+        z = z - value
+    return z, list(d), list(d.keys()), list(d.items()), d.keys(), len(d.values()), dict(d, c=1), sorted(d)
+
+
+def dict_comprehension(x, y):
+    d = {k: a * 2 for k, a in {"x": x, "y": y}.items()}
+    e = {i: i * x for i in range(3) if i != 1}
+    return d["x"] + d["y"], d, e
+
+
+def dict_missing(x, y):
+    d = {"a": x}
+    z = d["a"] + 1
+    try:
+        return d["b"]
+    except KeyError as error:
+        return repr(error), z, d
+
+
+def dict_changed_while_iterated(x, y):
+    d = {"a": x, "b": y}
+    z = x
+    try:
+        for k in d:
+            z = z + d[k]
+            d[k + "2"] = z
+    except RuntimeError as error:
+        return str(error), d, z
+
+
+def parameters(x, y):
+    z = x * PARAMETERS["w"] + PARAMETERS["b"] * PARAMETERS[3]
+    total = 0
+    for key, value in PARAMETERS.items():
+        total = total + value
+    return z + total, PARAMETERS.get("w")[0], PARAMETERS.get("none", 1), "b" in PARAMETERS, len(PARAMETERS), list(PARAMETERS)
+
+
+def rows_from_outside(x, y):
+    z = x
+    for i, row in enumerate(ROWS):
+        z = z + row * i
+    first, *rest = ROWS
+    return z, rest, ROWS[1:][0] + first, [row.sum() for row in reversed(ROWS)]
+
+
+def results_of_calls(x, y):
+    m = np.outer(x[:4], y[:4]) + np.eye(4) * 20
+    q, r = np.linalg.qr(m)
+    values, counts = np.unique(np.sign(x), return_counts=True)
+    (k,) = np.nonzero(x > 0)
+    parts = np.split(x, 3)
+    a, b, c = parts
+    u, v = np.meshgrid(x[:2], y[:3])
+    return q @ r, values, counts, y[k], a + b + c, u * v, np.where(x > 0)[0]
+
+
+def results_that_vary(x, y):
+    values, vectors = np.linalg.eig(np.array([[0.0, x[0]], [y[0], 0.0]]))
+    return values * 2, vectors
+
+
+def unpacked_arrays(x, y):
+    a, b, c = x[:3]
+    (p, q), (r, s) = y[:4].reshape(2, 2)
+    return a * b + c, p * s - q * r, (x[:2] + 1).tolist()
+
+
+def unpacked_wrongly(x, y):
+    z = x + 1
+    try:
+        a, b = z
+    except ValueError as error:
+        return str(error), z
+
+
+def unpacked_parts(x, y):
+    a, b = {"p": x, "q": y}.values()
+    (i, c), (j, d) = enumerate((a, b))
+    *head, last = zip((a, b), (1, 2))
+    return c * i + d * j, head, last
+
+
+def collected(x, y):
+    results = {"mean": [], "max": []}
+    for a in (x, y, x - y):
+        results["mean"].append(a.mean())
+        results["max"].append(a.max())
+    return {name: np.array(values) for name, values in results.items()}
+
+
+def list_from_outside_changes(x, y):
+    z = x + 1
+    ROWS.append(z)
+    w = z * 2
+    return w + ROWS.pop()
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    list_changes, list_changes_meet_exits, pop_from_empty, built_lists, changed_while_iterated, enumerated, zipped,
+    zipped_unequally, nested_iterators, iterator_kept, iterator_escapes, iterator_ends, dict_changes, dict_views,
+    dict_comprehension, dict_missing, dict_changed_while_iterated, parameters, rows_from_outside, results_of_calls,
+    results_that_vary, unpacked_arrays, unpacked_wrongly, unpacked_parts, collected, list_from_outside_changes,
+]  # fmt: skip
+ARGUMENTS = [(A, B), (B, A), (A, -A)]
+IN_ONE_GRAPH = [
+    list_changes, list_changes_meet_exits, enumerated, zipped, nested_iterators, iterator_kept, iterator_escapes,
+    dict_changes, dict_comprehension, parameters, rows_from_outside, results_of_calls, unpacked_parts, collected,
+]  # fmt: skip
+
+
+def plain(result: Any) -> Any:
+    """Iterators and views are compared by what they give, a list that holds itself not at all."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(map(plain, result))
+    if isinstance(result, dict):
+        return [(plain(key), plain(value)) for key, value in result.items()]
+    return plain(list(result)) if isinstance(result, (enumerate, zip, type({}.keys()))) else result
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS * 5:
+        assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments)))
+    assert _core.jit_counters(captured)["plain_calls"] == 0
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    try:
+        for node in range(24):
+            _core.set_leave_before(-1)
+            outcome(captured, *ARGUMENTS[0])
+            _core.set_leave_before(node)
+            for arguments in ARGUMENTS:
+                assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments))), node
+    finally:
+        _core.set_leave_before(-1)
+
+
+@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, fullgraph=True)
+    for _ in range(4):
+        captured(A, B)
+    assert _core.jit_counters(captured)["recordings"] == 1
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_later_calls_record_nothing_more(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function)
+    for _ in range(6):
+        outcome(captured, A, B)
+    before = _core.jit_counters(captured)["recordings"]
+    for _ in range(6):
+        outcome(captured, A, B)
+    assert _core.jit_counters(captured)["recordings"] == before
+
+
+def test_a_dict_from_outside_may_change() -> None:
+    table: dict[str, Any] = {"a": A, "b": B}
+
+    def total(d: dict[str, Any]) -> Any:
+        z = A * 0
+        for i, (name, value) in enumerate(d.items()):
+            z = z + value * i * len(name)
+        return z, d.get("c"), "b" in d
+
+    captured = evalframe.jit(total)
+    for _ in range(3):
+        assert same(captured(table), total(table))
+    for change in ({"c": A}, {"b": A - 1}, {"long": B}):
+        table.update(change)
+        assert same(captured(table), total(table))
+    table["a"] = table.pop("a")  # another order
+    assert same(captured(table), total(table))
+    del table["b"]
+    assert same(captured(table), total(table))
+
+
+def test_each_call_has_its_own_containers() -> None:
+    def fresh(x: Any) -> Any:
+        d = {"rows": [x]}
+        d["rows"].append(x + 1)
+        return d
+
+    captured = evalframe.jit(fresh)
+    results = [captured(A) for _ in range(4)]
+    results[0]["rows"].clear()
+    assert all(len(result["rows"]) == 2 for result in results[1:])
