@@ -189,6 +189,26 @@ def test_the_limit_of_entries_is_told_with_the_guard_that_varied() -> None:
     assert note["file"] == __file__ and note["line"] == typed.__code__.co_firstlineno
 
 
+def test_recordings_that_replace_each_other_count_toward_the_limit() -> None:
+    @evalframe.jit(max_entries=4)
+    def weighted(x: Any, a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> Any:
+        return x * abs(a) + x * abs(b) - x * abs(c) + x * abs(d) - x * abs(e) + x * abs(f) - x * abs(g) + x * abs(h)
+
+    numbers = [3] * 8
+    for turn in range(8):
+        numbers[turn] += 1
+        np.testing.assert_array_equal(weighted(X, *numbers), weighted.__wrapped__(X, *numbers))
+    assert _core.jit_counters(weighted)["recordings"] == 5
+    assert _core.jit_counters(weighted)["limited"] == 3
+    (note,) = _core.jit_limits(weighted)
+    assert (note["entries"], note["replaced"], note["refused"]) == (1, 4, 3)
+    assert "is exactly 3" in note["guard"] and "raise max_entries" in note["hint"]
+    for turn in range(4):
+        numbers[turn] += 1
+        np.testing.assert_array_equal(weighted(X, *numbers), weighted.__wrapped__(X, *numbers))
+    assert _core.jit_counters(weighted)["limited"] == 3 + 4
+
+
 def test_the_limit_of_entries_behind_a_break() -> None:
     @evalframe.jit(max_entries=2)
     def behind(x: Any, names: list[str]) -> Any:

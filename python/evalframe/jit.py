@@ -146,13 +146,15 @@ class Limit:
     function: str
     line: int
     entries: int
+    replaced: int
     refused: int
     guard: str
     hint: str
 
     def __str__(self) -> str:
+        more = f" ({self.replaced} more gave way to general ones)" if self.replaced else ""
         return (
-            f"{self.file}:{self.line}: {self.function} has {counted(self.entries, 'recording')} from here, and "
+            f"{self.file}:{self.line}: {self.function} has {counted(self.entries, 'recording')} from here{more}, and "
             f"{counted(self.refused, 'call')} that none of them serves ran as plain Python\n"
             f"    failing most: {self.guard}\n    hint: {self.hint}"
         )

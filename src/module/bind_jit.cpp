@@ -110,6 +110,7 @@ nb::list limits(const runtime::Capture& capture) {
     row["function"] = note.function;
     row["line"] = note.line;
     row["entries"] = note.entries;
+    row["replaced"] = note.replaced;
     row["refused"] = note.refused;
     row["guard"] = note.guard;
     row["hint"] = note.hint;

@@ -196,7 +196,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended != Ended::kRunning) return ended;
       if (trial.is_of(*entries) && left_early == compilation->left_early) trial.serves(compilation->turns);
-    } else if (entries->list.size() >= static_cast<size_t>(settings_.max_entries)) {
+    } else if (is_full(*entries, settings_.max_entries)) {
       return finished(refuse(*entries, chain), result);
     } else {
       trial.stop();

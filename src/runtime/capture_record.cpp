@@ -77,6 +77,7 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   const std::vector<Held<Compilation>> replaced(std::make_move_iterator(special), std::make_move_iterator(entries.list.end()));
   entries.list.erase(special, entries.list.end());
   entries.list.push_back(compilation);
+  if (!replaced.empty()) count_replaced(entries, replaced);
   return compilation;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/entries.h"
 
 #include <algorithm>
-#include <map>
 
 #include "cpython/codec.h"
 
@@ -56,28 +55,48 @@ Held<Entries> make_entries(const Place& place) {
   return entries;
 }
 
+bool is_full(const Entries& entries, int most) {
+  const auto room = static_cast<size_t>(most);
+  return entries.list.size() >= room || entries.replaced >= room;
+}
+
+namespace {
+
 // The guards that fail are counted by what they look at: entries for the values 3, 4 and 5 of `n` are about one thing.
-LimitNote limit_note(const Entries& entries) {
-  std::map<std::string, uint64_t> failures;
-  std::map<std::string, guards::GuardTable::Line> examples;
-  for (const Held<Compilation>& entry : entries.list) {
+void add_failures(const std::vector<Held<Compilation>>& list, std::map<std::string, GuardFailures>& failures) {
+  for (const Held<Compilation>& entry : list) {
     const std::vector<guards::GuardTable::Line> lines = entry->recording->guards.lines();
     for (size_t i = 0; i < entry->failures.size() && i < lines.size(); i++) {
-      failures[lines[i].subject] += entry->failures[i];
-      if (entry->failures[i]) examples[lines[i].subject] = lines[i];
+      if (!entry->failures[i]) continue;
+      GuardFailures& of = failures[lines[i].subject];
+      of.count += entry->failures[i];
+      of.example = lines[i];
     }
   }
-  const auto most = std::max_element(failures.begin(), failures.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const bool any = most != failures.end() && most->second;
+}
+
+}  // namespace
+
+void count_replaced(Entries& entries, const std::vector<Held<Compilation>>& gone) {
+  entries.replaced += gone.size();
+  add_failures(gone, entries.failures_before);
+}
+
+LimitNote limit_note(const Entries& entries) {
+  std::map<std::string, GuardFailures> failures = entries.failures_before;
+  add_failures(entries.list, failures);
+  const auto most = std::max_element(failures.begin(), failures.end(), [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
+  const bool any = most != failures.end();
   const recorder::FrameStart& inner = entries.list.front()->recording->start.back();
   const auto* code = inner.code->code.as<PyCodeObject>();
   return {PyUnicode_AsUTF8(code->co_filename),
           PyUnicode_AsUTF8(code->co_qualname),
           inner.code->positions[inner.next].line,
           entries.list.size(),
+          entries.replaced,
           entries.refused,
-          any ? examples[most->first].text : "sizes or overlaps that its kernels don't serve",
-          any ? examples[most->first].hint : "raise max_entries"};
+          any ? most->second.example.text : "sizes or overlaps that its kernels don't serve",
+          any ? most->second.example.hint : "raise max_entries"};
 }
 
 }  // namespace evalframe::runtime

@@ -1,6 +1,7 @@
 // The places of a function at which recordings start, and the recordings of each.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+// How often guards on one thing said no, and one of them.
+struct GuardFailures {
+  uint64_t count = 0;
+  guards::GuardTable::Line example;
+};
+
 // Recordings that start at one place. The one that served last is tried first. Held where it is used: what runs
 // meanwhile can clear the capture.
 struct Entries : Holdable {
@@ -33,12 +40,19 @@ struct Entries : Holdable {
   Held<Compilation> several;
   bool several_tried = false;
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
+  uint64_t replaced = 0;  // recordings that gave way to more general ones
+  std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
   LoopTrial trial;
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 
+// Whether there is no room for one more. A place that is recorded again and again is full, too, though each recording takes
+// the place of another.
+bool is_full(const Entries& entries, int most);
+// These gave way to a more general one.
+void count_replaced(Entries& entries, const std::vector<Held<Compilation>>& gone);
 // No recordings yet. The loops around the place are found.
 Held<Entries> make_entries(const Place& place);
 // Where the chain stands.
@@ -51,6 +65,7 @@ struct LimitNote {
   std::string file, function;
   int32_t line;
   size_t entries;
+  uint64_t replaced;  // recordings that gave way to more general ones
   uint64_t refused;   // calls that were left to CPython for it
   std::string guard;  // one that failed most often, as text
   std::string hint;

@@ -72,7 +72,8 @@ void log_compilation(const Compilation& compilation, const std::vector<Held<Comp
 
 void log_limit(const LimitNote& note) {
   log::write(Channel::recompiles, note.function + " (" + note.file + ":" + std::to_string(note.line) + ") isn't recorded again: there are " +
-                                      std::to_string(note.entries) + " recordings from there, and calls that none of them serves run as plain Python" +
+                                      std::to_string(note.entries) + " recordings from there" +
+                                      (note.replaced ? ", " + std::to_string(note.replaced) + " more gave way to general ones" : "") + ", and calls that none of them serves run as plain Python" +
                                       "\n  failing most: " + note.guard + "\n  hint: " + note.hint);
 }
 
