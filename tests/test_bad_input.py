@@ -55,6 +55,7 @@ WRONG_ARGUMENTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: evalframe.jit(plus_one, backend="no"), ValueError, "unknown backend 'no'; there are: native, reference"),
     (lambda: evalframe.jit(plus_one, backend=None), TypeError, "backend must be callable or one of the names native, reference.*NoneType"),
     (lambda: evalframe.jit(plus_one, fullgraph="yes"), TypeError, "fullgraph must be True or False, not 'yes'"),
+    (lambda: evalframe.jit(plus_one, exact=1), TypeError, "exact must be True or False, not 1"),
     (lambda: evalframe.jit(plus_one, max_entries=0), ValueError, "max_entries must be from 1 to 10,000, not 0"),
     (lambda: evalframe.jit(plus_one, max_entries=2.5), TypeError, "max_entries must be an int, not float"),
     (lambda: evalframe.jit(plus_one, max_entries=True), TypeError, "max_entries must be an int, not bool"),

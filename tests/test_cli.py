@@ -304,6 +304,15 @@ def test_a_run_with_a_backend(tmp_path: Path) -> None:
     assert done.stderr.startswith("evalframe: 2 graphs recorded")
 
 
+def test_an_exact_run_prints_what_numpy_computes(tmp_path: Path) -> None:
+    lines = ["import numpy as np", "def f(x): return (np.sin(x) * np.exp(-x) + np.log(x)).tobytes().hex()"]
+    lines.append("for n in range(1, 40): print(f(np.linspace(0.1, n, 500)))")
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    plain = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = evalframe("run", "--exact", "script.py", cwd=tmp_path)
+    assert done.stdout == plain.stdout and "graphs recorded" in done.stderr
+
+
 def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     """The third, fifth, ninth ... call that could be served is run by CPython; results don't tell."""
 

@@ -14,8 +14,8 @@ from evalframe.modes import evaluating
 from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
-_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] [--mode MODE] SCRIPT [ARGUMENT ...]
-       evalframe run [--report FILE] [--backend NAME] [--mode MODE] -m MODULE [ARGUMENT ...]"""
+_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] SCRIPT [ARGUMENT ...]
+       evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] -m MODULE [ARGUMENT ...]"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,7 @@ def _explain(options: argparse.Namespace) -> int:
     def tell(captures: report.Captures) -> None:
         print(report.text(evalframe.stats(), captures))
 
-    return _run_program(lambda: program.script(options.script, options.arguments), "native", tell)
+    return _run_program(lambda: program.script(options.script, options.arguments), evalframe.enabled(), tell)
 
 
 def _run(arguments: list[str]) -> int:
@@ -75,6 +75,7 @@ def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="evalframe run", usage=_RUN_USAGE)
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
     parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
+    parser.add_argument("--exact", action="store_true", help="every bit as NumPy computes it: its own exp, sin ...")
     parser.add_argument(
         "--mode", choices=("capture", "evaluate"), default="capture",
         help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
@@ -105,11 +106,12 @@ def _run(arguments: list[str]) -> int:
             except OSError as error:
                 _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
 
-    return _run_program(lambda: prepare(rest[0], rest[1:]), options.backend, tell)
+    capturing = evalframe.enabled(backend=options.backend, exact=options.exact)
+    return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell)
 
 
 def _run_program(
-    prepare: Callable[[], Callable[[], object]], backend: str, tell: Callable[[report.Captures], None]
+    prepare: Callable[[], Callable[[], object]], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
 ) -> int:
     try:
         prepared = prepare()
@@ -119,7 +121,7 @@ def _run_program(
     _core.set_measuring(True)
     program.run(
         prepared,
-        evalframe.enabled(backend=backend),
+        capturing,
         lambda: captures.extend(_core.captures()),
         lambda: tell(captures),
     )

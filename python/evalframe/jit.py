@@ -23,22 +23,24 @@ class GraphBreakError(RuntimeError):
 
 
 @overload
-def jit(function: F, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ...) -> F: ...
+def jit(function: F, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ..., exact: bool = ...) -> F: ...
 @overload
 def jit(
-    function: None = None, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ...
+    function: None = None, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ..., exact: bool = ...
 ) -> Callable[[F], F]: ...
 def jit(
-    function: Any = None, *, backend: Any = "native", fullgraph: bool = False, max_entries: int = 8
+    function: Any = None, *, backend: Any = "native", fullgraph: bool = False, max_entries: int = 8, exact: bool = False
 ) -> Any:
     """Captures a function's calls as graphs with guards; later calls run compiled code.
 
     ``backend`` is a name from :func:`evalframe.backends` or a callable ``(graph, example_inputs) -> callable``.
     ``max_entries`` bounds how many recordings may start at one place; beyond it the call runs as plain Python.
+    With ``exact`` the native backend computes every bit as NumPy does: elementary functions (``exp``, ``sin`` ...), of
+    which its own are at most 2 ulp off, are called as they are.
     staticmethod and classmethod objects are wrapped inside. Raises TypeError for what has no Python code, such as a
     builtin.
     """
-    options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
+    options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries, "exact": exact}
     if function is None:
         return lambda wrapped: jit(wrapped, **options)
     if isinstance(function, (staticmethod, classmethod)):
@@ -47,10 +49,10 @@ def jit(
         return function
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
-    _check_options(fullgraph, max_entries)
+    _check_options(fullgraph, max_entries, exact)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, name, custom, fullgraph, max_entries)
+    made = make(function, name, custom, fullgraph, max_entries, exact)
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -70,28 +72,35 @@ def _advice(given: object) -> str:
     return f"{given!r} has no Python code to capture; decorate the function that calls it"
 
 
-def _check_options(fullgraph: object, max_entries: object) -> None:
-    if not isinstance(fullgraph, bool):
-        raise TypeError(f"fullgraph must be True or False, not {fullgraph!r}")
+def _check_options(fullgraph: object, max_entries: object, exact: object) -> None:
+    _check_flag("fullgraph", fullgraph)
+    _check_flag("exact", exact)
     if not isinstance(max_entries, int) or isinstance(max_entries, bool):
         raise TypeError(f"max_entries must be an int, not {type(max_entries).__name__}")
     if not 1 <= max_entries <= _MOST_ENTRIES:
         raise ValueError(f"max_entries must be from 1 to {_MOST_ENTRIES:,}, not {max_entries}")
 
 
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
 class enabled:
     """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
 
     A function is captured if it gets arrays or names a NumPy module; library code, module bodies and generators run as
-    they are. Nothing is left installed behind the block.
+    they are. ``backend`` and ``exact`` as for :func:`jit`. Nothing is left installed behind the block.
     """
 
-    def __init__(self, *, backend: Any = "native") -> None:
+    def __init__(self, *, backend: Any = "native", exact: bool = False) -> None:
+        _check_flag("exact", exact)
         self._backend = resolve(backend)
+        self._exact = exact
         self._hooks: list[int] = []
 
     def __enter__(self) -> enabled:
-        self._hooks.append(_core.enable(*self._backend))
+        self._hooks.append(_core.enable(*self._backend, self._exact))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -22,7 +22,7 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
   }
   if (settings.backend == "native" && !graph.nodes.empty()) {
     try {
-      return native::make_executable(graph, exit_at);
+      return native::make_executable(graph, exit_at, settings.exact);
     } catch (const std::runtime_error& error) {
       // Never the program's failure: what the native backend can't do, the recorded calls do.
       fallback = error.what();

@@ -106,6 +106,7 @@ class CaptureHook final : public cpython::FrameHook {
     settings.backend = settings_.backend;
     settings.custom = Ref::borrow(settings_.custom.get());
     settings.max_entries = settings_.max_entries;
+    settings.exact = settings_.exact;
     return settings;
   }
 

@@ -11,6 +11,7 @@ struct Settings {
   std::string backend = "native";
   Ref custom;              // a Python backend of that name: (graph, example inputs) -> callable
   bool fullgraph = false;  // a break is an error
+  bool exact = false;      // every bit as NumPy computes it: no elementary functions of our own
   int max_entries = 8;     // recordings that start at the same place
 };
 

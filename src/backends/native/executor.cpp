@@ -506,10 +506,12 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
 
 }  // namespace
 
-NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at)
+NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact)
     : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
   for (size_t node = 0; node < graph.nodes.size(); node++) {
-    const Sense sense = meanings_.of(static_cast<int32_t>(node)).sense;
+    const Meaning& meaning = meanings_.of(static_cast<int32_t>(node));
+    const Sense sense = meaning.sense;
+    if (exact && is_elementary(meaning)) as_calls_.insert(static_cast<int32_t>(node));
     quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
   plan();
@@ -813,10 +815,10 @@ std::string NativeExecutable::source() const {
   return text;
 }
 
-std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at) {
+std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact) {
   const std::string error = graph::verify(graph);
   if (!error.empty()) throw std::runtime_error("the graph is not valid: " + error);
-  return std::make_unique<NativeExecutable>(graph, std::move(exit_at));
+  return std::make_unique<NativeExecutable>(graph, std::move(exit_at), exact);
 }
 
 }  // namespace evalframe::native

@@ -14,7 +14,7 @@ namespace evalframe::native {
 
 class NativeExecutable final : public backends::Executable {
  public:
-  NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at);
+  NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact);
   backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
   std::string text() const override;
   std::string source() const override;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "backends/native/meaning_arguments.h"
+#include "backends/native/scalar_lowering.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -228,6 +229,20 @@ bool has_complex(ScalarOp op) {
 bool is_integer(DType dtype) { return graph::kind_of(dtype) == 'i' || graph::kind_of(dtype) == 'u'; }
 
 }  // namespace
+
+bool is_elementary(const Meaning& meaning) {
+  if (meaning.sense != Sense::kMap) return false;
+  switch (meaning.op) {
+#define EVALFRAME_MATH1(name, c_name) case ScalarOp::name:
+#define EVALFRAME_MATH2(name, c_name) case ScalarOp::name:
+#include "backends/native/vector_math.def"
+      return !is_integer(meaning.result);  // integers have powers
+    case ScalarOp::absolute:
+      return is_complex(meaning.loop);
+    default:
+      return false;
+  }
+}
 
 Meanings::Meanings(const Graph& graph) : graph_(graph) {
   std::vector<int64_t> sizes;

@@ -86,6 +86,9 @@ struct Meaning {
   std::vector<Extent> shape;    // kReshaped, kStretched
 };
 
+// An elementary function (vector_math.def), whose last bits may not be NumPy's.
+bool is_elementary(const Meaning& meaning);
+
 // Reads the nodes of one graph. Looks functions up in NumPy once for the process.
 class Meanings {
  public:

@@ -1,0 +1,90 @@
+"""``exact=True``: kernels compute every bit as NumPy does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+
+ELEMENTARY = [
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "cbrt",
+]  # fmt: skip
+ELEMENTARY_OF_TWO = ["arctan2", "hypot", "power"]
+
+
+def bits(array: Any) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def inputs(dtype: str) -> Any:
+    return np.random.default_rng(7).uniform(0.001, 0.999, 5000).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_functions_have_numpys_bits(name: str, dtype: str) -> None:
+    function = getattr(np, name)
+
+    def scaled(x: Any) -> Any:
+        return function(x * 0.75) * 3.0 - x
+
+    x = inputs(dtype)
+    captured = evalframe.jit(scaled, exact=True)
+    for _ in range(3):
+        assert bits(captured(x)) == bits(scaled(x))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ELEMENTARY_OF_TWO)
+def test_functions_of_two_have_numpys_bits(name: str, dtype: str) -> None:
+    function = getattr(np, name)
+
+    def scaled(x: Any) -> Any:
+        return function(x * 0.75, x[::-1]) * 3.0 - x
+
+    x = inputs(dtype)
+    captured = evalframe.jit(scaled, exact=True)
+    for _ in range(3):
+        assert bits(captured(x)) == bits(scaled(x))
+
+
+def test_what_is_around_a_function_is_still_fused() -> None:
+    def smooth(x: Any) -> Any:
+        y = (x * 2.0 + 1.0) / (x + 3.0)
+        z = np.exp(y)
+        return (z * z - 1.0) / (z + x)
+
+    told = evalframe.explain(smooth, exact=True)(inputs("f8"))
+    assert "exp" not in "".join(told.kernels)
+    assert "".join(told.kernels).count("@evalframe_kernel(") == 2
+    one = "".join(evalframe.explain(smooth)(inputs("f8")).kernels)
+    assert "exp" in one and one.count("@evalframe_kernel(") == 1
+
+
+def test_magnitudes_of_complex_numbers_have_numpys_bits() -> None:
+    def magnitudes(x: Any) -> Any:
+        return np.abs(x * (1 + 2j)) + 1.0
+
+    x = inputs("f8") + 1j * inputs("f8")[::-1]
+    captured = evalframe.jit(magnitudes, exact=True)
+    for _ in range(3):
+        assert bits(captured(x)) == bits(magnitudes(x))
+
+
+def test_whole_blocks_can_be_exact() -> None:
+    def waves(x: Any) -> Any:
+        return np.sin(x * 3.0) * np.exp(-x)
+
+    x = inputs("f8")
+    plain = bits(waves(x))
+    with evalframe.enabled(exact=True):
+        for _ in range(5):
+            assert bits(waves(x)) == plain
+    with pytest.raises(TypeError, match="exact must be True or False, not 1"):
+        evalframe.enabled(exact=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="exact must be True or False"):
+        evalframe.jit(waves, exact="no")  # type: ignore[call-overload]
