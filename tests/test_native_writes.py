@@ -74,6 +74,19 @@ def test_borders_of_a_copy(dtype: str) -> None:
     check(step, array(dtype, 90, 100), array(dtype, 90, 100), examples=[array(dtype, 5, 6), array(dtype, 5, 6)])
 
 
+def test_small_parts_of_large_copies() -> None:
+    def step(np: Any, u: Any, v: Any) -> Any:
+        new = u.copy()
+        new[5:10, 3:9] += u[:5, :6] * 2
+        filled = np.zeros_like(v)
+        filled[5:, 1:-1] = v[5:, 1:-1] * 2.0 + 1.0
+        return new, filled
+
+    for dtype in ("f4", "f8", "i8", "c16"):
+        check(step, array(dtype, 200, 210), array(dtype, 20, 21))
+    check(step, array("f8", 210, 200).T, array("f8", 21, 20).T)
+
+
 def test_parts_of_parts_of_a_copy() -> None:
     def step(np: Any, u: Any) -> Any:
         new = u.copy()

@@ -13,7 +13,9 @@
 #include <set>
 #include <span>
 #include <stdexcept>
+#include <tuple>
 
+#include "backends/native/copy_around.h"
 #include "backends/native/kernel_slices.h"
 #include "backends/native/native.h"
 #include "backends/native/numbers.h"
@@ -223,8 +225,8 @@ class VariantRun {
   }
 
  private:
-  // Copies of fewer elements are made whole, which is one call.
-  static constexpr int64_t kFewestAround = 8192;
+  // More elements around a part that needn't be copied are worth kernels.
+  static constexpr int64_t kMostAround = 1 << 14;
 
   // Addresses and strides of a kernel's operands; false if they are in an order that kernels don't keep.
   bool find_operands(const KernelPlan& plan, KernelCall& call) {
@@ -247,16 +249,28 @@ class VariantRun {
 
   // A kernel's call, or what is left of it around a part that needn't be written.
   void add_calls(const KernelPlan& plan, const KernelCall& whole) {
-    int64_t elements = 1;
-    for (int i = 0; i < plan.kernel.rank; i++) elements *= whole.extents[i];
-    if (plan.hole.empty() || elements < kFewestAround) {
+    if (plan.hole.empty()) {
       *end_++ = whole;
       return;
     }
-    for (int i = 0; i < plan.kernel.rank; i++) {
-      const auto [start, end] = range(plan.hole[static_cast<size_t>(i)]);
-      add_slab(plan, whole, i, 0, start);
-      add_slab(plan, whole, i, end, whole.extents[i]);
+    const int rank = plan.kernel.rank;
+    int64_t* const first = scope_.take<int64_t>(2 * static_cast<size_t>(rank));
+    int64_t* const last = first + rank;
+    for (int i = 0; i < rank; i++) std::tie(first[i], last[i]) = range(plan.hole[static_cast<size_t>(i)]);
+    if (!plan.copied.empty() && elements_around(rank, whole.extents, first, last) <= kMostAround) return copy_border(plan, whole, first, last);
+    for (int i = 0; i < rank; i++) {
+      add_slab(plan, whole, i, 0, first[i]);
+      add_slab(plan, whole, i, last[i], whole.extents[i]);
+    }
+  }
+
+  // Copies what is around the part; it goes into memory that is new, so that nothing is lost if no kernel runs.
+  void copy_border(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last) const {
+    const size_t inputs = plan.kernel.inputs.size();
+    for (size_t i = 0; i < plan.copied.size(); i++) {
+      const KernelOperand &from = call.operands[plan.copied[i]], &to = call.operands[inputs + i];
+      const size_t item = static_cast<size_t>(graph::size_of(plan.kernel.outputs[i].dtype));
+      copy_around({plan.kernel.rank, item, call.extents, from.strides, to.strides, first, last}, from.data, to.data);
     }
   }
 

@@ -1256,6 +1256,7 @@ class Lowering {
     KernelPlan& plan = variant_.kernels[k];
     add_outputs(k);
     number_values(building, plan);
+    if (!plan.hole.empty()) plan.copied = copied_inputs(plan.kernel);
     plan.space = canonical(building.space);
     if (plan.space.empty()) {
       plan.space.push_back(constant(1));
@@ -1263,6 +1264,18 @@ class Lowering {
     }
     plan.kernel.rank = static_cast<int>(plan.space.size());
     if (plan.kernel.rank > 1) collapse(building, plan);
+  }
+
+  static std::vector<int> copied_inputs(const Kernel& kernel) {
+    const int inputs = static_cast<int>(kernel.inputs.size());
+    std::vector<int> copied;
+    for (const KernelOutput& output : kernel.outputs) {
+      int value = output.value;
+      while (value >= inputs && kernel.ops[value - inputs].op == ScalarOp::cast) value = kernel.ops[value - inputs].a;
+      if (value >= inputs || kernel.inputs[value].scalar || kernel.inputs[value].dtype != output.dtype) return {};
+      copied.push_back(value);
+    }
+    return copied;
   }
 
   void add_outputs(int k) {

@@ -100,6 +100,7 @@ struct KernelPlan {
   const CompiledKernel* compiled = nullptr;
   std::vector<int> space;   // symbols
   std::vector<Range> hole;  // for each dimension: the part that another kernel writes anyway; none: no such part
+  std::vector<int> copied;  // where there is such a part: for each output, the input that it is a copy of; none: it isn't all copies
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
   std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
   bool commits = false;      // writes into an array that was there: run when nothing can go wrong any more

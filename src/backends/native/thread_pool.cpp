@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -14,6 +15,17 @@ namespace evalframe::native {
 namespace {
 
 thread_local bool in_task = false;
+
+// How long a thread looks for what it waits for before it sleeps: waking one takes as long, and a program's loops follow on each other.
+constexpr std::chrono::microseconds kLook{20};
+
+template <class Condition>
+void look_for(Condition holds) {
+  const auto end = std::chrono::steady_clock::now() + kLook;
+  while (!holds() && std::chrono::steady_clock::now() < end) {
+    for (int i = 0; i < 16 && !holds(); ++i) __builtin_ia32_pause();
+  }
+}
 
 class Pool {
  public:
@@ -36,6 +48,11 @@ class Pool {
     take_pieces(task, pieces);
     std::unique_lock lock(mutex_);
     task_ = nullptr;  // a worker that wakes late finds nothing to do
+    if (active_ != 0) {
+      lock.unlock();
+      look_for([this] { return active_ == 0; });
+      lock.lock();
+    }
     done_.wait(lock, [this] { return active_ == 0; });
     return true;
   }
@@ -51,6 +68,9 @@ class Pool {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
+      lock.unlock();
+      look_for([&] { return round_ != seen; });
+      lock.lock();
       wake_.wait(lock, [&] { return round_ != seen; });
       seen = round_;
       if (!task_) continue;
@@ -71,8 +91,8 @@ class Pool {
   const std::function<void(int)>* task_ = nullptr;
   int pieces_ = 0;
   std::atomic<int> next_ = 0;
-  int active_ = 0;
-  uint64_t round_ = 0;
+  std::atomic<int> active_ = 0;
+  std::atomic<uint64_t> round_ = 0;
 };
 
 std::mutex creation;
