@@ -336,6 +336,17 @@ def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     assert package.stats()["saved_seconds"] is not None
 
 
+def test_time_saved_is_measured_for_the_loops_of_a_module(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(
+        "import numpy as np\nu = np.linspace(0.0, 1.0, 5000)\nfor i in range(200):\n    u = np.sqrt(u * u + 0.5) * 0.9\nprint(u[3])\n"
+    )
+    plain = run("loop.py", cwd=tmp_path)
+    for backend in ("native", "reference"):
+        done = evalframe("run", "--backend", backend, "loop.py", cwd=tmp_path)
+        assert done.stdout == plain.stdout
+        assert re.search(r"about .* (saved|lost)", done.stderr), done.stderr
+
+
 MODULE_LOOPS = """
 import sys
 import numpy as np

@@ -96,8 +96,9 @@ class Capture {
   class Trial;
   // A turn of a loop may begin here. kRunning: go on with *ran = true from where the evaluator came to, else serve.
   Ended begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result);
-  // kRunning: the chain has left the stretch, or capturing doesn't pay.
-  Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result);
+  class TurnTimes;
+  // kRunning: the chain has left the stretch, or capturing doesn't pay. measure: of the turns of the loop that the stretch is.
+  Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure = nullptr);
   Ref finish(PyThreadState* thread, Chain& chain);
   // Whether it is time to record several turns of the loop that the chain stands in, of which `one` serves one.
   bool wants_several(const Entries& entries, const Compilation& one, const Chain& chain) const;

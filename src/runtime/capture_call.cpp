@@ -151,7 +151,7 @@ Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) 
   if (entries.list.size() > before) {
     Compilation& made = *entries.list.back();
     if (!made.measure) made.measure = std::make_unique<Measure>();
-    made.measure->set_recorded(seconds);
+    made.measure->add_recorded(seconds);
   }
   return result;
 }

@@ -1,5 +1,8 @@
 // Goes on from any instruction of a captured function: serves what was recorded from there, records, or lets the evaluator run.
+#include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cpython/codec.h"
 #include "runtime/capture.h"
@@ -143,6 +146,46 @@ class Capture::Trial {
   Stopwatch watch_;
 };
 
+// Times the turns of a module's loop, and has the evaluator run a few of them for comparison.
+class Capture::TurnTimes {
+ public:
+  TurnTimes(Stretch stretch, Measure* measure) : stretch_(stretch), measure_(measure) {}
+  // The chain has come to this place. True: a turn begins there, and the evaluator is to run it.
+  bool arrive(const Entries& entries) {
+    if (!measure_ || entries.place.frames.size() != 1 || entries.loop_first != stretch_.first) return false;
+    const bool same_turn = entries.place.frames[0].next > std::exchange(last_, entries.place.frames[0].next);
+    if (same_turn) return false;
+    if (turns_) add();
+    kind_ = measure_->wants_plain() ? Kind::kPlain : Kind::kServed;
+    turns_ = 1;
+    compiled_before_ = compile_seconds();
+    watch_ = Stopwatch();
+    return kind_ == Kind::kPlain;
+  }
+  // What the present turn is, and how many of them there are until the next arrival.
+  void records() { kind_ = Kind::kRecorded; }
+  void runs() { kind_ = Kind::kPlain; }
+  void serves(int32_t turns) { turns_ = std::max(turns_, turns); }
+
+ private:
+  enum class Kind : uint8_t { kServed, kPlain, kRecorded };
+  double compile_seconds() const { return measure_ ? total_counters().compile_seconds : 0; }
+  void add() {
+    const double seconds = watch_.seconds() - (compile_seconds() - compiled_before_);
+    if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds);
+    if (kind_ == Kind::kPlain) return measure_->add_plain(seconds);
+    for (int32_t i = 0; i < turns_; i++) measure_->add_served(seconds / turns_);
+  }
+
+  const Stretch stretch_;
+  Measure* const measure_;  // null: nobody asked
+  int32_t last_ = INT32_MAX;  // the instruction of the place before
+  Kind kind_ = Kind::kServed;
+  int32_t turns_ = 0;
+  double compiled_before_ = 0;
+  Stopwatch watch_;
+};
+
 Ended Capture::begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result) {
   *ran = false;
   trial.arrive(entries);
@@ -160,8 +203,9 @@ Ended Capture::begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
-Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result) {
+Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure) {
   Trial trial;
+  TurnTimes times(stretch, measure);
   while (true) {
     worth.count_exit();
     if (!worth.pays) return Ended::kRunning;
@@ -171,9 +215,13 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
     bool ran = false;
-    const Ended turn = begin_turn(chain, *entries, stretch, trial, worth, &ran, result);
+    const bool is_comparison = times.arrive(*entries);
+    if (is_comparison) trial.stop();
+    const Ended turn = is_comparison ? chain.run_within(entries->loop_first, entries->loop_last, entries->place.frames.back().next, result)
+                                     : begin_turn(chain, *entries, stretch, trial, worth, &ran, result);
     if (turn != Ended::kRunning) return turn;
-    if (ran || !worth.pays) continue;
+    if (ran) times.runs();
+    if (ran || is_comparison || !worth.pays) continue;
     const FrameSlots frames(chain);
     Held<Compilation> compilation;  // held until the objects are gone
     guards::Objects objects;
@@ -181,6 +229,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     compilation = match(*entries, frames.data(), objects);
     if (compilation && wants_several(*entries, *compilation, chain)) {
       trial.stop();
+      times.records();
       objects.clear();
       bool past_exception = false;
       const Ended ended = record_several(*entries, chain, result, past_exception);
@@ -196,10 +245,12 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
       const Ended ended = run_graph(thread, *compilation, objects, chain, result);
       if (ended != Ended::kRunning) return ended;
       if (trial.is_of(*entries) && left_early == compilation->left_early) trial.serves(compilation->turns);
+      if (left_early == compilation->left_early) times.serves(compilation->turns);
     } else if (is_full(*entries, settings_.max_entries)) {
       return finished(refuse(*entries, chain), result);
     } else {
       trial.stop();
+      times.records();
       std::unique_ptr<recorder::Recording> recording;
       bool past_exception = false;
       for (const auto& entry : entries->list) entry->guards.collect_changed(frames.data(), entries->varying);
@@ -235,6 +286,7 @@ Ref Capture::run_module(PyThreadState* thread) {
   Chain chain(thread);
   if (!chain.push(function_.get(), *code, std::vector<Ref>(code->code.as<PyCodeObject>()->co_nlocalsplus), 0)) return Ref();
   std::set<int32_t> cold;  // heads of loops that aren't worth it
+  std::map<int32_t, Measure> measures;
   Ref result;
   for (uint64_t cold_turns = 0; cold_turns < kColdTurns;) {
     int32_t head = 0;
@@ -244,7 +296,7 @@ Ref Capture::run_module(PyThreadState* thread) {
       continue;
     }
     Worth worth;
-    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result) != Ended::kRunning) return result;
+    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result, Measure::on ? &measures[head] : nullptr) != Ended::kRunning) return result;
     if (!worth.pays) cold.insert(head);
   }
   return chain.finish_in_cpython(false);

@@ -1,6 +1,7 @@
 // Sums over all measures, those that are gone included.
 #include "runtime/measure.h"
 
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -31,15 +32,17 @@ Measure::~Measure() {
   live().erase(this);
 }
 
+void Measure::add_plain(double seconds) { plain_.insert(std::upper_bound(plain_.begin(), plain_.end(), seconds), seconds); }
+
 bool Measure::wants_plain() const {
-  const uint64_t calls = served_ + plain_;
+  const uint64_t calls = served_ + plain();
   return calls >= (recorded_seconds_ < kLong ? 2 : 4) && std::has_single_bit(calls);
 }
 
 double Measure::saved() const {
-  const double plain = plain_mean();
+  const double plain = plain_typical();
   if (!is_known()) return 0;
-  const double recording = recorded_seconds_ > plain ? recorded_seconds_ - plain : 0;
+  const double recording = std::max(recorded_seconds_ - plain * static_cast<double>(recorded_), 0.0);
   return plain * static_cast<double>(served_) - served_seconds_ - recording;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace evalframe::runtime {
 
@@ -16,7 +17,8 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// Calls that one recording served from its function's start, and a few of the same kind that CPython ran in its place.
+// Calls that one recording served from its function's start, and a few of the same kind that CPython ran in its place; or
+// turns of a module's loop, and a few that our evaluator ran.
 class Measure {
  public:
   Measure();
@@ -27,25 +29,27 @@ class Measure {
   // Whether the next call is to be run by CPython: the third, the fifth, the ninth ...; where that takes long, not yet the third.
   bool wants_plain() const;
   void add_served(double seconds) { served_++, served_seconds_ += seconds; }
-  void add_plain(double seconds) { plain_++, plain_seconds_ += seconds; }
-  void set_recorded(double seconds) { recorded_seconds_ = seconds; }
+  void add_plain(double seconds);
+  void add_recorded(double seconds) { recorded_++, recorded_seconds_ += seconds; }
 
   uint64_t served() const { return served_; }
-  uint64_t plain() const { return plain_; }
+  uint64_t plain() const { return plain_.size(); }
   double served_mean() const { return served_ ? served_seconds_ / static_cast<double>(served_) : 0; }
-  // Of the plain runs; 0: not known. The recorded run is none: first calls import modules and fill caches.
-  double plain_mean() const { return plain_ ? plain_seconds_ / static_cast<double>(plain_) : 0; }
+  // The median of the plain runs, as there are few, and one that something held up would be taken for many; 0: not known. The
+  // recorded run is none: first calls import modules and fill caches.
+  double plain_typical() const { return plain_.empty() ? 0 : plain_[plain_.size() / 2]; }
   // Of the served calls, less what recording took longer than a plain run; 0 where no plain time is known.
   double saved() const;
-  bool is_known() const { return served_ && plain_mean() > 0; }
+  bool is_known() const { return served_ && plain_typical() > 0; }
 
   static bool on;
   // Of all that was measured in this process, compiling not counted; none if no plain time is known.
   static std::optional<double> total_saved();
 
  private:
-  uint64_t served_ = 0, plain_ = 0;
-  double served_seconds_ = 0, plain_seconds_ = 0, recorded_seconds_ = 0;
+  uint64_t served_ = 0, recorded_ = 0;
+  double served_seconds_ = 0, recorded_seconds_ = 0;
+  std::vector<double> plain_;  // ascending
 };
 
 }  // namespace evalframe::runtime
