@@ -208,6 +208,56 @@ def functions_change() -> Any:
     return seen
 
 
+def values_of_a_class_become_descriptors() -> Any:
+    class Value:
+        pass
+
+    class Owner:
+        value = Value()
+        method = Value()
+
+        def __init__(self) -> None:
+            self.value = 1
+            self.method = lambda: 2
+
+    thing = Owner()
+    seen = [(value_of(thing), call_method(thing), type(value_of(Owner)).__name__) for _ in range(4)]
+    Value.__get__ = lambda *_: lambda: "got"  # type: ignore[attr-defined]
+    seen.append((value_of(Owner)(), 0, ""))
+    Value.__set__ = lambda *_: None  # type: ignore[attr-defined]
+    set_value(thing, 3)
+    return seen, value_of(thing)(), call_method(thing)
+
+
+def classes_are_called() -> Any:
+    class Local(Plain):
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    def make(value: Any) -> Any:
+        return Local(value)
+
+    seen: list[Any] = []
+    for turn in range(8):
+        thing = make(turn)
+        seen.append((thing.value, list(vars(thing)), thing.__dict__ is vars(thing)))
+
+    Local.__init__ = lambda self, value: value  # type: ignore[assignment, method-assign]
+    for value in (None, 1):
+        try:
+            seen.append(vars(make(value)))
+        except TypeError as error:
+            seen.append(str(error))
+    Local.__init__ = lambda self: None  # type: ignore[assignment, method-assign]
+    try:
+        make(1)
+    except TypeError as error:
+        seen.append(str(error))
+    Local.__new__ = lambda cls, value: value  # type: ignore[method-assign, assignment]
+    seen.append(make("made by __new__"))
+    return seen
+
+
 def text_grows() -> Any:
     text = held = ""
     for i in range(5):
@@ -247,7 +297,7 @@ def keys_are_asked_once() -> Any:
 
 PROGRAMS = [
     classes_change, an_instance_hides_its_class, values_move_to_a_dict, order_of_attributes, attributes_come_and_go, slots,
-    many_classes_pass_by, another_class, owners_are_classes_and_modules, a_subclass_of_dict, functions_change, text_grows,
+    many_classes_pass_by, another_class, owners_are_classes_and_modules, a_subclass_of_dict, functions_change, values_of_a_class_become_descriptors, classes_are_called, text_grows,
     floats_are_reused, keys_are_asked_once,
 ]  # fmt: skip
 

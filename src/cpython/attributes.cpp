@@ -47,6 +47,9 @@ Py_ssize_t offset_of_slot(PyTypeObject* type, PyObject* descriptor, bool to_stor
   return member->offset;
 }
 
+// A class of Python's may get __get__ and __set__ later, which no version of the owner's class tells.
+bool may_become_descriptor(PyObject* found) { return found && !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE); }
+
 AttributePlace place_in_module(PyObject* module, PyObject* name) {
   PyObject* const dict = PyModule_GetDict(module);
   if (_PyType_Lookup(&PyModule_Type, name)) return {};
@@ -63,7 +66,7 @@ AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
   PyObject* const value = _PyType_Lookup(owner, name);
   const uint32_t version = type_version(owner);
   // A function of a class is got as it is.
-  if (!value || !version || (Py_TYPE(value)->tp_descr_get && !PyFunction_Check(value))) return {};
+  if (!value || !version || may_become_descriptor(value) || (Py_TYPE(value)->tp_descr_get && !PyFunction_Check(value))) return {};
   return {Kind::kOwner, version, 0, value};
 }
 
@@ -76,7 +79,7 @@ AttributePlace place_to_load(PyObject* object, PyObject* name) {
   if (type->tp_getattro != PyObject_GenericGetAttr) return {};
   PyObject* const found = _PyType_Lookup(type, name);
   const uint32_t version = type_version(type);
-  if (!version) return {};
+  if (!version || may_become_descriptor(found)) return {};
   if (const Py_ssize_t offset = offset_of_slot(type, found, false); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
   if (found && Py_TYPE(found)->tp_descr_set) return {};
   const bool has_values = has_inline_values(type);
@@ -89,12 +92,20 @@ AttributePlace place_to_load(PyObject* object, PyObject* name) {
   return {is_method ? Kind::kMethod : Kind::kClass, version, has_values ? instance_names(type) : AttributePlace::kNoDict, found};
 }
 
+PyObject* initializer_of(PyTypeObject* type) {
+  if (Py_TYPE(type) != &PyType_Type || type->tp_new != PyBaseObject_Type.tp_new || type->tp_init == PyBaseObject_Type.tp_init) return nullptr;
+  if (type->tp_vectorcall || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) || !type_version(type)) return nullptr;
+  static PyObject* const name = PyUnicode_InternFromString("__init__");
+  PyObject* const found = name ? _PyType_Lookup(type, name) : nullptr;
+  return found && PyFunction_Check(found) ? found : nullptr;
+}
+
 AttributePlace place_to_store(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   if (type->tp_setattro != PyObject_GenericSetAttr) return {};
   PyObject* const found = _PyType_Lookup(type, name);
   const uint32_t version = type_version(type);
-  if (!version) return {};
+  if (!version || may_become_descriptor(found)) return {};
   if (const Py_ssize_t offset = offset_of_slot(type, found, true); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
   if ((found && Py_TYPE(found)->tp_descr_set) || !has_inline_values(type)) return {};
   const Py_ssize_t index = index_of_name(type, name);

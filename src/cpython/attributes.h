@@ -28,6 +28,9 @@ struct AttributePlace {
 AttributePlace place_to_load(PyObject* object, PyObject* name);
 AttributePlace place_to_store(PyObject* object, PyObject* name);
 
+// The Python function that sets up an instance behind its making, where calling the class does just these two; else null.
+PyObject* initializer_of(PyTypeObject* type);
+
 // How many names instances of the class have had; none is ever taken away. Of classes with kHasInlineValues.
 inline uint64_t instance_names(PyTypeObject* type) {
   const auto* const keys = reinterpret_cast<const Py_ssize_t*>(reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys);

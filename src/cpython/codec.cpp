@@ -496,12 +496,6 @@ Py_ssize_t extra_index() {
   return index;
 }
 
-// The private layout behind PyCodeObject.co_extra (Objects/codeobject.c): reading it takes a quarter of the API's time.
-struct CodeExtra {
-  Py_ssize_t size;
-  void* values[1];
-};
-
 bool keep(PyCodeObject* code, Code* decoded) {
   auto* object = reinterpret_cast<PyObject*>(code);
   if (extra_index() < 0) {
@@ -529,9 +523,7 @@ std::unique_ptr<Code> decode(Borrowed code) {
 }
 
 const Code* decoded_before(PyCodeObject* code) {
-  const auto* extra = static_cast<const CodeExtra*>(code->co_extra);
-  const Py_ssize_t index = extra_index();
-  return extra != nullptr && index >= 0 && index < extra->size ? static_cast<const Code*>(extra->values[index]) : nullptr;
+  return static_cast<const Code*>(extra_of(code, extra_index()));
 }
 
 const Code* decoded(Borrowed code) {

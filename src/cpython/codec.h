@@ -12,6 +12,17 @@ namespace evalframe::cpython {
 // running version's compiler can't have made.
 std::unique_ptr<bytecode::Code> decode(Borrowed code);
 
+// What is kept with a code object at an index of co_extra, or null. Its layout is private (Objects/codeobject.c): reading it
+// takes a quarter of the API's time.
+inline void* extra_of(PyCodeObject* code, Py_ssize_t index) {
+  struct CodeExtra {
+    Py_ssize_t size;
+    void* values[1];
+  };
+  const auto* const extra = static_cast<const CodeExtra*>(code->co_extra);
+  return extra && index >= 0 && index < extra->size ? extra->values[index] : nullptr;
+}
+
 // The decoded form of `code`, made on first use and kept with the code object (co_extra); null with an exception as above.
 const bytecode::Code* decoded(Borrowed code);
 // The same, null (no exception) where it wasn't made yet.

@@ -90,7 +90,7 @@ constexpr size_t kStackReserve = 128 * 1024;
 }  // namespace
 
 uintptr_t stack_limit() {
-  thread_local uintptr_t limit = 0;
+  [[gnu::tls_model("initial-exec")]] static thread_local uintptr_t limit = 0;  // reached without a call
   if (limit) return limit;
   pthread_attr_t attributes;
   void* lowest = nullptr;
@@ -195,17 +195,25 @@ void add_traceback_entry(PyThreadState* thread, Frame* frame) {
 
 Ref frame_object(PyThreadState* thread) { return Ref::steal(PyThreadState_GetFrame(thread)); }
 
-Link::Link(PyThreadState* thread, Frame* frame) : thread_(thread), outer_(layout::current(thread)) { layout::link(thread, frame); }
+void Link::link(PyThreadState* thread, Frame* frame) {
+  thread_ = thread;
+  outer_ = layout::current(thread);
+  layout::link(thread, frame);
+}
 void Link::unlink() { layout::current(thread_) = outer_; }
 
-Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
+Ref run_in_cpython_in_place(PyThreadState* thread, Frame* frame, bool raise) {
   CHECK(frame->stacktop >= 0);
   // Where 3.13 is thrown into, the pointer must be on the instruction that raises: tracebacks read the line from it.
   // A generator's is on the RESUME behind its YIELD_VALUE, which has the same.
   const bool of_generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
   if (raise && layout::kPointerToNext == 0 && !of_generator) --layout::pointer(frame);
   [[maybe_unused]] const layout::KeepCBudget budget(thread);
-  Ref result = Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
+  return Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
+}
+
+Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
+  Ref result = run_in_cpython_in_place(thread, frame, raise);
   if (!layout::kCalleeClears) pop_frame(thread, frame);
   return result;
 }

@@ -68,12 +68,14 @@ Ref frame_object(PyThreadState* thread);  // of the thread's current frame; null
 class Link {
  public:
   Link() = default;
-  Link(PyThreadState* thread, Frame* frame);
+  Link(PyThreadState* thread, Frame* frame) { link(thread, frame); }
   ~Link() {
     if (thread_) unlink();
   }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
+  // Once.
+  void link(PyThreadState* thread, Frame* frame);
 
  private:
   void unlink();
@@ -85,6 +87,8 @@ class Link {
 // the thread is thrown at the instruction before next. The result, or null with an exception. Clears the frame as
 // CPython's own return does, and gives its space back: the frame is gone afterwards, on every version.
 Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise);
+// The same of a frame that CPython's slot for frame evaluation was given: on 3.11 the slot's caller clears it.
+Ref run_in_cpython_in_place(PyThreadState* thread, Frame* frame, bool raise);
 
 // PyObject_Vectorcall for calls of our evaluator. A Python function called by CPython's evaluator takes no C recursion
 // budget, so it takes none here; RecursionError where the C stack is low.

@@ -2,6 +2,8 @@
 #define Py_BUILD_CORE 1
 #include "cpython/generators.h"
 
+#include <cstring>
+
 #include "frame_layout.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
@@ -14,6 +16,39 @@ PyAPI_FUNC(PyObject*) _PyCoro_GetAwaitableIter(PyObject* value);
 namespace evalframe::cpython {
 
 bool belongs_to_generator(Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+
+Ref make_generator(PyThreadState* thread, Frame* frame) {
+  PyCodeObject* const code = layout::code(frame);
+  PyFunctionObject* const function = layout::function(frame);
+  const int kind = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+  // Whoever traces where coroutines come from is told by CPython.
+  if (frame->frame_obj || frame->f_locals || (kind == CO_COROUTINE && thread->coroutine_origin_tracking_depth)) return Ref();
+  PyTypeObject* const type = kind == CO_GENERATOR ? &PyGen_Type : kind == CO_COROUTINE ? &PyCoro_Type : &PyAsyncGen_Type;
+  const auto slot_count = static_cast<Py_ssize_t>(layout::frame_size(code) - FRAME_SPECIALS_SIZE);
+  PyGenObject* const generator = PyObject_GC_NewVar(PyGenObject, type, slot_count);
+  if (!generator) return Ref();
+#if PY_VERSION_HEX < 0x030C0000
+  generator->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+#endif
+  generator->gi_weakreflist = nullptr;
+  generator->gi_name = Py_NewRef(function->func_name);
+  generator->gi_qualname = Py_NewRef(function->func_qualname);
+  generator->gi_exc_state = {};
+  generator->gi_origin_or_finalizer = nullptr;
+  generator->gi_hooks_inited = generator->gi_closed = generator->gi_running_async = 0;
+  auto* const moved = reinterpret_cast<Frame*>(generator->gi_iframe);
+  const auto* const end = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]);
+  memcpy(static_cast<void*>(moved), frame, static_cast<size_t>(end - reinterpret_cast<char*>(frame)));
+  moved->previous = nullptr;
+  moved->owner = FRAME_OWNED_BY_GENERATOR;
+  generator->gi_frame_state = FRAME_CREATED;
+  PyObject_GC_Track(generator);
+  // Code and function are the generator's frame's; who drops this one wants them, too.
+  frame->stacktop = 0;
+  Py_INCREF(code);
+  Py_INCREF(function);
+  return Ref::steal(generator);
+}
 
 void suspend_generator(PyThreadState* thread, Frame* frame, [[maybe_unused]] bool delegates) {
   PyGenObject* const generator = _PyFrame_GetGenerator(frame);

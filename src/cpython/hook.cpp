@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bytecode/verify.h"
+#include "cpython/codec.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -45,8 +46,10 @@ State& state() {
   return *the_state;
 }
 
-thread_local int suspended = 0;
-thread_local PyObject* let_through = nullptr;  // the code object whose next frame no hook sees
+// Read for every frame: reached without a call.
+#define EVALFRAME_NEAR [[gnu::tls_model("initial-exec")]]
+EVALFRAME_NEAR thread_local int suspended = 0;
+EVALFRAME_NEAR thread_local PyObject* let_through = nullptr;  // the code object whose next frame no hook sees
 
 // --- threads that end with hooks installed --------------------------------------------------------------------------
 
@@ -121,11 +124,11 @@ void leave_slot() {
   top = level - 1;
 }
 
-// A hook that takes all frames of all threads, and there is no other.
-bool only_one_takes_all = false;
+// The hook that takes all frames of all threads, where there is no other.
+FrameHook* sole_taker = nullptr;
 void update_taken() {
   const auto& hooks = state().hooks;
-  only_one_takes_all = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0;
+  sole_taker = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0 ? hooks[0].hook.get() : nullptr;
 }
 
 void drop_hooks(std::vector<Installed> dropped) {
@@ -163,7 +166,7 @@ void drop_hooks_of_ended_threads() {
 // With any hook each Python call takes C stack, which CPython only counts (3.11: not even that). A quarter of the stack
 // stays free for C code that CPython lets recurse by its own count.
 char* stack_limit() {
-  static thread_local char* limit = nullptr;
+  EVALFRAME_NEAR static thread_local char* limit = nullptr;
   if (limit) return limit;
   pthread_attr_t attributes;
   void* base = nullptr;
@@ -197,11 +200,9 @@ PyObject* run_next(int level, PyThreadState* thread, Frame* frame, int throwing)
 
 #if PY_VERSION_HEX >= 0x030C0000
 constexpr auto request_extra_index = PyUnstable_Eval_RequestCodeExtraIndex;
-constexpr auto get_extra = PyUnstable_Code_GetExtra;
 constexpr auto set_extra = PyUnstable_Code_SetExtra;
 #else
 constexpr auto request_extra_index = _PyEval_RequestCodeExtraIndex;
-constexpr auto get_extra = _PyCode_GetExtra;
 constexpr auto set_extra = _PyCode_SetExtra;
 #endif
 
@@ -217,9 +218,8 @@ bool is_evalframe_module(PyObject* globals) {
 // evalframe's own Python code is seen by no hook. Looked up once for each code object.
 bool is_own_code(Frame* frame) {
   enum Owner : uintptr_t { kUnknown, kOther, kOwn };
-  void* owner = nullptr;
   const Py_ssize_t index = state().extra_index;
-  if (get_extra(code_of(frame).get(), index, &owner) < 0) PyErr_Clear();
+  void* const owner = extra_of(layout::code(frame), index);
   if (owner) return owner == reinterpret_cast<void*>(kOwn);
   const bool own = is_evalframe_module(frame->f_globals);
   if (set_extra(code_of(frame).get(), index, reinterpret_cast<void*>(own ? kOwn : kOther)) < 0) PyErr_Clear();
@@ -330,7 +330,24 @@ PyObject* go_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
   return hook->on_resume(thread, frame, throwing != 0);
 }
 
+// Every frame goes to one hook: without asking who else is there.
+PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame, int throwing) {
+  const bool resumes = frame->owner == FRAME_OWNED_BY_GENERATOR;
+  if (is_own_code(frame) || (!resumes && (throwing || !is_at_entry(frame)))) return run_next(level, thread, frame, throwing);
+  if (__builtin_expect(stack_is_used_up(), 0)) {
+    return resumes ? run_next(level, thread, frame, throwing) : refuse_for_recursion(thread, frame);
+  }
+  if (resumes) return taker->on_resume(thread, frame, throwing != 0);
+  Ref value;
+  const FrameHook::Decision decision = taker->on_frame(thread, EntryFrame(frame), value);
+  return carry_out(decision, level, thread, EntryFrame(frame), std::move(value));
+}
+
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {
+  if (FrameHook* const taker = sole_taker; taker && level == top && !suspended && !let_through &&
+      !threads_have_ended.load(std::memory_order_relaxed)) {
+    return take(taker, level, thread, frame, throwing);
+  }
   if (__builtin_expect(threads_have_ended.load(std::memory_order_relaxed), 0)) drop_hooks_of_ended_threads();
   if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) top = level;
   if (__builtin_expect(state().hooks.empty(), 0)) leave_slot();
@@ -380,7 +397,7 @@ bool is_installed(HookId id) {
   return std::any_of(state().hooks.begin(), state().hooks.end(), [&](const Installed& hook) { return hook.id == id; });
 }
 
-bool all_frames_are_taken(PyThreadState* thread) { return only_one_takes_all && top >= 0 && thread->interp->eval_frame == kEntries[top]; }
+bool all_frames_are_taken(PyThreadState* thread) { return sole_taker && top >= 0 && thread->interp->eval_frame == kEntries[top]; }
 
 void remove_all_frame_hooks() {
   drop_hooks(take_hooks([](const Installed&) { return true; }));

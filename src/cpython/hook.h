@@ -17,14 +17,15 @@ class FrameHook {
     kRunCode,  // run the code object in `value` in its place
     kResult,   // `value` is the result; the frame doesn't run
     kRaised,   // an exception is set, as if raised by the call; the frame doesn't run
-    kTaken,    // the hook has adopted the frame (adopt_frame) and run it: `value` is its result, or null with an exception
+    kTaken,    // the hook has run the frame, in place or adopted: `value` is its result, or null with an exception
   };
   virtual ~FrameHook() = default;
   // Called once for each frame, before it runs (for generators: when they are created). Python code that runs in here
   // is seen by no hook.
   virtual Decision on_frame(PyThreadState* thread, EntryFrame frame, Ref& value) = 0;
 
-  // True for one that evaluates every frame it is given (kTaken), and wants generators' frames each time they go on.
+  // True for one that evaluates every frame it is given (kTaken), and wants generators' frames each time they go on. It
+  // lives to the end of the process: frames still run in it when it's removed.
   virtual bool takes_all_frames() const { return false; }
   // A generator's frame goes on; throwing: with the exception that is set. Evaluates it as CPython's evaluator would.
   virtual PyObject* on_resume(PyThreadState*, Frame*, bool /*throwing*/) { return nullptr; }

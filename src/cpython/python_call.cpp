@@ -19,7 +19,7 @@ vectorcallfunc usual_vectorcall(PyFunctionObject* function) {
 
 // How many of the parameters have to be filled with defaults, or -1 where the arguments don't fit one by one.
 int missing_arguments(PyFunctionObject* function, PyCodeObject* code, int count) {
-  constexpr int kUnusual = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  constexpr int kUnusual = CO_VARARGS | CO_VARKEYWORDS;
   if ((code->co_flags & (kUnusual | CO_OPTIMIZED)) != CO_OPTIMIZED || code->co_kwonlyargcount) return -1;
   const int missing = code->co_argcount - count;
   if (missing <= 0) return missing;
@@ -38,7 +38,14 @@ void fill(PyObject** slots, PyFunctionObject* function, PyCodeObject* code, PyOb
 
 }  // namespace
 
-bool enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count, EnteredCall& entered) {
+EnteredFrame entered_frame(PyThreadState* thread, Frame* frame, const bytecode::Code& code) {
+  PyCodeObject* const of_frame = layout::code(frame);
+  const int unit = static_cast<int>(layout::pointer(frame) - _PyCode_CODE(of_frame)) + layout::kPointerToNext;
+  const RunningCell running = {reinterpret_cast<char**>(&layout::pointer(frame)), reinterpret_cast<char*>(_PyCode_CODE(of_frame))};
+  return {frame, &code, frame->localsplus, frame->stacktop, unit, running, layout::trace_cells(thread, of_frame)};
+}
+
+bool enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count, EnteredFrame& entered) {
   if (!all_frames_are_taken(thread)) return false;
   auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
   static const vectorcallfunc usual = usual_vectorcall(function);
@@ -58,7 +65,7 @@ bool enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments,
   frame->stacktop = -1;
   layout::link(thread, frame);
   layout::recursion_remaining(thread)--;
-  entered = {frame, decoded, frame->localsplus, code->co_nlocalsplus, running_cell(frame), cells};
+  entered = {frame, decoded, frame->localsplus, code->co_nlocalsplus, 0, running_cell(frame), cells};
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "cpython/caches.h"
 #include "cpython/codec.h"
+#include "cpython/entry_frame.h"
 #include "cpython/generators.h"
 #include "cpython/tracing.h"
 #include "evaluator/counts.h"
@@ -38,39 +39,30 @@ bytecode::Note* notes_of(const bytecode::Code& code) {
 }  // namespace
 
 Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
-    : thread_(thread),
-      frame_(frame),
-      code_(&code),
-      base_(cpython::slots(frame).base()),
-      stack_pointer_(base_ + cpython::depth_of(frame)),
-      next_(code.index_of_unit[static_cast<size_t>(cpython::next_unit(frame))]),
-      current_(next_),
-      handled_at_(next_),
-      running_(cpython::running_cell(frame)),
-      notes_(notes_of(code)),
-      link_(thread, frame),
-      trace_cells_(cpython::trace_cells(thread, frame)),
-      breaker_(cpython::breaker_cell(thread)),
-      stack_limit_(cpython::stack_limit()) {
+    : Activation(thread, cpython::entered_frame(thread, frame, code), cpython::breaker_cell(thread), cpython::stack_limit()) {
   CHECK(stack_pointer_ >= base_);
+  link_.link(thread, frame);
   cpython::set_depth(frame_, -1);
   traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
 }
 
-Activation::Activation(const Activation& caller, const cpython::EnteredCall& entered)
-    : thread_(caller.thread_),
+Activation::Activation(const Activation& caller, const cpython::EnteredFrame& entered)
+    : Activation(caller.thread_, entered, caller.breaker_, caller.stack_limit_) {}
+
+Activation::Activation(PyThreadState* thread, const cpython::EnteredFrame& entered, cpython::BreakerCell breaker, uintptr_t stack_limit)
+    : thread_(thread),
       frame_(entered.frame),
       code_(entered.code),
       base_(entered.base),
-      stack_pointer_(base_ + entered.stack),
-      next_(0),
-      current_(0),
-      handled_at_(0),
+      stack_pointer_(base_ + entered.depth),
+      next_(entered.code->index_of_unit[static_cast<size_t>(entered.unit)]),
+      current_(next_),
+      handled_at_(next_),
       running_(entered.running),
-      notes_(entered.code->notes.get()),
+      notes_(notes_of(*entered.code)),
       trace_cells_(entered.trace_cells),
-      breaker_(caller.breaker_),
-      stack_limit_(caller.stack_limit_) {}
+      breaker_(breaker),
+      stack_limit_(stack_limit) {}
 
 Activation::~Activation() = default;
 
@@ -110,9 +102,10 @@ next:
   goto* labels[static_cast<size_t>(now->op)];
 
 #define EVALFRAME_INSTRUCTION(name, argument, flow)                                            \
-  run_##name : running.set(cpython::own_unit(*now, Op::name));                                 \
+  run_##name : if (!is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));       \
   outcome = quick<Op::name>(r, *now);                                                          \
   if (outcome == Outcome::kHandOver) {                                                         \
+    if (is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                   \
     learn<Op::name>(r, *now);                                                                  \
     r.put_back(now);                                                                           \
     outcome = Handlers::name(*this, *now);                                                     \
@@ -232,16 +225,6 @@ Event Activation::finish_call(Ref result) {
 
 namespace {
 
-// Why CPython is to run the frame from its entry on, or none.
-bool left_to_cpython(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code* code) {
-  if (cpython::is_traced(thread, frame)) {
-    ++counts.traced;
-    return true;
-  }
-  if (!code) ++counts.not_decoded;
-  return !code;
-}
-
 // The decoded form, null where there is none; keeps an exception that is to be thrown in.
 const bytecode::Code* decoded_quietly(cpython::Frame* frame, bool throwing) {
   Ref thrown = throwing ? cpython::take_raised() : Ref();
@@ -251,13 +234,26 @@ const bytecode::Code* decoded_quietly(cpython::Frame* frame, bool throwing) {
   return code;
 }
 
-}  // namespace
+// Who drops the frame in the end.
+enum class Owner : uint8_t { kEvaluator, kCaller };
 
-Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
-  const bytecode::Code* const code = decoded_quietly(frame, throwing);
-  if (left_to_cpython(thread, frame, code)) return cpython::run_in_cpython(thread, frame, throwing);
+Ref left_to_cpython(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
+  return owner == Owner::kCaller ? cpython::run_in_cpython_in_place(thread, frame, throwing) : cpython::run_in_cpython(thread, frame, throwing);
+}
+void drop(PyThreadState* thread, cpython::Frame* frame, Owner owner) {
+  owner == Owner::kCaller ? cpython::finish_frame(thread, frame) : cpython::pop_frame(thread, frame);
+}
+
+Ref evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
+  const bytecode::Code* code = cpython::decoded_before(cpython::code_of(frame).as<PyCodeObject>());
+  if (!code) code = decoded_quietly(frame, throwing);
+  const bool traced = cpython::is_traced(thread, frame);
+  if (!code || traced) {
+    ++(traced ? counts.traced : counts.not_decoded);
+    return left_to_cpython(thread, frame, throwing, owner);
+  }
   if (!cpython::enter_recursion(thread)) {
-    cpython::pop_frame(thread, frame);
+    drop(thread, frame, owner);
     return Ref();
   }
   ++counts.evaluated;
@@ -277,16 +273,25 @@ Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
     delegates = activation.delegates();
   }
   cpython::leave_recursion(thread);
-  if (event == Event::kHandOver) return cpython::run_in_cpython(thread, frame, false);
+  if (event == Event::kHandOver) return left_to_cpython(thread, frame, false, owner);
   if (yielded) {
     cpython::suspend_generator(thread, frame, delegates);
   } else {
-    cpython::pop_frame(thread, frame);
+    drop(thread, frame, owner);
   }
   return result;
 }
 
-PyObject* Handlers::run_entered(const Activation& caller, const cpython::EnteredCall& entered) {
+}  // namespace
+
+Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
+  return evaluate_frame(thread, frame, throwing, Owner::kEvaluator);
+}
+Ref evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
+  return evaluate_frame(thread, frame, throwing, Owner::kCaller);
+}
+
+PyObject* Handlers::run_entered(const Activation& caller, const cpython::EnteredFrame& entered) {
   ++counts.evaluated;
   PyThreadState* const thread = caller.thread_;
   Activation callee(caller, entered);

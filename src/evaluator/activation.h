@@ -72,7 +72,8 @@ class Activation {
   friend struct Handlers;
   friend struct Registers;
   // Of a call that was entered by a frame of ours: its caller takes it off.
-  Activation(const Activation& caller, const cpython::EnteredCall& entered);
+  Activation(const Activation& caller, const cpython::EnteredFrame& entered);
+  Activation(PyThreadState* thread, const cpython::EnteredFrame& entered, cpython::BreakerCell breaker, uintptr_t stack_limit);
   Event conclude(uint8_t outcome);
   Event unwind(bool add_entry);
   void drop_to(PyObject** stack_pointer);
@@ -100,6 +101,8 @@ class Activation {
 // and its space given back. The result, or null with an exception.
 // A generator's frame runs until it yields or ends. throwing: the exception that is set is raised where it waits.
 Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing = false);
+// The same of a frame that CPython's slot for frame evaluation was given: it's dropped by whom the running version expects to.
+Ref evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing);
 
 // While one lives, calls of Python functions by frames of this thread run in our evaluator too.
 class DeepEvaluation {

@@ -14,24 +14,19 @@ cpython::HookId installed = 0;
 class EvaluateAll final : public cpython::FrameHook {
  public:
   Decision on_frame(PyThreadState* thread, cpython::EntryFrame entry, Ref& value) override {
-    // CPython makes the generator out of its own frame.
-    constexpr int kMakesGenerator = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    if (reinterpret_cast<PyCodeObject*>(entry.code().get())->co_flags & kMakesGenerator) return Decision::kPass;
     if (cpython::is_traced(thread, entry.frame())) {
       ++counts.traced;
       return Decision::kPass;
     }
     const cpython::HooksResumed resumed;
-    cpython::Frame* const frame = cpython::adopt_frame(thread, entry.frame());
-    if (!frame) return Decision::kRaised;
-    value = evaluate(thread, frame);
+    value = evaluate_in_place(thread, entry.frame(), false);
     return Decision::kTaken;
   }
 
   bool takes_all_frames() const override { return true; }
 
   PyObject* on_resume(PyThreadState* thread, cpython::Frame* frame, bool throwing) override {
-    return evaluate(thread, frame, throwing).release();
+    return evaluate_in_place(thread, frame, throwing).release();
   }
 };
 
@@ -39,7 +34,8 @@ class EvaluateAll final : public cpython::FrameHook {
 
 bool evaluate_all_frames() {
   if (evaluates_all_frames()) return true;
-  installed = cpython::install_frame_hook(std::make_shared<EvaluateAll>(), true);
+  static const auto* const hook = new std::shared_ptr<EvaluateAll>(std::make_shared<EvaluateAll>());
+  installed = cpython::install_frame_hook(*hook, true);
   return installed != 0;
 }
 

@@ -106,7 +106,7 @@ struct Handlers {
   static Outcome finish(Activation& a, int entries, PyObject* result);
   static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
   static bool has_stack(const Activation& a) { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) > a.stack_limit_; }
-  static PyObject* run_entered(const Activation& caller, const cpython::EnteredCall& entered);
+  static PyObject* run_entered(const Activation& caller, const cpython::EnteredFrame& entered);
   static PyObject* call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names);
 };
 

@@ -4,9 +4,12 @@
 #include "cpython/attributes.h"
 #include "evaluator/handlers.h"
 
+#define EVALFRAME_INLINE [[gnu::always_inline]]
+
 namespace evalframe::evaluator {
 
-// What Activation::run keeps in variables of its own. No pointer to it is ever taken, so the compiler has it in registers.
+// What Activation::run keeps in variables of its own. No function that isn't inlined is given it, so the compiler has it in
+// registers.
 struct Registers {
   PyObject** top;           // of the stack: the first free entry
   const Instruction* next;  // behind the one that runs
@@ -20,7 +23,7 @@ struct Registers {
   bytecode::Note* const notes;
   Activation& activation;
 
-  explicit Registers(Activation& a)
+  EVALFRAME_INLINE explicit Registers(Activation& a)
       : top(a.stack_pointer_),
         next(a.code_->instructions.data() + a.next_),
         base(a.base_),
@@ -33,30 +36,30 @@ struct Registers {
         notes(a.notes_),
         activation(a) {}
   // Back to where handlers find it, `now` being run; and taken from there.
-  void put_back(const Instruction* now) {
+  EVALFRAME_INLINE void put_back(const Instruction* now) {
     activation.stack_pointer_ = top;
     activation.current_ = activation.handled_at_ = static_cast<int32_t>(now - instructions);
     activation.next_ = static_cast<int32_t>(next - instructions);
   }
-  void take() {
+  EVALFRAME_INLINE void take() {
     top = activation.stack_pointer_;
     next = instructions + activation.next_;
   }
 
-  void push(PyObject* owned) { *top++ = owned; }
-  PyObject* pop() { return *--top; }
-  PyObject*& peek(int distance) { return top[-distance]; }
-  void drop(int count) {
+  EVALFRAME_INLINE void push(PyObject* owned) { *top++ = owned; }
+  EVALFRAME_INLINE PyObject* pop() { return *--top; }
+  EVALFRAME_INLINE PyObject*& peek(int distance) { return top[-distance]; }
+  EVALFRAME_INLINE void drop(int count) {
     for (; count > 0; --count) Py_XDECREF(*--top);
   }
   // The entries are consumed, the result takes their place.
-  void replace(int count, PyObject* result) {
+  EVALFRAME_INLINE void replace(int count, PyObject* result) {
     drop(count);
     push(result);
   }
-  void jump(const Instruction& i) { next = instructions + i.target; }
-  PyObject* name(const Instruction& i) const { return names[i.arg]; }
-  bytecode::Note& note(const Instruction& i) const {
+  EVALFRAME_INLINE void jump(const Instruction& i) { next = instructions + i.target; }
+  EVALFRAME_INLINE PyObject* name(const Instruction& i) const { return names[i.arg]; }
+  EVALFRAME_INLINE bytecode::Note& note(const Instruction& i) const {
     // Notes and instructions are of one size: no division.
     static_assert(sizeof(bytecode::Note) == sizeof(Instruction));
     const auto distance = reinterpret_cast<const char*>(&i) - reinterpret_cast<const char*>(instructions);
@@ -66,18 +69,29 @@ struct Registers {
 
 // kHandOver: nothing was done, the handler is to do it. Otherwise as handlers.
 template <bytecode::Op op>
-[[gnu::always_inline]] inline Outcome quick(Registers&, const Instruction&) {
+EVALFRAME_INLINE inline Outcome quick(Registers&, const Instruction&) {
   return Outcome::kHandOver;
+}
+// What is quick without running or dropping anything: where the frame is needn't be known.
+constexpr bool is_silent(bytecode::Op op) {
+  using enum bytecode::Op;
+  constexpr bytecode::Op kSilent[] = {
+      NOP, RESUME, PUSH_NULL, COPY, SWAP, LOAD_CONST, LOAD_FAST, LOAD_FAST_CHECK,
+      LOAD_CLOSURE, LOAD_DEREF, LOAD_GLOBAL, JUMP_FORWARD, JUMP_BACKWARD, JUMP_BACKWARD_NO_INTERRUPT};
+  for (const bytecode::Op silent : kSilent) {
+    if (op == silent) return true;
+  }
+  return false;
 }
 // The handler is about to run: notes down for the next time what `quick` could have used.
 template <bytecode::Op op>
-[[gnu::always_inline]] inline void learn(const Registers&, const Instruction&) {}
+EVALFRAME_INLINE inline void learn(const Registers&, const Instruction&) {}
 
 #define EVALFRAME_QUICK(name) \
   template <>                 \
-  [[gnu::always_inline]] inline Outcome quick<bytecode::Op::name>([[maybe_unused]] Registers& r, [[maybe_unused]] const Instruction& i)
+  EVALFRAME_INLINE inline Outcome quick<bytecode::Op::name>([[maybe_unused]] Registers& r, [[maybe_unused]] const Instruction& i)
 #define EVALFRAME_LEARN(name) \
   template <>                 \
-  [[gnu::always_inline]] inline void learn<bytecode::Op::name>(const Registers& r, const Instruction& i)
+  EVALFRAME_INLINE inline void learn<bytecode::Op::name>(const Registers& r, const Instruction& i)
 
 }  // namespace evalframe::evaluator

@@ -9,8 +9,18 @@
 
 namespace evalframe::evaluator {
 
-// CPython makes the generator object out of the frame; the frame's rest then runs when it is resumed.
-inline Outcome Handlers::RETURN_GENERATOR(Activation&, const Instruction&) { return Outcome::kHandOver; }
+// The generator object takes over what the frame has, whose rest runs when it's resumed.
+inline Outcome Handlers::RETURN_GENERATOR(Activation& a, const Instruction&) {
+  a.save();
+  Ref generator = cpython::make_generator(thread(a), frame(a));
+  if (!generator) {
+    cpython::set_depth(frame(a), -1);
+    return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+  }
+  a.stack_pointer_ = a.base_;
+  set_result(a, std::move(generator));
+  return Outcome::kReturned;
+}
 
 inline Outcome Handlers::YIELD_VALUE(Activation& a, const Instruction& i) {
   set_result(a, pop(a));

@@ -58,7 +58,7 @@ inline PyObject* number_result(int operation, PyObject* left, PyObject* right) {
 }
 
 template <class Number>
-bool compare(int operation, Number left, Number right) {
+[[gnu::always_inline]] inline bool compare(int operation, Number left, Number right) {
   switch (operation) {
     case Py_LT: return left < right;
     case Py_LE: return left <= right;
@@ -69,7 +69,7 @@ bool compare(int operation, Number left, Number right) {
   }
 }
 // The answer for two plain numbers, or none where they aren't.
-inline std::optional<bool> number_comparison(int operation, PyObject* left, PyObject* right) {
+[[gnu::always_inline]] inline std::optional<bool> number_comparison(int operation, PyObject* left, PyObject* right) {
   if (is_small_int(left) && is_small_int(right)) {
     return compare(operation, cpython::small_int_value(left), cpython::small_int_value(right));
   }

@@ -13,12 +13,12 @@ class PlaceNote {
   cpython::AttributePlace::Kind kind() const { return static_cast<cpython::AttributePlace::Kind>(note_.first >> 32 & 0xFF); }
   uint64_t where() const { return note_.second; }
   PyObject* value() const { return note_.value; }
-  // Where objects of many classes pass by, looking for places takes longer than they save.
+  // What runs once needs no place, and where objects of many classes pass by, looking for places takes longer than they save.
   bool wants_another() {
     constexpr uint64_t kFirst = 8, kThenEach = 64;
     const uint64_t misses = note_.first >> 40;
     note_.first += uint64_t{1} << 40;
-    return misses < kFirst || misses % kThenEach == 0;
+    return (misses > 0 && misses < kFirst) || (misses + 1) % kThenEach == 0;
   }
   void set(const cpython::AttributePlace& place) {
     const uint64_t misses = note_.first >> 40 << 40;
@@ -30,12 +30,12 @@ class PlaceNote {
 };
 
 // Of what is found in classes with `where` names or none: no instance's own value hides it.
-[[gnu::always_inline]] inline bool is_not_hidden(PyObject* object, uint64_t where) {
+EVALFRAME_INLINE inline bool is_not_hidden(PyObject* object, uint64_t where) {
   if (where == cpython::AttributePlace::kNoDict) return true;
   return cpython::inline_values(object) && cpython::instance_names(Py_TYPE(object)) == where;
 }
 // The value (borrowed), or null where it has to be asked for.
-[[gnu::always_inline]] inline PyObject* value_in_place(PyObject* object, const PlaceNote& known) {
+EVALFRAME_INLINE inline PyObject* value_in_place(PyObject* object, const PlaceNote& known) {
   using enum cpython::AttributePlace::Kind;
   PyTypeObject* const type = Py_TYPE(object);
   switch (known.kind()) {
@@ -60,7 +60,7 @@ class PlaceNote {
   return nullptr;
 }
 
-[[gnu::always_inline]] inline void learn_place(const Registers& r, const Instruction& i, bool to_store) {
+EVALFRAME_INLINE inline void learn_place(const Registers& r, const Instruction& i, bool to_store) {
   PlaceNote known(r.note(i));
   if (!known.wants_another()) return;
   PyObject* const object = r.top[-1];

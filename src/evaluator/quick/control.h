@@ -21,11 +21,11 @@ EVALFRAME_QUICK(JUMP_BACKWARD) {
 }
 
 // 3.11 has conditional jumps that go back, where others get their turn.
-[[gnu::always_inline]] inline bool must_service(const Registers& r, const Instruction& i) {
+EVALFRAME_INLINE inline bool must_service(const Registers& r, const Instruction& i) {
   return layout::k311 && r.instructions + i.target < &i && r.breaker.is_set();
 }
 // Of an object that has one without being asked; -1: it has to be asked.
-[[gnu::always_inline]] inline int known_truth(PyObject* object) {
+EVALFRAME_INLINE inline int known_truth(PyObject* object) {
   if (object == Py_True) return 1;
   if (object == Py_False || object == Py_None) return 0;
   if (PyLong_CheckExact(object)) return !cpython::is_small_int(object) || cpython::small_int_value(object) != 0;
@@ -35,7 +35,7 @@ EVALFRAME_QUICK(JUMP_BACKWARD) {
   return -1;
 }
 // Jumps where the truth of the top entry is `wanted`. drop: it's taken off where it doesn't jump, and where it does.
-[[gnu::always_inline]] inline Outcome jump_if(Registers& r, const Instruction& i, int truth, int wanted, bool drop_on_jump) {
+EVALFRAME_INLINE inline Outcome jump_if(Registers& r, const Instruction& i, int truth, int wanted, bool drop_on_jump) {
   if (truth < 0 || must_service(r, i)) return Outcome::kHandOver;
   if (truth != wanted || drop_on_jump) r.drop(1);
   if (truth == wanted) r.jump(i);

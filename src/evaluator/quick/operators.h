@@ -8,7 +8,7 @@
 namespace evalframe::evaluator {
 
 // A float that only the stack holds is given the result: no one else can see it.
-[[gnu::always_inline]] inline bool reuse_float(Registers& r, double value) {
+EVALFRAME_INLINE inline bool reuse_float(Registers& r, double value) {
   PyObject* const left = r.peek(2);
   PyObject* const right = r.peek(1);
   if (PyFloat_CheckExact(left) && Py_REFCNT(left) == 1) {
@@ -22,14 +22,14 @@ namespace evalframe::evaluator {
   r.drop(1);
   return true;
 }
-[[gnu::always_inline]] inline Outcome quick_float(Registers& r, double value) {
+EVALFRAME_INLINE inline Outcome quick_float(Registers& r, double value) {
   if (reuse_float(r, value)) return Outcome::kDone;
   PyObject* const result = PyFloat_FromDouble(value);
   if (!result) return Outcome::kRaised;
   r.replace(2, result);
   return Outcome::kDone;
 }
-[[gnu::always_inline]] inline Outcome quick_int(Registers& r, int64_t value) {
+EVALFRAME_INLINE inline Outcome quick_int(Registers& r, int64_t value) {
   PyObject* const result = PyLong_FromLongLong(value);
   if (!result) return Outcome::kRaised;
   r.replace(2, result);
@@ -37,7 +37,7 @@ namespace evalframe::evaluator {
 }
 
 // `text += more` where the variable is the text's only other holder: it grows in its place.
-[[gnu::always_inline]] inline Outcome append_text(Registers& r) {
+EVALFRAME_INLINE inline Outcome append_text(Registers& r) {
   PyObject* const left = r.peek(2);
   if (r.next->op != bytecode::Op::STORE_FAST || r.base[r.next->arg] != left) return Outcome::kHandOver;
   r.base[r.next->arg] = nullptr;
@@ -76,7 +76,7 @@ EVALFRAME_QUICK(BINARY_OP) {
 }
 
 // The answer of a comparison is mostly what the jump behind it wants to know: both are done in one.
-[[gnu::always_inline]] inline Outcome answer(Registers& r, bool truth) {
+EVALFRAME_INLINE inline Outcome answer(Registers& r, bool truth) {
   const Instruction& then = *r.next;
   const bool jumps_if_false = then.op == bytecode::Op::POP_JUMP_IF_FALSE;
   if ((!jumps_if_false && then.op != bytecode::Op::POP_JUMP_IF_TRUE) || must_service(r, then)) {
