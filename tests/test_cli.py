@@ -313,6 +313,14 @@ def test_an_exact_run_prints_what_numpy_computes(tmp_path: Path) -> None:
     assert done.stdout == plain.stdout and "graphs recorded" in done.stderr
 
 
+def test_recursion_in_a_module_s_loop_has_its_limit(tmp_path: Path) -> None:
+    lines = ["import numpy as np", "def deep(n, x): return x.sum() if n == 0 else deep(n - 1, x + 1)"]
+    lines += ["for n in (5, 100, 20_000, 20_000):", "    try: print(deep(n, np.ones(2)))", "    except RecursionError: print('too deep')"]
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    done = evalframe("run", "script.py", cwd=tmp_path)
+    assert done.stdout.split("\n") == ["12.0", "202.0", "too deep", "too deep", ""]
+
+
 def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     """The third, fifth, ninth ... call that could be served is run by CPython; results don't tell."""
 

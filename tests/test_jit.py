@@ -460,3 +460,53 @@ def test_callers_stand_at_their_calls_when_what_they_call_raises() -> None:
     captured = evalframe.jit(outer)
     for by in (2.0, 3.0, np.ones(2), np.ones(2), 4.0, np.ones(2)):
         assert places(captured, by) == places(outer, by)
+
+
+def depth_left() -> int:
+    try:
+        return 1 + depth_left()
+    except RecursionError:
+        return 0
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_levels_of_recursion_are_given_back_on_every_way_out(backend: str) -> None:
+    def inner(x: Any, how: int) -> Any:
+        y = x + 1
+        if how == 1:
+            print(end="")
+        if how == 2:
+            raise ValueError(y)
+        if y.sum() > 100:
+            return y[100]
+        return y
+
+    def outer(x: Any, how: int) -> Any:
+        try:
+            return inner(inner(x, how), how) * 2
+        except ValueError:
+            return inner(x, 0)
+
+    captured = evalframe.jit(outer, backend=backend)
+    before = depth_left()
+    for _ in range(50):
+        for how in (0, 1, 2):
+            assert same(captured(A, how), outer(A, how))
+        with pytest.raises(IndexError):
+            captured(A + 100, 0)
+    assert depth_left() == before
+
+
+def test_calls_that_are_followed_are_levels_of_recursion() -> None:
+    def deep(n: int, x: Any) -> Any:
+        return x.sum() if n == 0 else deep(n - 1, x + 1)
+
+    captured = evalframe.jit(deep)
+    for _ in range(3):
+        assert captured(100, A) == deep(100, A)
+        with pytest.raises(RecursionError):
+            captured(20_000, A)
+    with evalframe.enabled():
+        for _ in range(3):
+            with pytest.raises(RecursionError):
+                deep(20_000, A)

@@ -299,6 +299,7 @@ bool enter_recursion(PyThreadState* thread) {
 }
 
 void leave_recursion(PyThreadState* thread) { ++layout::recursion_remaining(thread); }
+bool may_recurse(PyThreadState* thread) { return layout::recursion_remaining(thread) > 0; }
 void resume_recursion(PyThreadState* thread) { --layout::recursion_remaining(thread); }
 
 }  // namespace evalframe::cpython

@@ -136,6 +136,8 @@ uintptr_t stack_limit();
 // Python's recursion limit and the C stack; false with RecursionError. Balanced by leave_recursion.
 bool enter_recursion(PyThreadState* thread);
 void leave_recursion(PyThreadState* thread);
+// Whether there is a level left.
+bool may_recurse(PyThreadState* thread);
 // Enters again, where something else counted the call meanwhile: what was there once doesn't fail.
 void resume_recursion(PyThreadState* thread);
 

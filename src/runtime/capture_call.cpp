@@ -1,28 +1,10 @@
 // A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
 #include "cpython/codec.h"
 #include "runtime/capture.h"
+#include "runtime/recursion_level.h"
 #include "runtime/replay.h"
 
 namespace evalframe::runtime {
-
-namespace {
-
-// A captured call is a level of Python's recursion, whoever runs its frame.
-class RecursionLevel {
- public:
-  explicit RecursionLevel(PyThreadState* thread) : thread_(cpython::enter_recursion(thread) ? thread : nullptr) {}
-  ~RecursionLevel() {
-    if (thread_) cpython::leave_recursion(thread_);
-  }
-  RecursionLevel(const RecursionLevel&) = delete;
-  RecursionLevel& operator=(const RecursionLevel&) = delete;
-  explicit operator bool() const { return thread_ != nullptr; }
-
- private:
-  PyThreadState* const thread_;
-};
-
-}  // namespace
 
 Ref Capture::call_plainly(bool* handled) {
   *handled = false;
@@ -79,8 +61,9 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
 }
 
 Ref Capture::run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters) {
+  const RecursionLevel level(thread);
   Chain chain(thread);
-  return push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
+  return level && push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
 }
 
 Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled) {

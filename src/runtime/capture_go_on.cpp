@@ -7,6 +7,7 @@
 #include "cpython/codec.h"
 #include "runtime/capture.h"
 #include "runtime/graph_inputs.h"
+#include "runtime/recursion_level.h"
 
 namespace evalframe::runtime {
 
@@ -283,6 +284,8 @@ Ref Capture::finish(PyThreadState* thread, Chain& chain) {
 
 Ref Capture::run_module(PyThreadState* thread) {
   const bytecode::Code* code = cpython::decoded(reinterpret_cast<PyFunctionObject*>(function_.get())->func_code);
+  const RecursionLevel level(thread);
+  if (!level) return Ref();
   Chain chain(thread);
   if (!chain.push(function_.get(), *code, std::vector<Ref>(code->code.as<PyCodeObject>()->co_nlocalsplus), 0)) return Ref();
   std::set<int32_t> cold;  // heads of loops that aren't worth it

@@ -72,8 +72,20 @@ bool Chain::push(Borrowed function, const bytecode::Code& code, std::vector<Ref>
   cpython::Slots into = cpython::slots(frame);
   for (size_t i = 0; i < slots.size(); i++) into.put(static_cast<int>(i), std::move(slots[i]));
   cpython::set_next(frame, next_unit(code, next), static_cast<int>(slots.size()));
-  frames_.push_back(frame);
+  add(frame);
   return true;
+}
+
+void Chain::add(cpython::Frame* frame) {
+  if (!frames_.empty()) cpython::resume_recursion(thread_);
+  frames_.push_back(frame);
+}
+
+cpython::Frame* Chain::take_last() {
+  cpython::Frame* frame = frames_.back();
+  frames_.pop_back();
+  if (!frames_.empty()) cpython::leave_recursion(thread_);
+  return frame;
 }
 
 void Chain::refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old) {
@@ -91,11 +103,7 @@ void Chain::refill(size_t index, const bytecode::Code& code, std::vector<std::pa
 void Chain::drop() { drop_to(0); }
 
 void Chain::drop_to(size_t count) {
-  while (frames_.size() > count) {
-    cpython::Frame* frame = frames_.back();
-    frames_.pop_back();
-    cpython::pop_frame(thread_, frame);
-  }
+  while (frames_.size() > count) cpython::pop_frame(thread_, take_last());
 }
 
 bool Chain::is_held() const { return (!frames_.empty() && cpython::has_frame_object(frames_[0])) || is_callee_held(); }
@@ -111,9 +119,7 @@ bool Chain::is_callee_held() const {
 Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
   while (true) {
     live.pop_back();
-    cpython::Frame* frame = frames_.back();
-    frames_.pop_back();
-    cpython::pop_frame(thread_, frame);
+    cpython::pop_frame(thread_, take_last());
     if (live.empty()) {
       result = std::move(value);
       return result ? Ended::kReturned : Ended::kRaised;
@@ -180,15 +186,15 @@ Ref Chain::throw_here() {
 
 Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
-    cpython::Frame* frame = frames_.back();
-    frames_.pop_back();
+    cpython::Frame* frame = take_last();
+    const bool outermost = frames_.empty();
     Live live(thread_, frames_, true);
     // CPython's evaluator counts the call itself.
-    cpython::leave_recursion(thread_);
+    if (outermost) cpython::leave_recursion(thread_);
     Ref value = cpython::run_in_cpython(thread_, frame, raise);
-    cpython::resume_recursion(thread_);
+    if (outermost) cpython::resume_recursion(thread_);
     raise = false;
-    if (frames_.empty()) return value;
+    if (outermost) return value;
     const Event event = live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {
@@ -264,7 +270,8 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       const auto* code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
       const bytecode::Code* decoded = cpython::decoded(const_cast<PyObject*>(code));
       if (!decoded) PyErr_Clear();
-      if (!decoded || live.size() >= recorder::Recorder::kMaxInlineDepth || !bind_slots(frame, call, function, from)) {
+      // At the limit of recursion the call is made as it is, and fails.
+      if (!decoded || live.size() >= recorder::Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_) || !bind_slots(frame, call, function, from)) {
         recorder.stop(recorder::Break::kUnknownCall, "a call whose arguments aren't bound plainly");
         break;
       }
@@ -284,7 +291,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       cpython::set_next(callee, 0, callee_code->co_nlocalsplus);
       const int base = frame.depth() - frame.instruction().arg - 2 - (frame.instruction().op == bytecode::Op::CALL_KW ? 1 : 0);
       frame.begin_call(base);
-      frames_.push_back(callee);
+      add(callee);
       live.push(thread_, callee, *decoded);
       for (int i = parameters; i < static_cast<int>(from.size()); i++) from[i] = -1;
       recorder.pushed(frame, live.back(), function, from, base);

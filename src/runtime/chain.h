@@ -58,6 +58,9 @@ class Chain {
                bool keep_inputs = false, int turns = 1);
 
  private:
+  // Each frame but the outermost, which is its caller's affair, is a level of Python's recursion while it is here.
+  void add(cpython::Frame* frame);
+  cpython::Frame* take_last();
   Ended finish_inner(Live& live, Ref value, Ref& result);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
   PyThreadState* thread_;
