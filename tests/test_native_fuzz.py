@@ -17,7 +17,7 @@ BINARY = ["__add__", "__sub__", "__mul__", "__truediv__", "__lt__", "__eq__", "_
 UFUNCS = ["maximum", "minimum", "add", "fmax", "copysign", "logical_and", "not_equal"]
 BINARY_UFUNCS = ["divide", "floor_divide", "add", "maximum"]
 UNARY = ["square", "absolute", "negative", "sqrt", "floor", "sign", "isnan", "logical_not", "conjugate", "rint"]
-REDUCTIONS = ["sum", "mean", "min", "max", "prod", "any", "all"]
+REDUCTIONS = ["sum", "sum", "mean", "min", "max", "prod", "any", "all", "var", "std"]
 INPLACE = ["__iadd__", "__isub__", "__imul__"]
 KEYS = [slice(1, None), slice(None, -1), slice(None, None, -1), slice(1, 4, 2), (Ellipsis, slice(1, -1)), None, 0, -1, (Ellipsis, 0)]
 
@@ -84,7 +84,7 @@ def make_program(r: random.Random, inputs: int) -> list[tuple[Any, ...]]:
         elif kind == "unary":
             program.append((kind, r.choice(UNARY), pick()))
         elif kind == "reduce":
-            program.append((kind, r.choice(REDUCTIONS), pick(), r.choice([None, None, 0, -1]), r.random() < 0.3))
+            program.append((kind, r.choice(REDUCTIONS), pick(), r.choice([None, None, 0, -1, 1, (0, 1), (0, -1), (1, 2)]), r.random() < 0.3))
         elif kind == "view":
             program.append((kind, "", pick(), r.choice(KEYS)))
         elif kind == "shaped":

@@ -37,6 +37,7 @@ std::string print(const Kernel& kernel) {
       if (kernel.reduced >> d & 1) text += " " + std::to_string(d);
     }
     if (!kernel.exact_sum_order) text += " any order";
+    if (kernel.in_memory_order) text += " in memory's order";
   }
   text += "\n";
   int next = 0;

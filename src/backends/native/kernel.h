@@ -50,6 +50,7 @@ struct Kernel {
   std::vector<KernelOp> ops;
   std::vector<KernelOutput> outputs;
   bool exact_sum_order = true;  // sums in NumPy's pairwise order
+  bool in_memory_order = false;  // of its one array input, as NumPy's iterator walks it; else sums of floats are in C order
 };
 std::string print(const Kernel& kernel);
 

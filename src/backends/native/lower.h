@@ -69,6 +69,7 @@ struct Layout {
   std::vector<int> operands;  // else: layouts; if there is none, C order
   std::vector<int> dims;      // symbols
   bool keeps = false;         // the result is a copy of its operand, in the order that NumPy's copies have
+  uint32_t reduced = 0;       // the result is a reduction of its operand over these axes
 };
 
 // Memory that kernels read or write.
@@ -104,7 +105,12 @@ struct KernelPlan {
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
   std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
   bool commits = false;      // writes into an array that was there: run when nothing can go wrong any more
-  bool sums_floats = false;  // the order of the elements shows in the result
+};
+
+// An array that is summed over axes in memory's order.
+struct Summed {
+  Box box;
+  uint32_t axes;
 };
 
 // What a kernel writes into a leaf while it runs, and where it keeps what stood there.
@@ -123,6 +129,7 @@ struct Variant {
   std::vector<Box> falling;
   std::vector<Box> copied;                 // and a copy that keeps the order of these must be in C order
   std::vector<Reshaped> reshaped;          // must come out as for the first run
+  std::vector<Summed> summed;              // must not be in pieces, see sums_in_pieces
   std::vector<Layout> layouts;             // of operands and results, where not plain
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
@@ -154,7 +161,7 @@ std::optional<Variant> lower(const graph::Graph& graph, const Meanings& meanings
                              const std::vector<LeafShape>& shapes, int32_t& obstacle);
 // Computes all symbols; false if an index is out of range.
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values);
-// Whether all that `falling`, `copied` and `reshaped` ask for holds.
+// Whether all that `falling`, `copied`, `reshaped` and `summed` ask for holds.
 bool has_order_of(const Variant& variant, const LeafShape* shapes, const int64_t* symbols);
 // Whether strides are those of an array without gaps, in C or Fortran order; unit: the stride of neighbours.
 bool is_dense(const int64_t* strides, const int64_t* sizes, int rank, int64_t unit, bool fortran);

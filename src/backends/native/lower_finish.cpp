@@ -45,7 +45,6 @@ void Lowering::add_outputs(int k) {
     if (output.kernel != k) continue;
     Box box = output.box;
     box.storage = output.storage;
-    plan.sums_floats |= order_shows(output.reduce, variant_.storages[output.storage].dtype);
     plan.kernel.outputs.push_back({output.value, variant_.storages[output.storage].dtype, output.reduce});
     plan.ports.push_back(std::move(box));
   }

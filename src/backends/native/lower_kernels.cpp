@@ -121,7 +121,7 @@ int Lowering::choose_kernel(const std::vector<Value>& operands, const std::vecto
 bool Lowering::fits(int k, const std::vector<Value>& operands, const std::vector<int>& space, uint32_t reduced, bool want_flat) const {
   const Building& kernel = building_[k];
   const Kernel& body = variant_.kernels[k].kernel;
-  if (kernel.copies || canonical(kernel.space) != space) return false;
+  if (kernel.alone || kernel.copies || canonical(kernel.space) != space) return false;
   if (reduced && body.reduced && body.reduced != reduced) return false;
   if (body.ops.size() > kMaxOperations || kernel.inputs.size() + body.outputs.size() > kMaxPorts) return false;
   bool flat = kernel.flat;

@@ -1,7 +1,10 @@
 // Lowers reductions, and the means and variances that are made of sums.
 #include "backends/native/lowering.h"
 
+#include <bit>
 #include <utility>
+
+#include "backends/native/variant.h"
 
 namespace evalframe::native::lowering {
 
@@ -27,6 +30,7 @@ void Lowering::lower_reduce(int32_t node, const Meaning& meaning) {
 Value Lowering::squared_differences(int32_t node, const Value& operand, const Value& mean, const Meaning& meaning, int& count) {
   const Value difference = apply(ScalarOp::subtract, meaning.loop, {operand, mean});
   Value square = apply(ScalarOp::multiply, meaning.loop, {difference, difference});
+  square.layout = difference.layout;
   return reduce(node, square, meaning, meaning.keepdims, count);
 }
 
@@ -39,6 +43,7 @@ Value Lowering::apply(ScalarOp op, DType dtype, std::vector<Value> operands) {
   operation_.a = use(value.kernel, operands[0], dtype);
   operation_.b = operands.size() > 1 ? use(value.kernel, operands[1], dtype) : kNoValue;
   value.index = operation(value.kernel, operation_);
+  value.layout = operands.size() > 1 ? layout_of(operands, value.dims) : operands[0].layout;
   return value;
 }
 
@@ -46,17 +51,8 @@ Value Lowering::apply(ScalarOp op, DType dtype, std::vector<Value> operands) {
 Value Lowering::reduce(int32_t node, Value& operand, const Meaning& meaning, bool keepdims, int& count) {
   const bool position = meaning.reduce == ReduceOp::kArgMin || meaning.reduce == ReduceOp::kArgMax;
   const std::vector<int> space = canonical(operand.dims);
-  // In which order NumPy sums, and makes the result, depends on the operand's.
-  if (!variant_.plain && space.size() > 1) throw Unsupported{node};
   layout_of({operand}, space);
-  const uint32_t all = (1u << space.size()) - 1;
-  // The order of a sum shows in its last bits: NumPy sums a whole contiguous array as one dimension.
-  const bool want_flat = order_shows(meaning.reduce, meaning.loop) && space.size() > 1 && meaning.axes == all;
-  // What isn't contiguous it sums in an order that depends on its strides.
-  if (want_flat && operand.kernel < 0 && !is_flat(operand, space)) throw Unsupported{node};
-  const int k = choose_kernel({operand}, space, meaning.axes, want_flat);
-  if (want_flat && !building_[k].flat) throw Unsupported{node};
-  building_[k].keep_flat |= want_flat;
+  const int k = kernel_for_sum(node, operand, space, meaning);
   variant_.kernels[k].kernel.reduced = meaning.axes;
   Value value;
   value.kernel = k;
@@ -75,13 +71,50 @@ Value Lowering::reduce(int32_t node, Value& operand, const Meaning& meaning, boo
       value.dims.push_back(space[i]);
     }
   }
-  value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims});
+  value.layout = layout_of_reduced(operand, value.dims, position ? 0 : meaning.axes);
+  value.box.storage = add_storage({Storage::Kind::kBuffer, -1, value.dtype, value.dims, value.layout});
   writer_[value.box.storage] = k;
   outputs_.push_back({k, value.index, value.box.storage, meaning.reduce, std::move(box)});
   value.box.dims = value.dims;
   value.box.complete = true;
   value.box.axes = whole_box(value.dims.size()).axes;
   return value;
+}
+
+// The kernel that reduces `operand`. The order in which NumPy sums shows in the last bits: it walks an array as it lies in memory, and
+// what lies there as one row, it sums as one.
+int Lowering::kernel_for_sum(int32_t node, Value& operand, const std::vector<int>& space, const Meaning& meaning) {
+  if (!order_shows(meaning.reduce, meaning.loop)) return choose_kernel({operand}, space, meaning.axes, false);
+  const bool whole = space.size() > 1 && meaning.axes == (1u << space.size()) - 1;
+  const bool several = std::popcount(meaning.axes) > 1;
+  if (space.size() > 1 && (!variant_.plain || (several && !whole))) return kernel_in_memory_order(node, operand, space, meaning.axes);
+  if (!whole) return choose_kernel({operand}, space, meaning.axes, false);
+  if (operand.kernel < 0 && !is_flat(operand, space)) return kernel_in_memory_order(node, operand, space, meaning.axes);
+  int k = choose_kernel({operand}, space, meaning.axes, true);
+  if (!building_[k].flat) {
+    store(operand);
+    k = add_kernel(space, false);
+  }
+  building_[k].keep_flat = true;
+  return k;
+}
+
+// A kernel of its own, that reads `operand` from memory.
+int Lowering::kernel_in_memory_order(int32_t node, Value& operand, const std::vector<int>& space, uint32_t axes) {
+  if (operand.kernel >= 0) store(operand);
+  // A buffer has no gaps, but its strides only while it is run.
+  const bool buffer = variant_.storages[operand.box.storage].kind == Storage::Kind::kBuffer;
+  if (buffer && !variant_.plain && !operand.box.complete) throw Unsupported{node};
+  Summed summed{operand.box, axes};
+  summed.box.dims = operand.dims;
+  if (!buffer || variant_.plain) {
+    if (!is_in_one_piece(variant_, summed, shapes_.data(), examples_.data())) throw Unsupported{node};
+    variant_.summed.push_back(std::move(summed));
+  }
+  const int k = add_kernel(space, false);
+  building_[k].alone = true;
+  variant_.kernels[k].kernel.in_memory_order = true;
+  return k;
 }
 
 // NumPy divides a sum by its count as float64, and then goes back to the sum's type.
@@ -92,6 +125,7 @@ Value Lowering::divide_by_count(Value sum, int count) {
   const DType dtype = sum.dtype;
   const int a = use(k, sum, DType::float64), b = use(k, divisor, DType::float64);
   Value mean;
+  mean.layout = sum.layout;
   mean.dims = sum.dims;
   mean.kernel = k;
   mean.dtype = dtype;

@@ -105,6 +105,16 @@ int Lowering::layout_of_copy(const Value& operand, bool c_order) {
   return static_cast<int>(variant_.layouts.size()) - 1;
 }
 
+// Of what is left of an operand without these axes.
+int Lowering::layout_of_reduced(const Value& operand, const std::vector<int>& dims, uint32_t axes) {
+  if (dims.size() < 2) return -1;
+  Layout layout;
+  layout.dims = dims;
+  if (axes && operand.layout >= 0) layout.operands.push_back(operand.layout), layout.reduced = axes;
+  variant_.layouts.push_back(std::move(layout));
+  return static_cast<int>(variant_.layouts.size()) - 1;
+}
+
 void Lowering::note_order(const Box& box) { add_once(variant_.falling, box); }
 
 void Lowering::add_once(std::vector<Box>& boxes, const Box& box) {

@@ -64,6 +64,7 @@ struct Building {
   std::vector<Value> inputs;
   bool flat = true;         // every operand is a contiguous storage of the whole space, or a scalar
   bool keep_flat = false;   // and must stay so
+  bool alone = false;       // takes in nothing more
 };
 
 // What a kernel writes.
@@ -101,6 +102,7 @@ class Lowering {
   int layout_of(const Box& box);
   int layout_of(const std::vector<Value>& operands, const std::vector<int>& space);
   int layout_of_copy(const Value& operand, bool c_order);
+  int layout_of_reduced(const Value& operand, const std::vector<int>& dims, uint32_t axes);
   void note_order(const Box& box);
   static void add_once(std::vector<Box>& boxes, const Box& box);
   bool is_plain() const;
@@ -157,6 +159,8 @@ class Lowering {
   Value squared_differences(int32_t node, const Value& operand, const Value& mean, const Meaning& meaning, int& count);
   Value apply(ScalarOp op, DType dtype, std::vector<Value> operands);
   Value reduce(int32_t node, Value& operand, const Meaning& meaning, bool keepdims, int& count);
+  int kernel_for_sum(int32_t node, Value& operand, const std::vector<int>& space, const Meaning& meaning);
+  int kernel_in_memory_order(int32_t node, Value& operand, const std::vector<int>& space, uint32_t axes);
   Value divide_by_count(Value sum, int count);
 
   // lower_views.cpp

@@ -1,7 +1,6 @@
 // What a recorded node means for arrays, by NumPy's own rules for types (NEP 50, asked of the ufunc itself).
 #include "backends/native/meaning.h"
 
-#include <bit>
 #include <map>
 #include <stdexcept>
 
@@ -487,9 +486,6 @@ Meaning Meanings::reduction(const Node& node, ReduceOp op, Statistic statistic) 
   if (spread && graph::kind_of(known.dtype) != 'f' && !is_integer(known.dtype)) return {};
   if (graph::kind_of(meaning.loop) == 'c' && op != ReduceOp::kAdd) return {};
   if (meaning.result == DType::float16 || known.dtype == DType::float16) return {};
-  // Over some axes of several, NumPy's order of a sum is its iterator's.
-  const bool some = std::popcount(meaning.axes) > 1 && std::popcount(meaning.axes) < known.rank;
-  if (some && (op == ReduceOp::kAdd || op == ReduceOp::kMultiply) && !is_integer(meaning.loop)) return {};
   return meaning;
 }
 

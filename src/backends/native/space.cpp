@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/native/axis_order.h"
 #include "backends/native/kernel_codegen.h"
 
 namespace evalframe::native {
@@ -24,6 +25,26 @@ bool continues(const Dimension& outer, const Dimension& inner) {
   return true;
 }
 
+// Whether the order of the elements shows in a result.
+bool sums_floats(const Kernel& kernel) {
+  return std::any_of(kernel.outputs.begin(), kernel.outputs.end(), [](const KernelOutput& output) {
+    const char kind = graph::kind_of(output.dtype);
+    return (output.reduce == ReduceOp::kAdd || output.reduce == ReduceOp::kMultiply) && (kind == 'f' || kind == 'c');
+  });
+}
+
+// The dimensions as NumPy's iterator has them for the array that is summed, outermost first.
+void put_in_memory_order(size_t input, Space& space) {
+  std::vector<int64_t> strides;
+  for (const Dimension& dimension : space.dimensions) strides.push_back(dimension.strides[input]);
+  const int rank = static_cast<int>(space.dimensions.size());
+  std::vector<int> axes(space.dimensions.size());
+  sort_axes({strides.data()}, rank, axes.data());
+  std::vector<Dimension> sorted;
+  for (size_t i = axes.size(); i-- > 0;) sorted.push_back(std::move(space.dimensions[static_cast<size_t>(axes[i])]));
+  space.dimensions = std::move(sorted);
+}
+
 }  // namespace
 
 Space space_of(const Kernel& kernel, const int64_t* extents, const KernelOperand* operands, bool keep_order) {
@@ -34,6 +55,7 @@ Space space_of(const Kernel& kernel, const int64_t* extents, const KernelOperand
   auto& dimensions = space.dimensions;
   dimensions.reserve(static_cast<size_t>(std::max(kernel.rank, 2)));
   int64_t weight = 1;
+  const bool sorts = !keep_order && !sums_floats(kernel);
   // Innermost first, each put before those that reach less far.
   for (int d = kernel.rank - 1; d >= 0; --d) {
     const bool reduced = kernel.reduced >> d & 1;
@@ -46,10 +68,13 @@ Space space_of(const Kernel& kernel, const int64_t* extents, const KernelOperand
       dimension.strides[i] = scalar ? 0 : operands[i].strides[d];
     }
     size_t place = dimensions.size();
-    while (!keep_order && place > 0 && reach(dimensions[place - 1]) > reach(dimension)) --place;
+    while (sorts && place > 0 && reach(dimensions[place - 1]) > reach(dimension)) --place;
     dimensions.insert(dimensions.begin() + static_cast<int64_t>(place), std::move(dimension));
   }
   std::reverse(dimensions.begin(), dimensions.end());
+  // A sum of nothing but an array is one in its order, too.
+  const bool itself = !sorts && !keep_order && kernel.ops.empty() && kernel.inputs.size() == 1 && !kernel.inputs[0].scalar;
+  if (kernel.in_memory_order || itself) put_in_memory_order(0, space);
   for (size_t d = dimensions.size(); d-- > 1;) {
     if (!continues(dimensions[d - 1], dimensions[d])) continue;
     dimensions[d].extent *= dimensions[d - 1].extent;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/native/axis_order.h"
 #include "backends/native/reshape.h"
 
 namespace evalframe::native {
@@ -58,6 +59,11 @@ bool is_in_c_order(const Variant& variant, const Box& box, const std::vector<int
   const Storage& storage = variant.storages[box.storage];
   const int64_t unit = storage.kind == Storage::Kind::kLeaf ? graph::size_of(storage.dtype) : 1;
   return is_dense(strides.data(), sizes.data(), static_cast<int>(sizes.size()), unit, false);
+}
+
+bool is_in_one_piece(const Variant& variant, const Summed& summed, const LeafShape* shapes, const int64_t* symbols) {
+  const std::vector<int64_t> sizes = sizes_of(summed.box, symbols), strides = strides_of_box(variant, summed.box, shapes, symbols);
+  return !sums_in_pieces(strides.data(), sizes.data(), static_cast<int>(sizes.size()), summed.axes);
 }
 
 // Whether a box's dimensions of more than one element are in C order; strides: of the storage's axes.
@@ -123,9 +129,11 @@ bool has_order_of(const Variant& variant, const LeafShape* shapes, const int64_t
     return copies_in_c_order(box, strides_of(variant, box, shapes, symbols).data(), symbols, unit);
   };
   const auto shapes_hold = [&](const Reshaped& reshaped) { return comes_out(variant, reshaped, shapes, symbols); };
+  const auto in_one_piece = [&](const Summed& summed) { return is_in_one_piece(variant, summed, shapes, symbols); };
   return std::all_of(variant.falling.begin(), variant.falling.end(), falls) &&
          std::all_of(variant.copied.begin(), variant.copied.end(), copies) &&
-         std::all_of(variant.reshaped.begin(), variant.reshaped.end(), shapes_hold);
+         std::all_of(variant.reshaped.begin(), variant.reshaped.end(), shapes_hold) &&
+         std::all_of(variant.summed.begin(), variant.summed.end(), in_one_piece);
 }
 
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {

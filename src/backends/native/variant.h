@@ -16,4 +16,7 @@ std::vector<int64_t> sizes_of(const Box& box, const int64_t* symbols);
 std::vector<int64_t> strides_of_box(const Variant& variant, const Box& box, const LeafShape* shapes, const int64_t* symbols);
 bool is_in_c_order(const Variant& variant, const Box& box, const std::vector<int64_t>& strides, const std::vector<int64_t>& sizes);
 
+// Whether NumPy sums it in one order whatever its version.
+bool is_in_one_piece(const Variant& variant, const Summed& summed, const LeafShape* shapes, const int64_t* symbols);
+
 }  // namespace evalframe::native

@@ -4,11 +4,13 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <tuple>
 
+#include "backends/native/axis_order.h"
 #include "backends/native/copy_around.h"
 #include "backends/native/numbers.h"
 #include "backends/native/result_memory.h"
@@ -22,39 +24,6 @@ namespace {
 
 // Elements times operations above which other threads may run meanwhile.
 constexpr int64_t kWorkToReleaseGil = 40000;
-
-// Sorts axes as NumPy's iterator does for arrays of these strides (operand o's stride of axis a: strides[o][a]; 0 for what doesn't
-// move), the one that moves least first: stable, and where operands disagree C order wins.
-void sort_axes(const std::vector<const int64_t*>& strides, int rank, int* axes) {
-  for (int i = 0; i < rank; i++) {
-    const int axis = rank - 1 - i;
-    int place = i;
-    for (int j = i - 1; j >= 0; j--) {
-      bool compared = false, inside = false;
-      for (const int64_t* operand : strides) {
-        const int64_t ours = std::abs(operand[axis]), other = std::abs(operand[axes[j]]);
-        if (!ours || !other) continue;
-        if (other <= ours) inside = false;
-        else if (!compared) inside = true;
-        compared = true;
-      }
-      if (compared && !inside) break;
-      if (compared) place = j;
-    }
-    std::copy_backward(axes + place, axes + i, axes + i + 1);
-    axes[place] = axis;
-  }
-}
-
-// NumPy sums what lies in memory in memory's order: it turns negative strides round and joins dimensions that follow on.
-bool sums_in_memory_order(const int64_t* strides, const int64_t* extents, const Kernel& kernel) {
-  for (int i = 0; i < kernel.rank; i++) {
-    if (strides[i] < 0) return true;
-    const bool both = i + 1 < kernel.rank && (kernel.reduced >> i & 3) == 3;
-    if (both && strides[i] != 0 && strides[i] == strides[i + 1] * extents[i + 1]) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -94,7 +63,7 @@ bool VariantRun::place(PyObject* const* leaves, char* scalars, const graph::Grap
   return true;
 }
 
-bool VariantRun::prepare() {
+void VariantRun::prepare() {
   size_t most = 0;
   for (const KernelPlan& plan : variant_.kernels) most += std::max<size_t>(1, 2 * plan.hole.size());
   calls_ = end_ = scope_.take<KernelCall>(most);
@@ -102,12 +71,11 @@ bool VariantRun::prepare() {
   for (size_t k = 0; k < variant_.kernels.size(); k++) {
     const KernelPlan& plan = variant_.kernels[k];
     KernelCall call{plan.compiled, nullptr, nullptr, plan.scratch.data()};
-    if (!find_operands(plan, call)) return false;
+    find_operands(plan, call);
     if (plan.commits) plan.compiled->make_ready(call.extents, call.operands);
     else add_calls(plan, call);
     ends_[k] = static_cast<int>(end_ - calls_);
   }
-  return true;
 }
 
 FloatFlags VariantRun::run() { return run({calls_, end_}, done_); }
@@ -123,7 +91,7 @@ void VariantRun::commit() {
   done_ = 0;
 }
 
-bool VariantRun::find_operands(const KernelPlan& plan, KernelCall& call) {
+void VariantRun::find_operands(const KernelPlan& plan, KernelCall& call) {
   const int rank = plan.kernel.rank;
   int64_t* const extents = scope_.take<int64_t>(rank);
   for (int i = 0; i < rank; i++) extents[i] = symbols_[plan.space[i]];
@@ -135,10 +103,7 @@ bool VariantRun::find_operands(const KernelPlan& plan, KernelCall& call) {
     const Box& port = plan.ports[p];
     operands[p] = {address(port), strides};
     for (int i = 0; i < rank; i++) strides[i] = stride(port, port.axes[i]);
-    if (plan.commits) continue;
-    if (plan.sums_floats && sums_in_memory_order(strides, extents, plan.kernel)) return false;
   }
-  return true;
 }
 
 void VariantRun::add_calls(const KernelPlan& plan, const KernelCall& whole) {
@@ -261,9 +226,15 @@ const int64_t* VariantRun::layout(int index) {
     for (int i = 0; i < rank; i++) strides[i] = stride(layout.box, layout.box.axes[i]);
     return strides;
   }
+  if (layout.reduced) {
+    lay_out_reduced(layout, strides);
+    return strides;
+  }
   std::vector<int> axes(rank);
   if (layout.keeps) {
     sort_axes_of_copy(layout, axes);
+  } else if (are_in_fortran_order(layout)) {
+    std::iota(axes.begin(), axes.end(), 0);
   } else {
     std::vector<const int64_t*> operands;
     for (const int operand : layout.operands) operands.push_back(spread(operand, rank));
@@ -275,6 +246,36 @@ const int64_t* VariantRun::layout(int index) {
     step *= symbols_[layout.dims[axis]];
   }
   return strides;
+}
+
+bool VariantRun::are_in_fortran_order(const Layout& result) {
+  const int rank = static_cast<int>(result.dims.size());
+  std::vector<int64_t> sizes;
+  for (const int size : result.dims) sizes.push_back(symbols_[size]);
+  const auto in_order = [&](int index) {
+    const Layout& operand = variant_.layouts[index];
+    for (int i = 0; i < rank; i++) {
+      if (static_cast<int>(operand.dims.size()) != rank || symbols_[operand.dims[i]] != sizes[i]) return false;
+    }
+    const int64_t unit = operand.box.storage < 0 ? 1 : graph::size_of(variant_.storages[operand.box.storage].dtype);
+    return is_dense(layout(index), sizes.data(), rank, unit, true);
+  };
+  return !result.operands.empty() && std::all_of(result.operands.begin(), result.operands.end(), in_order);
+}
+
+void VariantRun::lay_out_reduced(const Layout& layout, int64_t* strides) {
+  const std::vector<int>& dims = variant_.layouts[layout.operands[0]].dims;
+  const int rank = static_cast<int>(dims.size());
+  std::vector<int> axes(rank);
+  sort_axes({spread(layout.operands[0], rank)}, rank, axes.data());
+  const bool keepdims = layout.dims.size() == dims.size();
+  int64_t step = 1;
+  for (const int axis : axes) {
+    const bool reduced = layout.reduced >> axis & 1;
+    const int place = keepdims ? axis : axis - std::popcount(layout.reduced & ((1u << axis) - 1));
+    if (keepdims || !reduced) strides[place] = step;
+    if (!reduced) step *= symbols_[dims[axis]];
+  }
 }
 
 void VariantRun::sort_axes_of_copy(const Layout& copy, std::vector<int>& axes) {

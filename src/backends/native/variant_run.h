@@ -31,8 +31,8 @@ class VariantRun {
   // Finds or takes the memory of every storage; `values` get the arrays that are results.
   bool place(PyObject* const* leaves, char* scalars, const graph::Graph& graph, std::vector<Ref>& values);
   const Place& at(size_t storage) const { return places_[storage]; }
-  // Finds what each kernel is called with; false if operands are in an order that kernels don't keep.
-  bool prepare();
+  // Finds what each kernel is called with.
+  void prepare();
   FloatFlags run();
   // Writes what is to be written at the end: nothing can go wrong any more.
   void commit();
@@ -41,8 +41,8 @@ class VariantRun {
   // More elements around a part that needn't be copied are worth kernels.
   static constexpr int64_t kMostAround = 1 << 14;
 
-  // Addresses and strides of a kernel's operands; false if they are in an order that kernels don't keep.
-  bool find_operands(const KernelPlan& plan, KernelCall& call);
+  // Addresses and strides of a kernel's operands.
+  void find_operands(const KernelPlan& plan, KernelCall& call);
   // A kernel's call, or what is left of it around a part that needn't be written.
   void add_calls(const KernelPlan& plan, const KernelCall& whole);
   // Copies what is around the part; it goes into memory that is new, so that nothing is lost if no kernel runs.
@@ -60,6 +60,11 @@ class VariantRun {
   bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& values);
   // How far apart elements are along each dimension of a layout: bytes of an array that is there, elements of a result.
   const int64_t* layout(int index);
+  // Whether all operands have the result's shape and Fortran order: then NumPy doesn't look at their strides, which shows in those
+  // of single elements.
+  bool are_in_fortran_order(const Layout& result);
+  // The axes of what is reduced in their order, those that are reduced with one element.
+  void lay_out_reduced(const Layout& layout, int64_t* strides);
   // What isn't dense, NumPy copies with the largest strides first, however many elements they are for.
   void sort_axes_of_copy(const Layout& copy, std::vector<int>& axes);
   // A layout over the last dimensions of `rank`; what has one element doesn't move.
