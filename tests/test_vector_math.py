@@ -55,6 +55,19 @@ def test_unary_accuracy(op: str, dtype: str) -> None:
     assert error.max() <= 2, (error.max(), x[error.argmax()])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", ["log", "log2", "log10", "log1p"])
+def test_logarithms_near_one_and_at_the_borders_of_tables(op: str, dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    near = [1 + rng.standard_normal(50_000) * 10.0 ** rng.uniform(-16, -2, 50_000), rng.uniform(0.68, 1.45, 300_000)]
+    edges = np.sqrt(0.5) * 2.0 ** (np.arange(64) / 16)
+    borders = [np.nextafter(edges, 0), edges, np.nextafter(edges, 9), 2.0 ** np.arange(-100, 100)]
+    x = np.abs(np.concatenate([*near, *borders])).astype(dtype)
+    x = x - 1 if op == "log1p" else x
+    error = ulps(one(op, dtype, x), getattr(np, op)(x.astype(np.longdouble)))
+    assert error.max() <= 2, (error.max(), x[error.argmax()])
+
+
 @pytest.mark.parametrize("op", ["sin", "cos", "tan"])
 def test_large_angles(op: str) -> None:
     x = np.concatenate([[1e22, 3e300, -1e17], sweep("float64", seed=3)])

@@ -2,6 +2,7 @@
 // library's function, which also raises the flags that NumPy reports; the vector part raises none of them by mistake.
 #pragma once
 
+#include "backends/native/log_tables.h"
 #include "backends/native/vector_lanes.h"
 
 namespace evalframe::native {
@@ -281,9 +282,29 @@ template <class W> struct Functions {
     const Float low = l.tail + fma(l.k, all(C::kLn2Low), lost);
     return fma(l.k, all(C::kLn2High), l.f - (l.half_square - low));
   }
+#ifdef __AVX512F__
+  // By tables in registers: a division takes longer than all of this.
+  template <bool kNatural, int kTail> static EVALFRAME_ALWAYS_INLINE Float tabled(Float x, const LogTable<Scalar, kTail>& table) {
+    constexpr int kIndexBits = 4;
+    const Int index = (bits(x) - W::kRootHalf) >> (W::kMantissaBits - kIndexBits);
+    const Mantissa parts = mantissa(x);
+    const Float r = fma(parts.m, W::lookup(LogTables<W>::kInverse, index), all(-1));
+    // Exact, and no smaller than what is added to it, or zero.
+    const Float base = fma(parts.k, all(table.exponent[0]), W::lookup(table.high, index));
+    const Float short_of = fma(parts.k, all(table.exponent[1]), W::lookup(table.low, index));
+    const Float first = kNatural ? r : r * table.scale[0];
+    const Float lost = kNatural ? short_of : short_of + fma(r, all(table.scale[1]), fma(r, all(table.scale[0]), -first));
+    const Float sum = base + first;
+    return sum + (((base - sum) + first) + fma(r * r, polynomial(r, table.tail), lost));
+  }
+#endif
   static EVALFRAME_ALWAYS_INLINE Float log(Float x) {
     const Int odd = is_odd_for_log(x);
+#ifdef __AVX512F__
+    const Float value = tabled<true>(choose(odd, all(1), x), LogTables<W>::kNatural);
+#else
     const Float value = natural(logarithm(choose(odd, all(1), x)), Float{});
+#endif
     return EVALFRAME_PATCH(value, x, odd, log);
   }
   static EVALFRAME_ALWAYS_INLINE Float log1p(Float x) {
@@ -305,16 +326,23 @@ template <class W> struct Functions {
   }
   static EVALFRAME_ALWAYS_INLINE Float log2(Float x) {
     const Int odd = is_odd_for_log(x);
+#ifdef __AVX512F__
+    const Float value = tabled<false>(choose(odd, all(1), x), LogTables<W>::kBinary);
+#else
     const Logarithm l = logarithm(choose(odd, all(1), x));
     const Split s = split_log(l);
     const Float high = s.high * C::kLog2High;
     const Float low = fma(s.low + s.high, all(C::kLog2Low), s.low * C::kLog2High);
     const Float sum = l.k + high;
     const Float value = (low + ((l.k - sum) + high)) + sum;
+#endif
     return EVALFRAME_PATCH(value, x, odd, log2);
   }
   static EVALFRAME_ALWAYS_INLINE Float log10(Float x) {
     const Int odd = is_odd_for_log(x);
+#ifdef __AVX512F__
+    const Float value = tabled<false>(choose(odd, all(1), x), LogTables<W>::kDecimal);
+#else
     const Logarithm l = logarithm(choose(odd, all(1), x));
     const Split s = split_log(l);
     const Float high = s.high * C::kLog10High;
@@ -322,6 +350,7 @@ template <class W> struct Functions {
     const Float low = fma(s.low, all(C::kLog10High), fma(l.k, all(C::kLog10Of2Low), (s.low + s.high) * C::kLog10Low));
     const Float sum = exponent + high;
     const Float value = (low + ((exponent - sum) + high)) + sum;
+#endif
     return EVALFRAME_PATCH(value, x, odd, log10);
   }
 

@@ -39,6 +39,10 @@ struct Doubles {
   static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
     return _mm512_permutexvar_pd(reinterpret_cast<__m512i>(index), _mm512_loadu_pd(table));
   }
+  // Only the four low bits of the index count.
+  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[16], Int index) {
+    return _mm512_permutex2var_pd(_mm512_loadu_pd(table), reinterpret_cast<__m512i>(index), _mm512_loadu_pd(table + 8));
+  }
   static EVALFRAME_ALWAYS_INLINE Half low(Float a) { return _mm512_castpd512_pd256(a); }
   static EVALFRAME_ALWAYS_INLINE Float join(Half a, Half b) { return _mm512_insertf64x4(_mm512_castpd256_pd512(a), b, 1); }
 #else
@@ -74,6 +78,9 @@ struct Floats {
   static EVALFRAME_ALWAYS_INLINE bool any(Int mask) { return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)); }
   static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
     return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), _mm512_castps256_ps512(_mm256_loadu_ps(table)));
+  }
+  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[16], Int index) {
+    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), _mm512_loadu_ps(table));
   }
   static EVALFRAME_ALWAYS_INLINE Half low(Float a) { return _mm512_castps512_ps256(a); }
   static EVALFRAME_ALWAYS_INLINE Half high(Float a) { return _mm512_extractf32x8_ps(a, 1); }
