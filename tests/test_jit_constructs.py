@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,37 @@ def with_errstate(x: Any, y: Any) -> Any:
     return z + 1
 
 
+def nested_errstate(x: Any, y: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = x / (y * 0)
+        with np.errstate(all="warn"):
+            w = y * 2
+        with warnings.catch_warnings(record=True) as caught:
+            v = np.log(x)
+    u = w - 1
+    return z, v, u, len(caught), np.geterr()["divide"]
+
+
+def raises_in_errstate(x: Any, y: Any) -> Any:
+    z = x + 1
+    try:
+        with np.errstate(divide="raise"):
+            z = z * 2
+            return z / (y * 0)
+    except FloatingPointError as error:
+        return str(error), z, np.geterr()["divide"]
+
+
+def warns_behind_errstate(x: Any, y: Any) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with np.errstate(all="ignore"):
+            z = x / (y * 0)
+        w = (y * 0 + 1) / (x * 0)
+        v = w + z
+    return v, [str(warning.message) for warning in caught]
+
+
 class Base:
     def __init__(self, gain: float) -> None:
         self.gain = gain
@@ -199,6 +231,9 @@ FUNCTIONS: list[Callable[..., Any]] = [
     raises_in_lambda,
     joined,
     with_errstate,
+    nested_errstate,
+    raises_in_errstate,
+    warns_behind_errstate,
     fresh_objects,
     formatted,
     formatted_numbers,
@@ -209,7 +244,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     members,
 ]
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
-IN_ONE_GRAPH = [closure, shared, list_comprehension, nested_comprehension, joined, formatted, starred, longer_lists, members]
+IN_ONE_GRAPH = [with_errstate, closure, shared, list_comprehension, nested_comprehension, joined, formatted, starred, longer_lists, members]
 
 
 def plain(result: Any) -> Any:

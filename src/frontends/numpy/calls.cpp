@@ -122,6 +122,16 @@ static bool makes_random_generators(const PyTypeObject* type) {
   return name == "numpy.random.mtrand.RandomState" || name == "numpy.random._generator.Generator";
 }
 
+bool is_error_state(const PyTypeObject* type) {
+  static const Ref* const error_state = [] {
+    const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
+    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "errstate")) : Ref();
+    if (!found) PyErr_Clear();
+    return new Ref(std::move(found));  // lives as long as the process
+  }();
+  return reinterpret_cast<const PyObject*>(type) == error_state->get();
+}
+
 bool is_random_generator(PyObject* object) { return makes_random_generators(Py_TYPE(object)); }
 
 bool is_plain_dtype(PyObject* object) {
@@ -155,7 +165,7 @@ CallKind call_kind(Borrowed borrowed) {
   if (PyType_Check(callable)) {
     auto* type = reinterpret_cast<PyTypeObject*>(callable);
     if (type == &PyType_Type) return CallKind::kTypeTest;
-    if (PyType_IsSubtype(type, &PyGenericArrType_Type) || makes_random_generators(type)) return CallKind::kOpaque;
+    if (PyType_IsSubtype(type, &PyGenericArrType_Type) || makes_random_generators(type) || is_error_state(type)) return CallKind::kOpaque;
     return builtin_kind(callable);
   }
   return other_kind(callable);

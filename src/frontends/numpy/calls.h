@@ -12,6 +12,8 @@ bool is_exact_array(PyObject* object);
 bool is_scalar(PyObject* object);
 // A stream of random numbers: numpy.random.Generator or RandomState.
 bool is_random_generator(PyObject* object);
+// numpy.errstate: making one, entering and leaving it are calls like any other of NumPy's.
+bool is_error_state(const PyTypeObject* type);
 // One of NumPy's own element types, as it is: native, without fields or metadata.
 bool is_plain_dtype(PyObject* object);
 // numpy.True_ or numpy.False_.

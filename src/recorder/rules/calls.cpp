@@ -4,6 +4,7 @@
 #include "cpython/frame.h"
 #include "core/object_text.h"
 #include "cpython/layout.h"
+#include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -18,6 +19,11 @@ using numpy::CallKind;
 std::string callable_name(PyObject* callable) {
   std::string name = qualified_name(callable);
   return name.empty() ? type_name(callable) : name;
+}
+
+PyObject* enter_name() {
+  static const Ref* const name = new Ref(Ref::steal(PyUnicode_InternFromString("__enter__")));  // lives as long as the process
+  return name->get();
 }
 
 // Whether the callable is fixed by the guards (asking for it where it is a source).
@@ -137,6 +143,36 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan_constant();
 }
 
+// The bound __exit__ that `with` keeps on the stack: it is made again at exits, and called as a node.
+Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  PyObject* const bound = site.frame.slot(call.callable);
+  if (!PyMethod_Check(bound) || call.keyword_names) return plan_break(Break::kUnknownCall, callable_name(bound));
+  const uint32_t self = recorder.elements(recorder.value_at(call.callable))[3];
+  Plan plan = node_call(site, call, PyMethod_GET_FUNCTION(bound), false);
+  if (plan.kind == Plan::Kind::kNode) plan.operands.insert(plan.operands.begin(), recorder.operand(self, PyMethod_GET_SELF(bound)));
+  return plan;
+}
+
+// with np.errstate(...): [manager] -> [bound __exit__, result of __enter__].
+Plan before_with(const Site& site) {
+  PyObject* const manager = site.frame.slot(site.depth - 1);
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.callable = _PyType_Lookup(Py_TYPE(manager), enter_name());
+  plan.operands = {numpy::is_error_state(Py_TYPE(manager)) ? site.recorder.operand(site.recorder.label(site.depth - 1), manager) : Operand{}};
+  return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownObject, "with " + type_name(manager));
+}
+
+void before_with_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
+  const int low = site.depth - 1;
+  const int32_t node = recorder.add_node(plan, site.frame.slot(low + 1));
+  const uint32_t exit = recorder.constant(PyMethod_GET_FUNCTION(site.frame.slot(low)));
+  recorder.set_label(low, recorder.made(&PyMethod_Type, nullptr, {exit, recorder.label(low)}));
+  recorder.set_label(low + 1, recorder.node_value(node, false));
+}
+
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function) {
   Plan plan;
   plan.kind = Plan::Kind::kInline;
@@ -153,6 +189,7 @@ Plan call(const Site& site) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
   const CallKind kind = numpy::call_kind(callable);
+  if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   if (recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {container_call, iterator_call, metadata_call}) {
@@ -240,6 +277,7 @@ void add_call_rules(RuleTable& table) {
   table[static_cast<size_t>(MAKE_FUNCTION)] = {make_function, make_function_after};
   table[static_cast<size_t>(SET_FUNCTION_ATTRIBUTE)] = {set_function_attribute, set_function_attribute_after};
   table[static_cast<size_t>(CALL_KW)] = {call, call_after};
+  table[static_cast<size_t>(BEFORE_WITH)] = {before_with, before_with_after};
 }
 
 }  // namespace evalframe::recorder
