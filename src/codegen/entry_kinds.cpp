@@ -44,7 +44,7 @@ constexpr Demand kDemands[] = {
     {Op::CHECK_EG_MATCH, 2, EntryKind::kHandled},
     {Op::PREP_RERAISE_STAR, 1, EntryKind::kList},
     {Op::PREP_RERAISE_STAR, 2, EntryKind::kException},
-    {Op::WITH_EXCEPT_START, 1, EntryKind::kException},
+    {Op::WITH_EXCEPT_START, 1, EntryKind::kRaised},
     {Op::RERAISE, 1, EntryKind::kException},
     {Op::MAKE_FUNCTION, kAll, EntryKind::kMade},
     {Op::SET_FUNCTION_ATTRIBUTE, kAll, EntryKind::kMade},
@@ -91,8 +91,8 @@ int32_t kept(const Instruction& instruction, int32_t takes, int32_t gives) {
 EntryKind stricter(EntryKind one, EntryKind other) {
   if (one == other || other == EntryKind::kAny) return one;
   if (one == EntryKind::kAny) return other;
-  const bool exceptions = std::max(one, other) == EntryKind::kException && std::min(one, other) == EntryKind::kHandled;
-  return exceptions ? EntryKind::kException : EntryKind::kMade;
+  const bool exceptions = std::min(one, other) >= EntryKind::kHandled && std::max(one, other) <= EntryKind::kRaised;
+  return exceptions ? std::max(one, other) : EntryKind::kMade;
 }
 
 // Follows one entry through the code, in all the places of the stack to which instructions bring it.

@@ -162,7 +162,7 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
 }
 
 void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
-                      const std::vector<int>& argument_slots, int caller_depth) {
+                      const std::vector<uint32_t>& given, int caller_depth) {
   const Live& outer = frames_.back();
   const int32_t base = outer.base + frame_size(*outer.code);
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
@@ -176,10 +176,10 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, caller.next(), caller_depth});
   std::vector<uint32_t> labels;
   const auto* code = callee.code().code.as<PyCodeObject>();
-  for (size_t i = 0; i < argument_slots.size(); i++) {
+  for (size_t i = 0; i < given.size(); i++) {
     PyObject* const object = callee.slot(static_cast<int>(i));
-    if (argument_slots[i] >= 0) {
-      labels.push_back(label(argument_slots[i]));
+    if (given[i] != kDefault) {
+      labels.push_back(given[i]);
     } else if (object && !parts.empty() && parts[2] && value(parts[2]).kind == Value::Kind::kTuple) {
       const std::span<const uint32_t> defaults = elements(value(parts[2]));
       labels.push_back(defaults[i + defaults.size() - static_cast<size_t>(code->co_argcount)]);

@@ -43,7 +43,9 @@ struct Plan {
   uint32_t label = 0;
   Break why = Break::kInstruction;
   std::string detail;
-  Borrowed function;           // kInline
+  // kInline: the function, and what it is called with: labels are in `contents`, the values of keywords last.
+  Borrowed function;
+  std::vector<PyObject*> arguments;
   // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
   // `contents`. `consumed`: the iterator gives `steps` more elements.
   // `appends`: the list below the top gets the top.
@@ -93,9 +95,10 @@ class Recorder {
   // The driver's calls, in this order for each instruction.
   Plan before(const evaluator::Activation& frame);
   void after(const evaluator::Activation& frame, const Plan& plan, int32_t instruction, int depth_before);
-  // For kInline: the callee's frame is made; its arguments came from these slots of the caller (-1: a default, a constant).
+  // For kInline: the callee's frame is made; these are the labels of its parameters.
+  static constexpr uint32_t kDefault = UINT32_MAX;  // the label is the parameter's default's
   void pushed(const evaluator::Activation& caller, const evaluator::Activation& callee, Borrowed function,
-              const std::vector<int>& argument_slots, int caller_depth);
+              const std::vector<uint32_t>& given, int caller_depth);
   // The innermost frame returns the object whose label is at the top of its stack (instruction is RETURN_*).
   void returned(const evaluator::Activation& callee, bool outermost);
   // The result of the inlined call is now at the top of the caller's stack.

@@ -1,6 +1,7 @@
 // Steps, records and finishes chains of frames.
 #include "runtime/chain.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -206,31 +207,104 @@ Ref Chain::finish_in_cpython(bool raise) {
 
 namespace {
 
-// Binds the operands of the CALL to the callee's slots. False: they don't fit plainly (CPython must make the call).
-bool bind_slots(const Activation& caller, const Activation::CallSite& call, Borrowed function, std::vector<int>& from) {
-  const auto* callee = reinterpret_cast<PyFunctionObject*>(function.get());
-  const auto* code = reinterpret_cast<PyCodeObject*>(callee->func_code);
-  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
-  const int positional = call.count - keywords, parameters = code->co_argcount + code->co_kwonlyargcount;
-  if (positional > code->co_argcount) return false;
-  from.assign(code->co_nlocalsplus, -1);
-  for (int i = 0; i < positional; i++) from[i] = call.first + i;
-  for (int k = 0; k < keywords; k++) {
-    PyObject* name = PyTuple_GET_ITEM(call.keyword_names.get(), k);
-    int at = code->co_posonlyargcount;
-    while (at < parameters && PyTuple_GET_ITEM(code->co_localsplusnames, at) != name) at++;
-    if (at == parameters || from[at] >= 0) return false;
-    from[at] = call.first + positional + k;
+// What a followed call's variables get, in the order of its parameters.
+struct Bound {
+  std::vector<Ref> objects;
+  std::vector<uint32_t> labels;
+};
+
+bool same_name(PyObject* a, PyObject* b) { return a == b || (PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) == 0); }
+
+Ref default_of(Borrowed function, int parameter);
+
+// Binds a call's arguments as CPython does. One object after the other; what is left over goes to *args and **keywords.
+class Binding {
+ public:
+  Binding(recorder::Recorder& recorder, const recorder::Plan& plan)
+      : recorder_(recorder), plan_(plan), function_(plan.function.as<PyFunctionObject>()),
+        code_(reinterpret_cast<PyCodeObject*>(function_->func_code)), parameters_(code_->co_argcount + code_->co_kwonlyargcount) {}
+  // False: the arguments don't fit, which CPython must say.
+  bool bind(Bound& bound) {
+    const size_t keywords = plan_.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(plan_.keyword_names.get())) : 0;
+    positional_ = plan_.arguments.size() - keywords;
+    bound.objects.resize(parameters_);
+    bound.labels.assign(parameters_, recorder::Recorder::kDefault);
+    const size_t plain = std::min(positional_, static_cast<size_t>(code_->co_argcount));
+    for (size_t i = 0; i < plain; i++) give(bound, i, i);
+    if (positional_ > plain && !(code_->co_flags & CO_VARARGS)) return false;
+    if (keywords && !bind_keywords(bound, keywords)) return false;
+    for (int i = 0; i < parameters_; i++) {
+      if (bound.objects[i]) continue;
+      if (!has_default(i)) return false;
+      bound.objects[i] = default_of(plan_.function, i);
+    }
+    return (!(code_->co_flags & CO_VARARGS) || add_rest(bound, plain)) && (!(code_->co_flags & CO_VARKEYWORDS) || add_keywords(bound));
   }
-  const int defaults = callee->func_defaults ? static_cast<int>(PyTuple_GET_SIZE(callee->func_defaults)) : 0;
-  for (int i = 0; i < parameters; i++) {
-    if (from[i] >= 0) continue;
-    const bool has = i < code->co_argcount ? i >= code->co_argcount - defaults
-                                           : callee->func_kwdefaults && PyDict_GetItemWithError(callee->func_kwdefaults, PyTuple_GET_ITEM(code->co_localsplusnames, i));
-    if (!has) return false;
+
+ private:
+  void give(Bound& bound, size_t parameter, size_t argument) {
+    bound.objects[parameter] = Ref::borrow(plan_.arguments[argument]);
+    bound.labels[parameter] = plan_.contents[argument];
   }
-  (void)caller;
-  return true;
+  bool bind_keywords(Bound& bound, size_t keywords) {
+    for (size_t k = 0; k < keywords; k++) {
+      PyObject* const name = PyTuple_GET_ITEM(plan_.keyword_names.get(), k);
+      int at = code_->co_posonlyargcount;
+      while (at < parameters_ && !same_name(PyTuple_GET_ITEM(code_->co_localsplusnames, at), name)) at++;
+      if (at < parameters_) {
+        if (bound.objects[at]) return false;
+        give(bound, at, positional_ + k);
+      } else if (!PyUnicode_CheckExact(name) || !(code_->co_flags & CO_VARKEYWORDS)) {
+        return false;
+      } else {
+        others_.push_back(k);
+      }
+    }
+    return true;
+  }
+  bool has_default(int i) const {
+    const int defaults = function_->func_defaults ? static_cast<int>(PyTuple_GET_SIZE(function_->func_defaults)) : 0;
+    if (i < code_->co_argcount) return i >= code_->co_argcount - defaults;
+    return function_->func_kwdefaults && PyDict_GetItemWithError(function_->func_kwdefaults, PyTuple_GET_ITEM(code_->co_localsplusnames, i));
+  }
+  bool add_rest(Bound& bound, size_t from) {
+    Ref rest = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(positional_ - from)));
+    if (!rest) return PyErr_Clear(), false;
+    for (size_t i = from; i < positional_; i++) PyTuple_SET_ITEM(rest.get(), i - from, Ref::borrow(plan_.arguments[i]).release());
+    // CPython has one empty tuple.
+    const bool empty = positional_ == from;
+    bound.labels.push_back(empty ? recorder_.constant(rest.get()) : recorder_.container(recorder::Value::Kind::kTuple, {plan_.contents.begin() + from, plan_.contents.begin() + positional_}));
+    bound.objects.push_back(std::move(rest));
+    return true;
+  }
+  bool add_keywords(Bound& bound) {
+    Ref dict = Ref::steal(PyDict_New());
+    std::vector<uint32_t> entries;
+    for (const size_t k : others_) {
+      PyObject* const name = PyTuple_GET_ITEM(plan_.keyword_names.get(), k);
+      if (!dict || PyDict_SetItem(dict.get(), name, plan_.arguments[positional_ + k]) < 0) return PyErr_Clear(), false;
+      entries.insert(entries.end(), {recorder_.constant(name), plan_.contents[positional_ + k]});
+    }
+    if (!dict) return PyErr_Clear(), false;
+    bound.labels.push_back(recorder_.container(recorder::Value::Kind::kDict, std::move(entries)));
+    bound.objects.push_back(std::move(dict));
+    return true;
+  }
+
+  recorder::Recorder& recorder_;
+  const recorder::Plan& plan_;
+  const PyFunctionObject* function_;
+  const PyCodeObject* code_;
+  const int parameters_;
+  size_t positional_ = 0;
+  std::vector<size_t> others_;  // keywords that no parameter takes
+};
+
+// Where the operands of a call begin on the stack.
+int first_operand(const Activation& frame) {
+  const bytecode::Instruction& call = frame.instruction();
+  if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
+  return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
 }
 
 Ref default_of(Borrowed function, int parameter) {
@@ -264,14 +338,13 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     }
     recorder::Plan plan = recorder.before(frame);
     if (plan.kind == recorder::Plan::Kind::kInline) {
-      const auto call = *frame.call_site();
-      std::vector<int> from;
       Borrowed function = plan.function;
       const auto* code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
       const bytecode::Code* decoded = cpython::decoded(const_cast<PyObject*>(code));
       if (!decoded) PyErr_Clear();
+      Bound bound;
       // At the limit of recursion the call is made as it is, and fails.
-      if (!decoded || live.size() >= recorder::Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_) || !bind_slots(frame, call, function, from)) {
+      if (!decoded || live.size() >= recorder::Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_) || !Binding(recorder, plan).bind(bound)) {
         recorder.stop(recorder::Break::kUnknownCall, "a call whose arguments aren't bound plainly");
         break;
       }
@@ -282,19 +355,14 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
         recorder.stop(recorder::Break::kTooLong, "no memory for a frame");
         break;
       }
-      cpython::Slots into = cpython::slots(callee), caller = cpython::slots(frame.frame());
-      const auto* callee_code = decoded->code.as<PyCodeObject>();
-      const int parameters = callee_code->co_argcount + callee_code->co_kwonlyargcount;
-      for (int i = 0; i < parameters; i++) {
-        into.put(i, from[i] >= 0 ? caller.take(from[i]) : default_of(function, i));
-      }
-      cpython::set_next(callee, 0, callee_code->co_nlocalsplus);
-      const int base = frame.depth() - frame.instruction().arg - 2 - (frame.instruction().op == bytecode::Op::CALL_KW ? 1 : 0);
+      cpython::Slots into = cpython::slots(callee);
+      for (size_t i = 0; i < bound.objects.size(); i++) into.put(static_cast<int>(i), std::move(bound.objects[i]));
+      cpython::set_next(callee, 0, decoded->code.as<PyCodeObject>()->co_nlocalsplus);
+      const int base = first_operand(frame);
       frame.begin_call(base);
       add(callee);
       live.push(thread_, callee, *decoded);
-      for (int i = parameters; i < static_cast<int>(from.size()); i++) from[i] = -1;
-      recorder.pushed(frame, live.back(), function, from, base);
+      recorder.pushed(frame, live.back(), function, bound.labels, base);
       continue;
     }
     if (plan.kind == recorder::Plan::Kind::kBreak) {

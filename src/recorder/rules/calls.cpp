@@ -35,11 +35,11 @@ bool is_fixed(Recorder& recorder, uint32_t label, PyObject* callable) {
   return true;
 }
 
-// Functions whose frames can be run beside their caller's: plain parameters only.
+// Functions whose frames can be run beside their caller's.
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  constexpr int kOther = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & kOther);
 }
 
@@ -173,12 +173,69 @@ void before_with_after(const Site& site, const Plan& plan) {
   recorder.set_label(low + 1, recorder.node_value(node, false));
 }
 
-Plan inlined_call(const Site& site, uint32_t label, PyObject* function) {
+// A call of a Python function: the driver makes its frame.
+Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names) {
   Plan plan;
   plan.kind = Plan::Kind::kInline;
   plan.function = function;
+  plan.keyword_names = keyword_names;
   site.recorder.calls(label);
   if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.guards().require_function(function);
+  return plan;
+}
+
+// --- f(*args, **keywords) --------------------------------------------------------------------------------------------
+
+// The arguments, one by one; false: not known. Names are kept by the graph.
+bool spread(const Site& site, int tuple, Plan& plan) {
+  Recorder& recorder = site.recorder;
+  PyObject* const positional = site.frame.slot(tuple);
+  const bool sequence = PyTuple_CheckExact(positional) || PyList_CheckExact(positional);
+  std::optional<std::vector<uint32_t>> parts = sequence ? parts_of(recorder, recorder.label(tuple), positional) : std::nullopt;
+  if (!parts) return false;
+  plan.contents = *std::move(parts);
+  for (size_t i = 0; i < plan.contents.size(); i++) plan.arguments.push_back(PySequence_Fast_GET_ITEM(positional, i));
+  if (!(site.instruction.arg & 1)) return true;
+  PyObject* const keywords = site.frame.slot(tuple + 1);
+  const Value dict = recorder.value_at(tuple + 1);
+  const bool source = dict.kind == Value::Kind::kSource && PyDict_CheckExact(keywords) && !recorder.varies(dict.a) && require_keys(recorder, dict, keywords);
+  if (dict.kind != Value::Kind::kDict && !source) return false;
+  PyObject *key = nullptr, *value = nullptr;
+  size_t i = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value); i++) {
+    plan.contents.push_back(source ? key_source(recorder, dict, key) : recorder.elements(dict)[2 * i + 1]);
+    plan.arguments.push_back(value);
+  }
+  const Ref names = Ref::steal(PySequence_Tuple(keywords));
+  if (!names) return PyErr_Clear(), false;
+  plan.keywords = static_cast<uint16_t>(i);
+  if (i) plan.keyword_names = recorder.recording().graph.constants[recorder.value(recorder.constant(names.get())).a].get();
+  return true;
+}
+
+Plan call_spread(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int tuple = site.depth - 1 - (site.instruction.arg & 1);
+  const int callee = cpython::layout::kCallExNullAfterCallable ? tuple - 2 : tuple - 1;
+  PyObject* const callable = site.frame.slot(callee);
+  const CallKind kind = numpy::call_kind(callable);
+  const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
+  if ((!node && !followed) || !is_fixed(recorder, recorder.label(callee), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  Plan plan;
+  if (!spread(site, tuple, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+  if (followed) {
+    Plan inlined = inlined_call(site, recorder.label(callee), callable, plan.keyword_names);
+    inlined.contents = std::move(plan.contents);
+    inlined.arguments = std::move(plan.arguments);
+    return inlined;
+  }
+  plan.kind = Plan::Kind::kNode;
+  plan.callable = callable;
+  plan.check_result = kind == CallKind::kOpaque && !numpy::result_follows(callable);
+  for (size_t i = 0; i < plan.contents.size(); i++) {
+    plan.operands.push_back(recorder.operand(plan.contents[i], plan.arguments[i]));
+    if (!plan.operands.back()) return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + type_name(plan.arguments[i]));
+  }
   return plan;
 }
 
@@ -208,7 +265,12 @@ Plan call(const Site& site) {
     case CallKind::kTypeTest: return type_test(site, call, callable);
     case CallKind::kUnknown: break;
   }
-  return inlined_call(site, recorder.label(call.callable), callable);
+  Plan plan = inlined_call(site, recorder.label(call.callable), callable, call.keyword_names);
+  for (int i = call.first; i < call.first + call.count; i++) {
+    plan.contents.push_back(recorder.label(i));
+    plan.arguments.push_back(site.frame.slot(i));
+  }
+  return plan;
 }
 
 void call_after(const Site& site, const Plan& plan) {
@@ -277,6 +339,7 @@ void add_call_rules(RuleTable& table) {
   table[static_cast<size_t>(MAKE_FUNCTION)] = {make_function, make_function_after};
   table[static_cast<size_t>(SET_FUNCTION_ATTRIBUTE)] = {set_function_attribute, set_function_attribute_after};
   table[static_cast<size_t>(CALL_KW)] = {call, call_after};
+  table[static_cast<size_t>(CALL_FUNCTION_EX)] = {call_spread, call_after};
   table[static_cast<size_t>(BEFORE_WITH)] = {before_with, before_with_after};
 }
 

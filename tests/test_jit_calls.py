@@ -1,0 +1,164 @@
+"""Calls with starred arguments and of functions that take any: bound as CPython binds them, wherever the graph is left."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from test_jit import outcome, same
+
+A = np.linspace(-1.0, 2.0, 12)
+B = np.arange(12.0) - 3
+OPTIONS = {"scale": 3.0, "shift": A * 2}
+
+
+def scaled(x, scale=2.0, *, shift=0):
+    y = x * scale
+    return y + shift
+
+
+def gather(first, *rest, weight=1, **others):
+    total = first * weight
+    for a in rest:
+        total = total + a
+    for name, value in others.items():
+        total = total - value * len(name)
+    return total, rest, others
+
+
+def passed_on(*args, **keywords):
+    z = args[0] + 1
+    return scaled(*args, **keywords) + z
+
+
+def starred(x, y):
+    pair, row = (x, 3.0), [y]
+    return scaled(*pair) + scaled(*row, shift=x) + scaled(*row, *(2,), **{"shift": y})
+
+
+def variadic(x, y):
+    return gather(x), gather(x, y, x, weight=2), gather(y, *[x, y], k=x, long=2.0)
+
+
+def forwarded(x, y):
+    return passed_on(x, shift=y) - passed_on(y, 0.5) * passed_on(*(x,), **dict(scale=4.0, shift=1))
+
+
+def from_outside(x, y):
+    return scaled(x, **OPTIONS) + scaled(y, **{**OPTIONS, "scale": 1})
+
+
+def of_numpy(x, y):
+    shape = (3, 4)
+    return np.add(*(x, y)), np.full(*(shape, 2.0)), np.sum(*[x], **{"axis": 0, "keepdims": True}), np.zeros(*x.shape) + y
+
+
+def local_function(x, y):
+    k = x * 2
+
+    def inner(*args, factor=3):
+        return sum([a * k for a in args]) * factor
+
+    return inner(x, y), inner()
+
+
+def too_many(x, y):
+    z = x + 1
+    try:
+        return scaled(*(z, 2, 3))
+    except TypeError as error:
+        return str(error), z
+
+
+def twice_given(x, y):
+    z = x + 1
+    try:
+        return scaled(z, *(2,), **{"scale": y})
+    except TypeError as error:
+        return str(error), z
+
+
+def unknown_keyword(x, y):
+    z = x + 1
+    try:
+        return scaled(z, **{"nonsense": y})
+    except TypeError as error:
+        return str(error), z
+
+
+def raises_inside(x, y):
+    z = gather(x, y)[0]
+    return gather(z, np.ones(5))
+
+
+def breaks_inside(*arrays, limit=0.0):
+    total = arrays[0]
+    for a in arrays:
+        if a.sum() > limit:
+            total = total + a
+    return total
+
+
+def break_in_variadic(x, y):
+    return breaks_inside(x, y, -y, limit=1.0) * 2 + breaks_inside(*(y, x))
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    starred, variadic, forwarded, from_outside, of_numpy, local_function, too_many, twice_given, unknown_keyword,
+    raises_inside, break_in_variadic, passed_on, gather,
+]  # fmt: skip
+IN_ONE_GRAPH = [starred, variadic, forwarded, from_outside, of_numpy, passed_on, gather]
+ARGUMENTS = [(A, B), (B, A), (A, -A)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in ARGUMENTS * 5:
+        assert same(outcome(captured, *arguments), outcome(function, *arguments))
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    try:
+        for node in range(16):
+            _core.set_leave_before(-1)
+            outcome(captured, *ARGUMENTS[0])
+            _core.set_leave_before(node)
+            for arguments in ARGUMENTS:
+                assert same(outcome(captured, *arguments), outcome(function, *arguments)), node
+    finally:
+        _core.set_leave_before(-1)
+
+
+@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, fullgraph=True)
+    for _ in range(4):
+        captured(A, B)
+    assert _core.jit_counters(captured)["recordings"] == 1
+
+
+def test_options_may_change_between_calls() -> None:
+    options: dict[str, Any] = {"scale": 2.0}
+
+    def call(x: Any) -> Any:
+        return scaled(x, **options) + scaled(*rows)
+
+    rows = [B]
+    captured = evalframe.jit(call)
+    for change in ({}, {"scale": 3.0}, {"shift": A}, {"scale": 1}):
+        options.update(change)
+        rows.append(1.5) if len(rows) == 1 and change else None
+        for _ in range(2):
+            assert same(captured(A), call(A))
