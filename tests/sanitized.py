@@ -19,6 +19,7 @@ TESTS = ["cpp", "bytecode", "evaluator", "evaluator_programs", "hook", "jit", "n
 # Frames of instrumented code take several times as much of the C stack as these allow for.
 TOO_DEEP = [
     "tests/test_evaluator.py::test_deep_recursion_far_beyond_the_default_limit",
+    "tests/test_evaluator.py::test_calls_between_the_evaluators_take_no_recursion_budget",
     "tests/test_hook.py::test_too_deep_a_recursion_is_an_exception_on_every_stack",
 ]
 
