@@ -27,6 +27,11 @@ SIMPLE = [
     "z = note('in', 1), x, y",
     "raise_if(y, x)",
     "x = x @ np.ones(3)",
+    "z = (lambda v: v + y)(x)",
+    "y = [v + y for v in (x, note('each', y))][1]",
+    "add = lambda v, scale=2.0: v * scale + x",
+    "y = add(y) if 'add' in dir() else y",
+    "z = [add for add in enumerate([x, y])]",
 ]
 BLOCKS = [
     "if x.sum() > {number}:",

@@ -98,6 +98,34 @@ PyObject* leave(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
                              std::vector<Borrowed>(arguments + 1, arguments + count)).release();
 }
 
+// Objects that transformed code has at its end, and that instructions alone can't make.
+struct Rebuilt {
+  Held<Compilation> compilation;
+  std::vector<int32_t> sources;
+  std::vector<uint32_t> values;
+};
+
+PyObject* rebuild(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  const Rebuilt& wanted = state_of<Rebuilt>(self);
+  const recorder::Recording& recording = *wanted.compilation->recording;
+  const graph::ExitPoint exit = recording.exit_at(static_cast<int32_t>(recording.graph.nodes.size()));
+  const bool fits = count == static_cast<Py_ssize_t>(wanted.sources.size()) + 1 && PyTuple_CheckExact(arguments[0]) &&
+                    PyTuple_GET_SIZE(arguments[0]) == static_cast<Py_ssize_t>(exit.values.size());
+  if (!fits) return PyErr_SetString(PyExc_TypeError, "__rebuild is called by transformed code only, with what its graph gave"), nullptr;
+  std::vector<Ref> outputs;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments[0]); i++) outputs.push_back(Ref::borrow(PyTuple_GET_ITEM(arguments[0], i)));
+  std::vector<PyObject*> sources(recording.guards.sources.size());
+  for (size_t i = 0; i < wanted.sources.size(); i++) sources[wanted.sources[i]] = arguments[i + 1];
+  recorder::Rebuild rebuild(recording, exit, outputs, sources.data());
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.values.size())));
+  for (size_t i = 0; tuple && i < wanted.values.size(); i++) {
+    Ref object = rebuild.make(wanted.values[i]);
+    if (!object) return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
+    PyTuple_SET_ITEM(tuple.get(), i, object.release());
+  }
+  return tuple.release();
+}
+
 PyObject* accepts(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   const auto& compilation = state_of<Held<Compilation>>(self);
   const recorder::FrameStart& start = compilation->recording->start[0];
@@ -122,13 +150,17 @@ nb::tuple generate(const Held<Compilation>& compilation, int number, codegen::Re
   const std::string name = "__compiled_fn_" + std::to_string(number);
   const nb::object compiled = make_builtin(CompiledGraph(compilation, name), name, call_graph);
   const nb::object way_out = make_builtin(Leave{compilation, {}}, "__leave", leave);
+  const nb::object maker = make_builtin(Rebuilt{compilation, {}, {}}, "__rebuild", rebuild);
   const nb::object guards = make_builtin(Held<Compilation>(compilation), "accepts", accepts);
   try {
     codegen::Transformed transformed =
-        codegen::transform(*compilation->recording, {Ref::borrow(compiled.ptr()), Ref::borrow(way_out.ptr())}, resumes);
+        codegen::transform(*compilation->recording, {Ref::borrow(compiled.ptr()), Ref::borrow(way_out.ptr()), Ref::borrow(maker.ptr())}, resumes);
     if (!transformed.code) return nb::make_tuple(nb::none(), nb::list(), take_error_text(), guards);
     const nb::object code = owned(std::move(transformed.code));
     state_of<Leave>(PyCFunction_GET_SELF(way_out.ptr())).sources = std::move(transformed.left_with);
+    auto& rebuilt = state_of<Rebuilt>(PyCFunction_GET_SELF(maker.ptr()));
+    rebuilt.sources = std::move(transformed.rebuilt_from);
+    rebuilt.values = std::move(transformed.rebuilt);
     nb::list functions;
     for (const codegen::ResumeFunction* resume : transformed.resumes) {
       functions.append(nb::borrow(resume->callable ? resume->callable.get() : resume->resume.code.get()));
