@@ -250,6 +250,15 @@ def comprehension(x: Any, y: Any) -> Any:
     return rows, [k for k in map(int, (1, 2))]
 
 
+def stack_at_followed_call_in_try(x: Any, y: Any) -> Any:
+    z = 1.0
+    try:
+        z = (x, callee(x) * y)
+    except ValueError as error:
+        z = str(error)
+    return z
+
+
 def nested_handlers(x: Any, y: Any) -> Any:
     z = x + 1
     try:
@@ -388,6 +397,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     keywords,
     comprehension,
     nested_handlers,
+    stack_at_followed_call_in_try,
 ]
 ARGUMENTS = [(A, B), (A, -B), (-A - 1, B), (A[0:1], -B[0:1])]
 

@@ -206,7 +206,7 @@ PyMethodDef check_definition = {"__check_stack", reinterpret_cast<PyCFunction>(r
 EntryKind kind_of_entry(const Code& code, const std::vector<TakenUp>& places, int32_t position) {
   Follow follow(code);
   for (const TakenUp& place : places) {
-    if (position < place.depth) follow.reach(place.next, place.depth, {position});
+    if (position < place.given) follow.reach(place.next, place.depth, {position});
   }
   return follow.run();
 }

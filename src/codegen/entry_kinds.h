@@ -15,9 +15,9 @@ enum class EntryKind : uint8_t {
 #undef EVALFRAME_ENTRY_KIND
 };
 
-// Where code is taken up with `depth` entries on the stack.
+// Where code is taken up with `depth` entries on the stack, of which the deepest `given` are those that were there before.
 struct TakenUp {
-  int32_t next, depth;
+  int32_t next, depth, given;
 };
 
 // What the code from these places on takes for granted of the entry `position` from the bottom. kMade: of a kind that

@@ -132,8 +132,8 @@ class Maker {
   // A caller by hand may give anything, and the rest of the code runs without a look at what CPython has put there.
   bool choose_checks() {
     const auto depth = static_cast<int32_t>(place_.stack.size());
-    std::vector<TakenUp> starts{{place_.next, depth + place_.calls_first}};
-    if (call_region_) starts.push_back({call_region_->target, call_region_->depth + call_region_->push_lasti + 1});
+    std::vector<TakenUp> starts{{place_.next, depth + place_.calls_first, depth}};
+    if (call_region_) starts.push_back({call_region_->target, call_region_->depth + call_region_->push_lasti + 1, call_region_->depth});
     std::vector<CheckedParameter> parameters;
     for (size_t i = 0; i < resume_.parameters.size(); i++) {
       const int32_t slot = resume_.parameters[i];
