@@ -456,7 +456,8 @@ def test_transformed_code_behaves_as_the_original(function: Callable[..., Any]) 
         with evalframe.hook(spy):
             found = outcome(function, arguments)
         assert same(found, expected)
-    assert any(ran)
+    # 3.13 sets the defaults of a function by an instruction of its own, between two of which there is no code.
+    assert any(ran) or (function is returned_functions and sys.version_info >= (3, 13))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
