@@ -135,6 +135,110 @@ def iterator_ends(x, y):
         return z
 
 
+def changed_before_it_comes(x, y):
+    row, seen = [x, y, 3.0], []
+    for i, a in enumerate(row):
+        row[(i + 1) % 3] = a + 1
+        seen.append(a)
+    for a, n in zip(row, [1, 2, 3]):
+        row[2] = x * n
+        seen.append(a)
+    for a in reversed(row):
+        row[0] = y * 2
+        seen.append(a)
+    numbers = iter(row)
+    row[2] = x * 3
+    seen.extend(numbers)
+    for _, (a, b) in enumerate(zip(row, row)):
+        row[2] = a + 1
+        seen.append(b)
+    for _, a in zip(range(3), reversed(row)):
+        row.reverse()
+        seen.append(a)
+    return row, seen
+
+
+def values_changed_before_they_come(x, y):
+    d, seen = {"a": x, "b": y}, []
+    for _, value in d.items():
+        d["b"] = value * 3
+        seen.append(value)
+    values = iter(d.values())
+    d["a"] = y
+    for value in values:
+        d["b"] = x * 2
+        seen.append(value)
+    for key, value in d.items():
+        d[key] = value + 1
+    return d, seen
+
+
+def grows_at_its_last_element(x, y):
+    row, seen = [x], []
+    for i, a in enumerate(row):
+        if i < 3:
+            row.append(a + i)
+        seen.append(a)
+    return seen
+
+
+def grows_behind_an_inner_loop(x, y):
+    row, seen = [x, y], []
+    for i, a in enumerate(row):
+        for _, b in enumerate(row):
+            seen.append(a + b)
+        if i == 0:
+            row.append(x * 5)
+    return seen
+
+
+def exhausted_stays_exhausted(x, y):
+    row = [x, y]
+    numbers, pairs, rest = iter(row), enumerate(row), reversed(row)
+    seen = [a + 1 for a in numbers] + list(pairs)
+    a, b = rest
+    row.append(x * 3)
+    seen += [list(numbers), list(pairs), list(rest), next(numbers, None)]
+    return seen, a - b
+
+
+def at_its_end_but_not_exhausted(x, y):
+    row = [x, y]
+    numbers = iter(row)
+    z = next(numbers) - next(numbers)
+    row.append(z * 2)
+    return list(numbers)
+
+
+def one_iterator_twice(x, y):
+    row = [x, y, x + 1, y + 1]
+    numbers = iter(row)
+    total = [a - b for a, b in zip(numbers, numbers)]
+    return total + [a * b for a, b in zip(*[iter(row)] * 2)]
+
+
+def what_zip_leaves(x, y):
+    numbers = iter([x, y, x + y])
+    pairs = list(zip(numbers, [1]))
+    rest = iter([x, y, x * 2])
+    seen = []
+    for i, a in enumerate(rest):
+        if i == 1:
+            seen.append(next(rest) + 1)
+        seen.append(a)
+    return pairs, list(numbers), seen
+
+
+def position_behind_the_end(x, y):
+    row, seen = [x, y], []
+    for a in row:
+        row.clear()
+        seen.append(a * 2)
+        if seen[0].sum() < 1e9:
+            row.append(x)
+    return row, seen
+
+
 def dict_changes(x, y):
     d = {"a": x, "b": y}
     d["c"] = d["a"] + 1
@@ -259,6 +363,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     zipped_unequally, nested_iterators, iterator_kept, iterator_escapes, iterator_ends, dict_changes, dict_views,
     dict_comprehension, dict_missing, dict_changed_while_iterated, parameters, rows_from_outside, results_of_calls,
     results_that_vary, unpacked_arrays, unpacked_wrongly, unpacked_parts, collected, list_from_outside_changes,
+    changed_before_it_comes, values_changed_before_they_come, grows_at_its_last_element, grows_behind_an_inner_loop,
+    exhausted_stays_exhausted, at_its_end_but_not_exhausted, one_iterator_twice, what_zip_leaves, position_behind_the_end,
 ]  # fmt: skip
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 IN_ONE_GRAPH = [

@@ -286,7 +286,9 @@ uint32_t Recorder::made(Borrowed callable, Borrowed keyword_names, const std::ve
 uint32_t Recorder::iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items) {
   const uint32_t made_here = made(callable, keyword_names, arguments);
   for (const uint32_t argument : arguments) claim(argument, true);
-  iterators_[recording_->values[made_here].a] = {arguments, std::move(items)};
+  Iterator& iterator = iterators_[recording_->values[made_here].a];
+  iterator.over = arguments;
+  iterator.items = std::move(items);
   return made_here;
 }
 
@@ -301,7 +303,7 @@ void Recorder::claim(uint32_t index, bool claimed) {
     for (size_t i = 2; i < arguments.size(); i++) claim(arguments[i], claimed);
   } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) {
     if (claimed) iterated_.insert(value.a);
-    if (!claimed) iterated_.erase(value.a);
+    if (!claimed) iterated_.erase(iterated_.find(value.a));
   }
 }
 
@@ -317,14 +319,39 @@ void Recorder::give(uint32_t index, uint32_t count) {
   Window& window = recording_->containers[container].present;
   window.begin += count;
   move_window(container);
-  const Iterator& iterator = iterators_.at(container);
-  if (window.begin < iterator.items.size()) return;
+}
+
+uint32_t Recorder::steps_to_end(uint32_t iterator) const { return static_cast<uint32_t>(items(iterator).size()) + 1 - given(iterator); }
+
+// One that is exhausted but still held keeps its claims: made again over a longer list it would have more to give.
+void Recorder::drop(uint32_t index) {
+  Iterator& iterator = iterators_.at(recording_->values[index].a);
+  if (iterator.dropped) return;
+  iterator.dropped = true;
   for (const uint32_t argument : iterator.over) claim(argument, false);
+}
+
+bool Recorder::holds(uint32_t item, uint32_t element) const {
+  const Value& value = recording_->values[item];
+  if (item == element || value.kind != Value::Kind::kTuple) return item == element;
+  const auto parts = elements(value);
+  return std::any_of(parts.begin(), parts.end(), [&](uint32_t part) { return holds(part, element); });
+}
+
+bool Recorder::is_to_come(uint32_t element) const {
+  for (const auto& [container, iterator] : iterators_) {
+    if (iterator.owned || iterator.dropped) continue;  // what is over it has the same items
+    for (size_t i = recording_->containers[container].present.begin; i < iterator.items.size(); i++) {
+      if (holds(iterator.items[i], element)) return true;
+    }
+  }
+  return false;
 }
 
 void Recorder::apply(const Plan& plan) {
   if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
   if (plan.consumed) give(plan.consumed, plan.steps);
+  if (plan.dropped) drop(plan.consumed);
 }
 
 void Recorder::move_window(int32_t container) {

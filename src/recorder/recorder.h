@@ -47,9 +47,11 @@ struct Plan {
   Borrowed function;
   std::vector<PyObject*> arguments;
   // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
-  // `contents`. `consumed`: the iterator gives `steps` more elements.
+  // `contents`. `consumed`: the iterator gives `steps` more elements, or one more than it has: then it is exhausted.
+  // `dropped`: nobody will see that iterator again.
   // `appends`: the list below the top gets the top.
   uint32_t changed = 0, consumed = 0, steps = 0;
+  bool dropped = false;
   bool appends = false;
   std::vector<uint32_t> contents;
 };
@@ -134,9 +136,13 @@ class Recorder {
   bool is_iterator(uint32_t value) const;
   const std::vector<uint32_t>& items(uint32_t iterator) const { return iterators_.at(recording_->values[iterator].a).items; }
   uint32_t given(uint32_t iterator) const { return recording_->containers[recording_->values[iterator].a].present.begin; }
+  // How many more asks exhaust it.
+  uint32_t steps_to_end(uint32_t iterator) const;
   void give(uint32_t iterator, uint32_t count);
   // A list or dict that is being iterated over, whose length mustn't change.
   bool is_iterated(uint32_t value) const { return iterated_.count(recording_->values[value].a) > 0; }
+  // Whether an iterator has yet to give the element, alone or in a tuple.
+  bool is_to_come(uint32_t element) const;
   // What a call of a constant made: callable, names of keywords (0: none) and arguments.
   uint32_t made(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments);
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
@@ -185,6 +191,8 @@ class Recorder {
   };
   void move_window(int32_t container);
   void claim(uint32_t value, bool claimed);
+  void drop(uint32_t iterator);
+  bool holds(uint32_t item, uint32_t element) const;
   void apply(const Plan& plan);
   void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   graph::Operand container_operand(uint32_t value, Borrowed object);
@@ -205,10 +213,11 @@ class Recorder {
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments
     std::vector<uint32_t> items;
-    bool owned = false;  // by another iterator
+    bool owned = false;    // by another iterator
+    bool dropped = false;  // it gives nothing more
   };
   std::unordered_map<int32_t, Iterator> iterators_;  // by container
-  std::unordered_set<int32_t> iterated_;             // containers
+  std::unordered_multiset<int32_t> iterated_;        // containers, once for each iterator over them
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   uint32_t called_ = 0;
   std::vector<int32_t> source_inputs_;

@@ -217,9 +217,21 @@ Ref Rebuild::call_again(const Value& value) {
   const size_t positional = arguments.size() - (keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords.get())) : 0);
   Ref made = Ref::steal(PyObject_Vectorcall(callable.get(), pointers(arguments.data()), positional, keywords.get()));
   for (uint32_t i = window_of(value).begin; made && i > 0; i--) {
-    if (!Ref::steal(PyIter_Next(made.get()))) return Ref();
+    if (Ref::steal(PyIter_Next(made.get()))) continue;
+    if (PyErr_Occurred()) return Ref();
+    break;  // it was exhausted
   }
   return made;
+}
+
+// An iterator keeps its position when its list gets shorter, but can't be set to one behind the list's end.
+bool Rebuild::advance(PyObject* iterable, PyObject* iterator, int32_t position) {
+  const Py_ssize_t length = PyList_CheckExact(iterable) ? PyList_GET_SIZE(iterable) : position;
+  for (Py_ssize_t i = length; i < position; i++) {
+    if (PyList_Append(iterable, Py_None) < 0) return false;
+  }
+  if (!Ref::steal(PyObject_CallMethod(iterator, "__setstate__", "i", position))) return false;
+  return length >= position || PyList_SetSlice(iterable, length, position, nullptr) == 0;
 }
 
 Ref Rebuild::make_fresh(uint32_t index) {
@@ -280,8 +292,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       Ref iterable = make(value.a);
       Ref iterator = iterable ? Ref::steal(PyObject_GetIter(iterable.get())) : Ref();
       if (!iterator || value.b == 0) return iterator;
-      Ref done = Ref::steal(PyObject_CallMethod(iterator.get(), "__setstate__", "i", value.b));
-      return done ? std::move(iterator) : Ref();
+      return advance(iterable.get(), iterator.get(), value.b) ? std::move(iterator) : Ref();
     }
   }
   return Ref();

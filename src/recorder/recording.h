@@ -156,6 +156,7 @@ class Rebuild {
   Ref make_fresh(uint32_t value);
   Ref make_dict(uint32_t index, const Value& value);
   Ref call_again(const Value& value);
+  bool advance(PyObject* iterable, PyObject* iterator, int32_t position);
   Window window_of(const Value& value) const;
   const Recording& recording_;
   const graph::ExitPoint& exit_;

@@ -53,7 +53,7 @@ Plan unpack_parts(const Site& site) {
   std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
   if (!parts || parts->size() != static_cast<size_t>(site.instruction.arg)) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
   Plan plan;
-  if (recorder.is_iterator(label)) plan.consumed = label, plan.steps = static_cast<uint32_t>(parts->size());
+  exhaust(plan, recorder, label, object);
   plan.contents = *std::move(parts);
   return plan;
 }
@@ -98,7 +98,7 @@ Plan unpack_ex(const Site& site) {
   if (!parts) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
   if (static_cast<int>(parts->size()) < before_star(site) + behind_star(site)) return plan_break(Break::kException, "too few values to unpack");
   Plan plan;
-  if (recorder.is_iterator(label)) plan.consumed = label, plan.steps = static_cast<uint32_t>(parts->size());
+  exhaust(plan, recorder, label, object);
   plan.contents = *std::move(parts);
   return plan;
 }

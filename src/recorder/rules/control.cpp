@@ -66,7 +66,12 @@ Plan for_iter(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kIterator || recorder.is_iterator(recorder.label(top))) return {};
+  if (value.kind == Value::Kind::kIterator) return {};
+  if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
+    Plan plan;
+    if (recorder.steps_to_end(made) <= 1) exhaust(plan, recorder, made, object);
+    return plan;
+  }
   if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {
     recorder.guards().require_type(value.a, object);
     return {};

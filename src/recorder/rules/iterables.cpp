@@ -130,12 +130,19 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
     case Value::Kind::kMade:
       if (recorder.is_iterator(label)) {
         const std::vector<uint32_t>& items = recorder.items(label);
-        return std::vector<uint32_t>(items.begin() + recorder.given(label), items.end());
+        return std::vector<uint32_t>(items.begin() + std::min<size_t>(recorder.given(label), items.size()), items.end());
       }
       if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return parts_of_view(recorder, value, object);
       return std::nullopt;
     default: return std::nullopt;
   }
+}
+
+void exhaust(Plan& plan, const Recorder& recorder, uint32_t label, PyObject* object) {
+  if (!recorder.is_iterator(label)) return;
+  plan.consumed = label;
+  plan.steps = recorder.steps_to_end(label);
+  plan.dropped = Py_REFCNT(object) == 1;  // the stack's
 }
 
 namespace {
@@ -144,12 +151,15 @@ namespace {
 struct Arguments {
   std::vector<uint32_t> labels;
   std::vector<PyObject*> objects;
+  // An iterator that is held beside the call: what is made over it would advance it, unseen.
+  bool shared_iterator = false;
 };
 Arguments arguments_of(const Site& site, const Activation::CallSite& call) {
   Arguments arguments;
   for (int i = 0; i < call.count; i++) {
     arguments.labels.push_back(site.recorder.label(call.first + i));
     arguments.objects.push_back(site.frame.slot(call.first + i));
+    arguments.shared_iterator |= site.recorder.is_iterator(arguments.labels.back()) && Py_REFCNT(arguments.objects.back()) > 1;
   }
   return arguments;
 }
@@ -237,6 +247,7 @@ std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& 
   const Arguments arguments = arguments_of(site, call);
   Items items;
   bool strict = false;
+  if (arguments.shared_iterator) return plan_break(Break::kIterator, "over an iterator that is held elsewhere");
   if (is_zip && is_strict(call.keyword_names.get(), arguments, &strict)) {
     items = items_of_zip(recorder, arguments, arguments.labels.size() - (call.keyword_names ? 1 : 0), strict);
   } else if (is_enumerate && (!call.keyword_names || call.count == 2)) {
@@ -254,8 +265,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   Recorder& recorder = site.recorder;
   const Value value = recorder.value(label);
   if (value.kind == Value::Kind::kMade && recorder.is_iterator(label)) {
-    const size_t left = recorder.items(label).size() - recorder.given(label);
-    return left > static_cast<size_t>(Recorder::kMaxUnrolledTurns) ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
+    return recorder.steps_to_end(label) > static_cast<uint32_t>(Recorder::kMaxUnrolledTurns) + 1 ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
   }
   const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMade ||
                           (value.kind == Value::Kind::kSource && PyDict_CheckExact(object)) ||

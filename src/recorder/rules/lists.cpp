@@ -10,10 +10,20 @@ namespace {
 using evaluator::Activation;
 using Labels = std::vector<uint32_t>;
 
-// The list or dict will hold `contents`. Nobody may be in the midst of it, unless its length stays.
+// Whether an iterator would give something else with the new contents.
+bool is_seen_by_iterators(const Recorder& recorder, uint32_t container, const Labels& contents) {
+  if (!recorder.is_iterated(container)) return false;
+  const auto before = recorder.elements(recorder.value(container));
+  if (before.size() != contents.size()) return true;
+  for (size_t i = 0; i < contents.size(); i++) {
+    if (before[i] != contents[i] && recorder.is_to_come(before[i])) return true;
+  }
+  return false;
+}
+
+// The list or dict will hold `contents`.
 Plan changed(Recorder& recorder, uint32_t container, Labels contents, Plan plan) {
-  const bool same_length = recorder.elements(recorder.value(container)).size() == contents.size();
-  if (!same_length && recorder.is_iterated(container)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (is_seen_by_iterators(recorder, container, contents)) return plan_break(Break::kStore, "a container changes while it is iterated over");
   plan.changed = container;
   plan.contents = std::move(contents);
   return plan;
@@ -262,7 +272,7 @@ std::optional<Plan> sequence_of(const Site& site, const Activation::CallSite& ca
   std::optional<Labels> parts = parts_of(recorder, from.label, from.object);
   if (!parts) return std::nullopt;
   Plan plan;
-  if (recorder.is_iterator(from.label)) plan.consumed = from.label, plan.steps = static_cast<uint32_t>(parts->size());
+  exhaust(plan, recorder, from.label, from.object);
   plan.kind = Plan::Kind::kValue;
   // CPython has one empty tuple.
   plan.label = kind == Value::Kind::kTuple && parts->empty() ? recorder.constant(Ref::steal(PyTuple_New(0)).get()) : recorder.container(kind, *std::move(parts));
@@ -405,7 +415,7 @@ Plan extended(Recorder& recorder, uint32_t list, const Operated& more) {
   Labels contents = recorder.copied_elements(recorder.value(list));
   contents.insert(contents.end(), parts->begin(), parts->end());
   Plan plan = changed(recorder, list, std::move(contents), plan_value(list));
-  if (plan.kind != Plan::Kind::kBreak && recorder.is_iterator(more.label)) plan.consumed = more.label, plan.steps = static_cast<uint32_t>(parts->size());
+  if (plan.kind != Plan::Kind::kBreak) exhaust(plan, recorder, more.label, more.object);
   return plan;
 }
 

@@ -26,6 +26,8 @@ bool is_dtype_fact(Borrowed dtype, Borrowed name);
 
 // The elements of a sequence, a dict or an iterator, as values; none where they aren't known one by one.
 std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label, PyObject* object);
+// The instruction goes through all of it: if it is an iterator, that is exhausted.
+void exhaust(Plan& plan, const Recorder& recorder, uint32_t label, PyObject* object);
 uint32_t item_source(Recorder& recorder, const Value& owner, Py_ssize_t index);
 uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key);
 // A dict from outside is asked for these keys in this order. False: they may run code.
