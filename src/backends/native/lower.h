@@ -68,6 +68,7 @@ struct Layout {
   Box box;                    // of an array that is there; its dims are the layout's
   std::vector<int> operands;  // else: layouts; if there is none, C order
   std::vector<int> dims;      // symbols
+  bool walked = false;        // in the order in which NumPy's iterator walks the operands, even if all of these are dense
   bool keeps = false;         // the result is a copy of its operand, in the order that NumPy's copies have
   uint32_t reduced = 0;       // the result is a reduction of its operand over these axes
 };

@@ -32,6 +32,7 @@ void Lowering::lower_map(int32_t node, const Meaning& meaning) {
   if (meaning.in_place) value.layout = operands[0].layout;
   else if (meaning.sense == Sense::kCast) value.layout = layout_of_copy(operands[0], meaning.c_order);
   else value.layout = layout_of(operands, space);
+  if (meaning.sense == Sense::kWhere && value.layout >= 0) variant_.layouts[value.layout].walked = true;
   if (value.dtype != wanted) {
     value.index = operation(k, {ScalarOp::cast, wanted, value.index});
     value.dtype = wanted;

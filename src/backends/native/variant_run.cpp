@@ -233,7 +233,9 @@ const int64_t* VariantRun::layout(int index) {
   std::vector<int> axes(rank);
   if (layout.keeps) {
     sort_axes_of_copy(layout, axes);
-  } else if (are_in_fortran_order(layout)) {
+  } else if (!layout.walked && are_dense(layout, false)) {
+    std::iota(axes.rbegin(), axes.rend(), 0);
+  } else if (!layout.walked && are_dense(layout, true)) {
     std::iota(axes.begin(), axes.end(), 0);
   } else {
     std::vector<const int64_t*> operands;
@@ -248,7 +250,7 @@ const int64_t* VariantRun::layout(int index) {
   return strides;
 }
 
-bool VariantRun::are_in_fortran_order(const Layout& result) {
+bool VariantRun::are_dense(const Layout& result, bool fortran) {
   const int rank = static_cast<int>(result.dims.size());
   std::vector<int64_t> sizes;
   for (const int size : result.dims) sizes.push_back(symbols_[size]);
@@ -258,7 +260,7 @@ bool VariantRun::are_in_fortran_order(const Layout& result) {
       if (static_cast<int>(operand.dims.size()) != rank || symbols_[operand.dims[i]] != sizes[i]) return false;
     }
     const int64_t unit = operand.box.storage < 0 ? 1 : graph::size_of(variant_.storages[operand.box.storage].dtype);
-    return is_dense(layout(index), sizes.data(), rank, unit, true);
+    return is_dense(layout(index), sizes.data(), rank, unit, fortran);
   };
   return !result.operands.empty() && std::all_of(result.operands.begin(), result.operands.end(), in_order);
 }

@@ -60,9 +60,9 @@ class VariantRun {
   bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& values);
   // How far apart elements are along each dimension of a layout: bytes of an array that is there, elements of a result.
   const int64_t* layout(int index);
-  // Whether all operands have the result's shape and Fortran order: then NumPy doesn't look at their strides, which shows in those
+  // Whether all operands have the result's shape and C or Fortran order: then NumPy doesn't look at their strides, which shows in those
   // of single elements.
-  bool are_in_fortran_order(const Layout& result);
+  bool are_dense(const Layout& result, bool fortran);
   // The axes of what is reduced in their order, those that are reduced with one element.
   void lay_out_reduced(const Layout& layout, int64_t* strides);
   // What isn't dense, NumPy copies with the largest strides first, however many elements they are for.
