@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "backends/native/kernel.h"
+#include "backends/native/code/kernel.h"
 #include "module/bindings.h"
 
 namespace nb = nanobind;
@@ -27,7 +27,7 @@ graph::DType dtype_named(const std::string& name) {
 native::ScalarOp op_named(const std::string& name) {
 #define EVALFRAME_SCALAR_OP(op, arity) \
   if (name == #op) return native::ScalarOp::op;
-#include "backends/native/scalar_ops.def"
+#include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
   throw std::invalid_argument("no such operation: " + name);
 }

@@ -10,10 +10,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "backends/native/leaves.h"
+#include "backends/native/lower/numbers.h"
 #include "backends/native/native.h"
-#include "backends/native/numbers.h"
-#include "backends/native/variant_run.h"
+#include "backends/native/run/leaves.h"
+#include "backends/native/run/variant_run.h"
 #include "backends/node_call.h"
 #include "core/check.h"
 #include "frontends/numpy/numpy_api.h"

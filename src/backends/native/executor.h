@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/executable.h"
-#include "backends/native/arena.h"
 #include "backends/native/plan.h"
+#include "backends/native/run/arena.h"
 
 namespace evalframe::native {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/executable.h"
-#include "backends/native/lower.h"
+#include "backends/native/lower/lower.h"
 
 namespace evalframe::native {
 

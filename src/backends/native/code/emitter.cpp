@@ -1,0 +1,167 @@
+// Writes LLVM IR text for straight-line code on elements.
+#include "backends/native/code/emitter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "core/check.h"
+
+namespace evalframe::native {
+namespace {
+
+std::string element(const std::string& type) {
+  return type[0] == '<' ? type.substr(type.find('x') + 2, type.size() - type.find('x') - 3) : type;
+}
+
+std::string with_element(const std::string& type, const std::string& replacement) {
+  return type[0] == '<' ? type.substr(0, type.find('x') + 2) + replacement + ">" : replacement;
+}
+
+std::string splat(const std::string& type, const std::string& constant) {
+  return type[0] == '<' ? "splat (" + element(type) + " " + constant + ")" : constant;
+}
+
+std::string suffix(const std::string& type) {
+  const std::string one = element(type);
+  const std::string name = one == "double" ? "f64" : one == "float" ? "f32" : one == "half" ? "f16" : one;
+  return type[0] == '<' ? "v" + type.substr(1, type.find(' ') - 1) + name : name;
+}
+
+}  // namespace
+
+bool Term::is_float() const {
+  const std::string one = element(type);
+  return one == "double" || one == "float" || one == "half";
+}
+
+Term Emitter::let(std::string type, const std::string& instruction) {
+  std::string ref = "%v" + std::to_string(next_++);
+  text_ += "  " + ref + " = " + instruction + "\n";
+  return {this, std::move(type), std::move(ref)};
+}
+
+void Emitter::need(const std::string& declaration) {
+  if (needed_.find(declaration) == std::string::npos) needed_ += declaration + "\n";
+}
+
+void Emitter::keep(const std::string& function) {
+  if (std::find(kept_.begin(), kept_.end(), function) == kept_.end()) kept_.push_back(function);
+}
+
+Term Emitter::number(const std::string& type, double value) {
+  char text[32];
+  const double rounded = element(type) == "float" ? static_cast<double>(static_cast<float>(value)) : value;
+  std::snprintf(text, sizeof text, "0x%016llX", static_cast<unsigned long long>(std::bit_cast<uint64_t>(rounded)));
+  return {this, type, splat(type, text)};
+}
+
+Term Emitter::integer(const std::string& type, int64_t value) {
+  return {this, type, splat(type, std::to_string(value))};
+}
+
+void Emitter::report(Condition condition, const Term& holds) {
+  std::string& gathered = gathered_[static_cast<int>(condition)];
+  if (gathered.empty()) gathered = std::string("%sticky") + std::to_string(static_cast<int>(condition));
+  gathered = let("i1", "or i1 " + gathered + ", " + holds.ref).ref;
+}
+
+Term binary(const char* instruction, const Term& a, const Term& b) {
+  DCHECK(a.type == b.type);
+  return a.emitter->let(a.type, std::string(instruction) + " " + a.type + " " + a.ref + ", " + b.ref);
+}
+
+Term operator+(const Term& a, const Term& b) { return binary(a.is_float() ? "fadd" : "add", a, b); }
+Term operator-(const Term& a, const Term& b) { return binary(a.is_float() ? "fsub" : "sub", a, b); }
+Term operator*(const Term& a, const Term& b) { return binary(a.is_float() ? "fmul" : "mul", a, b); }
+Term operator/(const Term& a, const Term& b) { return binary("fdiv", a, b); }
+Term operator&(const Term& a, const Term& b) { return binary("and", a, b); }
+Term operator|(const Term& a, const Term& b) { return binary("or", a, b); }
+Term operator^(const Term& a, const Term& b) { return binary("xor", a, b); }
+Term operator!(const Term& a) { return a ^ a.emitter->integer(a.type, -1); }
+Term operator<<(const Term& a, int by) { return binary("shl", a, a.emitter->integer(a.type, by)); }
+Term operator>>(const Term& a, int by) { return binary("ashr", a, a.emitter->integer(a.type, by)); }
+
+Term operator-(const Term& a) {
+  if (!a.is_float()) return a.emitter->integer(a.type, 0) - a;
+  return a.emitter->let(a.type, "fneg " + a.type + " " + a.ref);
+}
+
+namespace {
+Term constant_like(const Term& a, double value) {
+  return a.is_float() ? a.emitter->number(a.type, value) : a.emitter->integer(a.type, static_cast<int64_t>(value));
+}
+}  // namespace
+
+Term operator+(const Term& a, double b) { return a + constant_like(a, b); }
+Term operator-(const Term& a, double b) { return a - constant_like(a, b); }
+Term operator*(const Term& a, double b) { return a * constant_like(a, b); }
+Term operator-(double a, const Term& b) { return constant_like(b, a) - b; }
+Term operator/(double a, const Term& b) { return constant_like(b, a) / b; }
+
+Term compare(const char* predicate, const Term& a, const Term& b) {
+  return a.emitter->let(with_element(a.type, "i1"), std::string(a.is_float() ? "fcmp " : "icmp ") + predicate + " " + a.type +
+                                                        " " + a.ref + ", " + b.ref);
+}
+
+Term compare(const char* predicate, const Term& a, int64_t b) {
+  return compare(predicate, a, a.emitter->integer(a.type, b));
+}
+
+Term convert(const char* instruction, const Term& a, const std::string& type) {
+  if (a.type == type) return a;
+  return a.emitter->let(type, std::string(instruction) + " " + a.type + " " + a.ref + " to " + type);
+}
+
+Term select(const Term& condition, const Term& yes, const Term& no) {
+  DCHECK(yes.type == no.type);
+  // Unpredictable: CodeGen must not turn it into a branch around an operation whose flags NumPy would raise.
+  return yes.emitter->let(yes.type, "select " + condition.type + " " + condition.ref + ", " + yes.type + " " + yes.ref + ", " +
+                                        no.type + " " + no.ref + ", !unpredictable !3");
+}
+
+Term call(const std::string& function, const std::string& type, std::initializer_list<Term> arguments) {
+  std::string types;
+  std::string values;
+  Emitter* emitter = nullptr;
+  for (const Term& argument : arguments) {
+    types += (types.empty() ? "" : ", ") + argument.type;
+    values += (values.empty() ? "" : ", ") + argument.type + " " + argument.ref;
+    emitter = argument.emitter;
+  }
+  emitter->need("declare " + type + " @" + function + "(" + types + ") #1");
+  return emitter->let(type, "call " + type + " @" + function + "(" + values + ")");
+}
+
+Term intrinsic(const char* name, std::initializer_list<Term> arguments) {
+  const std::string& type = arguments.begin()->type;
+  return call(std::string("llvm.") + name + "." + suffix(type), type, arguments);
+}
+
+Term fma(const Term& a, const Term& b, const Term& c) {
+  return intrinsic("fma", {a, b, c});
+}
+
+Term as_bits(const Term& a) {
+  const std::string one = element(a.type);
+  return convert("bitcast", a, with_element(a.type, one == "double" ? "i64" : one == "float" ? "i32" : "i16"));
+}
+
+Term as_float(const Term& a) {
+  return convert("bitcast", a, with_element(a.type, element(a.type) == "i64" ? "double" : "float"));
+}
+
+Term quiet_less(const Term& a, const Term& b) {
+  if (!a.emitter->must_be_quiet()) return compare("olt", a, b);
+  const Term ordered = compare("ord", a, b);
+  const Term zero = a.emitter->number(a.type, 0.0);
+  return compare("olt", select(ordered, a, zero), select(ordered, b, zero));
+}
+
+Term quiet_less_equal(const Term& a, const Term& b) {
+  if (!a.emitter->must_be_quiet()) return compare("ole", a, b);
+  const Term ordered = compare("ord", a, b);
+  return compare("ole", select(ordered, a, a.emitter->number(a.type, 1.0)), select(ordered, b, a.emitter->number(a.type, 0.0)));
+}
+
+}  // namespace evalframe::native

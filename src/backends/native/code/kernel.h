@@ -1,0 +1,92 @@
+// A kernel: one fused loop nest over an iteration space, as data. kernel_codegen turns it into LLVM IR.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+using graph::DType;
+
+// Scalar operations on elements: one table, one LLVM lowering each.
+enum class ScalarOp : uint8_t {
+#define EVALFRAME_SCALAR_OP(name, arity) name,
+#include "backends/native/code/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+};
+const char* name(ScalarOp op);
+
+// One SSA value of the body. `dtype` is the type of the result; operands are indices of earlier values.
+struct KernelOp {
+  ScalarOp op;
+  DType dtype;
+  int32_t a = -1, b = -1, c = -1;
+};
+
+// An array or scalar read by the kernel. Values 0 .. inputs-1 of the body are the inputs, the ops follow.
+struct KernelInput {
+  DType dtype;
+  bool scalar = false;  // one element for the whole space (a Python number converted to dtype, or an array of rank 0)
+};
+
+enum class ReduceOp : uint8_t { kNone, kAdd, kMultiply, kMinimum, kMaximum, kAny, kAll, kArgMin, kArgMax };
+const char* name(ReduceOp op);
+
+struct KernelOutput {
+  int32_t value;
+  DType dtype;
+  ReduceOp reduce = ReduceOp::kNone;
+};
+
+// The space has `rank` dimensions (outermost first). Where `reduced` has a dimension's bit, outputs with a reduce op are
+// reduced over it (their stride there is 0). All reducing outputs of a kernel reduce over the same dimensions.
+struct Kernel {
+  int rank = 1;
+  uint32_t reduced = 0;
+  std::vector<KernelInput> inputs;
+  std::vector<KernelOp> ops;
+  std::vector<KernelOutput> outputs;
+  bool exact_sum_order = true;  // sums in NumPy's pairwise order
+  bool in_memory_order = false;  // of its one array input, as NumPy's iterator walks it; else sums of floats are in C order
+};
+std::string print(const Kernel& kernel);
+
+// One operand at run time: base address and a byte stride for each dimension of the space. An output may overlap another
+// operand only where both are the same elements at the same points of the space (in place).
+struct KernelOperand {
+  char* data;
+  const int64_t* strides;
+};
+
+// Floating-point conditions met, as NumPy's NPY_FPE_* bits: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid.
+using FloatFlags = int;
+// Instead of flags: "invalid" may only be a NaN that was compared. What was written is to be computed again, which is then quiet.
+inline constexpr FloatFlags kAgain = 1 << 8;
+
+// A kernel that can be run, made once per kernel text and kept for the process.
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+  // Runs over the whole space; extents: `rank` sizes (any may be 0 for maps). operands: inputs, then outputs. Chooses the
+  // contiguous or strided version, splits over threads where the work pays, and returns the flags raised by any thread.
+  // Doesn't touch Python objects; the caller may release the GIL around it. Returns kAgain only inside a task of parallel_for.
+  virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // Makes the code that run needs for these operands, so that run can't fail; else a layout first met in run is compiled there.
+  virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // From here on a run never asks to be done again.
+  virtual void be_quiet() const = 0;
+  // Seconds that one thread takes, about.
+  virtual double seconds(const int64_t* extents) const = 0;
+  virtual const Kernel& kernel() const = 0;
+  virtual const std::string& ir() const = 0;
+};
+
+// Made once in the process. Needs the GIL. Throws std::runtime_error where an operation has no lowering or LLVM isn't there.
+// Machine code is made, or found on disk, for each layout that is met: run and make_ready take the GIL for it, and throw
+// std::runtime_error with LLVM's message.
+const CompiledKernel& compile(const Kernel& kernel);
+
+}  // namespace evalframe::native

@@ -1,0 +1,34 @@
+// From a kernel and the way each operand is walked to the text of one LLVM IR function.
+#pragma once
+
+#include <string>
+
+#include "backends/native/code/kernel.h"
+
+namespace evalframe::native {
+
+// How the inner loop walks an operand.
+enum class Access : char {
+  kScalar = 's',     // one element for the whole space
+  kUnit = 'u',       // neighbours in memory
+  kBroadcast = '0',  // the same element along the inner loop
+  kStrided = 'g',    // any byte stride
+};
+
+// The type of the elements that the loop stores for an output; what a reduction then folds.
+DType stored_dtype(const Kernel& kernel, const KernelOutput& output);
+
+// The function's name in the text that generate returns; compile gives it the name of its contents.
+inline constexpr const char* kFunctionName = "@evalframe_kernel";
+
+// IR of `i32 kernel(ptr data, ptr outer_strides, ptr inner_strides, i64 rows, i64 columns)`, which computes the whole body for
+// rows x columns elements, stores every output (reducing ones too: the caller folds them), and returns reported conditions
+// as NPY_FPE_* bits. access: one Access letter for each operand. Where it isn't quiet, comparisons may raise "invalid" on NaN, which
+// NumPy's don't: they take a quarter of the instructions.
+struct Generated {
+  std::string ir;
+  bool may_signal = false;  // such a comparison is in it
+};
+Generated generate(const Kernel& kernel, const std::string& access, bool quiet);
+
+}  // namespace evalframe::native

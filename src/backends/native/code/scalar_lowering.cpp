@@ -1,0 +1,567 @@
+// From one scalar operation to LLVM IR, with NumPy's semantics for each type.
+#include "backends/native/code/scalar_lowering.h"
+
+#include <stdexcept>
+
+#include "backends/native/math/vector_math.h"
+
+namespace evalframe::native {
+namespace {
+
+using Lowering = Value (*)(Emitter& emitter, DType result, const Operands& in);
+
+DType component(DType dtype) {
+  if (dtype == DType::complex64) return DType::float32;
+  if (dtype == DType::complex128) return DType::float64;
+  return dtype;
+}
+
+const char* memory_type(DType dtype) {
+  switch (component(dtype)) {
+    case DType::bool_:
+    case DType::int8:
+    case DType::uint8: return "i8";
+    case DType::int16:
+    case DType::uint16: return "i16";
+    case DType::int32:
+    case DType::uint32: return "i32";
+    case DType::int64:
+    case DType::uint64: return "i64";
+    case DType::float16: return "half";
+    case DType::float32: return "float";
+    default: return "double";
+  }
+}
+
+bool is_signed(DType dtype) { return graph::kind_of(dtype) == 'i'; }
+bool is_integer(DType dtype) { return is_signed(dtype) || graph::kind_of(dtype) == 'u'; }
+bool is_float(DType dtype) { return graph::kind_of(dtype) == 'f'; }
+int bits_of(DType dtype) { return graph::size_of(dtype) * 8; }
+
+[[noreturn]] void unsupported(DType dtype) {
+  throw std::runtime_error(std::string("no native lowering for ") + graph::name(dtype));
+}
+
+// Rounds a float16 value's register form to what float16 can hold.
+Term round_to_half(const Term& x) { return convert("fpext", convert("fptrunc", x, "half"), "float"); }
+
+Value make(DType dtype, const Term& real) {
+  return {dtype, dtype == DType::float16 ? round_to_half(real) : real, {}};
+}
+Value make(DType dtype, const Term& real, const Term& imag) { return {dtype, real, imag}; }
+Value exact(DType dtype, const Term& real) { return {dtype, real, {}}; }  // float16 results that need no rounding
+
+// The conversion of double to float with the inexact result made odd, so that rounding on to float16 rounds only once.
+Term to_float_odd(const Term& x) {
+  const Term nearest = convert("fptrunc", x, "float");
+  const Term wide = convert("fpext", nearest, "double");
+  const Term bits = as_bits(nearest);
+  const Term too_big = compare("ugt", as_bits(wide) & x.emitter->integer("i64", INT64_MAX),
+                               as_bits(x) & x.emitter->integer("i64", INT64_MAX));
+  const Term odd = (bits - convert("zext", too_big, "i32")) | x.emitter->integer("i32", 1);
+  const Term inexact = compare("one", wide, x);
+  return as_float(select(inexact, odd, bits));
+}
+
+Term float_to_integer(const Term& x, DType to) {
+  // x86's conversions give the lowest integer for what doesn't fit; narrower types take the low bits, as NumPy's casts.
+  const std::string type = register_type(to);
+  if (to == DType::uint64) {
+    const Term limit = x.emitter->number(x.type, 9223372036854775808.0);
+    const Term big = quiet_less_equal(limit, x);
+    const Term part = convert("fptosi", select(big, x - limit, x), "i64");
+    return select(big, part ^ x.emitter->integer("i64", INT64_MIN), part);
+  }
+  const std::string wide = to == DType::uint32 || to == DType::int64 ? "i64" : "i32";
+  return convert("trunc", convert("fptosi", x, wide), type);
+}
+
+Term cast_term(const Term& x, DType from, DType to) {
+  Emitter& emitter = *x.emitter;
+  const std::string type = register_type(to);
+  if (to == DType::bool_) {
+    if (from == DType::bool_) return x;
+    return is_float(from) ? compare("une", x, emitter.number(x.type, 0.0)) : compare("ne", x, 0);
+  }
+  if (is_float(from)) {
+    if (!is_float(to)) return float_to_integer(x, to);
+    if (to == DType::float16) return from == DType::float64 ? round_to_half(to_float_odd(x)) : round_to_half(x);
+    return convert(to == DType::float64 ? "fpext" : "fptrunc", x, type);
+  }
+  if (is_float(to)) {
+    const char* instruction = is_signed(from) ? "sitofp" : "uitofp";
+    // NumPy goes through float for float16; the wider integers' rounding is the same, as float has more than twice its bits.
+    return to == DType::float16 ? round_to_half(convert(instruction, x, "float")) : convert(instruction, x, type);
+  }
+  const int before = from == DType::bool_ ? 1 : bits_of(from);
+  if (bits_of(to) == before) return x;
+  return convert(bits_of(to) < before ? "trunc" : is_signed(from) ? "sext" : "zext", x, type);
+}
+
+Term zero(Emitter& emitter, DType dtype) {
+  const std::string type = register_type(dtype);
+  return is_float(component(dtype)) ? emitter.number(type, 0.0) : emitter.integer(type, 0);
+}
+
+Term truth(Emitter& emitter, const Value& value) {
+  if (value.dtype == DType::bool_) return value.real;
+  if (is_complex(value.dtype)) {
+    const Term nothing = zero(emitter, value.dtype);
+    return compare("une", value.real, nothing) | compare("une", value.imag, nothing);
+  }
+  return cast_term(value.real, value.dtype, DType::bool_);
+}
+
+Term sign_bit(const Term& x) { return compare("slt", as_bits(x), 0); }
+Term magnitude(const Term& x) { return intrinsic("fabs", {x}); }
+Term is_nan(const Term& x) { return compare("uno", x, x); }
+
+// a < b of any ordered type, without flags.
+Term less(const Value& a, const Value& b) {
+  if (a.dtype == DType::bool_) return (!a.real) & b.real;
+  if (is_complex(a.dtype)) {
+    const Term real_less = quiet_less(a.real, b.real) & !(is_nan(a.imag) | is_nan(b.imag));
+    return real_less | (compare("oeq", a.real, b.real) & quiet_less(a.imag, b.imag));
+  }
+  if (is_float(a.dtype)) return quiet_less(a.real, b.real);
+  return compare(is_signed(a.dtype) ? "slt" : "ult", a.real, b.real);
+}
+
+Term less_equal(const Value& a, const Value& b) {
+  if (a.dtype == DType::bool_) return (!a.real) | b.real;
+  if (is_complex(a.dtype)) {
+    const Term real_less = quiet_less(a.real, b.real) & !(is_nan(a.imag) | is_nan(b.imag));
+    return real_less | (compare("oeq", a.real, b.real) & quiet_less_equal(a.imag, b.imag));
+  }
+  if (is_float(a.dtype)) return quiet_less_equal(a.real, b.real);
+  return compare(is_signed(a.dtype) ? "sle" : "ule", a.real, b.real);
+}
+
+Term same(const Value& a, const Value& b) {
+  if (is_complex(a.dtype)) return compare("oeq", a.real, b.real) & compare("oeq", a.imag, b.imag);
+  return compare(is_float(a.dtype) ? "oeq" : "eq", a.real, b.real);
+}
+
+Value choose(const Term& condition, const Value& yes, const Value& no) {
+  Value chosen = {yes.dtype, select(condition, yes.real, no.real), {}};
+  if (is_complex(yes.dtype)) chosen.imag = select(condition, yes.imag, no.imag);
+  return chosen;
+}
+
+Value lower_cast(Emitter&, DType result, const Operands& in) { return cast(in[0], result); }
+
+Value lower_add(Emitter&, DType result, const Operands& in) {
+  if (result == DType::bool_) return exact(result, in[0].real | in[1].real);
+  if (is_complex(result)) return make(result, in[0].real + in[1].real, in[0].imag + in[1].imag);
+  return make(result, in[0].real + in[1].real);
+}
+
+Value lower_subtract(Emitter&, DType result, const Operands& in) {
+  if (is_complex(result)) return make(result, in[0].real - in[1].real, in[0].imag - in[1].imag);
+  return make(result, in[0].real - in[1].real);
+}
+
+Value lower_multiply(Emitter&, DType result, const Operands& in) {
+  if (result == DType::bool_) return exact(result, in[0].real & in[1].real);
+  const auto& [a, b, unused] = in;
+  if (is_complex(result)) return make(result, a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real);
+  return make(result, a.real * b.real);
+}
+
+// Smith's algorithm, the branches as selects: divides by the larger component first.
+Value divide_complex(DType result, const Value& a, const Value& b) {
+  const Term real_size = magnitude(b.real);
+  const Term imag_size = magnitude(b.imag);
+  const Term real_larger = quiet_less_equal(imag_size, real_size);
+  Emitter& emitter = *a.real.emitter;
+  const Term nothing = zero(emitter, result);
+  const Term by_zero = compare("oeq", real_size, nothing) & compare("oeq", imag_size, nothing);
+  const Term large = select(real_larger, b.real, b.imag);
+  const Term small = select(real_larger, b.imag, b.real);
+  const Term safe_large = select(by_zero, emitter.number(large.type, 1.0), large);
+  const Term ratio = small / safe_large;
+  const Term scale = 1.0 / (safe_large + small * ratio);
+  const Term real = select(real_larger, a.real + a.imag * ratio, a.real * ratio + a.imag);
+  const Term imag = select(real_larger, a.imag - a.real * ratio, a.imag * ratio - a.real);
+  const Term divisor = select(by_zero, nothing, emitter.number(large.type, 1.0));
+  const Term zero_real = select(by_zero, a.real, nothing) / divisor;
+  const Term zero_imag = select(by_zero, a.imag, nothing) / divisor;
+  return make(result, select(by_zero, zero_real, real * scale), select(by_zero, zero_imag, imag * scale));
+}
+
+Value lower_divide(Emitter&, DType result, const Operands& in) {
+  if (is_complex(result)) return divide_complex(result, in[0], in[1]);
+  if (!is_float(result)) unsupported(result);
+  return make(result, in[0].real / in[1].real);
+}
+
+// The divisor made safe, with NumPy's conditions reported. `special`: where the division isn't done.
+struct SafeDivision {
+  Term divisor, by_zero, overflow;
+};
+SafeDivision safe_division(Emitter& emitter, DType dtype, const Term& a, const Term& b) {
+  const Term by_zero = compare("eq", b, 0);
+  emitter.report(Condition::kDivide, by_zero);
+  const Term one = emitter.integer(b.type, 1);
+  if (!is_signed(dtype)) return {select(by_zero, one, b), by_zero, {}};
+  const int64_t lowest = -(int64_t{1} << (bits_of(dtype) - 2)) * 2;
+  const Term overflow = compare("eq", a, lowest) & compare("eq", b, -1);
+  return {select(by_zero | overflow, one, b), by_zero, overflow};
+}
+
+// C's fmod through the library, in the operand's own precision.
+Term float_mod(const Term& a, const Term& b) {
+  return call(a.type == "double" ? "evalframe_fmod" : "evalframe_fmodf", a.type, {a, b});
+}
+
+struct DivMod {
+  Term quotient, remainder;
+};
+
+// NumPy's npy_divmod for a divisor that isn't zero.
+DivMod float_divmod(const Term& a, const Term& b) {
+  Emitter& emitter = *a.emitter;
+  const Term nothing = emitter.number(a.type, 0.0);
+  const int64_t half = a.type == "double" ? 0x3fe0000000000000 : 0x3f000000;
+  const Term mod = float_mod(a, b);
+  const Term quotient = (a - mod) / b;
+  const Term nonzero = compare("une", mod, nothing);
+  // Signs and sizes are told from the bits: LLVM makes a comparison with a constant one that raises "invalid" on NaN.
+  const Term adjust = nonzero & compare("slt", as_bits(b) ^ as_bits(mod), 0);
+  const Term adjusted_mod = select(adjust, mod + b, mod);
+  const Term adjusted = select(adjust, quotient - 1.0, quotient);
+  const Term floored = intrinsic("floor", {adjusted});
+  const Term rounded = select(compare("sgt", as_bits(adjusted - floored), half), floored + 1.0, floored);
+  const Term sign = as_float((as_bits(a) ^ as_bits(b)) & emitter.integer(as_bits(a).type, a.type == "double" ? INT64_MIN : INT32_MIN));
+  return {select(compare("une", adjusted, nothing), rounded, sign),
+          select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};
+}
+
+Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
+  const Term& a = in[0].real;
+  const Term& b = in[1].real;
+  if (is_float(result)) {
+    const Term by_zero = compare("oeq", b, emitter.number(b.type, 0.0));
+    const Term one = emitter.number(b.type, 1.0);
+    const Term safe = select(by_zero, one, b);
+    const Term at_zero = select(by_zero, a, one) / select(by_zero, b, one);
+    return make(result, select(by_zero, at_zero, float_divmod(select(by_zero, one, a), safe).quotient));
+  }
+  if (!is_integer(result)) unsupported(result);
+  const SafeDivision safe = safe_division(emitter, result, a, b);
+  if (!is_signed(result)) {
+    const Term quotient = binary("udiv", a, safe.divisor);
+    return exact(result, select(safe.by_zero, emitter.integer(a.type, 0), quotient));
+  }
+  emitter.report(Condition::kOverflow, safe.overflow);
+  const Term quotient = binary("sdiv", a, safe.divisor);
+  const Term rest = a - quotient * safe.divisor;
+  const Term adjust = compare("ne", rest, 0) & compare("slt", rest ^ safe.divisor, 0);
+  const Term floored = quotient + convert("sext", adjust, a.type);
+  return exact(result, select(safe.by_zero, emitter.integer(a.type, 0), select(safe.overflow, a, floored)));
+}
+
+Value lower_remainder(Emitter& emitter, DType result, const Operands& in) {
+  const Term& a = in[0].real;
+  const Term& b = in[1].real;
+  if (is_float(result)) {
+    const Term by_zero = compare("oeq", b, emitter.number(b.type, 0.0));
+    emitter.report(Condition::kInvalid, by_zero & !is_nan(a));
+    const Term safe = select(by_zero, emitter.number(b.type, 1.0), b);
+    const Term nan = emitter.number(b.type, -__builtin_nan(""));
+    return make(result, select(by_zero, select(is_nan(a), a, nan), float_divmod(a, safe).remainder));
+  }
+  if (!is_integer(result)) unsupported(result);
+  const SafeDivision safe = safe_division(emitter, result, a, b);
+  const Term nothing = emitter.integer(a.type, 0);
+  if (!is_signed(result)) return exact(result, select(safe.by_zero, nothing, binary("urem", a, safe.divisor)));
+  const Term rest = binary("srem", a, safe.divisor);
+  const Term adjust = compare("ne", rest, 0) & compare("slt", rest ^ safe.divisor, 0);
+  return exact(result, select(safe.by_zero, nothing, select(adjust, rest + safe.divisor, rest)));
+}
+
+// Integers to a power, by squaring; a negative exponent is the caller's to refuse, as NumPy does.
+Value integer_power(Emitter& emitter, DType result, const Term& a, const Term& b) {
+  const std::string function = "evalframe_power_" + a.type;
+  std::string text = "define internal TYPE @" + function + R"((TYPE %base, TYPE %exponent) #0 {
+entry:
+  br label %loop
+loop:
+  %b = phi TYPE [ %base, %entry ], [ %square, %loop ]
+  %e = phi TYPE [ %exponent, %entry ], [ %half, %loop ]
+  %r = phi TYPE [ 1, %entry ], [ %result, %loop ]
+  %low = trunc TYPE %e to i1
+  %product = mul TYPE %r, %b
+  %result = select i1 %low, TYPE %product, TYPE %r
+  %square = mul TYPE %b, %b
+  %half = lshr TYPE %e, 1
+  %done = icmp eq TYPE %half, 0
+  br i1 %done, label %end, label %loop
+end:
+  ret TYPE %result
+})";
+  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, a.type);
+  emitter.need(text);
+  return exact(result, emitter.let(a.type, "call " + a.type + " @" + function + "(" + a.type + " " + a.ref + ", " + a.type + " " + b.ref + ")"));
+}
+
+template <class Function>
+Value elementary(DType result, const Operands& in, Function function) {
+  if (!is_float(result)) unsupported(result);
+  return make(result, function(in[0].real));
+}
+template <class Function>
+Value elementary2(DType result, const Operands& in, Function function) {
+  if (!is_float(result)) unsupported(result);
+  return make(result, function(in[0].real, in[1].real));
+}
+
+Value lower_power(Emitter& emitter, DType result, const Operands& in) {
+  if (is_integer(result)) return integer_power(emitter, result, in[0].real, in[1].real);
+  return elementary2(result, in, math::power);
+}
+
+Value lower_negative(Emitter&, DType result, const Operands& in) {
+  if (is_complex(result)) return make(result, -in[0].real, -in[0].imag);
+  return exact(result, -in[0].real);
+}
+
+Value lower_positive(Emitter&, DType, const Operands& in) { return in[0]; }
+
+Value lower_absolute(Emitter& emitter, DType result, const Operands& in) {
+  const Value& a = in[0];
+  if (is_complex(a.dtype)) {
+    return elementary2(result, {exact(result, a.real), exact(result, a.imag)},
+                           math::hypot);
+  }
+  if (is_float(result)) return exact(result, magnitude(a.real));
+  if (!is_signed(result)) return a;
+  return exact(result, select(compare("slt", a.real, 0), emitter.integer(a.real.type, 0) - a.real, a.real));
+}
+
+Value lower_sign(Emitter& emitter, DType result, const Operands& in) {
+  const Term& a = in[0].real;
+  if (is_float(result)) {
+    const Term unit = intrinsic("copysign", {emitter.number(a.type, 1.0), a});
+    const Term nothing = emitter.number(a.type, 0.0);
+    return exact(result, select(is_nan(a), a, select(compare("oeq", a, nothing), nothing, unit)));
+  }
+  if (!is_integer(result)) unsupported(result);
+  const Term positive = convert("zext", compare(is_signed(result) ? "sgt" : "ugt", a, 0), a.type);
+  return exact(result, is_signed(result) ? positive | (a >> (bits_of(result) - 1)) : positive);
+}
+
+Value lower_square(Emitter& emitter, DType result, const Operands& in) { return lower_multiply(emitter, result, {in[0], in[0]}); }
+
+// The bits of infinity, as an integer of the same size.
+int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
+
+Value lower_sqrt(Emitter& emitter, DType result, const Operands& in) {
+  if (!is_float(result)) unsupported(result);
+  // Reported, as LLVM asks the operand instead where only a comparison with zero or NaN uses the root.
+  const Term bits = as_bits(in[0].real);
+  const Term first = emitter.integer(bits.type, in[0].real.type == "double" ? INT64_MIN + 1 : INT32_MIN + 1);
+  emitter.report(Condition::kInvalid, compare("ult", bits - first, infinity_bits(in[0].real)));
+  return make(result, intrinsic("sqrt", {in[0].real}));
+}
+
+Value lower_reciprocal(Emitter& emitter, DType result, const Operands& in) {
+  if (is_float(result)) return make(result, 1.0 / in[0].real);
+  if (is_complex(result)) return divide_complex(result, make(result, emitter.number(in[0].real.type, 1.0), zero(emitter, result)), in[0]);
+  const Value wide = cast(in[0], DType::float64);
+  return cast(exact(DType::float64, 1.0 / wide.real), result);
+}
+
+#define EVALFRAME_MATH(op) \
+  Value lower_##op(Emitter&, DType result, const Operands& in) { return elementary(result, in, math::op); }
+EVALFRAME_MATH(cbrt)
+EVALFRAME_MATH(exp)
+EVALFRAME_MATH(exp2)
+EVALFRAME_MATH(expm1)
+EVALFRAME_MATH(log)
+EVALFRAME_MATH(log2)
+EVALFRAME_MATH(log10)
+EVALFRAME_MATH(log1p)
+EVALFRAME_MATH(sin)
+EVALFRAME_MATH(cos)
+EVALFRAME_MATH(tan)
+EVALFRAME_MATH(arcsin)
+EVALFRAME_MATH(arccos)
+EVALFRAME_MATH(arctan)
+EVALFRAME_MATH(sinh)
+EVALFRAME_MATH(cosh)
+EVALFRAME_MATH(tanh)
+EVALFRAME_MATH(erf)
+#undef EVALFRAME_MATH
+
+Value lower_arctan2(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::arctan2); }
+Value lower_hypot(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::hypot); }
+
+Value round_with(const char* name, DType result, const Operands& in) {
+  return is_float(result) ? exact(result, intrinsic(name, {in[0].real})) : in[0];
+}
+Value lower_floor(Emitter&, DType result, const Operands& in) { return round_with("floor", result, in); }
+Value lower_ceil(Emitter&, DType result, const Operands& in) { return round_with("ceil", result, in); }
+Value lower_trunc(Emitter&, DType result, const Operands& in) { return round_with("trunc", result, in); }
+Value lower_rint(Emitter&, DType result, const Operands& in) { return round_with("rint", result, in); }
+
+// The smaller of two (the second where they are equal, the first of halves); `nan_wins`: a NaN is the result, else the other operand.
+Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins) {
+  const bool half = left.dtype == DType::float16;
+  const Value& a = half ? right : left;
+  const Value& b = half ? left : right;
+  const Value& first = smaller ? a : b;
+  const Value& second = smaller ? b : a;
+  Value chosen = choose(less(first, second), a, b);
+  if (!is_float(component(a.dtype))) return chosen;
+  Term a_nan = is_nan(a.real);
+  Term b_nan = is_nan(b.real);
+  if (is_complex(a.dtype)) {
+    a_nan = a_nan | is_nan(a.imag);
+    b_nan = b_nan | is_nan(b.imag);
+  }
+  if (!nan_wins) return choose(a_nan, b, choose(b_nan, a, chosen));
+  return choose(a_nan, a, chosen);  // a NaN in b was chosen: nothing is less
+}
+Value lower_minimum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], true, true); }
+Value lower_maximum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], false, true); }
+Value lower_fmin(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], true, false); }
+Value lower_fmax(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], false, false); }
+
+Value lower_copysign(Emitter&, DType result, const Operands& in) {
+  return exact(result, intrinsic("copysign", {in[0].real, in[1].real}));
+}
+Value lower_bitwise_and(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real & in[1].real); }
+Value lower_bitwise_or(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real | in[1].real); }
+Value lower_bitwise_xor(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real ^ in[1].real); }
+Value lower_invert(Emitter&, DType result, const Operands& in) { return exact(result, !in[0].real); }
+
+// Shift counts outside the width (negative ones too) give what a shift by the width would.
+Value lower_left_shift(Emitter& emitter, DType result, const Operands& in) {
+  if (!is_integer(result)) unsupported(result);
+  const Term inside = compare("ult", in[1].real, bits_of(result));
+  const Term nothing = emitter.integer(in[0].real.type, 0);
+  return exact(result, select(inside, binary("shl", in[0].real, select(inside, in[1].real, nothing)), nothing));
+}
+Value lower_right_shift(Emitter& emitter, DType result, const Operands& in) {
+  if (!is_integer(result)) unsupported(result);
+  const Term& a = in[0].real;
+  const Term inside = compare("ult", in[1].real, bits_of(result));
+  const Term nothing = emitter.integer(a.type, 0);
+  if (is_signed(result)) return exact(result, binary("ashr", a, select(inside, in[1].real, emitter.integer(a.type, bits_of(result) - 1))));
+  return exact(result, select(inside, binary("lshr", a, select(inside, in[1].real, nothing)), nothing));
+}
+
+Value lower_logical_and(Emitter& emitter, DType, const Operands& in) {
+  return exact(DType::bool_, truth(emitter, in[0]) & truth(emitter, in[1]));
+}
+Value lower_logical_or(Emitter& emitter, DType, const Operands& in) {
+  return exact(DType::bool_, truth(emitter, in[0]) | truth(emitter, in[1]));
+}
+Value lower_logical_xor(Emitter& emitter, DType, const Operands& in) {
+  return exact(DType::bool_, truth(emitter, in[0]) ^ truth(emitter, in[1]));
+}
+Value lower_logical_not(Emitter& emitter, DType, const Operands& in) { return exact(DType::bool_, !truth(emitter, in[0])); }
+
+Value lower_equal(Emitter&, DType, const Operands& in) { return exact(DType::bool_, same(in[0], in[1])); }
+Value lower_not_equal(Emitter&, DType, const Operands& in) { return exact(DType::bool_, !same(in[0], in[1])); }
+Value lower_less(Emitter&, DType, const Operands& in) { return exact(DType::bool_, less(in[0], in[1])); }
+Value lower_less_equal(Emitter&, DType, const Operands& in) { return exact(DType::bool_, less_equal(in[0], in[1])); }
+Value lower_greater(Emitter&, DType, const Operands& in) { return exact(DType::bool_, less(in[1], in[0])); }
+Value lower_greater_equal(Emitter&, DType, const Operands& in) { return exact(DType::bool_, less_equal(in[1], in[0])); }
+
+// Asks one question of a float or of both parts of a complex number; other types answer `otherwise`.
+template <class Question>
+Value ask(Emitter& emitter, const Value& a, bool all_parts, bool otherwise, Question question) {
+  if (!is_float(component(a.dtype))) return exact(DType::bool_, emitter.integer("i1", otherwise ? -1 : 0));
+  if (!is_complex(a.dtype)) return exact(DType::bool_, question(a.real));
+  const Term real = question(a.real);
+  const Term imag = question(a.imag);
+  return exact(DType::bool_, all_parts ? real & imag : real | imag);
+}
+
+// The bits of |x| as an integer: comparisons of them raise no flags.
+Term magnitude_bits(const Term& x) {
+  const Term bits = as_bits(x);
+  return bits & x.emitter->integer(bits.type, x.type == "double" ? INT64_MAX : INT32_MAX);
+}
+
+Value lower_isnan(Emitter& emitter, DType, const Operands& in) { return ask(emitter, in[0], false, false, is_nan); }
+Value lower_isinf(Emitter& emitter, DType, const Operands& in) {
+  return ask(emitter, in[0], false, false, [](const Term& x) { return compare("eq", magnitude_bits(x), infinity_bits(x)); });
+}
+Value lower_isfinite(Emitter& emitter, DType, const Operands& in) {
+  return ask(emitter, in[0], true, true, [](const Term& x) { return compare("ult", magnitude_bits(x), infinity_bits(x)); });
+}
+Value lower_signbit(Emitter&, DType, const Operands& in) { return exact(DType::bool_, sign_bit(in[0].real)); }
+
+Value lower_select(Emitter&, DType, const Operands& in) { return choose(in[0].real, in[1], in[2]); }
+
+Value lower_real(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real); }
+Value lower_imag(Emitter& emitter, DType result, const Operands& in) {
+  return exact(result, is_complex(in[0].dtype) ? in[0].imag : zero(emitter, result));
+}
+Value lower_conjugate(Emitter&, DType result, const Operands& in) {
+  return is_complex(result) ? make(result, in[0].real, -in[0].imag) : in[0];
+}
+
+constexpr Lowering kLowerings[] = {
+#define EVALFRAME_SCALAR_OP(name, arity) lower_##name,
+#include "backends/native/code/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+};
+
+}  // namespace
+
+bool is_complex(DType dtype) { return graph::kind_of(dtype) == 'c'; }
+
+std::string register_type(DType dtype) {
+  if (dtype == DType::bool_) return "i1";
+  return dtype == DType::float16 ? "float" : memory_type(dtype);
+}
+
+Value cast(const Value& value, DType dtype) {
+  const DType from = component(value.dtype);
+  if (value.dtype == dtype) return value;
+  if (dtype == DType::bool_) return exact(dtype, truth(*value.real.emitter, value));
+  const Term real = cast_term(value.real, from, component(dtype));
+  if (!is_complex(dtype)) return exact(dtype, real);
+  if (is_complex(value.dtype)) return make(dtype, real, cast_term(value.imag, from, component(dtype)));
+  return make(dtype, real, zero(*value.real.emitter, dtype));
+}
+
+Value load_element(Emitter& emitter, DType dtype, const std::string& address, const std::string& metadata) {
+  const std::string type = memory_type(dtype);
+  const auto load = [&](const std::string& from) { return emitter.let(type, "load " + type + ", ptr " + from + ", align 1" + metadata); };
+  if (is_complex(dtype)) {
+    const std::string second = emitter.let("ptr", "getelementptr i8, ptr " + address + ", i64 " +
+                                                      std::to_string(graph::size_of(dtype) / 2)).ref;
+    return make(dtype, load(address), load(second));
+  }
+  const Term loaded = load(address);
+  if (dtype == DType::bool_) return exact(dtype, compare("ne", loaded, 0));
+  return exact(dtype, dtype == DType::float16 ? convert("fpext", loaded, "float") : loaded);
+}
+
+void store_element(Emitter& emitter, const Value& value, const std::string& address, const std::string& metadata) {
+  const std::string type = memory_type(value.dtype);
+  const auto store = [&](const Term& term, const std::string& to) {
+    emitter.line("store " + type + " " + term.ref + ", ptr " + to + ", align 1" + metadata);
+  };
+  if (value.dtype == DType::bool_) return store(convert("zext", value.real, "i8"), address);
+  if (value.dtype == DType::float16) return store(convert("fptrunc", value.real, "half"), address);
+  store(value.real, address);
+  if (!is_complex(value.dtype)) return;
+  store(value.imag, emitter.let("ptr", "getelementptr i8, ptr " + address + ", i64 " +
+                                           std::to_string(graph::size_of(value.dtype) / 2)).ref);
+}
+
+Value lower(Emitter& emitter, ScalarOp op, DType result, const Operands& operands) {
+  try {
+    return kLowerings[static_cast<int>(op)](emitter, result, operands);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(name(op)) + ": " + error.what());
+  }
+}
+
+}  // namespace evalframe::native

@@ -1,0 +1,199 @@
+// IR text to callable machine code: through the disk cache, else through llvmlite (python/evalframe/_llvm.py).
+#include "backends/native/machine/machine.h"
+
+#include <Python.h>
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "backends/native/code/kernel_codegen.h"
+#include "backends/native/machine/object_cache.h"
+#include "backends/native/machine/object_loader.h"
+#include "backends/native/machine/processor.h"
+#include "backends/native/machine/sha256.h"
+#include "backends/native/math/vector_library.h"
+#include "core/ref.h"
+
+namespace evalframe::native {
+namespace {
+
+struct Gil {
+  PyGILState_STATE state = PyGILState_Ensure();
+  ~Gil() { PyGILState_Release(state); }
+};
+
+// The pending Python exception as text; clears it.
+[[noreturn]] void throw_python_error(const char* doing) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const Ref owned[] = {Ref::steal(type), Ref::steal(value), Ref::steal(traceback)};
+  const Ref text = Ref::steal(value ? PyObject_Str(value) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  throw std::runtime_error(std::string(doing) + ": " + (utf8 ? utf8 : "unknown error"));
+}
+
+bool is_finalizing() {
+  PyObject* function = PySys_GetObject("is_finalizing");
+  const Ref answer = Ref::steal(function ? PyObject_CallNoArgs(function) : nullptr);
+  if (!answer) PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
+// Runs what calls Python on a thread of its own. Handlers of signals run in the main thread, between any two instructions of
+// Python code: what one raised in ours would be taken for a failure to compile, and lost to the program.
+template <class Make> auto without_signal_handlers(Make make) {
+  if (is_finalizing()) return make();  // no other thread gets the GIL any more
+  std::optional<decltype(make())> made;
+  std::exception_ptr failure;
+  PyThreadState* const thread = PyEval_SaveThread();
+  const auto run = [&] {
+    const Gil gil;
+    try {
+      made = make();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  try {
+    std::thread(run).join();
+  } catch (const std::system_error&) {  // no thread to be had
+    failure = std::current_exception();
+  }
+  PyEval_RestoreThread(thread);
+  if (failure) std::rethrow_exception(failure);
+  return *std::move(made);
+}
+
+Ref llvm_module() {
+  Ref module = Ref::steal(PyImport_ImportModule("evalframe._llvm"));
+  if (!module) throw_python_error("loading llvmlite");
+  return module;
+}
+
+template <class... Arguments>
+Ref call_llvm(const char* function, const char* format, Arguments... arguments) {
+  return without_signal_handlers([=] {
+    const Ref module = llvm_module();
+    Ref result = Ref::steal(PyObject_CallMethod(module.get(), function, format, arguments...));
+    if (!result) throw_python_error("compiling a kernel");
+    return result;
+  });
+}
+
+template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
+
+// What generated code may call besides the elementary functions.
+const LibraryFunction kFunctions[] = {
+    {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},
+    {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},
+};
+
+Library vector_library() { return vector_bytes() == 64 ? avx512_library() : vector_bytes() == 32 ? avx2_library() : scalar_library(); }
+
+Library other_functions() { return {kFunctions, static_cast<int>(std::size(kFunctions))}; }
+
+// A function that generated code calls: ours, or one of the C library's that LLVM puts in for a loop.
+void* resolve(std::string_view name) {
+  for (const Library library : {vector_library(), other_functions()}) {
+    const LibraryFunction* const end = library.functions + library.count;
+    const auto* const found = std::find_if(library.functions, end, [name](const LibraryFunction& f) { return name == f.name; });
+    if (found != end) return found->address;
+  }
+  return dlsym(RTLD_DEFAULT, std::string(name).c_str());
+}
+
+// llvmlite's directory, found without importing it.
+std::string llvmlite_directory() {
+  const Ref importing = Ref::steal(PyImport_ImportModule("importlib.util"));
+  const Ref spec = importing ? Ref::steal(PyObject_CallMethod(importing.get(), "find_spec", "s", "llvmlite")) : Ref();
+  if (!spec) throw_python_error("looking for llvmlite");
+  const Ref origin = Ref::steal(PyObject_GetAttrString(spec.get(), "origin"));
+  const char* const path = origin ? PyUnicode_AsUTF8(origin.get()) : nullptr;
+  PyErr_Clear();
+  const std::string file = path ? path : "";
+  return file.substr(0, file.rfind('/') + 1);
+}
+
+// Tells one installed llvmlite from another; empty where it isn't installed as usual.
+std::string llvmlite_identity() {
+  const std::string directory = llvmlite_directory();
+  struct stat status;
+  if (directory.empty() || stat((directory + "binding/libllvmlite.so").c_str(), &status) != 0) return {};
+  std::ifstream version(directory + "_version.py", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(version), std::istreambuf_iterator<char>()};
+  if (text.empty()) return {};
+  return std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) + " " + text;
+}
+
+std::string find_target() {
+  const std::string identity = llvmlite_identity();
+  if (!identity.empty()) return processor_description() + " " + identity;
+  const Ref text = call_llvm("target", nullptr);
+  const char* utf8 = PyUnicode_AsUTF8(text.get());
+  if (!utf8) throw_python_error("asking for the target");
+  return utf8;
+}
+
+std::string with_name(std::string ir, const std::string& name) {
+  const std::string placeholder = kFunctionName;
+  for (size_t at = ir.find(placeholder); at != std::string::npos; at = ir.find(placeholder, at)) ir.replace(at, placeholder.size(), "@" + name);
+  return ir;
+}
+
+std::string compile_object(const std::string& ir) {
+  const Ref object = call_llvm("compile_ir", "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
+  char* bytes;
+  Py_ssize_t size;
+  if (PyBytes_AsStringAndSize(object.get(), &bytes, &size) < 0) throw_python_error("compiling a kernel");
+  return {bytes, static_cast<size_t>(size)};
+}
+
+// By LLVM's own loader.
+void* link_by_llvm(const std::string& object, const std::string& name) {
+  static bool known = false;
+  for (const Library library : {vector_library(), other_functions()}) {
+    for (const LibraryFunction* f = library.functions; !known && f < library.functions + library.count; ++f) {
+      call_llvm("add_symbol", "sK", f->name, reinterpret_cast<unsigned long long>(f->address));
+    }
+  }
+  known = true;
+  const Ref address = call_llvm("link", "y#s", object.data(), static_cast<Py_ssize_t>(object.size()), name.c_str());
+  void* function = PyLong_AsVoidPtr(address.get());
+  if (!function) throw_python_error("linking a kernel");
+  return function;
+}
+
+KernelFunction link(const std::string& object, const std::string& name) {
+  void* const function = load_object(object, name, resolve);
+  return reinterpret_cast<KernelFunction>(function ? function : link_by_llvm(object, name));
+}
+
+}  // namespace
+
+const std::string& target() {
+  static const std::string target = without_signal_handlers(find_target);
+  return target;
+}
+
+KernelFunction machine_code(std::string ir) {
+  const Gil gil;
+  const std::string key = sha256(target() + "\n" + ir);
+  const std::string name = "evalframe_" + hex(key).substr(0, 32);
+  if (const auto object = cached_object(key)) return link(*object, name);
+  const std::string object = compile_object(with_name(std::move(ir), name));
+  cache_object(key, object);
+  return link(object, name);
+}
+
+}  // namespace evalframe::native

@@ -1,0 +1,15 @@
+// Calls of elementary functions in generated code, with what LLVM's loop vectoriser must know to call their vector forms.
+#pragma once
+
+#include "backends/native/code/emitter.h"
+
+namespace evalframe::native::math {
+
+// One function for each row of vector_math.def, on floats or doubles. At most 2 ulp off; raises the flags that NumPy reports.
+#define EVALFRAME_MATH1(name, c_name) Term name(const Term& x);
+#define EVALFRAME_MATH2(name, c_name) Term name(const Term& x, const Term& y);
+#include "backends/native/math/vector_math.def"
+#undef EVALFRAME_MATH1
+#undef EVALFRAME_MATH2
+
+}  // namespace evalframe::native::math

@@ -1,0 +1,140 @@
+// What a recorded node means for arrays: an element-wise map, a reduction, a view, or a call that is made as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/native/code/kernel.h"
+#include "graph/graph.h"
+
+namespace evalframe::native {
+
+enum class Sense : uint8_t {
+  kMap,     // args -> scalar op, element by element with broadcasting
+  kWhere,   // args[0] ? args[1] : args[2]
+  kClip,    // minimum(maximum(args[0], args[1]), args[2]); an absent bound has no space
+  kCast,    // args[0] as dtype, a new array; a copy, if it has that dtype
+  kFill,    // a new array of `shape` that is args[0] everywhere
+  kReduce,  // args[0] reduced over `axes`
+  kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
+  kStore,   // args[0] is written into the part `items` of `target`
+  kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
+  kCall,    // anything else: called as it is, in program order
+};
+
+// What becomes of a sum.
+enum class Statistic : uint8_t { kPlain, kMean, kVariance, kDeviation };
+
+// One item of a basic index.
+struct IndexItem {
+  enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
+  static constexpr int64_t kAbsent = INT64_MIN;
+  int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
+  graph::Operand start_at, stop_at;                   // Python ints of the graph that stand for start and stop
+};
+
+// How a view sees its array.
+enum class Seen : uint8_t {
+  kIndexed,    // the part `items`
+  kTurned,     // axes in the order `order`
+  kSqueezed,   // without the axes of one element
+  kReshaped,   // the elements in C order, in `shape`
+  kStretched,  // broadcast to `shape`, which can't be written
+};
+
+// One size of a shape, or several.
+struct Extent {
+  enum class Kind : uint8_t { kSize, kRest, kShapeOf } kind;
+  int64_t size = 0;
+  graph::Operand at;  // kSize: a Python int of the graph that stands for `size`; kShapeOf: the array that has these sizes
+};
+
+// The view functions.
+enum class View : uint8_t {
+  kReshape, kRavel, kFlatten, kSqueeze, kExpandDims, kTranspose, kSwapAxes, kMoveAxis, kMatrixTranspose, kBroadcastTo
+};
+
+// The functions that make arrays of one value: what is everywhere, and whether it's given as an argument.
+enum class Filling : uint8_t { kZero, kOne, kGiven, kZeroLike, kOneLike, kGivenLike };
+
+struct Meaning {
+  Sense sense = Sense::kCall;
+  ScalarOp op = ScalarOp::add;
+  graph::Operand args[4];       // kFill: none for a number that stands in `number`
+  int count = 0;
+  int64_t number = 0;           // kFill
+  DType loop = DType::kNone;    // type in which the arguments enter
+  DType result = DType::kNone;  // type of the result
+  graph::Operand target;        // the array that is written; a map's is also the node's value
+  ReduceOp reduce = ReduceOp::kNone;
+  Statistic statistic = Statistic::kPlain;
+  int64_t ddof = 0;             // kVariance, kDeviation: taken from the count
+  uint32_t axes = 0;            // kReduce
+  bool keepdims = false;
+  bool c_order = false;         // kCast: the result is in C order, not in the order of args[0]
+  bool masked = false;          // kMap: the last two of args say where it is done, and what stands elsewhere
+  bool like = false;            // kFill: in the order of the array whose shape it has
+  bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
+  Seen seen = Seen::kIndexed;   // kView
+  bool may_copy = false;        // kView: where the layout asks for it
+  bool ravelled = false;        // kReshaped: whatever isn't contiguous is copied
+  bool flattened = false;       // kCast: the result has one dimension
+  std::vector<IndexItem> items;
+  std::vector<int> order;       // kTurned: for each axis the one of args[0]; -1: a new one. What isn't among them has one element
+  std::vector<Extent> shape;    // kReshaped, kStretched
+};
+
+// An elementary function (vector_math.def), whose last bits may not be NumPy's.
+bool is_elementary(const Meaning& meaning);
+
+// Reads the nodes of one graph. Looks functions up in NumPy once for the process.
+class Meanings {
+ public:
+  explicit Meanings(const graph::Graph& graph);
+  Meaning of(int32_t node) const;
+  // Meta of any operand, constants included.
+  const graph::Meta& meta(graph::Operand operand) const;
+
+ private:
+  struct Arguments;
+  Meaning call(const graph::Node& node) const;
+  Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
+  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target,
+              DType dtype = DType::kNone, PyObject* casting = nullptr) const;
+  Meaning reduction(const graph::Node& node, ReduceOp op, Statistic statistic) const;
+  bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
+  Meaning where(const graph::Node& node) const;
+  Meaning clip(const graph::Node& node) const;
+  Meaning copy(const graph::Node& node) const;
+  Meaning cast(const graph::Node& node) const;
+  Meaning round(const graph::Node& node) const;
+  Meaning fill(const graph::Node& node, Filling filling) const;
+  Meaning view(const graph::Node& node, View view) const;
+  bool read_view(const graph::Node& node, View view, Meaning& meaning) const;
+  bool read_order(graph::Operand axes, int rank, std::vector<int>& order) const;
+  bool read_move(graph::Operand from, graph::Operand to, int rank, std::vector<int>& order) const;
+  bool read_swap(graph::Operand one, graph::Operand other, int rank, std::vector<int>& order) const;
+  bool read_insertion(graph::Operand axis, int rank, std::vector<int>& order) const;
+  bool read_removal(graph::Operand axis, int rank, std::vector<int>& order) const;
+  bool read_axis_list(graph::Operand axes, int rank, std::vector<int>& list) const;
+  bool read_shape(graph::Operand shape, std::vector<Extent>& extents) const;
+  bool read_extent(graph::Operand size, std::vector<Extent>& extents) const;
+  bool is_c_order(graph::Operand order) const;
+  Meaning subscript(const graph::Node& node) const;
+  Meaning store(const graph::Node& node) const;
+  Meaning attribute(const graph::Node& node) const;
+  bool quick(const graph::Node& node) const;
+  bool read_index(graph::Operand key, std::vector<IndexItem>& items) const;
+  bool read_item(graph::Operand operand, std::vector<IndexItem>& items) const;
+  bool read_bound(graph::Operand operand, int64_t& bound, graph::Operand& at) const;
+  bool read_constant_item(PyObject* object, std::vector<IndexItem>& items) const;
+  PyObject* constant(graph::Operand operand) const;
+  bool is_element(graph::Operand operand) const;
+
+  const graph::Graph& graph_;
+  std::vector<graph::Meta> constants_;
+};
+
+}  // namespace evalframe::native

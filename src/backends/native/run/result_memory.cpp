@@ -1,0 +1,182 @@
+// New arrays for results, in memory that is used again. Everything here needs the GIL, as NumPy's allocating and freeing does.
+#include "backends/native/run/result_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "backends/native/lower/numbers.h"
+#include "frontends/numpy/numpy_api.h"
+
+// PyTraceMalloc_Track, which the headers of 3.11 and 3.12 declare as a function of C++.
+extern "C" int evalframe_trace_memory(unsigned domain, uintptr_t address, size_t size) __asm__("PyTraceMalloc_Track");
+
+namespace evalframe::native {
+namespace {
+
+// Smaller memory is the C library's: it doesn't go back to the system at each free.
+constexpr size_t kSmallest = 32 << 10;
+constexpr size_t kMargin = 64;  // in front of the data: the block's size, and the data's alignment
+constexpr size_t kPage = 4096;
+// From here on huge pages, and what is kept is the system's whenever it needs memory (MADV_FREE).
+constexpr size_t kLarge = 4 << 20;
+constexpr size_t kHugePage = 2 << 20;
+constexpr size_t kMostKept = 256 << 20;
+constexpr size_t kMostBlocks = 64;
+// NumPy's domain in tracemalloc.
+constexpr unsigned kTraceDomain = 389047;
+
+struct Block {
+  char* base;
+  size_t size;
+};
+
+class Pool {
+ public:
+  char* take(size_t bytes) {
+    const size_t size = rounded(bytes + kMargin);
+    char* base = take_kept(size);
+    if (!base) base = allocate(size);
+    if (!base && release(0)) base = allocate(size);
+    if (!base) return nullptr;
+    std::memcpy(base, &size, sizeof size);
+    return base + kMargin;
+  }
+
+  void give(char* data) {
+    const Block block{data - kMargin, capacity(data) + kMargin};
+    if (block.size > most_) return std::free(block.base);
+    release(most_ - block.size);
+    if (kept_.size() >= kMostBlocks) drop_oldest();
+    if (block.size >= kLarge) madvise(block.base, block.size, MADV_FREE);
+    kept_.push_back(block);
+    bytes_ += block.size;
+  }
+
+  static size_t capacity(const char* data) {
+    size_t size;
+    std::memcpy(&size, data - kMargin, sizeof size);
+    return size - kMargin;
+  }
+
+ private:
+  // Steps of an eighth of the next power of two, so that arrays of nearly the same size use the same blocks.
+  static size_t rounded(size_t size) {
+    const size_t step = std::max(std::bit_ceil(size) / 8, size >= kLarge ? kHugePage : kPage);
+    return (size + step - 1) / step * step;
+  }
+
+  static char* allocate(size_t size) {
+    const bool large = size >= kLarge;
+    void* const memory = std::aligned_alloc(large ? kHugePage : kPage, size);
+    if (memory && large) madvise(memory, size, MADV_HUGEPAGE);  // advice only
+    return static_cast<char*>(memory);
+  }
+
+  // The block of this size that was given back last, as most of it may still be in the cache.
+  char* take_kept(size_t size) {
+    for (size_t i = kept_.size(); i-- > 0;) {
+      if (kept_[i].size != size) continue;
+      char* const base = kept_[i].base;
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+      bytes_ -= size;
+      return base;
+    }
+    return nullptr;
+  }
+
+  void drop_oldest() {
+    bytes_ -= kept_.front().size;
+    std::free(kept_.front().base);
+    kept_.erase(kept_.begin());
+  }
+
+  // Gives the oldest blocks back to the system until at most `bytes` are kept; whether there were any.
+  bool release(size_t bytes) {
+    const bool any = bytes_ > bytes;
+    while (bytes_ > bytes) drop_oldest();
+    return any;
+  }
+
+  static size_t most_kept() {
+    const size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return std::min(kMostKept, memory / 16);
+  }
+
+  std::vector<Block> kept_;  // oldest first
+  size_t bytes_ = 0;
+  const size_t most_ = most_kept();
+};
+
+// Never destroyed: arrays may be freed after everything else.
+Pool& pool() {
+  static Pool* const made = new Pool;
+  return *made;
+}
+
+void* take(void*, size_t size) { return pool().take(size); }
+
+void* take_zeros(void*, size_t count, size_t size) {
+  char* const data = pool().take(count * size);
+  return data ? std::memset(data, 0, count * size) : nullptr;
+}
+
+void give(void*, void* data, size_t) {
+  if (data) pool().give(static_cast<char*>(data));
+}
+
+void* resize(void*, void* data, size_t size) {
+  char* const made = pool().take(size);
+  if (!made || !data) return made;
+  std::memcpy(made, data, std::min(size, Pool::capacity(static_cast<char*>(data))));
+  pool().give(static_cast<char*>(data));
+  return made;
+}
+
+PyDataMem_Handler handler = {"evalframe_results", 1, {nullptr, take, take_zeros, resize, give}};
+
+// What NumPy frees and resizes our data by; null with an exception.
+PyObject* handler_capsule() {
+  static PyObject* const capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
+  return capsule;
+}
+
+size_t bytes_of(graph::DType dtype, int rank, const int64_t* sizes) {
+  size_t bytes = static_cast<size_t>(graph::size_of(dtype));
+  for (int i = 0; i < rank; i++) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(sizes[i]), &bytes)) return 0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Ref new_result(graph::DType dtype, int rank, const int64_t* sizes, const int64_t* strides) {
+  static_assert(sizeof(npy_intp) == sizeof(int64_t));
+  npy_intp* const dims = reinterpret_cast<npy_intp*>(const_cast<int64_t*>(sizes));
+  npy_intp* const steps = reinterpret_cast<npy_intp*>(const_cast<int64_t*>(strides));
+  PyArray_Descr* const descr = PyArray_DescrFromType(type_number(dtype));
+  const size_t bytes = bytes_of(dtype, rank, sizes);
+  const bool own = bytes >= kSmallest && handler_capsule();
+  char* const data = own ? pool().take(bytes) : nullptr;
+  // Where there is nothing of ours NumPy finds memory itself, or raises.
+  Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, steps, data, data ? NPY_ARRAY_CARRAY : 0, nullptr));
+  if (!data) return array;
+  if (!array) {
+    pool().give(data);
+    return array;
+  }
+  PyArrayObject* const made = array.as<PyArrayObject>();
+  reinterpret_cast<PyArrayObject_fields*>(made)->mem_handler = Ref::borrow(handler_capsule()).release();
+  PyArray_ENABLEFLAGS(made, NPY_ARRAY_OWNDATA);
+  PyArray_UpdateFlags(made, NPY_ARRAY_UPDATE_ALL);
+  evalframe_trace_memory(kTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
+  return array;
+}
+
+}  // namespace evalframe::native
