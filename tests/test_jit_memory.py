@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import tracemalloc
 import weakref
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -359,6 +361,22 @@ def test_threads_record_small_functions_at_once() -> None:
 
     pairs = [(function, evalframe.jit(function)) for function in (chain, broken, nested)]
     assert run_in_threads(*[recorder] * 4, switch_interval=1e-6) == []
+
+
+def test_threads_may_all_be_the_first_to_compile() -> None:
+    program = (
+        "import numpy as np, evalframe\n"
+        "from helpers import run_in_threads\n"
+        "@evalframe.jit\n"
+        "def scaled(x): return x * 2 + 1\n"
+        "def first():\n"
+        "    for size in range(2, 6): assert scaled(np.ones(size)).sum() == 3 * size\n"
+        "assert run_in_threads(*[first] * 3, switch_interval=1e-6) == []\n"
+    )
+    for cache in ("0", "1") * 4:
+        environment = {**os.environ, "EVALFRAME_CACHE": cache}
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, cwd=Path(__file__).parent, env=environment, timeout=60, check=True)
 
 
 def test_endless_recursion_raises() -> None:

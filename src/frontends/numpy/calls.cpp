@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/made_once.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::numpy {
@@ -123,13 +124,14 @@ static bool makes_random_generators(const PyTypeObject* type) {
 }
 
 bool is_error_state(const PyTypeObject* type) {
-  static const Ref* const error_state = [] {
+  static MadeOnce<Ref> error_state;
+  const Ref& known = error_state.get([] {
     const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
     Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "errstate")) : Ref();
     if (!found) PyErr_Clear();
-    return new Ref(std::move(found));  // lives as long as the process
-  }();
-  return reinterpret_cast<const PyObject*>(type) == error_state->get();
+    return found;
+  });
+  return reinterpret_cast<const PyObject*>(type) == known.get();
 }
 
 bool is_random_generator(PyObject* object) { return makes_random_generators(Py_TYPE(object)); }

@@ -1,6 +1,7 @@
 // Rules for calls that only ask what the guards fix already: ranks, shapes, element types.
 #include <array>
 
+#include "core/made_once.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "recorder/rules/rules.h"
@@ -35,17 +36,18 @@ constexpr Row kRows[] = {
 
 // The functions themselves, as they were when first asked for.
 const Row* row_of(PyObject* callable) {
-  static const auto functions = [] {
+  static MadeOnce<std::array<Ref, std::size(kRows)>> functions;
+  const auto& known = functions.get([] {
     std::array<Ref, std::size(kRows)> found;
     for (size_t i = 0; i < found.size(); i++) {
       const Ref module = Ref::steal(PyImport_ImportModule(kRows[i].module));
       if (module) found[i] = Ref::steal(PyObject_GetAttrString(module.get(), kRows[i].name));
       if (!found[i]) PyErr_Clear();
     }
-    return new std::array<Ref, std::size(kRows)>(std::move(found));  // lives as long as the process
-  }();
+    return found;
+  });
   for (size_t i = 0; i < std::size(kRows); i++) {
-    if ((*functions)[i].get() == callable) return &kRows[i];
+    if (known[i].get() == callable) return &kRows[i];
   }
   return nullptr;
 }

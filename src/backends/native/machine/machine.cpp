@@ -22,6 +22,7 @@
 #include "backends/native/machine/processor.h"
 #include "backends/native/machine/sha256.h"
 #include "backends/native/math/vector_library.h"
+#include "core/made_once.h"
 #include "core/ref.h"
 
 namespace evalframe::native {
@@ -182,8 +183,8 @@ KernelFunction link(const std::string& object, const std::string& name) {
 }  // namespace
 
 const std::string& target() {
-  static const std::string target = without_signal_handlers(find_target);
-  return target;
+  static MadeOnce<std::string> target;
+  return target.get([] { return without_signal_handlers(find_target); });
 }
 
 KernelFunction machine_code(std::string ir) {

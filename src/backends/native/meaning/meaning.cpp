@@ -6,6 +6,7 @@
 
 #include "backends/native/code/scalar_lowering.h"
 #include "backends/native/meaning/arguments.h"
+#include "core/made_once.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -108,8 +109,8 @@ Names load_names() {
 }
 
 const Names& names() {
-  static const Names* const loaded = new Names(load_names());
-  return *loaded;
+  static MadeOnce<Names> loaded;
+  return loaded.get(load_names);
 }
 
 // scipy.special.erf, if the program has imported SciPy.
