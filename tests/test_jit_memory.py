@@ -379,6 +379,24 @@ def test_threads_may_all_be_the_first_to_compile() -> None:
         subprocess.run(command, cwd=Path(__file__).parent, env=environment, timeout=60, check=True)
 
 
+def test_functions_made_anew_do_not_pile_up_in_a_block() -> None:
+    def weighted(x: Any) -> Any:
+        def scaled(*, by: Any = x) -> Any:
+            return by + 1
+
+        return scaled()
+
+    arrays = []
+    with evalframe.enabled():
+        for _ in range(300):
+            x = np.arange(4.0)
+            arrays.append(weakref.ref(x))
+            weighted(x)
+        del x
+        gc.collect()
+        assert sum(array() is not None for array in arrays) < 80
+
+
 def test_endless_recursion_raises() -> None:
     def down(x: Any) -> Any:
         if x.sum() < 0:

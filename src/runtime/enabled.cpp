@@ -127,7 +127,8 @@ class CaptureHook final : public cpython::FrameHook {
     if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
     if (!is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
-    if (known_.size() >= kMostFunctions) return nullptr;
+    if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
+    functions_of_[code]++;
     auto capture = std::make_shared<Capture>(function, settings());
     known_.emplace(function, Known{Ref::borrow(function), capture});
     return capture;
@@ -157,11 +158,13 @@ class CaptureHook final : public cpython::FrameHook {
   static constexpr int kCallsTakenOnTrust = 1000;
   static constexpr uint64_t kCallsOnTrial = 16;  // of a function that was given an array, but may do nothing with it
   static constexpr size_t kMostFunctions = 4096;
+  static constexpr int kMostOfOneCode = 64;  // those made anew at each call hold what they close over as long as they are known
   std::array<Foreign, 1024> foreign_;
   static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
   int modules_ = 0;
   std::unordered_map<PyObject*, Known> known_;
+  std::unordered_map<PyCodeObject*, int> functions_of_;  // by code, which the known functions hold
 };
 
 }  // namespace
