@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -13,3 +14,11 @@ def captured_functions_stay_captured() -> Iterator[None]:
     _core.set_call_trials(False)
     yield
     _core.set_call_trials(True)
+
+
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    """Hypothesis has a function called at each garbage collection, whose frames a test's hooks would see."""
+    gc.disable()
+    yield
+    gc.enable()

@@ -84,6 +84,7 @@ def compile_extension(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("no_collections")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,7 @@ import evalframe
 from evalframe import FrameInfo, Result
 
 Function = Callable[..., Any]
+pytestmark = pytest.mark.usefixtures("no_collections")
 
 
 def fresh(function: Function) -> Function:
