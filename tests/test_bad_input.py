@@ -21,7 +21,7 @@ BACKENDS = ["reference", "native", lambda graph, example_inputs: graph]
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
+def nothing_is_left(no_collections: None) -> Iterator[None]:
     """After each test: no hook, no exception, no tracer; captured code still works."""
     yield
     assert sys.exc_info() == (None, None, None) and sys.gettrace() is None
