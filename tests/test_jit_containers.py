@@ -12,6 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
+from helpers import leaving_before
 from test_jit import outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
@@ -395,15 +396,11 @@ def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
     captured = evalframe.jit(function, backend=backend)
-    try:
-        for node in range(24):
-            _core.set_leave_before(-1)
-            outcome(captured, *ARGUMENTS[0])
-            _core.set_leave_before(node)
+    for node in range(24):
+        outcome(captured, *ARGUMENTS[0])
+        with leaving_before(node):
             for arguments in ARGUMENTS:
                 assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments))), node
-    finally:
-        _core.set_leave_before(-1)
 
 
 @pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)

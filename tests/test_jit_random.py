@@ -10,6 +10,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
+from helpers import leaving_before
 
 X = np.linspace(-1.0, 2.0, 5)
 RNG = np.random.default_rng(1)
@@ -43,11 +44,8 @@ FUNCTIONS = [of_module, made_here, given, legacy]
 def draws(function: Callable[..., Any], leave_before: int = -1) -> str:
     """What some calls give, from one state of the module's generator."""
     RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
-    _core.set_leave_before(leave_before)
-    try:
+    with leaving_before(leave_before):
         return repr([function(X, seed) for seed in (1, 2, 3, 3)] + [RNG.random()])
-    finally:
-        _core.set_leave_before(-1)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
