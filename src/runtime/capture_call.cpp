@@ -126,11 +126,11 @@ Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Obje
 
 // Records a call and takes the time that it took besides compiling.
 Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
-  const double compiled_before = total_counters().compile_seconds;
+  const double compiled_before = seconds_compiled();
   const size_t before = entries.list.size();
   const Stopwatch watch;
   Ref result = finish(thread, chain);
-  const double seconds = watch.seconds() - (total_counters().compile_seconds - compiled_before);
+  const double seconds = watch.seconds() - (seconds_compiled() - compiled_before);
   if (entries.list.size() > before) {
     Compilation& made = *entries.list.back();
     if (!made.measure) made.measure = std::make_unique<Measure>();

@@ -159,7 +159,7 @@ class Capture::TurnTimes {
     if (turns_) add();
     kind_ = measure_->wants_plain() ? Kind::kPlain : Kind::kServed;
     turns_ = 1;
-    compiled_before_ = compile_seconds();
+    compiled_before_ = seconds_compiled();
     watch_ = Stopwatch();
     return kind_ == Kind::kPlain;
   }
@@ -170,9 +170,8 @@ class Capture::TurnTimes {
 
  private:
   enum class Kind : uint8_t { kServed, kPlain, kRecorded };
-  double compile_seconds() const { return measure_ ? total_counters().compile_seconds : 0; }
   void add() {
-    const double seconds = watch_.seconds() - (compile_seconds() - compiled_before_);
+    const double seconds = watch_.seconds() - (seconds_compiled() - compiled_before_);
     if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds);
     if (kind_ == Kind::kPlain) return measure_->add_plain(seconds);
     for (int32_t i = 0; i < turns_; i++) measure_->add_served(seconds / turns_);

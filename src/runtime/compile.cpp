@@ -13,6 +13,8 @@ namespace evalframe::runtime {
 
 namespace {
 
+double all_seconds = 0;
+
 std::unique_ptr<backends::Executable> make_executable(const Settings& settings, recorder::Recording& recording, backends::ExitAt exit_at,
                                                       std::string& fallback) {
   const graph::Graph& graph = recording.graph;
@@ -70,7 +72,10 @@ Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const 
                                             compilation->fallback);
   if (!compilation->executable) return {};
   compilation->compile_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  all_seconds += compilation->compile_seconds;
   return compilation;
 }
+
+double seconds_compiled() { return all_seconds; }
 
 }  // namespace evalframe::runtime

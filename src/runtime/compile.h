@@ -51,5 +51,7 @@ struct Compilation : Holdable {
 
 // Null with a Python exception where the user's backend failed.
 Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const Settings& settings);
+// What all compiling of this process took so far.
+double seconds_compiled();
 
 }  // namespace evalframe::runtime
