@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::graph {
@@ -11,32 +12,23 @@ namespace {
 
 struct DTypeRow {
   const char* name;
-  int number;
   int size;
   char kind;
 };
 
 constexpr DTypeRow kDTypes[] = {
-#define EVALFRAME_DTYPE(name, number, size, kind, llvm) {#name, number, size, #kind[0]},
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) {#name, size, #kind[0]},
 #include "graph/dtypes.def"
 #undef EVALFRAME_DTYPE
-    {"none", -1, 0, 'O'},
+    {"none", 0, 'O'},
 };
 
 const DTypeRow& row(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
 
-DType dtype_of(const PyArray_Descr* descr) {
-  if (!PyArray_ISNBO(descr->byteorder)) return DType::kNone;
-  for (int i = 0; i < static_cast<int>(DType::kNone); i++) {
-    if (kDTypes[i].number == descr->type_num) return static_cast<DType>(i);
-  }
-  return DType::kNone;
-}
-
 Meta array_meta(PyArrayObject* array, std::vector<int64_t>& sizes) {
   Meta meta;
   meta.kind = Kind::kArray;
-  meta.dtype = dtype_of(PyArray_DESCR(array));
+  meta.dtype = numpy::dtype_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
   meta.rank = static_cast<int8_t>(PyArray_NDIM(array));
   meta.writeable = PyArray_ISWRITEABLE(array);
   meta.shape = static_cast<uint32_t>(sizes.size());
@@ -228,7 +220,7 @@ Meta meta_of(Borrowed object, std::vector<int64_t>& sizes) {
     PyErr_Clear();
     return meta;
   }
-  const DType dtype = dtype_of(descr.as<PyArray_Descr>());
+  const DType dtype = numpy::dtype_of(descr.get());
   // A subclass of a NumPy scalar may do anything.
   if (Py_TYPE(live) != descr.as<PyArray_Descr>()->typeobj) return meta;
   meta.kind = Kind::kNumpyScalar;

@@ -148,6 +148,19 @@ bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(obj
 
 Borrowed truth_scalar(bool truth) { return truth ? PyArrayScalar_True : PyArrayScalar_False; }
 
+graph::DType dtype_of(PyObject* object) {
+  if (!PyArray_DescrCheck(object)) return graph::DType::kNone;
+  const auto* descr = reinterpret_cast<PyArray_Descr*>(object);
+  if (!PyArray_ISNBO(descr->byteorder)) return graph::DType::kNone;
+  switch (descr->type_num) {
+#define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
+  case number: return graph::DType::name;
+#include "graph/dtypes.def"
+#undef EVALFRAME_DTYPE
+  }
+  return graph::DType::kNone;
+}
+
 int type_number(graph::DType dtype) {
   switch (dtype) {
 #define EVALFRAME_DTYPE(name, number, size, kind, llvm) \

@@ -11,6 +11,11 @@ namespace evalframe::native {
 
 using graph::DType;
 
+inline bool is_float(DType dtype) { return graph::kind_of(dtype) == 'f'; }
+inline bool is_complex(DType dtype) { return graph::kind_of(dtype) == 'c'; }
+inline bool is_signed(DType dtype) { return graph::kind_of(dtype) == 'i'; }
+inline bool is_integer(DType dtype) { return is_signed(dtype) || graph::kind_of(dtype) == 'u'; }
+
 // Scalar operations on elements: one table, one LLVM lowering each.
 enum class ScalarOp : uint8_t {
 #define EVALFRAME_SCALAR_OP(name, arity) name,

@@ -33,9 +33,6 @@ const char* memory_type(DType dtype) {
   }
 }
 
-bool is_signed(DType dtype) { return graph::kind_of(dtype) == 'i'; }
-bool is_integer(DType dtype) { return is_signed(dtype) || graph::kind_of(dtype) == 'u'; }
-bool is_float(DType dtype) { return graph::kind_of(dtype) == 'f'; }
 int bits_of(DType dtype) { return graph::size_of(dtype) * 8; }
 
 [[noreturn]] void unsupported(DType dtype) {
@@ -512,8 +509,6 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
-
-bool is_complex(DType dtype) { return graph::kind_of(dtype) == 'c'; }
 
 std::string register_type(DType dtype) {
   if (dtype == DType::bool_) return "i1";

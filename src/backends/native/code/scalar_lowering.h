@@ -16,7 +16,6 @@ struct Value {
   Term imag;
 };
 
-bool is_complex(DType dtype);
 // LLVM type of one element in registers; of one component for complex types.
 std::string register_type(DType dtype);
 

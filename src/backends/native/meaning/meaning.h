@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/native/code/kernel.h"
 #include "graph/graph.h"
 
 namespace evalframe::native {
+
+using graph::Form, graph::Graph, graph::Kind, graph::Meta, graph::Node, graph::Operand;
 
 enum class Sense : uint8_t {
   kMap,     // args -> scalar op, element by element with broadcasting
@@ -32,7 +32,7 @@ struct IndexItem {
   enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
   static constexpr int64_t kAbsent = INT64_MIN;
   int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
-  graph::Operand start_at, stop_at;                   // Python ints of the graph that stand for start and stop
+  Operand start_at, stop_at;                          // Python ints of the graph that stand for start and stop
 };
 
 // How a view sees its array.
@@ -48,7 +48,7 @@ enum class Seen : uint8_t {
 struct Extent {
   enum class Kind : uint8_t { kSize, kRest, kShapeOf } kind;
   int64_t size = 0;
-  graph::Operand at;  // kSize: a Python int of the graph that stands for `size`; kShapeOf: the array that has these sizes
+  Operand at;  // kSize: a Python int of the graph that stands for `size`; kShapeOf: the array that has these sizes
 };
 
 // The view functions.
@@ -62,12 +62,12 @@ enum class Filling : uint8_t { kZero, kOne, kGiven, kZeroLike, kOneLike, kGivenL
 struct Meaning {
   Sense sense = Sense::kCall;
   ScalarOp op = ScalarOp::add;
-  graph::Operand args[4];       // kFill: none for a number that stands in `number`
+  Operand args[4];              // kFill: none for a number that stands in `number`
   int count = 0;
   int64_t number = 0;           // kFill
   DType loop = DType::kNone;    // type in which the arguments enter
   DType result = DType::kNone;  // type of the result
-  graph::Operand target;        // the array that is written; a map's is also the node's value
+  Operand target;               // the array that is written; a map's is also the node's value
   ReduceOp reduce = ReduceOp::kNone;
   Statistic statistic = Statistic::kPlain;
   int64_t ddof = 0;             // kVariance, kDeviation: taken from the count
@@ -89,52 +89,54 @@ struct Meaning {
 // An elementary function (vector_math.def), whose last bits may not be NumPy's.
 bool is_elementary(const Meaning& meaning);
 
-// Reads the nodes of one graph. Looks functions up in NumPy once for the process.
+// Reads the nodes of one graph.
 class Meanings {
  public:
-  explicit Meanings(const graph::Graph& graph);
+  explicit Meanings(const Graph& graph);
   Meaning of(int32_t node) const;
   // Meta of any operand, constants included.
-  const graph::Meta& meta(graph::Operand operand) const;
+  const Meta& meta(Operand operand) const;
 
  private:
   struct Arguments;
-  Meaning call(const graph::Node& node) const;
-  Meaning ufunc_call(const graph::Node& node, PyObject* ufunc, ScalarOp op) const;
-  Meaning map(const graph::Node& node, PyObject* ufunc, const graph::Operand* operands, int count, graph::Operand target,
+  Meaning call(const Node& node) const;
+  Meaning ufunc_call(const Node& node, PyObject* ufunc, ScalarOp op) const;
+  Meaning map(const Node& node, PyObject* ufunc, const Operand* operands, int count, Operand target,
               DType dtype = DType::kNone, PyObject* casting = nullptr) const;
-  Meaning reduction(const graph::Node& node, ReduceOp op, Statistic statistic) const;
-  bool read_axes(graph::Operand axis, int rank, uint32_t& axes) const;
-  Meaning where(const graph::Node& node) const;
-  Meaning clip(const graph::Node& node) const;
-  Meaning copy(const graph::Node& node) const;
-  Meaning cast(const graph::Node& node) const;
-  Meaning round(const graph::Node& node) const;
-  Meaning fill(const graph::Node& node, Filling filling) const;
-  Meaning view(const graph::Node& node, View view) const;
-  bool read_view(const graph::Node& node, View view, Meaning& meaning) const;
-  bool read_order(graph::Operand axes, int rank, std::vector<int>& order) const;
-  bool read_move(graph::Operand from, graph::Operand to, int rank, std::vector<int>& order) const;
-  bool read_swap(graph::Operand one, graph::Operand other, int rank, std::vector<int>& order) const;
-  bool read_insertion(graph::Operand axis, int rank, std::vector<int>& order) const;
-  bool read_removal(graph::Operand axis, int rank, std::vector<int>& order) const;
-  bool read_axis_list(graph::Operand axes, int rank, std::vector<int>& list) const;
-  bool read_shape(graph::Operand shape, std::vector<Extent>& extents) const;
-  bool read_extent(graph::Operand size, std::vector<Extent>& extents) const;
-  bool is_c_order(graph::Operand order) const;
-  Meaning subscript(const graph::Node& node) const;
-  Meaning store(const graph::Node& node) const;
-  Meaning attribute(const graph::Node& node) const;
-  bool quick(const graph::Node& node) const;
-  bool read_index(graph::Operand key, std::vector<IndexItem>& items) const;
-  bool read_item(graph::Operand operand, std::vector<IndexItem>& items) const;
-  bool read_bound(graph::Operand operand, int64_t& bound, graph::Operand& at) const;
+  bool shorten_power(const Node& node, Meaning& meaning) const;
+  bool read_dtype(Operand dtype, const Operand* operands, int count, DType& read) const;
+  Meaning reduction(const Node& node, ReduceOp op, Statistic statistic) const;
+  bool read_axes(Operand axis, int rank, uint32_t& axes) const;
+  Meaning where(const Node& node) const;
+  Meaning clip(const Node& node) const;
+  Meaning copy(const Node& node) const;
+  Meaning cast(const Node& node) const;
+  Meaning round(const Node& node) const;
+  Meaning fill(const Node& node, Filling filling) const;
+  Meaning view(const Node& node, View view) const;
+  bool read_view(const Node& node, View view, Meaning& meaning) const;
+  bool read_order(Operand axes, int rank, std::vector<int>& order) const;
+  bool read_move(Operand from, Operand to, int rank, std::vector<int>& order) const;
+  bool read_swap(Operand one, Operand other, int rank, std::vector<int>& order) const;
+  bool read_insertion(Operand axis, int rank, std::vector<int>& order) const;
+  bool read_removal(Operand axis, int rank, std::vector<int>& order) const;
+  bool read_axis_list(Operand axes, int rank, std::vector<int>& list) const;
+  bool read_shape(Operand shape, std::vector<Extent>& extents) const;
+  bool read_extent(Operand size, std::vector<Extent>& extents) const;
+  bool is_c_order(Operand order) const;
+  Meaning subscript(const Node& node) const;
+  Meaning store(const Node& node) const;
+  Meaning attribute(const Node& node) const;
+  bool quick(const Node& node) const;
+  bool read_index(Operand key, std::vector<IndexItem>& items) const;
+  bool read_item(Operand operand, std::vector<IndexItem>& items) const;
+  bool read_bound(Operand operand, int64_t& bound, Operand& at) const;
   bool read_constant_item(PyObject* object, std::vector<IndexItem>& items) const;
-  PyObject* constant(graph::Operand operand) const;
-  bool is_element(graph::Operand operand) const;
+  PyObject* constant(Operand operand) const;
+  bool is_element(Operand operand) const;
 
-  const graph::Graph& graph_;
-  std::vector<graph::Meta> constants_;
+  const Graph& graph_;
+  std::vector<Meta> constants_;
 };
 
 }  // namespace evalframe::native

@@ -6,13 +6,6 @@
 
 namespace evalframe::native {
 
-using graph::Form;
-using graph::Graph;
-using graph::Kind;
-using graph::Meta;
-using graph::Node;
-using graph::Operand;
-
 Meaning Meanings::view(const Node& node, View view) const {
   if (node.count == node.keywords || !is_typed(node.meta) || node.meta.kind != Kind::kArray) return {};
   const Operand array = graph_.operands_of(node)[0];
