@@ -1,4 +1,5 @@
-// A few persistent threads for large kernels. OpenMP's pool doesn't survive a fork, hence our own.
+// A few persistent threads for large kernels. OpenMP's pool doesn't survive a fork, hence our own; CPython 3.12 and later warn of
+// forks beside threads, hence none is left when one begins.
 #include "backends/native/run/thread_pool.h"
 
 #include <pthread.h>
@@ -9,7 +10,9 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace evalframe::native {
 namespace {
@@ -29,14 +32,11 @@ void look_for(Condition holds) {
 
 class Pool {
  public:
-  explicit Pool(int workers) {
-    for (int i = 0; i < workers; ++i) std::thread([this] { work(); }).detach();
-  }
-
   // False where another thread's work is on.
   bool run(int pieces, const std::function<void(int)>& task) {
     std::unique_lock turn(turn_, std::try_to_lock);
     if (!turn) return false;
+    if (!started_) start();
     {
       const std::lock_guard lock(mutex_);
       task_ = &task;
@@ -57,15 +57,41 @@ class Pool {
     return true;
   }
 
+  // Around a fork: no work is on, and there are no threads. The next run starts them again, in the parent as in the child.
+  void begin_fork() {
+    turn_.lock();
+    stop();
+  }
+  void end_fork() { turn_.unlock(); }
+
  private:
+  void start() {
+    started_ = true;
+    try {
+      while (static_cast<int>(workers_.size()) < thread_count() - 1) workers_.emplace_back([this, seen = round_.load()] { work(seen); });
+    } catch (const std::system_error&) {  // no more threads to be had: those that there are do the work
+    }
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      ++round_;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+    started_ = stopping_ = false;
+  }
+
   void take_pieces(const std::function<void(int)>& task, int pieces) {
     in_task = true;
     for (int piece = next_++; piece < pieces; piece = next_++) task(piece);
     in_task = false;
   }
 
-  void work() {
-    uint64_t seen = 0;
+  void work(uint64_t seen) {
     std::unique_lock lock(mutex_);
     while (true) {
       lock.unlock();
@@ -73,6 +99,7 @@ class Pool {
       lock.lock();
       wake_.wait(lock, [&] { return round_ != seen; });
       seen = round_;
+      if (stopping_) return;
       if (!task_) continue;
       const std::function<void(int)>& task = *task_;
       const int pieces = pieces_;
@@ -84,8 +111,11 @@ class Pool {
     }
   }
 
-  std::mutex turn_;
+  std::mutex turn_;  // guards what follows up to mutex_
+  bool started_ = false;
+  std::vector<std::thread> workers_;
   std::mutex mutex_;
+  bool stopping_ = false;
   std::condition_variable wake_;
   std::condition_variable done_;
   const std::function<void(int)>* task_ = nullptr;
@@ -95,21 +125,11 @@ class Pool {
   std::atomic<uint64_t> round_ = 0;
 };
 
-std::mutex creation;
-Pool* pool = nullptr;  // never destroyed: its threads sleep until the process ends
-
-// A child of fork has none of the threads, and maybe a lock that was held: it starts over.
-void forget_pool() {
-  new (&creation) std::mutex;
-  pool = nullptr;
-}
-
 Pool& the_pool() {
-  const std::lock_guard lock(creation);
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_pool);
+  static Pool& pool = *new Pool;  // never destroyed: its threads sleep until the process ends
+  static const int registered = pthread_atfork([] { pool.begin_fork(); }, [] { pool.end_fork(); }, [] { pool.end_fork(); });
   (void)registered;
-  if (!pool) pool = new Pool(thread_count() - 1);
-  return *pool;
+  return pool;
 }
 
 int count_threads() {
