@@ -316,6 +316,33 @@ def shared_cells(x: Any, y: Any) -> Any:
     return read(), both[2][0] is add, both[2][1]()
 
 
+class Field:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @property
+    def scaled(self) -> Any:
+        z = self.value * 2
+        note("scaled", z.shape)
+        return z + self.shift
+
+    @scaled.setter
+    def scaled(self, value: Any) -> None:
+        self.shift = value + 1
+        note("set", value.shape)
+        self.value = value * self.value
+
+
+def attributes(x: Any, y: Any) -> Any:
+    field, other = Field(x), Field(y)
+    field.shift = other.shift = x + y
+    note("shifted", 1)
+    field.value = [field.shift, y]
+    field.value[0], other.value = other.value, field.value[0] * 2
+    other.scaled = y
+    return other.scaled, field.value, field.shift, list(vars(other).items())
+
+
 def recursive(x: Any, y: Any) -> Any:
     def down(v: Any, n: int) -> Any:
         w = v + y
@@ -368,6 +395,7 @@ def iterators(x: Any, y: Any) -> Any:
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
+    attributes,
     returned_functions,
     shared_cells,
     recursive,

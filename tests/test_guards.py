@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from typing import Any
 
@@ -268,7 +269,10 @@ def test_an_attribute_of_an_object_is_read_in_the_graph() -> None:
     model.weight = 3.0
     assert compiled(model, np.ones(2)).tolist() == [3.0, 3.0]
     Model.weight = property(lambda self: 5.0)  # type: ignore[assignment]
-    assert evalframe.jit(scaled)(model, np.ones(2)).tolist() == [5.0, 5.0]
+    assert compiled(model, np.ones(2)).tolist() == [5.0, 5.0]
+    Model.weight = property(operator.attrgetter("other"))  # type: ignore[assignment]
+    model.other = 6.0  # type: ignore[attr-defined]
+    assert evalframe.jit(scaled)(model, np.ones(2)).tolist() == [6.0, 6.0]
     with pytest.raises(evalframe.GraphBreakError):
         compiled(model, np.ones(2))
 

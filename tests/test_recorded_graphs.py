@@ -222,6 +222,30 @@ def methods(x, y):
     return LAYER.apply(x) + LAYER.gain
 
 
+class State:
+    def __init__(self, x):
+        self.x = x
+        self.total = 0.0
+
+    @property
+    def doubled(self):
+        return self.x * 2
+
+    @doubled.setter
+    def doubled(self, value):
+        self.x = value / 2
+
+
+STATE = State(X)
+
+
+def attributes(x, y):
+    STATE.x = x + y
+    STATE.total += STATE.doubled.sum()
+    STATE.doubled = y * STATE.total
+    return STATE.x - 1
+
+
 def assertions(x, y):
     assert x.shape == y.shape, "shapes differ"
     assert x.ndim == 1
@@ -761,6 +785,24 @@ i1 = input test_recorded_graphs.LAYER.weight: float64[4, 2]
 i2 = input test_recorded_graphs.LAYER.gain: float
 n0 = binary @(i0, i1): float64[2]
 n1 = binary +(n0, i2): float64[2]
+""",
+        )
+
+    def test_attributes(self) -> None:
+        self.shows(
+            attributes,
+            """\
+i0 = input x: float64[4]
+i1 = input y: float64[4]
+i2 = input test_recorded_graphs.STATE.total: float
+n0 = binary +(i0, i1): float64[4]
+n1 = binary *(n0, 2): float64[4]
+n2 = call sum(n1): float64
+n3 = check_meta(n2): float64
+n4 = binary +=(i2, n2): float64
+n5 = binary *(i1, n4): float64[4]
+n6 = binary /(n5, 2): float64[4]
+n7 = binary -(n6, 1): float64[4]
 """,
         )
 

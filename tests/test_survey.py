@@ -221,9 +221,9 @@ SURVEY: dict[Callable[..., Any], int] = {
     errstate: 1,
     try_without_exception: 1,
     raised_and_caught: 6,
-    property_read: 2,
+    property_read: 1,
     attribute_read: 1,
-    attribute_store: 2,
+    attribute_store: 1,
     construction: 2,
 }
 

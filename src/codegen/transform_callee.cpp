@@ -6,6 +6,9 @@ namespace evalframe::codegen {
 // Each frame but the innermost waits for its callee: its resume function gets a callable that runs the callee's rest.
 void Transform::break_in_callee() {
   refuse_new_cells(states_[0]);
+  for (size_t k = 0; k + 1 < states_.size(); k++) {
+    if (states_[k].code->instructions[states_[k].next - 1].op == Op::STORE_ATTR) throw limit(CodegenLimit::kSetter);
+  }
   const FrameState& state = states_[0];
   const ResumeFunction* target =
       find(state.function, {state.code, state.next, bound_slots(code(), state.slots), stack_entries(code(), state.slots), true});

@@ -35,7 +35,10 @@ void Transform::use(uint32_t index) {
 // What the code has to have at its end. A variable keeps what it has unless the recorded part gave it something else.
 std::vector<uint32_t> Transform::wanted() const {
   std::vector<uint32_t> all;
-  for (const recorder::PendingStore& store : recording_.stores_at(end_)) all.push_back(store.value);
+  for (const recorder::PendingStore& store : recording_.stores_at(end_)) {
+    all.push_back(store.value);
+    if (recording_.names[store.name].owner) all.push_back(recording_.names[store.name].owner);
+  }
   if (recording_.returns) all.push_back(recording_.result);
   for (size_t k = 0; k < states_.size(); k++) {
     const Code& of = *states_[k].code;
@@ -271,12 +274,17 @@ void Transform::share_if_used_often(uint32_t index) {
   if (homes_[index].uses > 1) share(index);
 }
 
-// Stores into names of modules, which the recording put off.
+// Stores into names of modules and attributes, which the recording put off.
 void Transform::store_names() {
   PyObject* globals = reinterpret_cast<PyFunctionObject*>(recording_.start[0].function.get())->func_globals;
   for (const recorder::PendingStore& store : recording_.stores_at(end_)) {
     const recorder::Name& name = recording_.names[store.name];
     load(store.value);
+    if (name.owner) {
+      load(name.owner);
+      b_->emit(Op::STORE_ATTR, b_->name(Borrowed(name.name.get())));
+      continue;
+    }
     if (name.dict.get() == globals) {
       b_->emit(Op::STORE_GLOBAL, b_->name(Borrowed(name.name.get())));
       continue;

@@ -50,6 +50,18 @@ Py_ssize_t offset_of_slot(PyTypeObject* type, PyObject* descriptor, bool to_stor
 // A class of Python's may get __get__ and __set__ later, which no version of the owner's class tells.
 bool may_become_descriptor(PyObject* found) { return found && !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE); }
 
+// Whether getting what the class has runs no Python code.
+bool binds_quietly(PyObject* found) {
+  PyTypeObject* const type = Py_TYPE(found);
+  if (!type->tp_descr_get || type == &PyFunction_Type || type == &PyStaticMethod_Type || type == &PyMemberDescr_Type) return true;
+  if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type) return true;
+  if (type != &PyClassMethod_Type) return false;
+  // It asks what it holds, which may be a property.
+  const Ref held = Ref::steal(PyObject_GetAttrString(found, "__func__"));
+  if (!held) PyErr_Clear();
+  return held && PyFunction_Check(held.get());
+}
+
 AttributePlace place_in_module(PyObject* module, PyObject* name) {
   PyObject* const dict = PyModule_GetDict(module);
   if (_PyType_Lookup(&PyModule_Type, name)) return {};
@@ -90,6 +102,43 @@ AttributePlace place_to_load(PyObject* object, PyObject* name) {
   const bool is_method = PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
   if (!is_method && Py_TYPE(found)->tp_descr_get) return {};
   return {is_method ? Kind::kMethod : Kind::kClass, version, has_values ? instance_names(type) : AttributePlace::kNoDict, found};
+}
+
+PyObject* own_value(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (const Py_ssize_t offset = offset_of_slot(type, _PyType_Lookup(type, name), false); offset >= 0) {
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+  }
+  if (!has_dict(type)) return nullptr;
+  if (PyObject** const values = has_inline_values(type) ? inline_values(object) : nullptr) {
+    const Py_ssize_t index = index_of_name(type, name);
+    return index < 0 ? nullptr : values[index];
+  }
+  PyObject** const dict = _PyObject_GetDictPtr(object);
+  PyObject* const value = dict && *dict ? PyDict_GetItemWithError(*dict, name) : nullptr;
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+bool is_plain_to_load(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
+  PyObject* const found = _PyType_Lookup(type, name);
+  if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return true;
+  if (Py_TYPE(found)->tp_descr_set) return false;
+  return binds_quietly(found) || own_value(object, name);
+}
+
+Ref plain_attribute(PyObject* object, PyObject* name) {
+  return is_plain_to_load(object, name) ? Ref::steal(PyObject_GenericGetAttr(object, name)) : Ref();
+}
+
+bool is_plain_to_store(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (type->tp_setattro != PyObject_GenericSetAttr || !type_version(type)) return false;
+  PyObject* const found = _PyType_Lookup(type, name);
+  if (offset_of_slot(type, found, true) >= 0) return true;
+  return has_dict(type) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
 }
 
 PyObject* initializer_of(PyTypeObject* type) {

@@ -28,6 +28,15 @@ struct AttributePlace {
 AttributePlace place_to_load(PyObject* object, PyObject* name);
 AttributePlace place_to_store(PyObject* object, PyObject* name);
 
+// The object's own value, in its dict or a slot: borrowed. Null: it has none, or none that is found without asking anyone.
+PyObject* own_value(PyObject* object, PyObject* name);
+// `object.name` where reading it runs no Python code, whatever has become of object and class. Null, with an exception or
+// without: it would, or there is none.
+Ref plain_attribute(PyObject* object, PyObject* name);
+bool is_plain_to_load(PyObject* object, PyObject* name);
+// Whether `object.name = value` does nothing but keep the value, as long as the class stays.
+bool is_plain_to_store(PyObject* object, PyObject* name);
+
 // The Python function that sets up an instance behind its making, where calling the class does just these two; else null.
 PyObject* initializer_of(PyTypeObject* type);
 

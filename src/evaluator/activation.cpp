@@ -219,7 +219,8 @@ Event Activation::finish_call(Ref result) {
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
   if (!result) return unwind(true);
-  Handlers::push(*this, std::move(result));
+  if (takes_result()) Handlers::push(*this, std::move(result));
+  result = Ref();
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
 }
 

@@ -46,7 +46,8 @@ class Activation {
   // Instead of the first step: raises the exception that is set where the generator waits. kCaught or kRaised.
   Event throw_in();
 
-  // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX) -------------------------
+  // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX; LOAD_ATTR or STORE_ATTR, of
+  // a property) -------------------------------------------------------------------------------------------------------
   // Where the operands of the CALL stand. `callable` and `first` are slot indices; a bound self is among the arguments.
   struct CallSite {
     int callable, first, count;   // positional arguments in slots first .. first + count - 1 (keyword values last)
@@ -57,9 +58,11 @@ class Activation {
   // CPython binds them (defaults, keyword-only ones; the caller has checked that they fit, in localsplus order).
   // This activation is then suspended in the call: set_next of its frame is behind the CALL.
   void begin_call(int slots_from);
+  // Whether the instruction behind which the frame is suspended pushes what the call gives.
+  bool takes_result() const { return code_->instructions[next_ - 1].op != bytecode::Op::STORE_ATTR; }
   // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
   void stay_in_call();
-  // The call is over: pushes the result, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
+  // The call is over: pushes the result, if the instruction has one, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
   Event finish_call(Ref result);
 
   // False between the halves of a fused instruction, where nothing can be handed over.

@@ -40,34 +40,19 @@ std::string module_prefix(PyObject* dict) {
   return name && PyUnicode_Check(name) ? name_text(name) + "." : "";
 }
 
-std::string wanted_text(const Fact& fact) {
-  if (fact.check == Check::kArray) {
-    std::string text = std::string(graph::name(fact.meta.dtype)) + ", rank " + std::to_string(fact.meta.rank);
-    if (!(fact.array_flags & NPY_ARRAY_ALIGNED)) text += ", not aligned";
-    if (!(fact.array_flags & NPY_ARRAY_WRITEABLE)) text += ", read-only";
-    return text;
-  }
-  const std::string text = fact.want ? object_text(fact.want.get()) : "";
-  return fact.check == Check::kLength ? text + " of length " + std::to_string(fact.length) : text;
-}
-
-std::string text_of(const Fact& fact) {
-  std::string text = kChecks[static_cast<int>(fact.check)].text;
-  const size_t place = text.find('%');
-  return place == std::string::npos ? text : text.replace(place, 1, wanted_text(fact));
-}
-
 // Whether the first fact, of the same object, says all that the second does.
 bool implies(const Fact& fact, Check other) {
   if (fact.check == other || other == Check::kNone) return true;
   switch (other) {
     // An object may be given another class.
-    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity;
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.other < 0;
     // Only immutable objects are asked for equality.
     case Check::kEqual: return fact.check == Check::kIdentity;
     case Check::kLength: return fact.check == Check::kEqual;
     case Check::kNone:
     case Check::kIdentity:
+    case Check::kSame:
+    case Check::kDistinct:
     case Check::kArray:
     case Check::kKeys:
     case Check::kTypeVersion: break;
@@ -179,6 +164,15 @@ void GuardTable::require_keys(int32_t index, Borrowed dict) {
   require(index, fact_of(Check::kKeys, tuple.get()));
 }
 
+void GuardTable::require_same(int32_t index, int32_t other, bool same) {
+  Source& source = sources[std::max(index, other)];
+  Fact fact;
+  fact.check = same ? Check::kSame : Check::kDistinct;
+  fact.other = std::min(index, other);
+  const auto is_known = [&](const Fact& known) { return known.check == fact.check && known.other == fact.other; };
+  if (std::none_of(source.more.begin(), source.more.end(), is_known)) source.more.push_back(std::move(fact));
+}
+
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
   const int32_t at = index_.find_or_add({kDictKey, 0, 0, 0, dict.get(), nullptr}, static_cast<int32_t>(dicts.size()));
   if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::dict_version(dict), {}});
@@ -273,6 +267,24 @@ std::string GuardTable::source_name(int32_t index) const {
     case Reach::kObject: return object_name(source.object.get());
   }
   return "?";
+}
+
+std::string GuardTable::wanted_text(const Fact& fact) const {
+  if (fact.other >= 0) return source_name(fact.other);
+  if (fact.check == Check::kArray) {
+    std::string text = std::string(graph::name(fact.meta.dtype)) + ", rank " + std::to_string(fact.meta.rank);
+    if (!(fact.array_flags & NPY_ARRAY_ALIGNED)) text += ", not aligned";
+    if (!(fact.array_flags & NPY_ARRAY_WRITEABLE)) text += ", read-only";
+    return text;
+  }
+  const std::string text = fact.want ? object_text(fact.want.get()) : "";
+  return fact.check == Check::kLength ? text + " of length " + std::to_string(fact.length) : text;
+}
+
+std::string GuardTable::text_of(const Fact& fact) const {
+  std::string text = kChecks[static_cast<int>(fact.check)].text;
+  const size_t place = text.find('%');
+  return place == std::string::npos ? text : text.replace(place, 1, wanted_text(fact));
 }
 
 std::vector<GuardTable::Line> GuardTable::lines() const {

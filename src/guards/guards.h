@@ -39,6 +39,7 @@ struct Fact {
   Py_ssize_t length = 0;      // kLength
   graph::Meta meta;           // kArray
   int32_t array_flags = 0;    // kArray: of kArrayFlags
+  int32_t other = -1;         // kSame, kDistinct: an earlier source
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
   bool fixes_number() const;
@@ -110,6 +111,8 @@ class GuardTable {
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   void require_length(int32_t source, Borrowed object);
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
+  // The two sources reach one object, or two.
+  void require_same(int32_t source, int32_t other, bool same);
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
 
@@ -133,6 +136,8 @@ class GuardTable {
   void require(int32_t source, Fact fact);
   std::string slot_name(const Source& source) const;
   std::string object_name(Borrowed object) const;
+  std::string wanted_text(const Fact& fact) const;
+  std::string text_of(const Fact& fact) const;
   KeyIndex index_;
   std::unordered_map<PyObject*, std::pair<int32_t, int32_t>> name_of_;  // of a guarded value: its dict and its name there
 };

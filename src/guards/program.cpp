@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "cpython/attributes.h"
 #include "cpython/iterators.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/numpy_api.h"
@@ -39,12 +40,14 @@ bool equal(PyObject* object, PyObject* want) {
 
 bool has_type(const Step& step, PyObject* object) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == step.want; }
 
+using Items = PyObject* const*;  // the objects of the sources so far
+
 struct Checks {
-  static bool kNone(const Step&, PyObject*) { return true; }
-  static bool kType(const Step& step, PyObject* object) { return has_type(step, object); }
-  static bool kEqual(const Step& step, PyObject* object) { return object == step.want || equal(object, step.want); }
-  static bool kIdentity(const Step& step, PyObject* object) { return object == step.want; }
-  static bool kArray(const Step& step, PyObject* object) {
+  static bool kNone(const Step&, PyObject*, Items) { return true; }
+  static bool kType(const Step& step, PyObject* object, Items) { return has_type(step, object); }
+  static bool kEqual(const Step& step, PyObject* object, Items) { return object == step.want || equal(object, step.want); }
+  static bool kIdentity(const Step& step, PyObject* object, Items) { return object == step.want; }
+  static bool kArray(const Step& step, PyObject* object, Items) {
     if (Py_TYPE(object) != &PyArray_Type) return false;
     PyArrayObject* array = numpy::as_array(object);
     if (PyArray_NDIM(array) != step.rank || (PyArray_FLAGS(array) & kArrayFlags) != step.array_flags) return false;
@@ -53,10 +56,10 @@ struct Checks {
     PyArray_Descr* const descr = PyArray_DESCR(array);
     return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want));
   }
-  static bool kTypeVersion(const Step& step, PyObject* object) {
+  static bool kTypeVersion(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;
   }
-  static bool kKeys(const Step& step, PyObject* object) {
+  static bool kKeys(const Step& step, PyObject* object, Items) {
     if (!PyDict_CheckExact(object) || PyDict_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
     PyObject* key = nullptr;
     for (Py_ssize_t at = 0, i = 0; PyDict_Next(object, &at, &key, nullptr); i++) {
@@ -65,16 +68,18 @@ struct Checks {
     }
     return true;
   }
-  static bool kLength(const Step& step, PyObject* object) {
+  static bool kLength(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && PyObject_Size(object) == step.length;
   }
+  static bool kSame(const Step& step, PyObject* object, Items items) { return items[step.other] == object; }
+  static bool kDistinct(const Step& step, PyObject* object, Items items) { return items[step.other] != object; }
 };
 
 // Inlined where calls are served: a guard costs a few nanoseconds, and so does a call.
-[[gnu::always_inline]] inline bool holds(const Step& step, PyObject* object) {
+[[gnu::always_inline]] inline bool holds(const Step& step, PyObject* object, Items items) {
   switch (step.check) {
 #define EVALFRAME_CHECK(name, text, hint) \
-  case Check::name: return Checks::name(step, object);
+  case Check::name: return Checks::name(step, object, items);
 #include "guards/checks.def"
 #undef EVALFRAME_CHECK
   }
@@ -104,7 +109,7 @@ PyObject* item(const Step& step, PyObject* parent) {
 PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* const* objects) {
   switch (step.reach) {
     case Reach::kSlot: return frames[step.frame][step.index];
-    case Reach::kAttribute: return PyObject_GetAttr(objects[step.parent], step.object);
+    case Reach::kAttribute: return cpython::plain_attribute(objects[step.parent], step.object).release();
     case Reach::kMethod: return cpython::bound_function(objects[step.parent], step.object).release();
     case Reach::kItem: return item(step, objects[step.parent]);
     case Reach::kTurn: return cpython::ahead(objects[step.parent], step.index).release();
@@ -168,12 +173,15 @@ void Objects::clear() {
 Program::Program(const GuardTable& table) : table_(table), count_(static_cast<int32_t>(table.sources.size())) {
   auto add = [&](const Source& source, const Fact& fact, int32_t number, bool again) {
     steps_.push_back({source.reach, fact.check, again, fact.fixes_number(), fact.meta.rank, number, source.parent, source.frame, source.index, fact.array_flags,
-                      fact.type_version, source.object.get(), fact.want.get(), fact.length});
+                      fact.other, fact.type_version, source.object.get(), fact.want.get(), fact.length});
   };
   for (int32_t i = 0; i < count_; i++) {
     const Source& source = table.sources[i];
     add(source, source.fact, i, false);
-    for (const Fact& fact : source.more) add(source, fact, i, true);
+    for (const Fact& fact : source.more) {
+      add(source, fact, i, true);
+      only_slots_ = only_slots_ && fact.other < 0;
+    }
     only_slots_ = only_slots_ && source.reach == Reach::kSlot;
   }
 }
@@ -199,7 +207,7 @@ bool Program::check_slots(PyObject* const* slots) const {
   for (const Step& step : steps_) {
     PyObject* const object = slots[step.index];
     // Most arguments are arrays.
-    const bool good = object && (step.check == Check::kArray ? Checks::kArray(step, object) : holds(step, object));
+    const bool good = object && (step.check == Check::kArray ? Checks::kArray(step, object, nullptr) : holds(step, object, nullptr));
     if (!good) return false;
   }
   return true;
@@ -216,7 +224,7 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& f
     if (object) [[likely]] {
       items[step.source] = object;
       objects.count_ = step.source + 1;
-      if (holds(step, object)) continue;
+      if (holds(step, object, items)) continue;
     } else {
       PyErr_Clear();
     }
@@ -242,7 +250,7 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed) co
     if (!object) return PyErr_Clear();
     items[step.source] = object;
     objects.count_ = step.source + 1;
-    if (holds(step, object)) continue;
+    if (holds(step, object, items)) continue;
     // What lies behind another failed check may run Python code when it is read.
     if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return;
     changed.insert(table_.path(step.source));

@@ -17,7 +17,7 @@ struct Step {
   bool again;         // another fact of the source before
   bool fixes_number;  // Fact::fixes_number
   int8_t rank;
-  int32_t source, parent, frame, index, array_flags;
+  int32_t source, parent, frame, index, array_flags, other;
   uint32_t type_version;
   PyObject* object;
   PyObject* want;
@@ -62,7 +62,7 @@ class Program {
   // On failure it is empty, and *failed is the line of GuardTable::describe() that says which guard it was.
   // Runs no Python code; no exception is left set.
   bool check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const;
-  // All objects are in slots: `Objects` owns none.
+  // All objects are in slots, `Objects` owns none, and each is looked at alone.
   bool has_only_slots() const { return only_slots_; }
   // The same where there are only slots, of one frame, for a caller who wants to know no more.
   bool check_slots(PyObject* const* slots) const;

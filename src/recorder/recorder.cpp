@@ -204,7 +204,9 @@ void Recorder::returned(const Activation& callee, bool outermost) {
   frames_.pop_back();
 }
 
-void Recorder::resumed(const Activation& caller) { set_label(caller.depth() - 1, recording_->result); }
+void Recorder::resumed(const Activation& caller) {
+  if (caller.takes_result()) set_label(caller.depth() - 1, recording_->result);
+}
 
 void Recorder::set_label(int slot, uint32_t value) {
   const int32_t absolute = frames_.back().base + slot;
@@ -362,7 +364,7 @@ void Recorder::move_window(int32_t container) {
 uint32_t Recorder::stored(Borrowed dict, Borrowed name) const {
   const std::vector<Name>& names = recording_->names;
   for (size_t i = 0; i < names.size(); i++) {
-    if (names[i].dict.get() == dict.get() && names[i].name.get() == name.get()) return stored_[i];
+    if (names[i].dict.get() == dict.get() && names[i].name.get() == name.get()) return stored_[i].value;
   }
   return 0;
 }
@@ -373,10 +375,44 @@ void Recorder::store(Borrowed dict, Borrowed name, uint32_t value) {
   while (at < names.size() && !(names[at].dict.get() == dict.get() && names[at].name.get() == name.get())) at++;
   if (at == names.size()) {
     names.push_back({Ref::borrow(dict), Ref::borrow(name)});
-    stored_.push_back(0);
+    stored_.push_back({0, Ref()});
   }
-  stored_[at] = value;
-  recording_->journal.push_back({Change::Kind::kStore, static_cast<int32_t>(at), value});
+  note_store(static_cast<int32_t>(at), value);
+}
+
+void Recorder::note_store(int32_t name, uint32_t value) {
+  stored_[name].value = value;
+  recording_->journal.push_back({Change::Kind::kStore, name, value});
+}
+
+// Objects of two types are two objects, and the types are guarded.
+int32_t Recorder::place_of_attribute(uint32_t owner, Borrowed object, Borrowed name) {
+  const std::vector<Name>& names = recording_->names;
+  int32_t found = -1;
+  for (size_t i = 0; i < names.size(); i++) {
+    if (names[i].dict || names[i].name.get() != name.get()) continue;
+    const bool same = stored_[i].owner.get() == object.get();
+    if (same) found = static_cast<int32_t>(i);
+    const Value known = value(names[i].owner), present = value(owner);
+    if (names[i].owner == owner || Py_TYPE(stored_[i].owner.get()) != Py_TYPE(object.get())) continue;
+    if (known.kind == Value::Kind::kSource && present.kind == Value::Kind::kSource) guards().require_same(known.a, present.a, same);
+  }
+  return found;
+}
+
+uint32_t Recorder::stored_attribute(uint32_t owner, Borrowed object, Borrowed name) {
+  const int32_t at = place_of_attribute(owner, object, name);
+  return at < 0 ? 0 : stored_[at].value;
+}
+
+void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value) {
+  int32_t at = place_of_attribute(owner, object, name);
+  if (at < 0) {
+    at = static_cast<int32_t>(stored_.size());
+    recording_->names.push_back({Ref(), Ref::borrow(name), owner});
+    stored_.push_back({0, Ref::borrow(object)});
+  }
+  note_store(at, value);
 }
 
 bool Recorder::takes_turn(uint32_t iterator, Borrowed object) {

@@ -54,6 +54,7 @@ struct Plan {
   bool dropped = false;
   bool appends = false;
   std::vector<uint32_t> contents;
+  Ref stored_into;  // whose attribute is stored: the instruction may drop it
 };
 
 class Recorder;
@@ -148,6 +149,10 @@ class Recorder {
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
   uint32_t stored(Borrowed dict, Borrowed name) const;
   void store(Borrowed dict, Borrowed name, uint32_t value);
+  // The same of an attribute of an object that the value stands for. Another value that was stored into, under the name,
+  // may stand for the same object: that it does, or doesn't, is guarded.
+  uint32_t stored_attribute(uint32_t owner, Borrowed object, Borrowed name);
+  void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
   // Whether one more turn of the loop that the recording started in belongs to it. Its iterator is advanced at the exit.
   bool takes_turn(uint32_t iterator, Borrowed object);
   uint32_t turn(const Value& iterator);
@@ -223,7 +228,13 @@ class Recorder {
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes
-  std::vector<uint32_t> stored_;  // by Recording::names: the value it has now
+  struct Stored {
+    uint32_t value;  // that it has now
+    Ref owner;       // of an attribute: the object, in this run
+  };
+  int32_t place_of_attribute(uint32_t owner, Borrowed object, Borrowed name);
+  void note_store(int32_t name, uint32_t value);
+  std::vector<Stored> stored_;  // by Recording::names
 };
 
 }  // namespace evalframe::recorder

@@ -153,7 +153,10 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   graph::ExitPoint exit{node, {}};
   Cursor& cursor = cursor_to(node);
   cursor.begin_search(values.size());
-  for (const PendingStore& store : cursor.stores) collect(store.value, cursor, exit.values);
+  for (const PendingStore& store : cursor.stores) {
+    collect(names[store.name].owner, cursor, exit.values);
+    collect(store.value, cursor, exit.values);
+  }
   if (static_cast<size_t>(node) == graph.nodes.size() && returns) {
     collect(result, cursor, exit.values);
     return exit;

@@ -65,9 +65,10 @@ struct Change {
   uint32_t value;  // kSlot, kAppend, kStore; kWindow: index into Recording::windows
 };
 
-// A name that the recorded code stored into, in the dict of a module. The store itself is put off to the exit.
+// What the recorded code stored into: a name in the dict of a module, or an attribute. The store itself is put off to the exit.
 struct Name {
   Ref dict, name;
+  uint32_t owner = 0;  // of the attribute: the value; there is no dict then
 };
 struct PendingStore {
   int32_t name;    // index into Recording::names

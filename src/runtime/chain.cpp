@@ -304,6 +304,7 @@ class Binding {
 int first_operand(const Activation& frame) {
   const bytecode::Instruction& call = frame.instruction();
   if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
+  if (call.op == bytecode::Op::LOAD_ATTR || call.op == bytecode::Op::STORE_ATTR) return frame.depth() - bytecode::stack_effect(call).takes;
   return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
 }
 

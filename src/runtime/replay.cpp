@@ -61,8 +61,11 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
   if (recording.names.empty()) return true;
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& name = recording.names[store.name];
-    const Ref value = rebuild.make(store.value);
-    if (!value || PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) < 0) return false;
+    const Ref value = rebuild.make(store.value), owner = rebuild.make(name.owner);
+    if (!value || PyErr_Occurred()) return false;
+    const bool done = owner ? PyObject_SetAttr(owner.get(), name.name.get(), value.get()) == 0
+                            : PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) == 0;
+    if (!done) return false;
   }
   return true;
 }

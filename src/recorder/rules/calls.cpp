@@ -35,14 +35,6 @@ bool is_fixed(Recorder& recorder, uint32_t label, PyObject* callable) {
   return true;
 }
 
-// Functions whose frames can be run beside their caller's.
-bool is_plain_function(PyObject* callable) {
-  if (!PyFunction_Check(callable)) return false;
-  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & kOther);
-}
-
 // Every argument as an operand; the detail of the first that can't be one.
 bool add_operands(const Site& site, const Activation::CallSite& call, Plan& plan) {
   for (int i = 0; i < call.count; i++) {
@@ -171,17 +163,6 @@ void before_with_after(const Site& site, const Plan& plan) {
   const uint32_t exit = recorder.constant(PyMethod_GET_FUNCTION(site.frame.slot(low)));
   recorder.set_label(low, recorder.made(&PyMethod_Type, nullptr, {exit, recorder.label(low)}));
   recorder.set_label(low + 1, recorder.node_value(node, false));
-}
-
-// A call of a Python function: the driver makes its frame.
-Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names) {
-  Plan plan;
-  plan.kind = Plan::Kind::kInline;
-  plan.function = function;
-  plan.keyword_names = keyword_names;
-  site.recorder.calls(label);
-  if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.guards().require_function(function);
-  return plan;
 }
 
 // --- f(*args, **keywords) --------------------------------------------------------------------------------------------
@@ -332,6 +313,24 @@ void set_function_attribute_after(const Site& site, const Plan&) {
 }
 
 }  // namespace
+
+bool is_plain_function(PyObject* callable) {
+  if (!PyFunction_Check(callable)) return false;
+  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
+  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & kOther);
+}
+
+// A call of a Python function: the driver makes its frame.
+Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names) {
+  Plan plan;
+  plan.kind = Plan::Kind::kInline;
+  plan.function = function;
+  plan.keyword_names = keyword_names;
+  site.recorder.calls(label);
+  if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.guards().require_function(function);
+  return plan;
+}
 
 void add_call_rules(RuleTable& table) {
   using enum bytecode::Op;

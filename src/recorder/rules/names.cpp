@@ -1,6 +1,8 @@
 // Rules for globals, attributes, methods and closures: what is read from outside becomes a guarded source or a constant.
+#include "cpython/attributes.h"
 #include "cpython/frame.h"
 #include "cpython/layout.h"
+#include "cpython/objects.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
@@ -80,14 +82,70 @@ void store_name_after(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth - 1, 0);
 }
 
-// Whether reading the attribute runs no Python code, now and as long as the class is unchanged.
-bool is_plain_attribute(PyObject* object, PyObject* name) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
-  PyObject* found = _PyType_Lookup(type, name);
-  if (!found) return true;
-  const auto* kind = Py_TYPE(found);
-  return !kind->tp_descr_set || kind == &PyMemberDescr_Type;
+// The Python function that a property of the class calls ("fget", "fset"), to be followed as a call of it; null: another attribute.
+PyObject* function_of_property(PyObject* object, PyObject* name, const char* which) {
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  if (!found || Py_TYPE(found) != &PyProperty_Type) return nullptr;
+  const Ref function = Ref::steal(PyObject_GetAttrString(found, which));  // a member, which the property holds
+  if (!function) PyErr_Clear();
+  return function && is_plain_function(function.get()) ? function.get() : nullptr;
+}
+
+// obj.prop and obj.prop = value: the operands are the arguments.
+Plan property_call(const Site& site, PyObject* function, const std::vector<int>& arguments) {
+  Recorder& recorder = site.recorder;
+  PyObject* const object = site.frame.slot(site.depth - 1);
+  const Value owner = recorder.value_at(site.depth - 1);
+  if (owner.kind != Value::Kind::kSource || !recorder.guards().require_type_version(owner.a, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  Plan plan = inlined_call(site, recorder.constant(function), function, nullptr);
+  for (const int slot : arguments) {
+    plan.contents.push_back(recorder.label(slot));
+    plan.arguments.push_back(site.frame.slot(slot));
+  }
+  return plan;
+}
+
+// Whether someone is told when the object dies: a finaliser, or a weak reference.
+bool tells_of_its_end(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  if (Py_REFCNT(object) != 1) return false;
+  return type->tp_finalize || type->tp_del || (type->tp_weaklistoffset && *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_weaklistoffset));
+}
+
+// The store is put off to the exit, as that into a name.
+Plan store_attr(const Site& site) {
+  Recorder& recorder = site.recorder;
+  PyObject* const object = site.frame.slot(site.depth - 1);
+  PyObject* const name = name_of(site);
+  const Value owner = recorder.value_at(site.depth - 1);
+  if (PyModule_CheckExact(object) && owner.kind == Value::Kind::kConstant && !_PyType_Lookup(&PyModule_Type, name)) {
+    Plan plan = store_into(PyModule_GetDict(object), name);
+    plan.stored_into = Ref::borrow(object);
+    return plan;
+  }
+  const bool generic = Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr;
+  if (PyObject* const setter = generic ? function_of_property(object, name, "fset") : nullptr) return property_call(site, setter, {site.depth - 1, site.depth - 2});
+  const bool plain = owner.kind == Value::Kind::kSource && cpython::is_plain_to_store(object, name);
+  PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
+  if (!plain || (old && tells_of_its_end(old)) || !recorder.guards().require_type_version(owner.a, object)) {
+    return plan_break(Break::kStore, "attribute of " + type_name(object));
+  }
+  recorder.stored_attribute(recorder.label(site.depth - 1), object, name);  // asks for its guards
+  Plan plan;
+  plan.stored_into = Ref::borrow(object);
+  return plan;
+}
+
+void store_attr_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
+  const uint32_t owner = recorder.label(site.depth - 1), stored = recorder.label(site.depth - 2);
+  if (plan.stored_into && PyModule_CheckExact(plan.stored_into.get())) {
+    recorder.store(PyModule_GetDict(plan.stored_into.get()), name_of(site), stored);
+  } else if (plan.stored_into) {
+    recorder.store_attribute(owner, plan.stored_into.get(), name_of(site), stored);
+  }
+  recorder.set_label(site.depth - 1, 0);
+  recorder.set_label(site.depth - 2, 0);
 }
 
 // An attribute of an array is read in the graph, or is a constant where the guards already fix it.
@@ -112,6 +170,7 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
 
 Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
   PyObject* dict = PyModule_GetDict(module);
+  if (const uint32_t stored = site.recorder.stored(dict, name)) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(dict, name);
   if (!value) return plan_break(Break::kAttribute, "made by the module's __getattr__");
   site.recorder.guards().require_name(dict, name, value);
@@ -123,10 +182,10 @@ Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value_at(site.depth - 1);
   if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
-  if (!is_plain_attribute(object, name)) return plan_break(Break::kAttribute, "of " + type_name(object));
-  if (owner.kind != Value::Kind::kSource) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (owner.kind != Value::Kind::kSource || !cpython::is_plain_to_load(object, name)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (!recorder.guards().require_type_version(owner.a, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
-  return plan_value(0);  // the label is made once the attribute is there
+  // 0: the label is made once the attribute is there.
+  return plan_value(recorder.stored_attribute(recorder.label(site.depth - 1), object, name));
 }
 
 Plan load_attr(const Site& site) {
@@ -134,10 +193,13 @@ Plan load_attr(const Site& site) {
   PyObject* name = name_of(site);
   if (site.recorder.is_graph_value(site.recorder.label(site.depth - 1), object)) return array_attribute(site, object, name);
   if (PyModule_CheckExact(object) && site.recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  const bool generic = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr;
+  if (PyObject* const getter = generic ? function_of_property(object, name, "fget") : nullptr) return property_call(site, getter, {site.depth - 1});
   return object_attribute(site, object, name);
 }
 
 uint32_t attribute_label(const Site& site, const Plan& plan, int slot, const Value& owner) {
+  if (plan.label) return plan.label;
   if (plan.kind == Plan::Kind::kConstant) return site.recorder.fixed(site.frame.slot(slot));
   guards::Source source{Reach::kAttribute};
   source.parent = owner.a;
@@ -176,7 +238,7 @@ Plan load_method(const Site& site) {
   if (is_method && owner.kind == Value::Kind::kSource && Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr &&
       recorder.guards().require_type_version(owner.a, object)) {
     const Ref method = cpython::bound_function(object, name);
-    if (!method) return object_attribute(site, object, name);
+    if (!method || recorder.stored_attribute(recorder.label(site.depth - 1), object, name)) return object_attribute(site, object, name);
     guards::Source source{Reach::kMethod};
     source.parent = owner.a;
     source.object = Ref::borrow(name);
@@ -264,6 +326,7 @@ void add_name_rules(RuleTable& table) {
   table[static_cast<size_t>(STORE_NAME)] = {store_name, store_name_after};
   table[static_cast<size_t>(STORE_GLOBAL)] = {store_global, store_name_after};
   table[static_cast<size_t>(LOAD_ATTR)] = {load_attr, load_attr_after};
+  table[static_cast<size_t>(STORE_ATTR)] = {store_attr, store_attr_after};
   table[static_cast<size_t>(LOAD_METHOD)] = {load_method, load_method_after};
   table[static_cast<size_t>(COPY_FREE_VARS)] = {no_condition, copy_free_vars_after};
   table[static_cast<size_t>(MAKE_CELL)] = {no_condition, make_cell_after};

@@ -249,7 +249,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
       plan.kind = Plan::Kind::kNode;
       plan.form = Form::kGetItem;
       plan.operands = {recorder.operand(container.label, container.object), Operand::constant(recorder.value(recorder.constant(key.object)).a)};
-      return plan.operands[0] ? plan : plan_break(Break::kUnknownObject, type_name(container.object));
+      return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownObject, type_name(container.object));
     }
     Plan plan = operation(site, Form::kGetItem, 0, {container, key});
     // What stands in the result of a call may be of any type.

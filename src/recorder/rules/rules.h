@@ -56,6 +56,11 @@ Plan extended(Recorder& recorder, uint32_t list, const Operated& more);
 // A method of str whose result follows from its arguments.
 bool is_text_method(PyObject* callable);
 
+// Functions whose frames can be run beside their caller's.
+bool is_plain_function(PyObject* callable);
+// A call of a Python function that is followed; its arguments are still to be given to the plan.
+Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names);
+
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
 Plan plan_constant();
