@@ -333,6 +333,31 @@ def test_is_a_function_to_others() -> None:
     assert pickle.loads(pickle.dumps(Model.double)) is Model.double
 
 
+def test_what_calls_depend_on_may_be_set_from_outside() -> None:
+    def function(x: Any, shift: Any = 1, *, scale: Any = 2) -> Any:
+        return x * scale + shift
+
+    def other(x: Any, shift: Any = 1, *, scale: Any = 2) -> Any:
+        return x - scale - shift
+
+    captured: Any = evalframe.jit(function)
+    x = np.ones(3)
+    assert all(np.array_equal(captured(x), [3, 3, 3]) for _ in range(3))
+    captured.__defaults__ = (5,)
+    assert np.array_equal(captured(x), [7, 7, 7])
+    captured.__kwdefaults__ = {"scale": 3}
+    assert np.array_equal(captured(x), [8, 8, 8])
+    captured.__code__ = other.__code__
+    assert np.array_equal(captured(x), function(x)) and np.array_equal(captured(x), [-7, -7, -7])
+    with pytest.raises(TypeError, match="__defaults__ must be set to a tuple object"):
+        captured.__defaults__ = 3
+    captured.note = "kept here"
+    assert captured.note == "kept here" and not hasattr(function, "note")
+    del captured.__defaults__
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'shift'"):
+        captured(x)
+
+
 def test_generators_run_as_they_are() -> None:
     @evalframe.jit
     def generate(x: Any) -> Any:

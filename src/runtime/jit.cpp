@@ -143,6 +143,14 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(as_jit(self)->function, name);
 }
 
+// What calls depend on is set in the function, where calls read it.
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  for (const char* own : {"__code__", "__defaults__", "__kwdefaults__"}) {
+    if (PyUnicode_CompareWithASCIIString(name, own) == 0) return PyObject_SetAttr(as_jit(self)->function, name, value);
+  }
+  return PyObject_GenericSetAttr(self, name, value);
+}
+
 PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.jit of %R>", as_jit(self)->function); }
 
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
@@ -189,6 +197,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                        {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_descr_get, reinterpret_cast<void*>(get)},
                        {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                       {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
                        {Py_tp_repr, reinterpret_cast<void*>(represent)},
                        {Py_tp_methods, methods},
                        {Py_tp_members, members},
