@@ -411,6 +411,8 @@ Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins
   const Value& second = smaller ? b : a;
   Value chosen = choose(less(first, second), a, b);
   if (!is_float(component(a.dtype))) return chosen;
+  // A NaN raises the flag in the comparison, so that all is computed again; then min and max are one instruction each.
+  if (is_float(a.dtype) && !a.real.emitter->must_be_quiet()) return chosen;
   Term a_nan = is_nan(a.real);
   Term b_nan = is_nan(b.real);
   if (is_complex(a.dtype)) {

@@ -40,12 +40,14 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       task_ = &task;
-      pieces_ = pieces;
-      next_ = 0;
+      for (int t = 0; t < threads_; ++t) {
+        shares_[static_cast<size_t>(t)].next = begin_of(t, pieces);
+        shares_[static_cast<size_t>(t)].end = begin_of(t + 1, pieces);
+      }
       ++round_;
     }
     wake_.notify_all();
-    take_pieces(task, pieces);
+    take_pieces(task, 0);
     std::unique_lock lock(mutex_);
     task_ = nullptr;  // a worker that wakes late finds nothing to do
     if (active_ != 0) {
@@ -68,7 +70,7 @@ class Pool {
   void start() {
     started_ = true;
     try {
-      while (static_cast<int>(workers_.size()) < thread_count() - 1) workers_.emplace_back([this, seen = round_.load()] { work(seen); });
+      for (int worker = 1; worker < threads_; ++worker) workers_.emplace_back([this, worker, seen = round_.load()] { work(worker, seen); });
     } catch (const std::system_error&) {  // no more threads to be had: those that there are do the work
     }
   }
@@ -85,13 +87,26 @@ class Pool {
     started_ = stopping_ = false;
   }
 
-  void take_pieces(const std::function<void(int)>& task, int pieces) {
+  // The pieces of a thread stand side by side and are the same ones each time, so that what a loop writes is in the cache of
+  // the core that reads it in the next. Each share begins a cache line of its own.
+  struct alignas(64) Share {
+    std::atomic<int> next = 0;
+    int end = 0;
+  };
+
+  int begin_of(int thread, int pieces) const { return static_cast<int>(static_cast<int64_t>(pieces) * thread / threads_); }
+
+  // A thread's own share first, then what the others have left.
+  void take_pieces(const std::function<void(int)>& task, int thread) {
     in_task = true;
-    for (int piece = next_++; piece < pieces; piece = next_++) task(piece);
+    for (int i = 0; i < threads_; ++i) {
+      Share& share = shares_[static_cast<size_t>((thread + i) % threads_)];
+      for (int piece = share.next++; piece < share.end; piece = share.next++) task(piece);
+    }
     in_task = false;
   }
 
-  void work(uint64_t seen) {
+  void work(int worker, uint64_t seen) {
     std::unique_lock lock(mutex_);
     while (true) {
       lock.unlock();
@@ -102,10 +117,9 @@ class Pool {
       if (stopping_) return;
       if (!task_) continue;
       const std::function<void(int)>& task = *task_;
-      const int pieces = pieces_;
       ++active_;
       lock.unlock();
-      take_pieces(task, pieces);
+      take_pieces(task, worker);
       lock.lock();
       if (--active_ == 0) done_.notify_all();
     }
@@ -119,8 +133,8 @@ class Pool {
   std::condition_variable wake_;
   std::condition_variable done_;
   const std::function<void(int)>* task_ = nullptr;
-  int pieces_ = 0;
-  std::atomic<int> next_ = 0;
+  const int threads_ = thread_count();
+  std::vector<Share> shares_{static_cast<size_t>(threads_)};
   std::atomic<int> active_ = 0;
   std::atomic<uint64_t> round_ = 0;
 };
