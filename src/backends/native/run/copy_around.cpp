@@ -1,6 +1,7 @@
 // Copies an array but for a part of it, dimension by dimension: what lies before and behind the part, and around it inside.
 #include "backends/native/run/copy_around.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace evalframe::native {
@@ -20,13 +21,14 @@ class Copying {
  public:
   explicit Copying(const CopyAround& copy) : copy_(copy) {}
 
-  void around(int d, const char* from, char* to) const {
-    if (d == copy_.rank) return;
-    whole(d, from, to, 0, copy_.first[d]);
-    for (int64_t i = copy_.first[d]; d + 1 < copy_.rank && i < copy_.last[d]; i++) {
-      around(d + 1, from + i * copy_.from_strides[d], to + i * copy_.to_strides[d]);
+  // Indices begin .. end - 1 of dimension d.
+  void around(int d, const char* from, char* to, int64_t begin, int64_t end) const {
+    const int64_t first = std::clamp(copy_.first[d], begin, end), last = std::clamp(copy_.last[d], first, end);
+    whole(d, from, to, begin, first);
+    for (int64_t i = first; d + 1 < copy_.rank && i < last; i++) {
+      around(d + 1, from + i * copy_.from_strides[d], to + i * copy_.to_strides[d], 0, copy_.extents[d + 1]);
     }
-    whole(d, from, to, copy_.last[d], copy_.extents[d]);
+    whole(d, from, to, last, end);
   }
 
  private:
@@ -43,13 +45,14 @@ class Copying {
 
 }  // namespace
 
-void copy_around(const CopyAround& copy, const char* from, char* to) {
+void copy_around(const CopyAround& copy, const char* from, char* to, int64_t begin, int64_t end) {
+  if (copy.rank == 0) return;
   switch (copy.item) {
-    case 1: return Copying<1>(copy).around(0, from, to);
-    case 2: return Copying<2>(copy).around(0, from, to);
-    case 4: return Copying<4>(copy).around(0, from, to);
-    case 8: return Copying<8>(copy).around(0, from, to);
-    case 16: return Copying<16>(copy).around(0, from, to);
+    case 1: return Copying<1>(copy).around(0, from, to, begin, end);
+    case 2: return Copying<2>(copy).around(0, from, to, begin, end);
+    case 4: return Copying<4>(copy).around(0, from, to, begin, end);
+    case 8: return Copying<8>(copy).around(0, from, to, begin, end);
+    case 16: return Copying<16>(copy).around(0, from, to, begin, end);
   }
 }
 

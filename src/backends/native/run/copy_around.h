@@ -16,7 +16,8 @@ struct CopyAround {
   const int64_t* first;
   const int64_t* last;
 };
-void copy_around(const CopyAround& copy, const char* from, char* to);
+// Copies the indices begin .. end - 1 of the outermost dimension.
+void copy_around(const CopyAround& copy, const char* from, char* to, int64_t begin, int64_t end);
 // How many elements that are.
 int64_t elements_around(int rank, const int64_t* extents, const int64_t* first, const int64_t* last);
 

@@ -12,8 +12,8 @@
 
 #include "backends/native/lower/axis_order.h"
 #include "backends/native/lower/numbers.h"
-#include "backends/native/run/copy_around.h"
 #include "backends/native/run/result_memory.h"
+#include "backends/native/run/thread_pool.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
@@ -76,6 +76,7 @@ void VariantRun::prepare() {
     else add_calls(plan, call);
     ends_[k] = static_cast<int>(end_ - calls_);
   }
+  copy_borders();
 }
 
 FloatFlags VariantRun::run() { return run({calls_, end_}, done_); }
@@ -115,20 +116,34 @@ void VariantRun::add_calls(const KernelPlan& plan, const KernelCall& whole) {
   int64_t* const first = scope_.take<int64_t>(2 * static_cast<size_t>(rank));
   int64_t* const last = first + rank;
   for (int i = 0; i < rank; i++) std::tie(first[i], last[i]) = range(plan.hole[static_cast<size_t>(i)]);
-  if (!plan.copied.empty() && elements_around(rank, whole.extents, first, last) <= kMostAround) return copy_border(plan, whole, first, last);
+  if (!plan.copied.empty() && elements_around(rank, whole.extents, first, last) <= kMostAround) return add_borders(plan, whole, first, last);
   for (int i = 0; i < rank; i++) {
     add_slab(plan, whole, i, 0, first[i]);
     add_slab(plan, whole, i, last[i], whole.extents[i]);
   }
 }
 
-void VariantRun::copy_border(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last) const {
+void VariantRun::add_borders(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last) {
   const size_t inputs = plan.kernel.inputs.size();
   for (size_t i = 0; i < plan.copied.size(); i++) {
     const KernelOperand &from = call.operands[plan.copied[i]], &to = call.operands[inputs + i];
     const size_t item = static_cast<size_t>(graph::size_of(plan.kernel.outputs[i].dtype));
-    copy_around({plan.kernel.rank, item, call.extents, from.strides, to.strides, first, last}, from.data, to.data);
+    borders_.push_back({{plan.kernel.rank, item, call.extents, from.strides, to.strides, first, last}, from.data, to.data});
   }
+}
+
+void VariantRun::copy_borders() const {
+  if (borders_.empty()) return;
+  int64_t elements = 0;
+  for (const auto& [copy, from, to] : borders_) elements += elements_around(copy.rank, copy.extents, copy.first, copy.last);
+  // Each thread those of the rows that it computes, which its core has in the cache.
+  const int parts = elements < kManyAround ? 1 : threads_here();
+  parallel_for(parts, [&](int part) {
+    for (const auto& [copy, from, to] : borders_) {
+      const int64_t rows = copy.rank ? copy.extents[0] : 0;
+      copy_around(copy, from, to, rows * part / parts, rows * (part + 1) / parts);
+    }
+  });
 }
 
 void VariantRun::add_slab(const KernelPlan& plan, const KernelCall& whole, int d, int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 
 #include "backends/native/lower/lower.h"
 #include "backends/native/run/arena.h"
+#include "backends/native/run/copy_around.h"
 #include "backends/native/run/kernel_slices.h"
 
 namespace evalframe::native {
@@ -16,6 +17,13 @@ namespace evalframe::native {
 struct Place {
   char* data = nullptr;
   const int64_t* strides = nullptr;
+};
+
+// What is copied around a part that a kernel writes.
+struct Border {
+  CopyAround copy;
+  const char* from;
+  char* to;
 };
 
 // One run of one variant: its symbols are known, its memory is taken from `scope`.
@@ -40,13 +48,17 @@ class VariantRun {
  private:
   // More elements around a part that needn't be copied are worth kernels.
   static constexpr int64_t kMostAround = 1 << 14;
+  // As many are worth several threads.
+  static constexpr int64_t kManyAround = 1 << 9;
 
   // Addresses and strides of a kernel's operands.
   void find_operands(const KernelPlan& plan, KernelCall& call);
   // A kernel's call, or what is left of it around a part that needn't be written.
   void add_calls(const KernelPlan& plan, const KernelCall& whole);
-  // Copies what is around the part; it goes into memory that is new, so that nothing is lost if no kernel runs.
-  void copy_border(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last) const;
+  // What is around the part will be copied.
+  void add_borders(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last);
+  // They go into memory that is new, so that nothing is lost if no kernel runs.
+  void copy_borders() const;
   // The part of `whole` with indices begin .. end - 1 of dimension d, and the hole's in the dimensions before.
   void add_slab(const KernelPlan& plan, const KernelCall& whole, int d, int64_t begin, int64_t end);
   std::pair<int64_t, int64_t> range(const Range& range) const;
@@ -80,6 +92,7 @@ class VariantRun {
   const int64_t** layouts_ = nullptr;
   KernelCall* calls_ = nullptr;
   KernelCall* end_ = nullptr;
+  std::vector<Border> borders_;
   int* ends_ = nullptr;  // for each kernel: how many calls there are up to its last
   int done_ = 0;         // calls of kernels that have run and could be undone
 };
