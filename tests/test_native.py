@@ -300,6 +300,18 @@ def test_memory_and_references_stay_flat() -> None:
     assert (sys.getrefcount(x), sys.getrefcount(y)) == before
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
+def test_extremes_meet_nan_anywhere(name: str, dtype: str) -> None:
+    """Kernels look for NaNs by a flag first, so that each place of one needs a kernel that hasn't met any: the factor tells them apart."""
+    for size, place in ((1, 0), (7, 6), (8, 0), (67, 3), (67, 40), (67, 66), (50_000, 49_999)):
+        for side in (0, 1):
+            pair = [array(dtype, size), array(dtype, size)]
+            pair[side][place] = np.nan
+            factor = 1 + size * 1000 + place * 2 + side
+            check(eval(f"lambda np, x, y: (np.{name}(x, y) * {factor % 1021}, np.{name}(x, {factor % 1019 / 64}))"), *pair)
+
+
 @pytest.mark.parametrize("left", [1.5, 0.0, -0.0, 1e308, 1e-308, np.inf, np.nan])
 @pytest.mark.parametrize("right", [np.float64(2.0), np.float64(0.0), np.float64(-1e200), np.float64(5e-324), np.float32(3.0)])
 def test_single_numbers(left: float, right: Any) -> None:

@@ -87,6 +87,20 @@ def test_small_parts_of_large_copies() -> None:
     check(step, array("f8", 210, 200).T, array("f8", 21, 20).T)
 
 
+@pytest.mark.parametrize("shape", [(300, 310), (40, 50, 60), (2, 9000), (9000, 3)])
+def test_borders_that_several_threads_copy(shape: tuple[int, ...]) -> None:
+    def step(np: Any, u: Any, v: Any) -> Any:
+        new, other = u.copy(), v.copy()
+        new[1:-1, 1:-1] = u[1:-1, 1:-1] * 2.0
+        other[:-5, 1:] += v[5:, :-1]
+        return new, other
+
+    small = [array("f8", *[min(size, 8) for size in shape]) for _ in range(2)]
+    check(step, array("f8", *shape), array("f8", *shape), examples=small)
+    transposed = [array("f8", *shape[::-1]).T for _ in range(2)]
+    check(step, *transposed, examples=small)
+
+
 def test_parts_of_parts_of_a_copy() -> None:
     def step(np: Any, u: Any) -> Any:
         new = u.copy()

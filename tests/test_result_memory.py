@@ -49,6 +49,12 @@ def test_memory_is_used_again_and_never_twice():
     assert third.ctypes.data == place and not np.may_share_memory(second, third)
 
 
+def test_results_stand_at_different_places_of_their_pages():
+    x = np.arange(100_000.0)
+    places = {result.ctypes.data % 4096 for result in [doubled(x) for _ in range(20)]}
+    assert len(places) > 4 and 0 not in places and all(place % 64 == 0 for place in places)
+
+
 @pytest.mark.parametrize("size", [0, 10, 50_000, 100_001, 3_000_000])
 def test_results_can_be_resized(size):
     x = np.arange(100_000.0)
