@@ -88,3 +88,23 @@ def test_whole_blocks_can_be_exact() -> None:
         evalframe.enabled(exact=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="exact must be True or False"):
         evalframe.jit(waves, exact="no")  # type: ignore[call-overload]
+
+
+def products(x: Any, y: Any) -> Any:
+    z = x * y
+    z *= x
+    w = np.square(y) - x * (0.5 - 2j)
+    return z, w, x[::-1] * y + 1, np.multiply(x[::2], y[1::2]), (x * y).sum(), x[3] * y[2], np.square(x[1]), x.real * y, np.array(x[0]) * y
+
+
+@pytest.mark.parametrize("layout", [slice(None), slice(None, None, -1), slice(None, None, 3), slice(0, 6)])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_products_of_complex_numbers_have_numpys_bits(dtype: str, layout: slice) -> None:
+    """NumPy rounds each part once or twice, by processor, and in some types by layout; single numbers always twice."""
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(300) + 1j * rng.standard_normal(300)).astype(dtype), rng.standard_normal(600).view("c16").astype(dtype)
+    x, y = x[layout], y[layout]
+    captured = evalframe.jit(products, exact=True)
+    for _ in range(3):
+        for got, wanted in zip(captured(x, y), products(x, y), strict=True):
+            assert bits(got) == bits(wanted)

@@ -165,6 +165,12 @@ Value lower_multiply(Emitter&, DType result, const Operands& in) {
   return make(result, a.real * b.real);
 }
 
+Value lower_multiply_fused(Emitter&, DType result, const Operands& in) {
+  if (!is_complex(result)) unsupported(result);
+  const auto& [a, b, unused] = in;
+  return make(result, fma(a.real, b.real, -(a.imag * b.imag)), fma(a.real, b.imag, a.imag * b.real));
+}
+
 // Smith's algorithm, the branches as selects: divides by the larger component first.
 Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term real_size = magnitude(b.real);
@@ -349,6 +355,10 @@ Value lower_sign(Emitter& emitter, DType result, const Operands& in) {
 }
 
 Value lower_square(Emitter& emitter, DType result, const Operands& in) { return lower_multiply(emitter, result, {in[0], in[0]}); }
+
+Value lower_square_fused(Emitter& emitter, DType result, const Operands& in) {
+  return lower_multiply_fused(emitter, result, {in[0], in[0]});
+}
 
 // The bits of infinity, as an integer of the same size.
 int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }

@@ -4,6 +4,7 @@
 #include "backends/native/meaning/arguments.h"
 #include "backends/native/meaning/functions.h"
 #include "backends/native/meaning/loops.h"
+#include "backends/native/meaning/products.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
@@ -17,6 +18,12 @@ bool has_complex(ScalarOp op) {
     case ScalarOp::not_equal: return true;
     default: return false;
   }
+}
+
+// A product of complex numbers, rounded as NumPy does.
+ScalarOp product_of(ScalarOp op, DType dtype) {
+  if (products_of(dtype) == Products::kSeparate) return op;
+  return op == ScalarOp::square ? ScalarOp::square_fused : ScalarOp::multiply_fused;
 }
 
 }  // namespace
@@ -81,11 +88,14 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   // LLVM knows the answer, and then what is computed of it, without the flags that NumPy warns of.
   const bool asks = known->op == ScalarOp::isnan || known->op == ScalarOp::isinf;
   if (asks && !is_float(loop.in) && !is_complex(loop.in)) return {};
+  // NumPy multiplies single complex numbers by other code than arrays.
+  const bool product = is_complex(loop.in) && (known->op == ScalarOp::multiply || known->op == ScalarOp::square);
+  if (product && !array) return {};
   // Operators on NumPy's integer scalars warn of overflow, which the loops for arrays don't.
   if (!array && node.form != Form::kCall && !is_float(loop.in)) return {};
   Meaning meaning;
   meaning.sense = Sense::kMap;
-  meaning.op = known->op;
+  meaning.op = product ? product_of(known->op, loop.in) : known->op;
   meaning.count = count;
   meaning.loop = loop.in;
   meaning.result = loop.out;

@@ -3,6 +3,7 @@
 
 #include "backends/native/meaning/arguments.h"
 #include "backends/native/meaning/functions.h"
+#include "backends/native/meaning/products.h"
 
 namespace evalframe::native {
 
@@ -15,6 +16,8 @@ bool is_elementary(const Meaning& meaning) {
       return !is_integer(meaning.result);  // integers have powers
     case ScalarOp::absolute:
       return is_complex(meaning.loop);
+    case ScalarOp::multiply_fused: case ScalarOp::square_fused:
+      return products_of(meaning.loop) == Products::kMixed;
     default:
       return false;
   }

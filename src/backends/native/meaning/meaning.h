@@ -86,7 +86,7 @@ struct Meaning {
   std::vector<Extent> shape;    // kReshaped, kStretched
 };
 
-// An elementary function (vector_math.def), whose last bits may not be NumPy's.
+// An elementary function (vector_math.def) or another one whose last bits may not be NumPy's.
 bool is_elementary(const Meaning& meaning);
 
 // Reads the nodes of one graph.
