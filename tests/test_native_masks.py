@@ -25,6 +25,37 @@ def no_calls(compiled: Compiled) -> bool:
     return not any(line.startswith("call") for line in compiled.builder.text().splitlines())
 
 
+SIDES = {
+    "the second": lambda np, x, y, mask: np.where(mask, x, y * y),
+    "the first": lambda np, x, y, mask: np.where(~mask, y * y, x),
+    "guarded by itself": lambda np, x, y, mask: np.where(x != 0, y / x, x),
+    "a guarded root": lambda np, x, y, mask: np.where(x > 0, np.sqrt(x), 0),
+    "one in the other": lambda np, x, y, mask: np.where(mask, x, np.where(mask, y + y, 2)),
+    "rounded": lambda np, x, y, mask: np.where(mask, x.astype("f4"), y.astype("f2").astype("f4")),
+    "complex": lambda np, x, y, mask: np.where(mask, 0, (x + 1j) * (y * y)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", SIDES)
+def test_both_sides_are_computed_everywhere_and_may_warn(name: str, dtype: str) -> None:
+    for count in (3, 1000):
+        x, y = np.full(count, -1.0, dtype), np.ones(count, dtype)
+        mask = np.ones(count, bool)
+        check(SIDES[name], x, y, mask)
+        x[count // 2], y[count // 2] = 0, np.finfo(dtype).max
+        check(SIDES[name], x, y, mask)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_dividing_by_what_is_partly_nan_warns(dtype: str) -> None:
+    x, y = np.full(50, 1 + 2j, dtype), np.full(50, 2 - 1j, dtype)
+    for odd in (complex(np.nan, 1), complex(1, np.nan), complex(np.inf, 1), complex(np.nan, np.nan)):
+        y[7] = odd
+        check(lambda np, x, y: x / y + 1, x, y)
+        check(lambda np, x, y: y / x + 1, x, y)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_where_of_ufuncs(dtype: str) -> None:
     x, y, mask = array(dtype, 5, 6), array(dtype, 5, 6), rng.random((5, 6)) < 0.5

@@ -60,11 +60,15 @@ Term Emitter::integer(const std::string& type, int64_t value) {
   return {this, type, splat(type, std::to_string(value))};
 }
 
-void Emitter::report(Condition condition, const Term& holds) {
-  std::string& gathered = gathered_[static_cast<int>(condition)];
-  if (gathered.empty()) gathered = std::string("%sticky") + std::to_string(static_cast<int>(condition));
-  gathered = let("i1", "or i1 " + gathered + ", " + holds.ref).ref;
+void Emitter::gather(int which, const std::string& ref) {
+  std::string& gathered = gathered_[which];
+  if (gathered.empty()) gathered = "%sticky" + std::to_string(which);
+  gathered = let(kGathered[which], std::string("or ") + kGathered[which] + " " + gathered + ", " + ref).ref;
 }
+
+void Emitter::report(Condition condition, const Term& holds) { gather(static_cast<int>(condition), holds.ref); }
+
+void Emitter::compute_everywhere(const Term& x) { gather(x.type == "float" ? kConditions : kConditions + 1, as_bits(x).ref); }
 
 Term binary(const char* instruction, const Term& a, const Term& b) {
   DCHECK(a.type == b.type);

@@ -24,6 +24,9 @@ struct Term {
 // Sticky conditions that integer code reports without raising a hardware flag.
 enum class Condition : uint8_t { kDivide, kOverflow, kInvalid };
 inline constexpr int kConditions = 3;
+// What is gathered over all elements by "or": the conditions, then the bits of floats and of doubles.
+inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i32", "i64"};
+inline constexpr int kAllGathered = 5;
 
 class Emitter {
  public:
@@ -50,8 +53,10 @@ class Emitter {
 
   // Marks that a condition holds for this element (an i1), reported when the kernel returns.
   void report(Condition condition, const Term& holds);
-  // The i1 that has gathered the reports of a condition so far; empty where nothing was reported.
-  const std::string& gathered(Condition condition) const { return gathered_[static_cast<int>(condition)]; }
+  // Has a float computed for every element, whichever a select takes: the masked instructions of AVX-512 raise no flags elsewhere.
+  void compute_everywhere(const Term& x);
+  // What one of kGathered has gathered so far; empty where there was nothing.
+  const std::string& gathered(int which) const { return gathered_[which]; }
 
   const std::string& text() const { return text_; }
   const std::string& needed() const { return needed_; }
@@ -64,7 +69,9 @@ class Emitter {
   std::string text_;
   std::string needed_;
   std::vector<std::string> kept_;
-  std::array<std::string, kConditions> gathered_;
+  void gather(int which, const std::string& ref);
+
+  std::array<std::string, kAllGathered> gathered_;
 };
 
 Term operator+(const Term& a, const Term& b);

@@ -5,6 +5,7 @@
 
 #include "backends/native/code/emitter.h"
 #include "backends/native/code/scalar_lowering.h"
+#include "backends/native/machine/processor.h"
 
 namespace evalframe::native {
 namespace {
@@ -139,6 +140,7 @@ class Writer {
       for (int k = 0; k < 3; ++k) {
         if (used[k] >= 0) in[k] = value(used[k]);
       }
+      if (op.op == ScalarOp::select && masks_hide_flags()) compute_operands_everywhere(op);
       values_.push_back(lower(body_, op.op, op.dtype, in));
     }
     for (int operand = static_cast<int>(kernel_.inputs.size()); operand < operands(); ++operand) {
@@ -147,14 +149,24 @@ class Writer {
     }
   }
 
+  // Of a select NumPy computes both sides for all elements.
+  void compute_operands_everywhere(const KernelOp& op) {
+    for (const int32_t operand : {op.b, op.c}) {
+      const Value& x = value(operand);
+      if (operand < static_cast<int32_t>(kernel_.inputs.size()) || !x.real.is_float()) continue;
+      body_.compute_everywhere(x.real);
+      if (is_complex(x.dtype)) body_.compute_everywhere(x.imag);
+    }
+  }
+
   std::string phis(const std::string& name, const std::string& from, const std::string& start, const std::string& back, bool in_loop) const {
     std::string text;
-    for (int c = 0; c < kConditions; ++c) {
-      const std::string& gathered = body_.gathered(static_cast<Condition>(c));
+    for (int which = 0; which < kAllGathered; ++which) {
+      const std::string& gathered = body_.gathered(which);
       if (gathered.empty()) continue;
-      const std::string id = std::to_string(c);
+      const std::string id = std::to_string(which);
       const std::string first = in_loop ? start + id : start;
-      text += "  " + name + id + " = phi i1 [ " + first + ", " + from + " ], [ " + gathered + ", " + back + " ]\n";
+      text += "  " + name + id + " = phi " + kGathered[which] + " [ " + first + ", " + from + " ], [ " + gathered + ", " + back + " ]\n";
     }
     return text;
   }
@@ -164,12 +176,16 @@ class Writer {
     std::string text;
     std::string sum = "0";
     for (int c = 0; c < kConditions; ++c) {
-      const std::string& gathered = body_.gathered(static_cast<Condition>(c));
+      const std::string& gathered = body_.gathered(c);
       if (gathered.empty()) continue;
       const std::string id = std::to_string(c);
       text += "  %bit" + id + " = select i1 " + gathered + ", i32 " + std::to_string(kBits[c]) + ", i32 0\n";
       text += "  %sum" + id + " = or i32 " + sum + ", %bit" + id + "\n";
       sum = "%sum" + id;
+    }
+    for (int which = kConditions; which < kAllGathered; ++which) {  // used, as far as LLVM knows
+      if (body_.gathered(which).empty()) continue;
+      text += std::string("  call void asm sideeffect \"\", \"r\"(") + kGathered[which] + " " + body_.gathered(which) + ")\n";
     }
     return text + "  ret i32 " + sum + "\n";
   }

@@ -177,6 +177,7 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term imag_size = magnitude(b.imag);
   const Term real_larger = quiet_less_equal(imag_size, real_size);
   Emitter& emitter = *a.real.emitter;
+  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size));  // by NumPy's comparison of the two
   const Term nothing = zero(emitter, result);
   const Term by_zero = compare("oeq", real_size, nothing) & compare("oeq", imag_size, nothing);
   const Term large = select(real_larger, b.real, b.imag);
