@@ -21,8 +21,8 @@ __all__ = ["FOLLOWING", "OPNAMES", "Bytecode", "Handler", "Instruction", "Positi
 OPNAMES: Final[dict[str, str]] = _core.ARGUMENT_KINDS
 
 _OPERATORS: Final[dict[str, tuple[str, ...]]] = {
-    "BINARY_OP": _core.BINARY_OPERATORS,
-    "COMPARE_OP": _core.COMPARE_OPERATORS,
+    "BINARY_OP": tuple(symbol for symbol, _ in _core.OPERATORS["binary"]),
+    "COMPARE_OP": tuple(symbol for symbol, _ in _core.OPERATORS["compare"]),
 }
 # Types whose equal values can stand for each other.
 _PLAIN_TYPES = (int, str, bytes, bool, type(None))

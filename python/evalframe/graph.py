@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from evalframe._core.bytecode import OPERATORS
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -36,31 +38,13 @@ def iterator_at(iterable: Any, position: int) -> Iterator[Any]:
     return cast("Iterator[Any]", made)
 
 
-# By the number that BINARY_OP carries; graphs have the in-place ones for numbers only.
-# fmt: off
-_BINARY_NAMES = [
-    "add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor",
-]
-# fmt: on
-_BINARY: list[tuple[str, Callable[..., Any]]] = [
-    (name, getattr(operator, name))
-    for name in [*_BINARY_NAMES, *("i" + name.rstrip("_") for name in _BINARY_NAMES)]
-]
-_UNARY = [(name, getattr(operator, name)) for name in ("neg", "pos", "invert")]
-_COMPARE_NAMES = ["lt", "le", "eq", "ne", "gt", "ge"]
-_COMPARE = [(name, getattr(operator, name)) for name in _COMPARE_NAMES]
-_BINARY_SYMBOLS = ["+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"]
-_SYMBOLS = {
-    **dict(zip(_BINARY_NAMES, _BINARY_SYMBOLS, strict=True)),
-    **dict(zip(_COMPARE_NAMES, ["<", "<=", "==", "!=", ">", ">="], strict=True)),
+# By the number in the instruction; graphs have the in-place ones for numbers only.
+_OPERATORS: dict[str, list[tuple[str, Callable[..., Any]]]] = {
+    form: [(name, getattr(operator, name)) for _, name in rows] for form, rows in OPERATORS.items()
 }
-# In the order of the core's forms.
-# fmt: off
-_FORMS = [
-    "call", "binary", "unary", "compare", "getitem", "setitem", "getattr", "truth", "tuple", "list", "slice",
-    "iterator",
-]
-# fmt: on
+_SYMBOLS = {name: symbol for symbol, name in OPERATORS["binary"] if not symbol.endswith("=")} | {
+    name: symbol for symbol, name in OPERATORS["compare"]
+}
 _PLAIN: dict[str, Callable[..., Any]] = {
     "getitem": operator.getitem,
     "getattr": getattr,
@@ -202,7 +186,7 @@ class _Sizes:
 
 _Meta = tuple[str, str | None, tuple[int, ...] | None]
 _Origin = tuple[str, int, str]
-_Row = tuple[int, int, Any, tuple[str, ...] | None, list[tuple[str, Any]], _Meta, _Origin]
+_Row = tuple[str, int, Any, tuple[str, ...] | None, list[tuple[str, Any]], _Meta, _Origin]
 
 
 def from_core(
@@ -230,7 +214,7 @@ def _node(row: _Row, name: str, inputs: list[Value], nodes: list[Node], sizes: _
     form, code, callable_, keywords, operand_rows, (kind, dtype, shape), (file, line, function) = row
     spaces: dict[str, list[Any]] = {"i": list(inputs), "n": list(nodes)}
     operands = [spaces[space][at] if space in spaces else at for space, at in operand_rows]
-    op, target = _op(_FORMS[form], code, callable_)
+    op, target = _op(form, code, callable_)
     if op == "getattr":
         operands.append(callable_)
     if op == "iterator":
@@ -252,8 +236,8 @@ def _is_elementwise(op: str, target: object, kwargs: Mapping[str, Any]) -> bool:
 def _op(form: str, code: int, callable_: Any) -> tuple[str, Callable[..., Any]]:
     if form == "call":
         return str(getattr(callable_, "__name__", type(callable_).__name__)), callable_
-    if form in ("binary", "unary", "compare"):
-        return {"binary": _BINARY, "unary": _UNARY, "compare": _COMPARE}[form][code]
+    if form in _OPERATORS:
+        return _OPERATORS[form][code]
     return form, _PLAIN[form]
 
 

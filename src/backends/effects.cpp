@@ -3,21 +3,15 @@
 
 #include <cstring>
 
+#include "bytecode/operators.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::backends {
 
-using graph::Form;
-using graph::Graph;
-using graph::Kind;
-using graph::Meta;
-using graph::Node;
-using graph::Operand;
+using graph::Form, graph::Graph, graph::Kind, graph::Meta, graph::Node, graph::Operand;
 
 namespace {
-
-constexpr uint8_t kFirstInPlace = 13;  // NB_INPLACE_ADD
 
 struct FunctionRow {
   const char* name;
@@ -88,7 +82,7 @@ Effect effect_of(const Graph& graph, const Node& node) {
   Effect effect = Effect::kEffect;
   switch (node.form) {
     case Form::kBinary:
-      effect = node.code >= kFirstInPlace && writes_into(graph, graph.operands_of(node)[0]) ? Effect::kEffect : Effect::kPure;
+      effect = node.code >= bytecode::kBinaryOps && writes_into(graph, graph.operands_of(node)[0]) ? Effect::kEffect : Effect::kPure;
       break;
     case Form::kUnary:
     case Form::kCompare: effect = Effect::kPure; break;

@@ -3,41 +3,15 @@
 
 #include <vector>
 
+#include "bytecode/operators.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::backends {
 
-using graph::Form;
-using graph::Graph;
-using graph::Kind;
-using graph::Meta;
-using graph::Node;
+using graph::Form, graph::Graph, graph::Kind, graph::Meta, graph::Node;
 
 namespace {
-
-using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
-
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* inplace_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
-
-// By the number that BINARY_OP carries.
-constexpr BinaryFunction kBinary[] = {
-    PyNumber_Add,          PyNumber_And,           PyNumber_FloorDivide,    PyNumber_Lshift,
-    PyNumber_MatrixMultiply, PyNumber_Multiply,    PyNumber_Remainder,      PyNumber_Or,
-    power,                 PyNumber_Rshift,        PyNumber_Subtract,       PyNumber_TrueDivide,
-    PyNumber_Xor,          PyNumber_InPlaceAdd,    PyNumber_InPlaceAnd,     PyNumber_InPlaceFloorDivide,
-    PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder,
-    PyNumber_InPlaceOr,    inplace_power,          PyNumber_InPlaceRshift,  PyNumber_InPlaceSubtract,
-    PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
-
-PyObject* unary(int code, PyObject* operand) {
-  switch (code) {
-    case 0: return PyNumber_Negative(operand);
-    case 1: return PyNumber_Positive(operand);
-    default: return PyNumber_Invert(operand);
-  }
-}
 
 PyObject* call(const Graph& graph, const Node& node, PyObject* const* operands) {
   PyObject* const callable = graph.constants[node.callable].get();
@@ -86,8 +60,8 @@ PyObject* check(PyObject* value, PyObject* expected) {
 PyObject* run(const Graph& graph, const Node& node, PyObject* const* operands) {
   switch (node.form) {
     case Form::kCall: return call(graph, node, operands);
-    case Form::kBinary: return kBinary[node.code](operands[0], operands[1]);
-    case Form::kUnary: return unary(node.code, operands[0]);
+    case Form::kBinary: return bytecode::kBinaryFunctions[node.code](operands[0], operands[1]);
+    case Form::kUnary: return bytecode::kUnaryFunctions[node.code](operands[0]);
     case Form::kCompare: return PyObject_RichCompare(operands[0], operands[1], node.code);
     case Form::kGetItem: return PyObject_GetItem(operands[0], operands[1]);
     case Form::kSetItem: return set_item(operands);

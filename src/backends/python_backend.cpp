@@ -10,12 +10,7 @@
 
 namespace evalframe::backends {
 
-using graph::Form;
-using graph::Graph;
-using graph::Kind;
-using graph::Meta;
-using graph::Node;
-using graph::Operand;
+using graph::Form, graph::Graph, graph::Kind, graph::Meta, graph::Node, graph::Operand;
 
 namespace {
 
@@ -186,7 +181,7 @@ class Teller {
     const Ref at = origin(index);
     if (!operands || !told || !at) return Ref();
     PyObject* names = node.keywords ? constant(node.keyword_names) : Py_None;
-    return Ref::steal(Py_BuildValue("iiOOOOO", static_cast<int>(node.form), static_cast<int>(node.code), constant(node.callable), names,
+    return Ref::steal(Py_BuildValue("siOOOOO", graph::name(node.form), static_cast<int>(node.code), constant(node.callable), names,
                                     operands.get(), told.get(), at.get()));
   }
 

@@ -5,10 +5,7 @@
 
 namespace evalframe::backends {
 
-using graph::Form;
-using graph::Graph;
-using graph::Node;
-using graph::Operand;
+using graph::Form, graph::Graph, graph::Node, graph::Operand;
 
 namespace {
 

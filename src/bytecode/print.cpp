@@ -4,16 +4,12 @@
 #include <iterator>
 #include <map>
 
+#include "bytecode/operators.h"
 #include "cpython/codec.h"
 #include "cpython/variables.h"
 
 namespace evalframe::bytecode {
 namespace {
-
-// In the order of CPython's NB_* numbers and of Py_LT ... Py_GE.
-constexpr const char* kBinary[] = {"+",  "&",  "//",  "<<",  "@",  "*",  "%",  "|",  "**",  ">>",  "-",  "/",  "^",
-                                   "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^="};
-constexpr const char* kCompare[] = {"<", "<=", "==", "!=", ">", ">="};
 
 PyCodeObject* as_code(Borrowed code) { return reinterpret_cast<PyCodeObject*>(code.get()); }
 
@@ -144,7 +140,7 @@ std::string argument_text(const Code& code, const Instruction& instruction) {
   }
 }
 
-std::string operator_text(Op op, int32_t arg) { return op == Op::BINARY_OP ? word(kBinary, arg) : word(kCompare, arg); }
+std::string operator_text(Op op, int32_t arg) { return op == Op::BINARY_OP ? word(kBinarySymbols, arg) : word(kCompareSymbols, arg); }
 
 std::string print(const Code& code) { return Printer(code).print(); }
 

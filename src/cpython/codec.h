@@ -1,5 +1,5 @@
 // The border for bytecode: CPython's code objects to canonical instructions and back.
-// One algorithm for all versions (codec.cpp), driven by the version's own table (v3XX/opcodes.def).
+// One algorithm for all versions (decode.cpp, encode.cpp), driven by the version's own table (v3XX/opcodes.def).
 #pragma once
 
 #include <memory>

@@ -1,8 +1,10 @@
 // Names, metadata of live objects, printing and verifying of graphs.
 #include "graph/graph.h"
 
+#include <iterator>
 #include <stdexcept>
 
+#include "bytecode/operators.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -45,13 +47,21 @@ Kind python_kind(PyObject* object) {
   return object == Py_None ? Kind::kNone : Kind::kObject;
 }
 
-constexpr const char* kFormNames[] = {"call",    "binary", "unary", "compare", "getitem", "setitem", "getattr",
-                                      "truth",   "tuple",  "list",  "slice",   "iterator", "check",   "check_meta"};
-// By the number that BINARY_OP carries (NB_ADD ... NB_INPLACE_XOR).
-constexpr const char* kBinaryNames[] = {"+",  "&",  "//", "<<", "@",  "*",  "%",  "|",  "**", ">>", "-",  "/",
-                                        "^",  "+=", "&=",     "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^="};
-constexpr const char* kUnaryNames[] = {"-", "+", "~"};
-constexpr const char* kCompareNames[] = {"<", "<=", "==", "!=", ">", ">="};
+constexpr int kAny = -1;
+
+struct FormRow {
+  const char* name;
+  int operands;
+  int codes;
+};
+
+constexpr FormRow kForms[] = {
+#define EVALFRAME_FORM(name, text, operands, codes) {text, operands, codes},
+#include "graph/forms.def"
+#undef EVALFRAME_FORM
+};
+
+const FormRow& row(Form form) { return kForms[static_cast<int>(form)]; }
 
 std::string indexed(const char* prefix, int index) { return prefix + std::to_string(index); }
 
@@ -104,11 +114,11 @@ std::string meta_text(const Graph& graph, const Meta& meta) {
 }
 
 std::string head_text(const Graph& graph, const Node& node) {
-  std::string text = kFormNames[static_cast<int>(node.form)];
+  std::string text = name(node.form);
   switch (node.form) {
-    case Form::kBinary: return text + " " + kBinaryNames[node.code];
-    case Form::kUnary: return text + " " + kUnaryNames[node.code];
-    case Form::kCompare: return text + " " + kCompareNames[node.code];
+    case Form::kBinary: return text + " " + bytecode::kBinarySymbols[node.code];
+    case Form::kUnary: return text + " " + bytecode::kUnarySymbols[node.code];
+    case Form::kCompare: return text + " " + bytecode::kCompareSymbols[node.code];
     case Form::kIterator: return text + " " + std::to_string(node.code);
     case Form::kCall:
     case Form::kGetAttr: return text + " " + constant_text(graph.constants[node.callable].get());
@@ -132,29 +142,6 @@ std::string node_text(const Graph& graph, const Node& node) {
     text += operand_text(graph, operands[i]);
   }
   return text + ")";
-}
-
-// Number of operands that a form needs; -1: any.
-int operand_count(Form form) {
-  switch (form) {
-    case Form::kBinary: case Form::kCompare: case Form::kGetItem: case Form::kCheck: return 2;
-    case Form::kSetItem: case Form::kSlice: return 3;
-    case Form::kUnary: case Form::kGetAttr: case Form::kTruth: case Form::kIterator:
-    case Form::kCheckMeta: return 1;
-    case Form::kCall: case Form::kTuple: case Form::kList: return -1;
-  }
-  return -1;
-}
-
-int code_limit(Form form) {
-  switch (form) {
-    case Form::kBinary: return static_cast<int>(std::size(kBinaryNames));
-    case Form::kUnary: return static_cast<int>(std::size(kUnaryNames));
-    case Form::kCompare: return static_cast<int>(std::size(kCompareNames));
-    case Form::kCall: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: case Form::kTuple:
-    case Form::kList: case Form::kSlice: case Form::kIterator: case Form::kCheck: case Form::kCheckMeta: return 256;
-  }
-  return 0;
 }
 
 std::string operand_error(const Graph& graph, Operand operand, int32_t before) {
@@ -185,9 +172,9 @@ std::string sizes_error(const Graph& graph, const Meta& meta) {
 
 std::string node_error(const Graph& graph, const Node& node, int32_t index) {
   if (static_cast<size_t>(node.operands) + node.count > graph.operands.size()) return "operands are out of range";
-  const int count = operand_count(node.form);
-  if (count >= 0 && node.count != static_cast<uint32_t>(count)) return "wrong number of operands";
-  if (node.code >= code_limit(node.form)) return "no such operator";
+  const FormRow& form = row(node.form);
+  if (form.operands != kAny && node.count != static_cast<uint32_t>(form.operands)) return "wrong number of operands";
+  if (node.code >= form.codes) return "no such operator";
   if (node.form == Form::kCall || node.form == Form::kGetAttr) {
     if (node.callable < 0 || static_cast<size_t>(node.callable) >= graph.constants.size()) return "the callable is missing";
   }
@@ -205,6 +192,7 @@ std::string node_error(const Graph& graph, const Node& node, int32_t index) {
 const char* name(DType dtype) { return row(dtype).name; }
 int size_of(DType dtype) { return row(dtype).size; }
 char kind_of(DType dtype) { return row(dtype).kind; }
+const char* name(Form form) { return row(form).name; }
 
 Meta meta_of(Borrowed object, std::vector<int64_t>& sizes) {
   if (!numpy::load_api()) throw std::runtime_error("NumPy 2 can't be imported");

@@ -36,23 +36,12 @@ struct Meta {
 // Meta of a live object; appends its sizes and strides to `sizes`.
 Meta meta_of(Borrowed object, std::vector<int64_t>& sizes);
 
-// How a node is run: which C API call does what the program did. operands are listed in each case.
 enum class Form : uint8_t {
-  kCall,      // callable(*operands[:n], **{kwnames[i]: operands[n + i]}), vectorcall
-  kBinary,    // operands[0] <code> operands[1]; code is NB_ADD ... NB_INPLACE_XOR
-  kUnary,     // code: 0 negative, 1 positive, 2 invert
-  kCompare,   // code: Py_LT ... Py_GE
-  kGetItem,   // operands[0][operands[1]]
-  kSetItem,   // operands[0][operands[1]] = operands[2]; the value is None
-  kGetAttr,   // operands[0].<callable>, callable is the name (str)
-  kTruth,     // bool(operands[0])
-  kTuple,     // (operands...)
-  kList,      // [operands...], a new list each time
-  kSlice,     // slice(operands[0], operands[1], operands[2])
-  kIterator,  // iter(operands[0]) advanced to position code
-  kCheck,     // leaves the graph at this node unless operands[0] is of the same type as and equal to operands[1] (a constant)
-  kCheckMeta,  // leaves the graph at this node unless operands[0] has the kind, dtype and rank of this node's meta
+#define EVALFRAME_FORM(name, text, operands, codes) name,
+#include "graph/forms.def"
+#undef EVALFRAME_FORM
 };
+const char* name(Form form);
 
 // What a node refers to: an input, an earlier node, or a constant.
 struct Operand {
@@ -74,7 +63,7 @@ struct Origin {
 
 struct Node {
   Form form;
-  uint8_t code = 0;          // operator number, see Form
+  uint8_t code = 0;          // of an operator or a position, see forms.def
   uint16_t keywords = 0;     // kCall: how many of the operands are keyword values
   uint32_t operands = 0;     // first operand in Graph::operands
   uint32_t count = 0;        // number of operands

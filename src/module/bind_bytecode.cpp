@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "bytecode/operators.h"
 #include "bytecode/print.h"
 #include "bytecode/verify.h"
 #include "cpython/codec.h"
@@ -129,11 +130,23 @@ nb::dict argument_kinds() {
   return kinds;
 }
 
-// The symbols of BINARY_OP or COMPARE_OP, by argument.
-nb::tuple operators(bytecode::Op op, int count) {
-  nb::list symbols;
-  for (int32_t arg = 0; arg < count; ++arg) symbols.append(bytecode::operator_text(op, arg));
-  return nb::tuple(symbols);
+// (symbol, name in Python's module operator) by the numbers that instructions carry.
+nb::dict operators() {
+  nb::list binary, unary, compare;
+  const auto row = [](const char* symbol, const char* function) { return nb::make_tuple(symbol, function); };
+#define EVALFRAME_BINARY(number, name, symbol, function, ufunc) binary.append(row(symbol, function));
+#define EVALFRAME_UNARY(name, symbol, function, ufunc) unary.append(row(symbol, function));
+#define EVALFRAME_COMPARE(name, symbol, function, ufunc) compare.append(row(symbol, function));
+#include "bytecode/operators.def"
+  // and_ in place is iand.
+  const auto in_place = [](std::string function) { return "i" + function.substr(0, function.find('_')); };
+#define EVALFRAME_BINARY(number, name, symbol, function, ufunc) binary.append(row(symbol "=", in_place(function).c_str()));
+#include "bytecode/operators.def"
+  nb::dict rows;
+  rows["binary"] = nb::tuple(binary);
+  rows["unary"] = nb::tuple(unary);
+  rows["compare"] = nb::tuple(compare);
+  return rows;
 }
 
 }  // namespace
@@ -158,8 +171,7 @@ void bind_bytecode(nb::module_& module) {
       },
       nb::arg("code"));
   m.attr("ARGUMENT_KINDS") = argument_kinds();
-  m.attr("BINARY_OPERATORS") = operators(bytecode::Op::BINARY_OP, 26);
-  m.attr("COMPARE_OPERATORS") = operators(bytecode::Op::COMPARE_OP, 6);
+  m.attr("OPERATORS") = operators();
 }
 
 }  // namespace evalframe

@@ -20,11 +20,10 @@ using graph::Form;
 using graph::Operand;
 
 Form form_named(const std::string& name) {
-  constexpr const char* kNames[] = {"call",    "binary", "unary", "compare", "getitem",  "setitem", "getattr",
-                                    "truth",   "tuple",  "list",  "slice",   "iterator", "check",   "check_meta"};
-  for (size_t i = 0; i < std::size(kNames); i++) {
-    if (name == kNames[i]) return static_cast<Form>(i);
-  }
+#define EVALFRAME_FORM(form, text, operands, codes) \
+  if (name == text) return Form::form;
+#include "graph/forms.def"
+#undef EVALFRAME_FORM
   throw nb::value_error(("there is no form " + name).c_str());
 }
 

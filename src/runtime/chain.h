@@ -7,6 +7,11 @@
 #include "evaluator/activation.h"
 #include "recorder/recording.h"
 
+namespace evalframe::recorder {
+class Recorder;
+struct Plan;
+}  // namespace evalframe::recorder
+
 namespace evalframe::runtime {
 
 // How a stretch of running ended.
@@ -63,6 +68,8 @@ class Chain {
   cpython::Frame* take_last();
   Ended finish_inner(Live& live, Ref value, Ref& result);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
+  bool follow(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan);
+  Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;
 };

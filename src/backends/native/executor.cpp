@@ -20,12 +20,7 @@
 
 namespace evalframe::native {
 
-using backends::Outcome;
-using backends::Position;
-using graph::Form;
-using graph::Kind;
-using graph::Node;
-using graph::Operand;
+using backends::Outcome, backends::Position;
 
 namespace {
 

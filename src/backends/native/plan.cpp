@@ -4,13 +4,6 @@
 #include <algorithm>
 
 namespace evalframe::native {
-
-using graph::Form;
-using graph::Graph;
-using graph::Kind;
-using graph::Node;
-using graph::Operand;
-
 namespace {
 
 // Longer segments make kernels that take long to compile and gain nothing more.

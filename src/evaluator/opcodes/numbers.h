@@ -3,12 +3,12 @@
 
 #include <optional>
 
+#include "bytecode/operators.h"
 #include "cpython/small_int.h"
 
 namespace evalframe::evaluator {
 
-// CPython's NB_ADD ... NB_INPLACE_XOR; an operator in place has the number of the other and kInPlace more.
-enum class BinaryOp : int { kAdd, kAnd, kFloorDivide, kLshift, kMatrixMultiply, kMultiply, kRemainder, kOr, kPower, kRshift, kSubtract, kTrueDivide, kXor, kInPlace };
+using bytecode::BinaryOp;
 
 inline bool is_small_int(PyObject* object) { return PyLong_CheckExact(object) && cpython::is_small_int(object); }
 
@@ -47,8 +47,7 @@ inline PyObject* float_result(BinaryOp op, double left, double right) {
 
 // The result of an operator on two plain numbers; null without an exception where the number protocol is to be asked.
 inline PyObject* number_result(int operation, PyObject* left, PyObject* right) {
-  const int kinds = static_cast<int>(BinaryOp::kInPlace);
-  const auto op = static_cast<BinaryOp>(operation >= kinds ? operation - kinds : operation);
+  const auto op = static_cast<BinaryOp>(operation >= bytecode::kBinaryOps ? operation - bytecode::kBinaryOps : operation);
   if (is_small_int(left) && is_small_int(right)) {
     return small_int_result(op, cpython::small_int_value(left), cpython::small_int_value(right));
   }

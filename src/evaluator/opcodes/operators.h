@@ -6,25 +6,13 @@
 
 namespace evalframe::evaluator {
 
-using Binary = PyObject* (*)(PyObject*, PyObject*);
-inline PyObject* power(PyObject* base, PyObject* exponent) { return PyNumber_Power(base, exponent, Py_None); }
-inline PyObject* inplace_power(PyObject* base, PyObject* exponent) { return PyNumber_InPlacePower(base, exponent, Py_None); }
-
-// In the order of CPython's NB_ADD ... NB_INPLACE_XOR.
-inline constexpr Binary kBinary[] = {
-    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply,
-    PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor,
-    PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift,
-    PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr,
-    inplace_power, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
-
 inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
 
 inline Outcome Handlers::BINARY_OP(Activation& a, const Instruction& i) {
   PyObject* const left = peek(a, 2);
   PyObject* const right = peek(a, 1);
   if (PyObject* const result = number_result(i.arg, left, right)) return replace_quietly(a, 2, result);
-  return PyErr_Occurred() ? Outcome::kRaised : replace(a, 2, kBinary[i.arg](left, right));
+  return PyErr_Occurred() ? Outcome::kRaised : replace(a, 2, bytecode::kBinaryFunctions[i.arg](left, right));
 }
 inline Outcome Handlers::UNARY_POSITIVE(Activation& a, const Instruction&) { return replace(a, 1, PyNumber_Positive(peek(a, 1))); }
 inline Outcome Handlers::UNARY_NEGATIVE(Activation& a, const Instruction&) { return replace(a, 1, PyNumber_Negative(peek(a, 1))); }

@@ -10,103 +10,8 @@ namespace {
 
 using Lowering = Value (*)(Emitter& emitter, DType result, const Operands& in);
 
-DType component(DType dtype) {
-  if (dtype == DType::complex64) return DType::float32;
-  if (dtype == DType::complex128) return DType::float64;
-  return dtype;
-}
-
-const char* memory_type(DType dtype) {
-  switch (component(dtype)) {
-    case DType::bool_:
-    case DType::int8:
-    case DType::uint8: return "i8";
-    case DType::int16:
-    case DType::uint16: return "i16";
-    case DType::int32:
-    case DType::uint32: return "i32";
-    case DType::int64:
-    case DType::uint64: return "i64";
-    case DType::float16: return "half";
-    case DType::float32: return "float";
-    default: return "double";
-  }
-}
-
-int bits_of(DType dtype) { return graph::size_of(dtype) * 8; }
-
 [[noreturn]] void unsupported(DType dtype) {
   throw std::runtime_error(std::string("no native lowering for ") + graph::name(dtype));
-}
-
-// Rounds a float16 value's register form to what float16 can hold.
-Term round_to_half(const Term& x) { return convert("fpext", convert("fptrunc", x, "half"), "float"); }
-
-Value make(DType dtype, const Term& real) {
-  return {dtype, dtype == DType::float16 ? round_to_half(real) : real, {}};
-}
-Value make(DType dtype, const Term& real, const Term& imag) { return {dtype, real, imag}; }
-Value exact(DType dtype, const Term& real) { return {dtype, real, {}}; }  // float16 results that need no rounding
-
-// The conversion of double to float with the inexact result made odd, so that rounding on to float16 rounds only once.
-Term to_float_odd(const Term& x) {
-  const Term nearest = convert("fptrunc", x, "float");
-  const Term wide = convert("fpext", nearest, "double");
-  const Term bits = as_bits(nearest);
-  const Term too_big = compare("ugt", as_bits(wide) & x.emitter->integer("i64", INT64_MAX),
-                               as_bits(x) & x.emitter->integer("i64", INT64_MAX));
-  const Term odd = (bits - convert("zext", too_big, "i32")) | x.emitter->integer("i32", 1);
-  const Term inexact = compare("one", wide, x);
-  return as_float(select(inexact, odd, bits));
-}
-
-Term float_to_integer(const Term& x, DType to) {
-  // x86's conversions give the lowest integer for what doesn't fit; narrower types take the low bits, as NumPy's casts.
-  const std::string type = register_type(to);
-  if (to == DType::uint64) {
-    const Term limit = x.emitter->number(x.type, 9223372036854775808.0);
-    const Term big = quiet_less_equal(limit, x);
-    const Term part = convert("fptosi", select(big, x - limit, x), "i64");
-    return select(big, part ^ x.emitter->integer("i64", INT64_MIN), part);
-  }
-  const std::string wide = to == DType::uint32 || to == DType::int64 ? "i64" : "i32";
-  return convert("trunc", convert("fptosi", x, wide), type);
-}
-
-Term cast_term(const Term& x, DType from, DType to) {
-  Emitter& emitter = *x.emitter;
-  const std::string type = register_type(to);
-  if (to == DType::bool_) {
-    if (from == DType::bool_) return x;
-    return is_float(from) ? compare("une", x, emitter.number(x.type, 0.0)) : compare("ne", x, 0);
-  }
-  if (is_float(from)) {
-    if (!is_float(to)) return float_to_integer(x, to);
-    if (to == DType::float16) return from == DType::float64 ? round_to_half(to_float_odd(x)) : round_to_half(x);
-    return convert(to == DType::float64 ? "fpext" : "fptrunc", x, type);
-  }
-  if (is_float(to)) {
-    const char* instruction = is_signed(from) ? "sitofp" : "uitofp";
-    // NumPy goes through float for float16; the wider integers' rounding is the same, as float has more than twice its bits.
-    return to == DType::float16 ? round_to_half(convert(instruction, x, "float")) : convert(instruction, x, type);
-  }
-  const int before = from == DType::bool_ ? 1 : bits_of(from);
-  if (bits_of(to) == before) return x;
-  return convert(bits_of(to) < before ? "trunc" : is_signed(from) ? "sext" : "zext", x, type);
-}
-
-Term zero(Emitter& emitter, DType dtype) {
-  const std::string type = register_type(dtype);
-  return is_float(component(dtype)) ? emitter.number(type, 0.0) : emitter.integer(type, 0);
-}
-
-Term truth(Emitter& emitter, const Value& value) {
-  if (value.dtype == DType::bool_) return value.real;
-  if (is_complex(value.dtype)) {
-    const Term nothing = zero(emitter, value.dtype);
-    return compare("une", value.real, nothing) | compare("une", value.imag, nothing);
-  }
-  return cast_term(value.real, value.dtype, DType::bool_);
 }
 
 Term sign_bit(const Term& x) { return compare("slt", as_bits(x), 0); }
@@ -284,8 +189,10 @@ Value lower_remainder(Emitter& emitter, DType result, const Operands& in) {
   return exact(result, select(safe.by_zero, nothing, select(adjust, rest + safe.divisor, rest)));
 }
 
-// Integers to a power, by squaring; a negative exponent is the caller's to refuse, as NumPy does.
-Value integer_power(Emitter& emitter, DType result, const Term& a, const Term& b) {
+// By squaring; a negative exponent is the caller's to refuse, as NumPy does.
+Value lower_integer_power(Emitter& emitter, DType result, const Operands& in) {
+  const Term& a = in[0].real;
+  const Term& b = in[1].real;
   const std::string function = "evalframe_power_" + a.type;
   std::string text = "define internal TYPE @" + function + R"((TYPE %base, TYPE %exponent) #0 {
 entry:
@@ -309,21 +216,20 @@ end:
   return exact(result, emitter.let(a.type, "call " + a.type + " @" + function + "(" + a.type + " " + a.ref + ", " + a.type + " " + b.ref + ")"));
 }
 
-template <class Function>
-Value elementary(DType result, const Operands& in, Function function) {
-  if (!is_float(result)) unsupported(result);
-  return make(result, function(in[0].real));
-}
-template <class Function>
-Value elementary2(DType result, const Operands& in, Function function) {
-  if (!is_float(result)) unsupported(result);
-  return make(result, function(in[0].real, in[1].real));
-}
-
-Value lower_power(Emitter& emitter, DType result, const Operands& in) {
-  if (is_integer(result)) return integer_power(emitter, result, in[0].real, in[1].real);
-  return elementary2(result, in, math::power);
-}
+// The rows of vector_math.def.
+#define EVALFRAME_MATH1(op, c_name)                               \
+  Value lower_##op(Emitter&, DType result, const Operands& in) { \
+    if (!is_float(result)) unsupported(result);                  \
+    return make(result, math::op(in[0].real));                   \
+  }
+#define EVALFRAME_MATH2(op, c_name)                               \
+  Value lower_##op(Emitter&, DType result, const Operands& in) { \
+    if (!is_float(result)) unsupported(result);                  \
+    return make(result, math::op(in[0].real, in[1].real));       \
+  }
+#include "backends/native/math/vector_math.def"
+#undef EVALFRAME_MATH1
+#undef EVALFRAME_MATH2
 
 Value lower_negative(Emitter&, DType result, const Operands& in) {
   if (is_complex(result)) return make(result, -in[0].real, -in[0].imag);
@@ -335,8 +241,7 @@ Value lower_positive(Emitter&, DType, const Operands& in) { return in[0]; }
 Value lower_absolute(Emitter& emitter, DType result, const Operands& in) {
   const Value& a = in[0];
   if (is_complex(a.dtype)) {
-    return elementary2(result, {exact(result, a.real), exact(result, a.imag)},
-                           math::hypot);
+    return lower_hypot(emitter, result, {exact(result, a.real), exact(result, a.imag)});
   }
   if (is_float(result)) return exact(result, magnitude(a.real));
   if (!is_signed(result)) return a;
@@ -379,31 +284,6 @@ Value lower_reciprocal(Emitter& emitter, DType result, const Operands& in) {
   const Value wide = cast(in[0], DType::float64);
   return cast(exact(DType::float64, 1.0 / wide.real), result);
 }
-
-#define EVALFRAME_MATH(op) \
-  Value lower_##op(Emitter&, DType result, const Operands& in) { return elementary(result, in, math::op); }
-EVALFRAME_MATH(cbrt)
-EVALFRAME_MATH(exp)
-EVALFRAME_MATH(exp2)
-EVALFRAME_MATH(expm1)
-EVALFRAME_MATH(log)
-EVALFRAME_MATH(log2)
-EVALFRAME_MATH(log10)
-EVALFRAME_MATH(log1p)
-EVALFRAME_MATH(sin)
-EVALFRAME_MATH(cos)
-EVALFRAME_MATH(tan)
-EVALFRAME_MATH(arcsin)
-EVALFRAME_MATH(arccos)
-EVALFRAME_MATH(arctan)
-EVALFRAME_MATH(sinh)
-EVALFRAME_MATH(cosh)
-EVALFRAME_MATH(tanh)
-EVALFRAME_MATH(erf)
-#undef EVALFRAME_MATH
-
-Value lower_arctan2(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::arctan2); }
-Value lower_hypot(Emitter&, DType result, const Operands& in) { return elementary2(result, in, math::hypot); }
 
 Value round_with(const char* name, DType result, const Operands& in) {
   return is_float(result) ? exact(result, intrinsic(name, {in[0].real})) : in[0];
@@ -522,47 +402,6 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
-
-std::string register_type(DType dtype) {
-  if (dtype == DType::bool_) return "i1";
-  return dtype == DType::float16 ? "float" : memory_type(dtype);
-}
-
-Value cast(const Value& value, DType dtype) {
-  const DType from = component(value.dtype);
-  if (value.dtype == dtype) return value;
-  if (dtype == DType::bool_) return exact(dtype, truth(*value.real.emitter, value));
-  const Term real = cast_term(value.real, from, component(dtype));
-  if (!is_complex(dtype)) return exact(dtype, real);
-  if (is_complex(value.dtype)) return make(dtype, real, cast_term(value.imag, from, component(dtype)));
-  return make(dtype, real, zero(*value.real.emitter, dtype));
-}
-
-Value load_element(Emitter& emitter, DType dtype, const std::string& address, const std::string& metadata) {
-  const std::string type = memory_type(dtype);
-  const auto load = [&](const std::string& from) { return emitter.let(type, "load " + type + ", ptr " + from + ", align 1" + metadata); };
-  if (is_complex(dtype)) {
-    const std::string second = emitter.let("ptr", "getelementptr i8, ptr " + address + ", i64 " +
-                                                      std::to_string(graph::size_of(dtype) / 2)).ref;
-    return make(dtype, load(address), load(second));
-  }
-  const Term loaded = load(address);
-  if (dtype == DType::bool_) return exact(dtype, compare("ne", loaded, 0));
-  return exact(dtype, dtype == DType::float16 ? convert("fpext", loaded, "float") : loaded);
-}
-
-void store_element(Emitter& emitter, const Value& value, const std::string& address, const std::string& metadata) {
-  const std::string type = memory_type(value.dtype);
-  const auto store = [&](const Term& term, const std::string& to) {
-    emitter.line("store " + type + " " + term.ref + ", ptr " + to + ", align 1" + metadata);
-  };
-  if (value.dtype == DType::bool_) return store(convert("zext", value.real, "i8"), address);
-  if (value.dtype == DType::float16) return store(convert("fptrunc", value.real, "half"), address);
-  store(value.real, address);
-  if (!is_complex(value.dtype)) return;
-  store(value.imag, emitter.let("ptr", "getelementptr i8, ptr " + address + ", i64 " +
-                                           std::to_string(graph::size_of(value.dtype) / 2)).ref);
-}
 
 Value lower(Emitter& emitter, ScalarOp op, DType result, const Operands& operands) {
   try {

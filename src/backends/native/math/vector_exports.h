@@ -1,8 +1,8 @@
 // The table of one vector library's functions; included by the translation unit that is compiled for its instructions.
 #pragma once
 
-#include "backends/native/math/vector_functions.h"
 #include "backends/native/math/vector_library.h"
+#include "backends/native/math/vector_power.h"
 
 namespace evalframe::native {
 namespace {

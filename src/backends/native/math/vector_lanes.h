@@ -17,13 +17,16 @@ constexpr int kVectorBytes = 32;
 #define EVALFRAME_ALWAYS_INLINE inline __attribute__((always_inline))
 
 // A comparison gives -1 or 0 in each lane of the integer type; `mask ? a : b` selects.
-struct Doubles {
-  using Scalar = double;
-  using Bits = int64_t;
-  typedef double Float __attribute__((vector_size(kVectorBytes)));
-  typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
-  typedef double Half __attribute__((vector_size(kVectorBytes / 2)));
-  static constexpr int kLanes = kVectorBytes / 8;
+template <class OneScalar, class ItsBits> struct Lanes {
+  using Scalar = OneScalar;
+  using Bits = ItsBits;
+  typedef Scalar Float __attribute__((vector_size(kVectorBytes)));
+  typedef Bits Int __attribute__((vector_size(kVectorBytes)));
+  typedef Scalar Half __attribute__((vector_size(kVectorBytes / 2)));
+  static constexpr int kLanes = kVectorBytes / sizeof(Scalar);
+};
+
+struct Doubles : Lanes<double, int64_t> {
   static constexpr int kMantissaBits = 52;
   static constexpr Bits kBias = 1023;
   static constexpr Bits kInfinity = 0x7ff0000000000000;
@@ -57,13 +60,7 @@ struct Doubles {
 #endif
 };
 
-struct Floats {
-  using Scalar = float;
-  using Bits = int32_t;
-  typedef float Float __attribute__((vector_size(kVectorBytes)));
-  typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
-  typedef float Half __attribute__((vector_size(kVectorBytes / 2)));
-  static constexpr int kLanes = kVectorBytes / 4;
+struct Floats : Lanes<float, int32_t> {
   static constexpr int kMantissaBits = 23;
   static constexpr Bits kBias = 127;
   static constexpr Bits kInfinity = 0x7f800000;

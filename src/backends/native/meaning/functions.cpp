@@ -10,6 +10,7 @@
 namespace evalframe::native {
 namespace {
 
+using bytecode::BinaryOp, bytecode::UnaryOp;
 using Functions = std::unordered_map<PyObject*, Known>;
 
 struct Loaded {
@@ -55,14 +56,13 @@ Functions load_functions(PyObject* numpy) {
 }
 
 Ufuncs load_ufuncs(PyObject* numpy, PyObject* umath) {
-  constexpr const char* kBinary[] = {"add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
-                                     "bitwise_or", "power", "right_shift", "subtract", "true_divide", "bitwise_xor"};
-  constexpr const char* kUnary[] = {"negative", "positive", "invert"};
-  constexpr const char* kCompare[] = {"less", "less_equal", "equal", "not_equal", "greater", "greater_equal"};
   Ufuncs ufuncs;
-  for (int i = 0; i < 13; i++) ufuncs.by_binary[i] = attribute_of(numpy, kBinary[i]).release();
-  for (int i = 0; i < 3; i++) ufuncs.by_unary[i] = attribute_of(numpy, kUnary[i]).release();
-  for (int i = 0; i < 6; i++) ufuncs.by_compare[i] = attribute_of(numpy, kCompare[i]).release();
+#define EVALFRAME_BINARY(number, name, symbol, function, ufunc) \
+  ufuncs.by_binary[static_cast<int>(BinaryOp::k##name)] = attribute_of(numpy, ufunc).release();
+#define EVALFRAME_UNARY(name, symbol, function, ufunc) \
+  ufuncs.by_unary[static_cast<int>(UnaryOp::k##name)] = attribute_of(numpy, ufunc).release();
+#define EVALFRAME_COMPARE(name, symbol, function, ufunc) ufuncs.by_compare[Py_##name] = attribute_of(numpy, ufunc).release();
+#include "bytecode/operators.def"
   ufuncs.clip = attribute_of(umath, "clip").release();
   ufuncs.maximum = attribute_of(umath, "maximum").release();
   ufuncs.minimum = attribute_of(umath, "minimum").release();

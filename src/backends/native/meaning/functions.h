@@ -1,9 +1,11 @@
 // NumPy's functions that have a meaning, found by their identity.
 #pragma once
 
+#include <iterator>
 #include <optional>
 
 #include "backends/native/meaning/meaning.h"
+#include "bytecode/operators.h"
 
 namespace evalframe::native {
 
@@ -20,11 +22,12 @@ struct Known {
 };
 std::optional<Known> known_function(PyObject* callable);
 
-// Ufuncs that are asked for their loops where the program names none. Borrowed; they live as long as the process.
+// Ufuncs that are asked for their loops where the program names none; those of operators by the numbers of operators.def. Borrowed;
+// they live as long as the process.
 struct Ufuncs {
-  PyObject* by_binary[13];  // by the number that BINARY_OP carries, in place or not
-  PyObject* by_unary[3];    // by the code of Form::kUnary
-  PyObject* by_compare[6];  // Py_LT ... Py_GE
+  PyObject* by_binary[bytecode::kBinaryOps];  // in place or not
+  PyObject* by_unary[std::size(bytecode::kUnaryFunctions)];
+  PyObject* by_compare[std::size(bytecode::kCompareSymbols)];
   PyObject *clip, *maximum, *minimum, *rint;
 };
 const Ufuncs& ufuncs();

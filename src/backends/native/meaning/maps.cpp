@@ -118,7 +118,10 @@ bool Meanings::shorten_power(const Node& node, Meaning& meaning) const {
     meaning.count = 1;
     return true;
   }
-  if (is_integer(meaning.loop)) return whole >= 0;
+  if (is_integer(meaning.loop)) {
+    meaning.op = ScalarOp::integer_power;
+    return whole >= 0;
+  }
   if (real == 0.5 && is_float(meaning.loop) && node.form == Form::kBinary && array) {
     meaning.op = ScalarOp::sqrt;
     meaning.count = 1;

@@ -13,7 +13,7 @@ bool is_elementary(const Meaning& meaning) {
 #define EVALFRAME_MATH1(name, c_name) case ScalarOp::name:
 #define EVALFRAME_MATH2(name, c_name) case ScalarOp::name:
 #include "backends/native/math/vector_math.def"
-      return !is_integer(meaning.result);  // integers have powers
+      return true;
     case ScalarOp::absolute:
       return is_complex(meaning.loop);
     case ScalarOp::multiply_fused: case ScalarOp::square_fused:
@@ -57,7 +57,8 @@ Meaning Meanings::of(int32_t index) const {
   switch (node.form) {
     case Form::kCall: meaning = call(node); break;
     case Form::kBinary:
-      meaning = map(node, table.by_binary[node.code % 13], operands, 2, node.code >= 13 ? operands[0] : Operand{});
+      meaning = map(node, table.by_binary[node.code % bytecode::kBinaryOps], operands, 2,
+                    node.code >= bytecode::kBinaryOps ? operands[0] : Operand{});
       break;
     case Form::kUnary: meaning = map(node, table.by_unary[node.code], operands, 1, {}); break;
     case Form::kCompare: meaning = map(node, table.by_compare[node.code], operands, 2, {}); break;

@@ -55,7 +55,8 @@ double cost_of(const KernelOp& op) {
     case ScalarOp::sqrt:
     case ScalarOp::reciprocal: return 0.4e-9 * width;
     case ScalarOp::floor_divide:
-    case ScalarOp::remainder: return 4e-9;
+    case ScalarOp::remainder:
+    case ScalarOp::integer_power: return 4e-9;
 #define EVALFRAME_MATH1(name, c_name) case ScalarOp::name: return 1.3e-9 * width;
 #define EVALFRAME_MATH2(name, c_name) case ScalarOp::name: return 2.5e-9 * width;
 #include "backends/native/math/vector_math.def"

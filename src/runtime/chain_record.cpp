@@ -1,0 +1,117 @@
+// Runs and records a chain of frames, up to a break, a return or an exception.
+#include <chrono>
+
+#include "bytecode/stack.h"
+#include "recorder/recorder.h"
+#include "runtime/bind_followed.h"
+#include "runtime/chain.h"
+#include "runtime/live.h"
+
+namespace evalframe::runtime {
+
+using evaluator::Activation, evaluator::Event;
+using recorder::Break, recorder::Plan, recorder::Recorder;
+
+namespace {
+
+// Where the operands of a call begin on the stack.
+int first_operand(const Activation& frame) {
+  const bytecode::Instruction& call = frame.instruction();
+  if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
+  if (call.op == bytecode::Op::LOAD_ATTR || call.op == bytecode::Op::STORE_ATTR) return frame.depth() - bytecode::stack_effect(call).takes;
+  return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
+}
+
+}  // namespace
+
+// Begins the call that the plan says. False: the recording stops in front of it.
+bool Chain::follow(Live& live, Recorder& recorder, const Plan& plan) {
+  Activation& caller = live.back();
+  const Borrowed function = plan.function;
+  const auto* callee_code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
+  const bytecode::Code* decoded = cpython::decoded(const_cast<PyObject*>(callee_code));
+  if (!decoded) PyErr_Clear();
+  Bound bound;
+  // At the limit of recursion the call is made as it is, and fails.
+  const bool fits = decoded && live.size() < Recorder::kMaxInlineDepth && cpython::may_recurse(thread_);
+  if (!fits || !bind_followed(recorder, plan, bound)) {
+    recorder.stop(Break::kUnknownCall, "a call whose arguments aren't bound plainly");
+    return false;
+  }
+  const Ref held = Ref::borrow(function);
+  cpython::Frame* callee = cpython::push_frame(thread_, function);
+  if (!callee) {
+    PyErr_Clear();
+    recorder.stop(Break::kTooLong, "no memory for a frame");
+    return false;
+  }
+  cpython::Slots into = cpython::slots(callee);
+  for (size_t i = 0; i < bound.objects.size(); i++) into.put(static_cast<int>(i), std::move(bound.objects[i]));
+  cpython::set_next(callee, 0, decoded->code.as<PyCodeObject>()->co_nlocalsplus);
+  const int base = first_operand(caller);
+  caller.begin_call(base);
+  add(callee);
+  live.push(thread_, callee, *decoded);
+  recorder.pushed(caller, live.back(), function, bound.labels, base);
+  return true;
+}
+
+// Runs the instruction that the plan is for, and tells the recorder what became of it.
+Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
+  Activation& frame = live.back();
+  const int32_t index = frame.next();
+  const int depth = frame.depth();
+  switch (frame.step()) {
+    case Event::kNext: recorder.after(frame, plan, index, depth); return Ended::kRunning;
+    case Event::kReturned: {
+      Ref value = frame.take_result();
+      recorder.returned(frame, live.size() == 1);
+      const Ended ended = finish_inner(live, std::move(value), result);
+      if (ended == Ended::kRunning) recorder.resumed(live.back());
+      return ended;
+    }
+    case Event::kCaught:
+      recorder.stop(Break::kException);
+      stepped_past_exception = true;
+      return Ended::kRunning;
+    case Event::kRaised:
+      recorder.stop(Break::kException);
+      stepped_past_exception = true;
+      return finish_inner(live, Ref(), result);
+    case Event::kHandOver:
+      recorder.stop(Break::kInstruction, bytecode::name(frame.code().instructions[index].op));
+      return Ended::kRunning;
+  }
+  return Ended::kRunning;
+}
+
+Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
+                    bool keep_inputs, int turns) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  stepped_past_exception = false;
+  Live live(thread_, frames_);
+  std::vector<const Activation*> view;
+  for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
+  Recorder recorder(view, varying, keep_inputs, turns);
+  Ended ended = Ended::kRunning;
+  while (!recorder.stopped()) {
+    const bool traced = cpython::is_traced(thread_);
+    Plan plan = recorder.before(live.back());
+    if (traced) {
+      recorder.stop(Break::kInstruction, "tracing is on");
+    } else if (plan.kind == Plan::Kind::kBreak) {
+      recorder.stop(plan.why, std::move(plan.detail));
+    } else if (plan.kind == Plan::Kind::kInline) {
+      follow(live, recorder, plan);
+    } else {
+      ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
+    }
+  }
+  live.end();
+  recording = recorder.finish();
+  recording->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return ended;
+}
+
+}  // namespace evalframe::runtime
