@@ -169,7 +169,8 @@ class Loader {
       // Of what is outside only calls can go by way of a jump.
       expect(type == R_X86_64_PLT32 || (type == R_X86_64_PC32 && symbols_[index].st_shndx != SHN_UNDEF));
       const size_t from = *place + entry.r_offset;
-      const int64_t distance = static_cast<int64_t>(target(index, memory)) + entry.r_addend - static_cast<int64_t>(from);
+      // Unsigned until it is looked at: in a damaged object any of these may be anything.
+      const auto distance = static_cast<int64_t>(target(index, memory) + static_cast<uint64_t>(entry.r_addend) - from);
       expect(distance >= std::numeric_limits<int32_t>::min() && distance <= std::numeric_limits<int32_t>::max());
       const auto narrow = static_cast<int32_t>(distance);
       std::memcpy(memory.at(from, sizeof narrow), &narrow, sizeof narrow);
