@@ -94,7 +94,7 @@ def programs(options: argparse.Namespace) -> Iterator[Row]:
             for name, function in sides.items():
                 check_same(f"{program.name} by {name}", function(*arguments), expected)
             calls = {name: bind(function, arguments) for name, function in sides.items()}
-            times = least(calls, options.rounds, options.seconds)
+            times = least(calls, options.rounds, options.seconds, rest=0.02)
             yield row(program.name, f"{size:.0e}", times["plain"], times["evalframe"], times.get("numba"))
 
 

@@ -7,10 +7,13 @@ PATIENCE = 15.0  # seconds for all rounds
 FEWEST = 5
 
 
-def least(callables: Mapping[str, Callable[[], object]], rounds: int, seconds: float) -> dict[str, float]:
+def least(
+    callables: Mapping[str, Callable[[], object]], rounds: int, seconds: float, rest: float = 0.0
+) -> dict[str, float]:
     """Seconds per call of each, the least over `rounds`; each round calls each of them for about `seconds`.
 
-    What else runs on a machine only ever adds time; short rounds find the moments when nothing does.
+    What else runs on a machine only ever adds time; short rounds find the moments when nothing does. `rest`: seconds of sleep
+    before each, for libraries whose threads look for more work a while, on the cores that the next one needs.
     """
     counts = {name: _calls_in(call, seconds) for name, call in callables.items()}
     times: dict[str, list[float]] = {name: [] for name in callables}
@@ -19,6 +22,9 @@ def least(callables: Mapping[str, Callable[[], object]], rounds: int, seconds: f
         if i >= FEWEST and time.perf_counter() > end:
             break
         for name, call in callables.items():
+            if rest:
+                time.sleep(rest)
+                call()  # awake again
             times[name].append(_seconds_of(call, counts[name]) / counts[name])
     return {name: min(values) for name, values in times.items()}
 

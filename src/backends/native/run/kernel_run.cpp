@@ -93,7 +93,7 @@ class Native final : public CompiledKernel {
   FloatFlags run_row(int64_t length, const KernelOperand* operands, bool quiet) const;
   FloatFlags run_space(const Space& space, bool quiet) const;
   bool writes_an_input(const KernelOperand* operands) const;
-  int pieces_for(const Space& space) const;
+  int pieces_for(int64_t elements) const;
   FloatFlags run_map(const Space& space, KernelFunction function) const;
   FloatFlags run_reduction(const Space& space, KernelFunction function) const;
 
@@ -104,7 +104,9 @@ class Native final : public CompiledKernel {
   bool splits_sums_ = false;  // some output is summed in NumPy's pairwise order
   int per_element_ = 1;
   double seconds_per_element_ = 0;
-  std::string row_access_;  // of operands that are one row in memory
+  // Of operands that are one row in memory: how they are walked, and how many bytes it is to the next element.
+  std::string row_access_;
+  std::vector<int64_t> row_steps_;
   // Comparisons are of the kind that may signal until a NaN is met: few arrays hold any.
   bool may_signal_ = false;
   mutable std::atomic<bool> quiet_ = false;
@@ -131,8 +133,14 @@ Native::Native(const Kernel& kernel) : kernel_(kernel) {
   }
   seconds_per_element_ = 0.15e-9 * operands();
   for (const KernelOp& op : kernel.ops) seconds_per_element_ += cost_of(op);
-  for (const KernelInput& input : kernel.inputs) row_access_ += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
-  row_access_.append(kernel.outputs.size(), static_cast<char>(Access::kUnit));
+  for (const KernelInput& input : kernel.inputs) {
+    row_access_ += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
+    row_steps_.push_back(input.scalar ? 0 : graph::size_of(input.dtype));
+  }
+  for (const KernelOutput& output : kernel.outputs) {
+    row_access_ += static_cast<char>(Access::kUnit);
+    row_steps_.push_back(graph::size_of(output.dtype));
+  }
   target();  // so that a machine without LLVM is found out here
   // Shown to people; machine code is made for the layouts that are met.
   Generated shown = generate(kernel_, row_access_, false);
@@ -159,10 +167,10 @@ int64_t size_of(const Space& space) {
   return size;
 }
 
-int Native::pieces_for(const Space& space) const {
+int Native::pieces_for(int64_t elements) const {
   const int threads = threads_here();
   if (threads == 1) return 1;
-  const double pieces = static_cast<double>(size_of(space)) * seconds_per_element_ / kPieceSeconds;
+  const double pieces = static_cast<double>(elements) * seconds_per_element_ / kPieceSeconds;
   return pieces < 2 ? 1 : static_cast<int>(std::min<double>(pieces, threads * kPiecesPerThread));
 }
 
@@ -190,6 +198,7 @@ template <class Visit>
 void for_each_plane(const Space& space, Visit visit) {
   const size_t outer = space.dimensions.size() - 2;
   std::vector<char*> data = space.data;
+  if (outer == 0) return visit(data, 0);
   std::vector<int64_t> index(outer, 0);
   int64_t position = 0;
   while (true) {
@@ -205,7 +214,6 @@ void for_each_plane(const Space& space, Visit visit) {
       index[d] = 0;
       if (d == 0) return;
     }
-    if (outer == 0) return;
   }
 }
 
@@ -220,24 +228,31 @@ FloatFlags map_part(const Space& space, KernelFunction function) {
   return reported | raised_flags();
 }
 
+// Splits indices 0 .. extent - 1 over the threads; task(begin, end) returns flags.
+template <class Task>
+FloatFlags split(int64_t extent, int pieces, Task task) {
+  if (pieces <= 1) return task(0, extent);
+  std::atomic<FloatFlags> flags = 0;
+  // Whole cache lines for each thread where the pieces are large.
+  const int64_t lines = extent >= 64 * pieces ? ~int64_t{63} : ~int64_t{0};
+  const auto border = [&](int piece) { return piece == pieces ? extent : extent * piece / pieces & lines; };
+  parallel_for(pieces, [&](int piece) { flags |= task(border(piece), border(piece + 1)); });
+  return flags;
+}
+
 // Splits a kept dimension over the threads; task(part) returns flags.
 template <class Task>
 FloatFlags split_over_threads(const Space& space, int pieces, Task task) {
   const size_t d = pieces > 1 ? dimension_to_split(space, pieces) : 0;
-  if (pieces > 1 && d < space.dimensions.size()) pieces = static_cast<int>(std::min<int64_t>(pieces, space.dimensions[d].extent));
   if (pieces <= 1 || d == space.dimensions.size()) return task(space);
-  std::atomic<FloatFlags> flags = 0;
   const int64_t extent = space.dimensions[d].extent;
-  parallel_for(pieces, [&](int piece) {
-    // Whole cache lines for each thread where the pieces are large.
-    const auto border = [&](int p) { return p == pieces ? extent : extent * p / pieces & ~(extent >= 64 * pieces ? int64_t{63} : int64_t{0}); };
-    flags |= task(part_of(space, d, border(piece), border(piece + 1)));
-  });
-  return flags;
+  if (extent <= 1) return task(space);
+  return split(extent, static_cast<int>(std::min<int64_t>(pieces, extent)),
+               [&](int64_t begin, int64_t end) { return task(part_of(space, d, begin, end)); });
 }
 
 FloatFlags Native::run_map(const Space& space, KernelFunction function) const {
-  return split_over_threads(space, pieces_for(space), [&](const Space& part) { return map_part(part, function); });
+  return split_over_threads(space, pieces_for(size_of(space)), [&](const Space& part) { return map_part(part, function); });
 }
 
 // One thread's reduction: computes tiles of elements into buffers of its own and folds them.
@@ -504,7 +519,7 @@ FloatFlags reduce_long_row(const Native& native, KernelFunction function, const 
 }
 
 FloatFlags Native::run_reduction(const Space& space, KernelFunction function) const {
-  const int pieces = size_of(space) ? pieces_for(space) : 1;
+  const int pieces = size_of(space) ? pieces_for(size_of(space)) : 1;
   const bool one_row = space.dimensions.size() == 2 && space.dimensions[0].extent == 1 && space.dimensions[1].reduced;
   const bool free = std::all_of(folds_.begin(), folds_.end(), [](const Fold& f) { return f.reducer.any_order || f.reducer.partial_size; });
   if (one_row && free && pieces > 1) return reduce_long_row(*this, function, space, pieces);
@@ -562,16 +577,14 @@ class ArgStates {
   std::vector<States> states_;
 };
 
-// The elements of a map whose operands are each one row in memory, too few for threads and not none; else 0.
+// The elements of a map whose operands are each one row in memory, and not none; else 0.
 int64_t Native::row_length(const int64_t* extents, const KernelOperand* operands) const {
   if (this->operands() > kMaxRowOperands) return 0;
   int64_t length = 1;
   for (int d = 0; d < kernel_.rank; ++d) length *= extents[d];
-  if (static_cast<double>(length) * seconds_per_element_ >= 2 * kPieceSeconds) return 0;
-  const size_t inputs = kernel_.inputs.size();
-  for (size_t i = 0; i < row_access_.size(); ++i) {
-    if (i < inputs && kernel_.inputs[i].scalar) continue;
-    int64_t stride = graph::size_of(i < inputs ? kernel_.inputs[i].dtype : kernel_.outputs[i - inputs].dtype);
+  for (size_t i = 0; i < row_steps_.size(); ++i) {
+    int64_t stride = row_steps_[i];
+    if (!stride) continue;
     for (int d = kernel_.rank - 1; d >= 0; --d) {
       if (extents[d] != 1 && operands[i].strides[d] != stride) return 0;
       stride *= extents[d];
@@ -585,10 +598,12 @@ FloatFlags Native::run_row(int64_t length, const KernelOperand* operands, bool q
   std::atomic<KernelFunction>& row = row_[quiet];
   KernelFunction function = row.load(std::memory_order_acquire);
   if (!function) row.store(function = version(row_access_, quiet), std::memory_order_release);
-  char* data[kMaxRowOperands];
-  for (int i = 0; i < this->operands(); ++i) data[i] = operands[i].data;
-  clear_flags();
-  return function(data, kNoStrides, kNoStrides, 1, length) | raised_flags();
+  return split(length, pieces_for(length), [&](int64_t begin, int64_t end) {
+    char* data[kMaxRowOperands];
+    for (size_t i = 0; i < row_steps_.size(); ++i) data[i] = operands[i].data + begin * row_steps_[i];
+    clear_flags();
+    return function(data, kNoStrides, kNoStrides, 1, end - begin) | raised_flags();
+  });
 }
 
 FloatFlags Native::run_space(const Space& space, bool quiet) const {
