@@ -30,6 +30,22 @@ void look_for(Condition holds) {
   }
 }
 
+// Keeps the calling thread off a core that another one needs: a worker that is woken on the caller's core waits until the caller is
+// done, and is woken there again. The scheduler would move one of the two after some milliseconds only.
+class Elsewhere {
+ public:
+  void leave(int core) {
+    cpu_set_t allowed;
+    if (core == left_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (left_ >= 0) CPU_SET(left_, &allowed);
+    CPU_CLR(core, &allowed);
+    if (CPU_COUNT(&allowed) && sched_setaffinity(0, sizeof allowed, &allowed) == 0) left_ = core;
+  }
+
+ private:
+  int left_ = -1;
+};
+
 class Pool {
  public:
   // False where another thread's work is on.
@@ -44,6 +60,7 @@ class Pool {
         shares_[static_cast<size_t>(t)].next = begin_of(t, pieces);
         shares_[static_cast<size_t>(t)].end = begin_of(t + 1, pieces);
       }
+      core_ = sched_getcpu();
       ++round_;
     }
     wake_.notify_all();
@@ -107,12 +124,18 @@ class Pool {
   }
 
   void work(int worker, uint64_t seen) {
+    Elsewhere elsewhere;
     std::unique_lock lock(mutex_);
     while (true) {
       lock.unlock();
       look_for([&] { return round_ != seen; });
       lock.lock();
       wake_.wait(lock, [&] { return round_ != seen; });
+      if (const int core = core_; core >= 0 && sched_getcpu() == core) {
+        lock.unlock();
+        elsewhere.leave(core);
+        lock.lock();
+      }
       seen = round_;
       if (stopping_) return;
       if (!task_) continue;
@@ -133,6 +156,7 @@ class Pool {
   std::condition_variable wake_;
   std::condition_variable done_;
   const std::function<void(int)>* task_ = nullptr;
+  int core_ = -1;  // the caller's
   const int threads_ = thread_count();
   std::vector<Share> shares_{static_cast<size_t>(threads_)};
   std::atomic<int> active_ = 0;
