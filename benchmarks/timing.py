@@ -12,8 +12,8 @@ def least(
 ) -> dict[str, float]:
     """Seconds per call of each, the least over `rounds`; each round calls each of them for about `seconds`.
 
-    What else runs on a machine only ever adds time; short rounds find the moments when nothing does. `rest`: seconds of sleep
-    before each, for libraries whose threads look for more work a while, on the cores that the next one needs.
+    What else runs on a machine only ever adds time; short rounds find the moments when nothing does. `rest`: seconds of
+    sleep before each, for libraries whose threads look for more work a while, on the cores that the next one needs.
     """
     counts = {name: _calls_in(call, seconds) for name, call in callables.items()}
     times: dict[str, list[float]] = {name: [] for name in callables}
