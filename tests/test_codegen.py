@@ -320,6 +320,12 @@ class Field:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def scope(self) -> Any:
+        return Narrow(self.value)
+
+    def moved(self, other: Any) -> Any:
+        return self.value + other.value
+
     @property
     def scaled(self) -> Any:
         z = self.value * 2
@@ -341,6 +347,35 @@ def attributes(x: Any, y: Any) -> Any:
     field.value[0], other.value = other.value, field.value[0] * 2
     other.scaled = y
     return other.scaled, field.value, field.shift, list(vars(other).items())
+
+
+class Narrow(Field):
+    shift: Any = 0
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value * 2)
+        note("made", value.shape)
+        self.width = self.value + 1
+
+    def __enter__(self) -> Any:
+        self.value = self.value + 1
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        note("left", error[0])
+        self.value = self.value * 2
+
+
+def classes(x: Any, y: Any) -> Any:
+    field = Field(x)
+    note("field", field.value.shape)
+    narrow = Narrow(y)
+    with narrow as entered, Field(x + 1).scope() as other:
+        z = entered.value + other.value
+        note("inside", z.shape)
+        z = z * narrow.width
+    method = narrow.moved
+    return z, method(field), list(vars(narrow).items()), [Narrow(z).width, entered is narrow, method.__self__ is narrow]
 
 
 def recursive(x: Any, y: Any) -> Any:
@@ -395,6 +430,7 @@ def iterators(x: Any, y: Any) -> Any:
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
+    classes,
     attributes,
     returned_functions,
     shared_cells,

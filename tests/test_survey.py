@@ -224,7 +224,7 @@ SURVEY: dict[Callable[..., Any], int] = {
     property_read: 1,
     attribute_read: 1,
     attribute_store: 1,
-    construction: 2,
+    construction: 1,
 }
 
 

@@ -1,13 +1,22 @@
 // A break in a call that was followed: each frame but the innermost waits for its callee.
 #include "codegen/transform_parts.h"
+#include "evaluator/activation.h"
 
 namespace evalframe::codegen {
+
+// The callee is the __init__ of an instance that waits on the stack.
+bool Transform::keeps_instance(const FrameState& state) const {
+  if (state.slots.empty()) return false;
+  const Value& top = value(state.slots.back());
+  return top.kind == Value::Kind::kConstant && recording_.graph.constants[top.a].get() == evaluator::Activation::instance_mark().get();
+}
 
 // Each frame but the innermost waits for its callee: its resume function gets a callable that runs the callee's rest.
 void Transform::break_in_callee() {
   refuse_new_cells(states_[0]);
   for (size_t k = 0; k + 1 < states_.size(); k++) {
-    if (states_[k].code->instructions[states_[k].next - 1].op == Op::STORE_ATTR) throw limit(CodegenLimit::kSetter);
+    const FrameState& waiting = states_[k];
+    if (waiting.code->instructions[waiting.next - 1].op == Op::STORE_ATTR || keeps_instance(waiting)) throw limit(CodegenLimit::kSetter);
   }
   const FrameState& state = states_[0];
   const ResumeFunction* target =

@@ -141,6 +141,7 @@ class Transform {
 
   // a break in a call that was followed: transform_callee.cpp
   void break_in_callee();
+  bool keeps_instance(const FrameState& state) const;
   void load_state(size_t frame, int32_t slot);
   void load_callee(size_t frame);
   int32_t load_arguments(size_t frame);

@@ -24,7 +24,8 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kIterator: return use(static_cast<uint32_t>(of.a));
     case Value::Kind::kMade:
     case Value::Kind::kCell:
-    case Value::Kind::kFunction:  // rebuilt
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance:  // rebuilt
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kNode:
@@ -90,9 +91,10 @@ bool Transform::visit(uint32_t index, std::vector<bool>& seen) {
     case Value::Kind::kDict:
     case Value::Kind::kMade:
     case Value::Kind::kCell:
-    case Value::Kind::kFunction: break;
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance: break;
   }
-  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction;
+  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
   for (const uint32_t part : recording_.containers[of.a].elements) any = visit(part, seen) || any;
   return any;
 }
@@ -135,7 +137,10 @@ void Transform::read_source(int32_t index) {
       b_->emit(Op::BINARY_SUBSCR);
       return;
     }
-    case guards::Reach::kCell: return read_cell(source.object.get());
+    case guards::Reach::kCell:
+      if (source.object) return read_cell(source.object.get());
+      b_->emit(Op::LOAD_DEREF, slot_of_[recording_.guards.sources[source.parent].index]);
+      return;
     case guards::Reach::kTurn: CHECK(false);  // refused
     case guards::Reach::kObject: return b_->load_constant(source.object.get());
   }
@@ -189,7 +194,8 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kTruth: return build_truth(of);
     case Value::Kind::kMade:
     case Value::Kind::kCell:
-    case Value::Kind::kFunction:  // rebuilt
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance:  // rebuilt
     case Value::Kind::kNull:
     case Value::Kind::kNode: return;  // an output has its home
   }

@@ -141,6 +141,17 @@ bool is_plain_to_store(PyObject* object, PyObject* name) {
   return has_dict(type) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
 }
 
+bool constructs_plainly(PyTypeObject* type) {
+  if (Py_TYPE(type)->tp_call != PyType_Type.tp_call || type->tp_new != PyBaseObject_Type.tp_new || type->tp_vectorcall) return false;
+  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) && !type->tp_finalize && !type->tp_del && type_version(type);
+}
+
+Ref bare_instance(PyTypeObject* type) {
+  static PyObject* const nothing = PyTuple_New(0);
+  // With arguments of its own, `object` refuses to make one where __init__ isn't the class's.
+  return Ref::steal(type->tp_new(type, nothing, nullptr));
+}
+
 PyObject* initializer_of(PyTypeObject* type) {
   if (Py_TYPE(type) != &PyType_Type || type->tp_new != PyBaseObject_Type.tp_new || type->tp_init == PyBaseObject_Type.tp_init) return nullptr;
   if (type->tp_vectorcall || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) || !type_version(type)) return nullptr;

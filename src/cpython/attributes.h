@@ -37,6 +37,11 @@ bool is_plain_to_load(PyObject* object, PyObject* name);
 // Whether `object.name = value` does nothing but keep the value, as long as the class stays.
 bool is_plain_to_store(PyObject* object, PyObject* name);
 
+// Whether calling the class makes an empty instance and calls __init__ with it, and nobody is told when an instance dies.
+bool constructs_plainly(PyTypeObject* type);
+// An instance as it is before __init__. Null with an exception.
+Ref bare_instance(PyTypeObject* type);
+
 // The Python function that sets up an instance behind its making, where calling the class does just these two; else null.
 PyObject* initializer_of(PyTypeObject* type);
 

@@ -213,13 +213,35 @@ void Activation::begin_call(int slots_from) {
 
 void Activation::stay_in_call() { running_.set(cpython::own_unit(code_->instructions[next_ - 1])); }
 
+Borrowed Activation::instance_mark() {
+  static PyObject* const mark = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  return mark;
+}
+
+void Activation::keep(Ref object) {
+  Handlers::push(*this, std::move(object));
+  cpython::set_depth(frame_, depth());
+}
+
+bool Activation::keeps_instance() const {
+  return depth() > reinterpret_cast<PyCodeObject*>(code_->code.get())->co_nlocalsplus && stack_pointer_[-1] == instance_mark().get();
+}
+
 Event Activation::finish_call(Ref result) {
   cpython::set_depth(frame_, -1);
   stay_in_call();
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
   if (!result) return unwind(true);
-  if (takes_result()) Handlers::push(*this, std::move(result));
+  if (keeps_instance()) {
+    drop_to(stack_pointer_ - 1);
+    if (result.get() != Py_None) {
+      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
+      return unwind(true);
+    }
+  } else if (takes_result()) {
+    Handlers::push(*this, std::move(result));
+  }
   result = Ref();
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
 }

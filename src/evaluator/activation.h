@@ -47,7 +47,7 @@ class Activation {
   Event throw_in();
 
   // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX; LOAD_ATTR or STORE_ATTR, of
-  // a property) -------------------------------------------------------------------------------------------------------
+  // a property; BEFORE_WITH) -------------------------------------------------------------------------------------------------------
   // Where the operands of the CALL stand. `callable` and `first` are slot indices; a bound self is among the arguments.
   struct CallSite {
     int callable, first, count;   // positional arguments in slots first .. first + count - 1 (keyword values last)
@@ -58,8 +58,14 @@ class Activation {
   // CPython binds them (defaults, keyword-only ones; the caller has checked that they fit, in localsplus order).
   // This activation is then suspended in the call: set_next of its frame is behind the CALL.
   void begin_call(int slots_from);
-  // Whether the instruction behind which the frame is suspended pushes what the call gives.
-  bool takes_result() const { return code_->instructions[next_ - 1].op != bytecode::Op::STORE_ATTR; }
+  // Behind begin_call: what the instruction leaves below the call's result. Is the call that of a class, and the callee its
+  // __init__, it is the new instance, which is the result, and above it a mark that no program can have there.
+  void keep(Ref object);
+  static Borrowed instance_mark();
+  // Whether the instruction behind which the frame is suspended pushes what the callee gives.
+  bool takes_result() const { return code_->instructions[next_ - 1].op != bytecode::Op::STORE_ATTR && !keeps_instance(); }
+  // Whether it is an error that the callee gives this.
+  bool refuses(PyObject* result) const { return keeps_instance() && result != Py_None; }
   // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
   void stay_in_call();
   // The call is over: pushes the result, if the instruction has one, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
@@ -72,6 +78,7 @@ class Activation {
   void save();
 
  private:
+  bool keeps_instance() const;
   friend struct Handlers;
   friend struct Registers;
   // Of a call that was entered by a frame of ours: its caller takes it off.

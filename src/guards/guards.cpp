@@ -45,7 +45,7 @@ bool implies(const Fact& fact, Check other) {
   if (fact.check == other || other == Check::kNone) return true;
   switch (other) {
     // An object may be given another class.
-    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.other < 0;
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.other < 0;
     // Only immutable objects are asked for equality.
     case Check::kEqual: return fact.check == Check::kIdentity;
     case Check::kLength: return fact.check == Check::kEqual;
@@ -55,7 +55,8 @@ bool implies(const Fact& fact, Check other) {
     case Check::kDistinct:
     case Check::kArray:
     case Check::kKeys:
-    case Check::kTypeVersion: break;
+    case Check::kTypeVersion:
+    case Check::kClassVersion: break;
   }
   return false;
 }
@@ -151,6 +152,13 @@ bool GuardTable::require_type_version(int32_t index, Borrowed object) {
   return true;
 }
 
+bool GuardTable::require_class_version(int32_t index, Borrowed type) {
+  Fact fact = fact_of(Check::kClassVersion, type.get());
+  fact.type_version = cpython::type_version(type.as<PyTypeObject>());
+  if (!fact.type_version) return false;
+  require(index, std::move(fact));
+  return true;
+}
 void GuardTable::require_length(int32_t index, Borrowed object) {
   Fact fact = fact_of(Check::kLength, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
   fact.length = PyObject_Size(object.get());
@@ -209,7 +217,7 @@ std::string GuardTable::path(int32_t index) const {
     case Reach::kMethod: return parent + "a" + object + ";";
     case Reach::kItem: return parent + "i" + (source.object ? object : std::to_string(source.index)) + ";";
     case Reach::kTurn: return "n" + std::to_string(source.index) + ";";
-    case Reach::kCell: return "c" + object + ";";
+    case Reach::kCell: return parent + "c" + object + ";";
     case Reach::kObject: return "o" + object + ";";
   }
   return parent;
@@ -263,7 +271,7 @@ std::string GuardTable::source_name(int32_t index) const {
       return source_name(source.parent) + "[" + (source.object ? object_text(source.object.get()) : std::to_string(source.index)) + "]";
     }
     case Reach::kTurn: return source_name(source.parent) + " in " + std::to_string(source.index + 1) + " turns";
-    case Reach::kCell: return "contents of a cell";
+    case Reach::kCell: return source.parent < 0 ? "contents of a cell" : source_name(source.parent);
     case Reach::kObject: return object_name(source.object.get());
   }
   return "?";

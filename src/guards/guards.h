@@ -17,7 +17,7 @@ enum class Reach : uint8_t {
   kAttribute,  // attribute `name` of the parent; the parent's class is guarded so that no Python code runs
   kMethod,     // the function that `parent.name` binds, found on the class and not shadowed by the instance
   kItem,       // parent[index] of a list or tuple, parent[key] of a dict
-  kCell,       // contents of the cell `object`
+  kCell,       // contents of the cell `object`, or of the parent, which is one
   kTurn,       // what the parent, an iterator, gives in `index` turns
   kObject,     // `object` itself, which a name guard or a function's defaults fix
 };
@@ -34,8 +34,8 @@ enum class Check : uint8_t {
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kLength: the type; kArray: the descr; kKeys: a tuple
-  uint32_t type_version = 0;  // kTypeVersion
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys: a tuple
+  uint32_t type_version = 0;  // kTypeVersion, kClassVersion
   Py_ssize_t length = 0;      // kLength
   graph::Meta meta;           // kArray
   int32_t array_flags = 0;    // kArray: of kArrayFlags
@@ -109,6 +109,7 @@ class GuardTable {
   void require_identity(int32_t source, Borrowed object);
   void require_array(int32_t source, Borrowed object);
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
+  bool require_class_version(int32_t source, Borrowed type);   // of a source that is the class itself
   void require_length(int32_t source, Borrowed object);
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
   // The two sources reach one object, or two.

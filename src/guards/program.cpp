@@ -59,6 +59,9 @@ struct Checks {
   static bool kTypeVersion(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;
   }
+  static bool kClassVersion(const Step& step, PyObject* object, Items) {
+    return object == step.want && cpython::current_type_version(reinterpret_cast<PyTypeObject*>(object)) == step.type_version;
+  }
   static bool kKeys(const Step& step, PyObject* object, Items) {
     if (!PyDict_CheckExact(object) || PyDict_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
     PyObject* key = nullptr;
@@ -113,7 +116,7 @@ PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* cons
     case Reach::kMethod: return cpython::bound_function(objects[step.parent], step.object).release();
     case Reach::kItem: return item(step, objects[step.parent]);
     case Reach::kTurn: return cpython::ahead(objects[step.parent], step.index).release();
-    case Reach::kCell: return Ref::borrow(PyCell_GET(step.object)).release();
+    case Reach::kCell: return Ref::borrow(PyCell_GET(step.object ? step.object : objects[step.parent])).release();
     case Reach::kObject: return Ref::borrow(step.object).release();
   }
   return nullptr;

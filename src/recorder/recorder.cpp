@@ -204,8 +204,38 @@ void Recorder::returned(const Activation& callee, bool outermost) {
   frames_.pop_back();
 }
 
-void Recorder::resumed(const Activation& caller) {
-  if (caller.takes_result()) set_label(caller.depth() - 1, recording_->result);
+void Recorder::resumed(const Activation& caller, bool takes_result) {
+  if (takes_result) set_label(caller.depth() - 1, recording_->result);
+}
+
+uint32_t Recorder::instance(Borrowed type) {
+  const uint32_t made = container(Value::Kind::kInstance, {});
+  recording_->values[made].b = recording_->values[constant(type)].a;
+  return made;
+}
+
+uint32_t Recorder::attribute_of(const Value& instance, Borrowed name) const {
+  const std::span<const uint32_t> parts = elements(instance);
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    if (constant_of(parts[i]) == name.get()) return parts[i + 1];
+  }
+  return 0;
+}
+
+PyObject* Recorder::constant_of(uint32_t index) const {
+  const Value& of = recording_->values[index];
+  return of.kind == Value::Kind::kConstant ? recording_->graph.constants[of.a].get() : nullptr;
+}
+
+bool Recorder::is_super(uint32_t index) const {
+  const Value& of = recording_->values[index];
+  return of.kind == Value::Kind::kMade && constant_of(elements(of)[0]) == reinterpret_cast<PyObject*>(&PySuper_Type);
+}
+
+bool Recorder::fix_class(Borrowed type) {
+  guards::Source at{guards::Reach::kObject};
+  at.object = Ref::borrow(type);
+  return guards().require_class_version(value(source(std::move(at))).a, type);
 }
 
 void Recorder::set_label(int slot, uint32_t value) {
@@ -477,6 +507,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kMade:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
     case Value::Kind::kIterator: return false;
   }
   return false;
@@ -547,6 +578,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kMade:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
     case Value::Kind::kIterator: return {};
     case Value::Kind::kNode: return Operand::node(value.a);
     case Value::Kind::kConstant: return Operand::constant(value.a);

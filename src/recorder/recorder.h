@@ -55,6 +55,7 @@ struct Plan {
   bool appends = false;
   std::vector<uint32_t> contents;
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
+  std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
 };
 
 class Recorder;
@@ -104,8 +105,8 @@ class Recorder {
               const std::vector<uint32_t>& given, int caller_depth);
   // The innermost frame returns the object whose label is at the top of its stack (instruction is RETURN_*).
   void returned(const evaluator::Activation& callee, bool outermost);
-  // The result of the inlined call is now at the top of the caller's stack.
-  void resumed(const evaluator::Activation& caller);
+  // The inlined call is over. takes_result: its result is now at the top of the caller's stack.
+  void resumed(const evaluator::Activation& caller, bool takes_result);
   // Ends the recording before the present instruction.
   void stop(Break why, std::string detail = {});
   bool stopped() const { return stopped_; }
@@ -125,6 +126,16 @@ class Recorder {
   uint32_t fixed(Borrowed object);
   uint32_t container(Value::Kind kind, std::vector<uint32_t> elements);
   uint32_t source(guards::Source source);
+  // A new instance of the class, without attributes.
+  uint32_t instance(Borrowed type);
+  // What it has under the name; 0: nothing.
+  uint32_t attribute_of(const Value& instance, Borrowed name) const;
+  // The object of a constant; null: another value.
+  PyObject* constant_of(uint32_t value) const;
+  // super(type, object), as the recorded code made it.
+  bool is_super(uint32_t value) const;
+  // What the class has stays as it is, by a guard. False: it can't be guarded.
+  bool fix_class(Borrowed type);
   // Present elements; they stay where they are until a container is made or changed.
   std::span<const uint32_t> elements(const Value& value) const;
   std::vector<uint32_t> copied_elements(const Value& value) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "cpython/attributes.h"
 
 namespace evalframe::recorder {
 
@@ -134,6 +135,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       return;
     case Value::Kind::kList:
     case Value::Kind::kDict:
+    case Value::Kind::kInstance:
     case Value::Kind::kCell: {
       const Window window = cursor.windows[value.a];
       for (uint32_t i = value.kind == Value::Kind::kCell ? window.length - 1 : 0; i < window.length; i++) {
@@ -182,7 +184,7 @@ Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const
 
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
-  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict;
+  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance;
 }
 
 Ref Rebuild::make(uint32_t value) {
@@ -206,6 +208,17 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
     if (!key || !item || PyDict_SetItem(dict.get(), key.get(), item.get()) < 0) return Ref();
   }
   return dict;
+}
+
+Ref Rebuild::make_instance(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  Ref instance = cpython::bare_instance(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()));
+  if (instance) made_.emplace_back(index, Ref::borrow(instance.get()));
+  for (uint32_t i = window.begin; instance && i < window.begin + window.length; i += 2) {
+    const Ref name = make(recording_.containers[value.a].elements[i]), attribute = make(recording_.containers[value.a].elements[i + 1]);
+    if (!name || !attribute || PyObject_GenericSetAttr(instance.get(), name.get(), attribute.get()) < 0) return Ref();
+  }
+  return instance;
 }
 
 // An iterator goes on behind what it has given.
@@ -270,6 +283,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       return list;
     }
     case Value::Kind::kDict: return make_dict(index, value);
+    case Value::Kind::kInstance: return make_instance(index, value);
     case Value::Kind::kMade: return call_again(value);
     case Value::Kind::kSlice: {
       const auto& parts = recording_.containers[value.a].elements;

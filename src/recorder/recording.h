@@ -36,16 +36,18 @@ struct Value {
     kMade,  // what a call of a constant gave that depends on its arguments alone: enumerate(x), d.items()
     kCell,
     kFunction,
+    kInstance,  // of a class of the program's
     kIterator,
   };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
   int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value
-  int32_t b = 0;           // kIterator: position
+  int32_t b = 0;           // kIterator: position; kInstance: the class, a constant
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
-// Elements of what the recorded code has made. A list's, or a dict's (keys and values in turn), are a window of all that it
+// Elements of what the recorded code has made. A list's, a dict's (keys and values in turn), or an instance's (names and values
+// of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
 // nothing). A function's are its code, globals, defaults and closure (0: none). What a call made has the callable, the names
 // of keywords (0: none) and its arguments; its window begins behind as many elements as it has given, if it is an iterator.
@@ -156,6 +158,7 @@ class Rebuild {
  private:
   Ref make_fresh(uint32_t value);
   Ref make_dict(uint32_t index, const Value& value);
+  Ref make_instance(uint32_t index, const Value& value);
   Ref call_again(const Value& value);
   bool advance(PyObject* iterable, PyObject* iterator, int32_t position);
   Window window_of(const Value& value) const;

@@ -68,7 +68,8 @@ class Chain {
   cpython::Frame* take_last();
   Ended finish_inner(Live& live, Ref value, Ref& result);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
-  bool follow(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan);
+  bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan);
+  Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;

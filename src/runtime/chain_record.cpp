@@ -18,14 +18,14 @@ namespace {
 int first_operand(const Activation& frame) {
   const bytecode::Instruction& call = frame.instruction();
   if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
-  if (call.op == bytecode::Op::LOAD_ATTR || call.op == bytecode::Op::STORE_ATTR) return frame.depth() - bytecode::stack_effect(call).takes;
+  if (call.op != bytecode::Op::CALL && call.op != bytecode::Op::CALL_KW) return frame.depth() - bytecode::stack_effect(call).takes;
   return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
 }
 
 }  // namespace
 
 // Begins the call that the plan says. False: the recording stops in front of it.
-bool Chain::follow(Live& live, Recorder& recorder, const Plan& plan) {
+bool Chain::follow(Live& live, Recorder& recorder, Plan& plan) {
   Activation& caller = live.back();
   const Borrowed function = plan.function;
   const auto* callee_code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
@@ -50,10 +50,31 @@ bool Chain::follow(Live& live, Recorder& recorder, const Plan& plan) {
   cpython::set_next(callee, 0, decoded->code.as<PyCodeObject>()->co_nlocalsplus);
   const int base = first_operand(caller);
   caller.begin_call(base);
+  for (size_t i = 0; i < plan.kept.size(); i++) {
+    caller.keep(std::move(plan.kept[i].first));
+    recorder.set_label(base + static_cast<int>(i), plan.kept[i].second);
+  }
+  const int depth = caller.depth();
   add(callee);
   live.push(thread_, callee, *decoded);
-  recorder.pushed(caller, live.back(), function, bound.labels, base);
+  recorder.pushed(caller, live.back(), function, bound.labels, depth);
   return true;
+}
+
+// The innermost frame has returned: its caller goes on.
+Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
+  Ref value = live.back().take_result();
+  const Activation* const caller = live.size() > 1 ? &live[live.size() - 2] : nullptr;
+  const bool takes_result = caller && caller->takes_result();
+  if (caller && caller->refuses(value.get())) {
+    recorder.stop(Break::kException);
+    stepped_past_exception = true;
+  } else {
+    recorder.returned(live.back(), !caller);
+  }
+  const Ended ended = finish_inner(live, std::move(value), result);
+  if (ended == Ended::kRunning && !stepped_past_exception) recorder.resumed(live.back(), takes_result);
+  return ended;
 }
 
 // Runs the instruction that the plan is for, and tells the recorder what became of it.
@@ -63,13 +84,7 @@ Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref
   const int depth = frame.depth();
   switch (frame.step()) {
     case Event::kNext: recorder.after(frame, plan, index, depth); return Ended::kRunning;
-    case Event::kReturned: {
-      Ref value = frame.take_result();
-      recorder.returned(frame, live.size() == 1);
-      const Ended ended = finish_inner(live, std::move(value), result);
-      if (ended == Ended::kRunning) recorder.resumed(live.back());
-      return ended;
-    }
+    case Event::kReturned: return return_recorded(live, recorder, result, stepped_past_exception);
     case Event::kCaught:
       recorder.stop(Break::kException);
       stepped_past_exception = true;

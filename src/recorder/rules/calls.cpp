@@ -1,5 +1,6 @@
 // Rules for calls, by what is called: a Python function is recorded, too; NumPy's functions become nodes; a builtin that
 // only looks at what is known here gives a constant; anything else breaks.
+#include "cpython/attributes.h"
 #include "cpython/codec.h"
 #include "cpython/frame.h"
 #include "core/object_text.h"
@@ -63,6 +64,13 @@ bool all_known(const Site& site, const Activation::CallSite& call) {
     if (!site.recorder.known(site.recorder.label(call.first + i), site.frame.slot(call.first + i))) return false;
   }
   return true;
+}
+
+void add_arguments(const Site& site, const Activation::CallSite& call, Plan& plan) {
+  for (int i = call.first; i < call.first + call.count; i++) {
+    plan.contents.push_back(site.recorder.label(i));
+    plan.arguments.push_back(site.frame.slot(i));
+  }
 }
 
 Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* callable, bool check_result) {
@@ -135,20 +143,100 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan_constant();
 }
 
-// The bound __exit__ that `with` keeps on the stack: it is made again at exits, and called as a node.
+// A bound method that is a value: what it calls, and with what as the first argument.
+struct BoundMethod {
+  PyObject* function = nullptr;
+  uint32_t self = 0;
+  PyObject* object = nullptr;
+};
+BoundMethod bound_at(const Site& site, int slot) {
+  Recorder& recorder = site.recorder;
+  PyObject* const bound = site.frame.slot(slot);
+  const Value value = recorder.value_at(slot);
+  if (value.kind != Value::Kind::kMade) return {};
+  const std::span<const uint32_t> parts = recorder.elements(value);
+  if (PyMethod_Check(bound)) return {PyMethod_GET_FUNCTION(bound), parts[3], PyMethod_GET_SELF(bound)};
+  PyObject* const name = parts.size() == 4 ? recorder.constant_of(parts[3]) : nullptr;
+  if (!PyCFunction_Check(bound) || !name) return {};
+  PyObject* const self = PyCFunction_GET_SELF(bound);
+  return {_PyType_Lookup(Py_TYPE(self), name), parts[2], self};
+}
+
+// The bound __exit__ that `with` keeps on the stack, or one of the program's: it is made again at exits.
 Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
-  PyObject* const bound = site.frame.slot(call.callable);
-  if (!PyMethod_Check(bound) || call.keyword_names) return plan_break(Break::kUnknownCall, callable_name(bound));
-  const uint32_t self = recorder.elements(recorder.value_at(call.callable))[3];
-  Plan plan = node_call(site, call, PyMethod_GET_FUNCTION(bound), false);
-  if (plan.kind == Plan::Kind::kNode) plan.operands.insert(plan.operands.begin(), recorder.operand(self, PyMethod_GET_SELF(bound)));
+  PyObject* const callable = site.frame.slot(call.callable);
+  if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
+  const BoundMethod bound = bound_at(site, call.callable);
+  if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
+    Plan plan = inlined_call(site, recorder.constant(bound.function), bound.function, call.keyword_names);
+    plan.contents.push_back(bound.self);
+    plan.arguments.push_back(bound.object);
+    add_arguments(site, call, plan);
+    return plan;
+  }
+  const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
+  if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));
+  Plan plan = node_call(site, call, bound.function, !exit);
+  if (plan.kind == Plan::Kind::kNode) plan.operands.insert(plan.operands.begin(), recorder.operand(bound.self, bound.object));
+  return plan;
+}
+
+// A call of a class of the program's: a new instance, and __init__ is followed.
+Plan construction(const Site& site, const Activation::CallSite& call, PyTypeObject* type) {
+  Recorder& recorder = site.recorder;
+  static PyObject* const name = PyUnicode_InternFromString("__init__");
+  PyObject* const initializer = _PyType_Lookup(type, name);
+  const bool bare = initializer == object_initializer() && call.count == 0;
+  if ((!bare && !is_plain_function(initializer)) || !recorder.fix_class(type)) return plan_break(Break::kUnknownCall, type->tp_name);
+  const uint32_t instance = recorder.instance(type);
+  if (bare) return plan_value(instance);
+  Ref object = cpython::bare_instance(type);
+  if (!object) return PyErr_Clear(), plan_break(Break::kUnknownCall, type->tp_name);
+  Plan plan = inlined_call(site, recorder.constant(initializer), initializer, call.keyword_names);
+  plan.contents.push_back(instance);
+  plan.arguments.push_back(object.get());
+  plan.kept.emplace_back(std::move(object), instance);
+  plan.kept.emplace_back(Ref::borrow(Activation::instance_mark()), recorder.constant(Activation::instance_mark()));
+  add_arguments(site, call, plan);
+  return plan;
+}
+
+// super(), in a method: of the class whose body has it, and the first argument.
+Plan super_call(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Value first = recorder.value_at(0);
+  const uint32_t self = first.kind == Value::Kind::kCell ? recorder.elements(first).back() : recorder.label(0);
+  const Value::Kind kind = recorder.value(self).kind;
+  if (kind != Value::Kind::kSource && kind != Value::Kind::kInstance) return plan_break(Break::kUnknownCall, "super");
+  Plan plan = plan_value(0);
+  plan.contents = {self};
+  return plan;
+}
+
+// with manager: __enter__ is followed, and later __exit__. None: they are no functions of Python's.
+std::optional<Plan> enter_followed(const Site& site, PyObject* manager) {
+  Recorder& recorder = site.recorder;
+  static PyObject* const exit_name = PyUnicode_InternFromString("__exit__");
+  const uint32_t label = recorder.label(site.depth - 1);
+  PyObject* const enter = _PyType_Lookup(Py_TYPE(manager), enter_name());
+  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name);
+  if (!enter || !exit || !PyFunction_Check(exit) || !is_plain_function(enter) || numpy::is_error_state(Py_TYPE(manager))) return std::nullopt;
+  if (!is_object(recorder.value(label)) || !fixes_class(recorder, recorder.value(label), manager)) return std::nullopt;
+  Plan plan = inlined_call(site, recorder.constant(enter), enter, nullptr);
+  plan.contents.push_back(label);
+  plan.arguments.push_back(manager);
+  Ref bound = Ref::steal(PyMethod_New(exit, manager));
+  if (!bound) return PyErr_Clear(), std::nullopt;
+  plan.kept.emplace_back(std::move(bound), recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(exit), label}));
   return plan;
 }
 
 // with np.errstate(...): [manager] -> [bound __exit__, result of __enter__].
 Plan before_with(const Site& site) {
   PyObject* const manager = site.frame.slot(site.depth - 1);
+  if (std::optional<Plan> followed = enter_followed(site, manager)) return *std::move(followed);
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.callable = _PyType_Lookup(Py_TYPE(manager), enter_name());
@@ -198,14 +286,20 @@ Plan call_spread(const Site& site) {
   Recorder& recorder = site.recorder;
   const int tuple = site.depth - 1 - (site.instruction.arg & 1);
   const int callee = cpython::layout::kCallExNullAfterCallable ? tuple - 2 : tuple - 1;
-  PyObject* const callable = site.frame.slot(callee);
+  const BoundMethod bound = bound_at(site, callee);
+  PyObject* const callable = bound.function ? bound.function : site.frame.slot(callee);
+  const uint32_t label = bound.function ? recorder.constant(callable) : recorder.label(callee);
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
-  if ((!node && !followed) || !is_fixed(recorder, recorder.label(callee), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if ((!node && !followed) || !is_fixed(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan;
   if (!spread(site, tuple, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+  if (bound.function) {
+    plan.contents.insert(plan.contents.begin(), bound.self);
+    plan.arguments.insert(plan.arguments.begin(), bound.object);
+  }
   if (followed) {
-    Plan inlined = inlined_call(site, recorder.label(callee), callable, plan.keyword_names);
+    Plan inlined = inlined_call(site, label, callable, plan.keyword_names);
     inlined.contents = std::move(plan.contents);
     inlined.arguments = std::move(plan.arguments);
     return inlined;
@@ -229,11 +323,15 @@ Plan call(const Site& site) {
   const CallKind kind = numpy::call_kind(callable);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
-  if (recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
+  const bool is_type = PyType_Check(callable) && is_fixed(recorder, recorder.label(call.callable), callable);
+  if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {container_call, iterator_call, metadata_call}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
+  const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
+  if (constructs && is_fixed(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
+  if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
   const bool text = is_text_method(callable);
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !text;
   if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
@@ -247,10 +345,7 @@ Plan call(const Site& site) {
     case CallKind::kUnknown: break;
   }
   Plan plan = inlined_call(site, recorder.label(call.callable), callable, call.keyword_names);
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
-  }
+  add_arguments(site, call, plan);
   return plan;
 }
 
@@ -268,6 +363,12 @@ void call_after(const Site& site, const Plan& plan) {
     return;
   }
   if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
+  if (Py_TYPE(result) == &PySuper_Type && !plan.contents.empty()) {
+    const Ref type = Ref::steal(PyObject_GetAttrString(result, "__thisclass__"));
+    label = recorder.made(reinterpret_cast<PyObject*>(&PySuper_Type), nullptr, {recorder.constant(type.get()), plan.contents[0]});
+    for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
+    return recorder.set_label(depth - 1, label);
+  }
   // What has attributes of its own is a place to read them from.
   label = plan.kind == Plan::Kind::kValue ? plan.label : PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);

@@ -157,23 +157,36 @@ Plan truth(const Site& site) {
   return plan_break(Break::kDataBranch, type_name(input.object));
 }
 
+// The place that the guards know an object by; -1: it is made anew by the recorded code, or computed.
+int32_t place_of(Recorder& recorder, const Input& input) {
+  const Value value = recorder.value(input.label);
+  if (value.kind == Value::Kind::kSource) return value.a;
+  if (value.kind != Value::Kind::kConstant) return -1;
+  guards::Source at{guards::Reach::kObject};
+  at.object = Ref::borrow(input.object);
+  return recorder.value(recorder.source(std::move(at))).a;
+}
+
 // Two objects are the same or not as long as each is what the guards say.
 Plan is_op(const Site& site) {
   Recorder& recorder = site.recorder;
-  for (const Input& input : {input_at(site, 2), input_at(site, 1)}) {
+  const Input left = input_at(site, 2), right = input_at(site, 1);
+  const bool with_none = left.object == Py_None || right.object == Py_None;
+  bool open = false;  // one of them is known by its place only
+  for (const Input& input : {left, right}) {
     const Value& value = recorder.value(input.label);
+    if (value.kind == Value::Kind::kNode && !with_none) return plan_break(Break::kUnknownObject, "identity of a computed value");
     if (value.kind != Value::Kind::kSource) continue;
     if (input.object == Py_None || PyType_Check(input.object) || PyBool_Check(input.object)) {
       recorder.guards().require_identity(value.a, input.object);
-    } else if (input_at(site, 2).object == Py_None || input_at(site, 1).object == Py_None) {
-      if (!recorder.operand(input.label, input.object)) return plan_break(Break::kUnknownObject, type_name(input.object));
+    } else if (with_none) {
+      if (!recorder.operand(input.label, input.object)) recorder.guards().require_type(value.a, input.object);
     } else {
-      return plan_break(Break::kUnknownObject, "identity of " + type_name(input.object));
+      open = true;
     }
   }
-  const bool nodes = recorder.value(input_at(site, 2).label).kind == Value::Kind::kNode || recorder.value(input_at(site, 1).label).kind == Value::Kind::kNode;
-  const bool with_none = input_at(site, 2).object == Py_None || input_at(site, 1).object == Py_None;
-  if (nodes && !with_none) return plan_break(Break::kUnknownObject, "identity of a computed value");
+  const int32_t first = open ? place_of(recorder, left) : -1, second = open ? place_of(recorder, right) : -1;
+  if (first >= 0 && second >= 0 && first != second) recorder.guards().require_same(first, second, left.object == right.object);
   return plan_constant();
 }
 

@@ -12,6 +12,7 @@ RuleTable make_table() {
   table.fill({not_recorded, nullptr});
   add_stack_rules(table);
   add_name_rules(table);
+  add_attribute_rules(table);
   add_operator_rules(table);
   add_call_rules(table);
   add_container_rules(table);

@@ -11,7 +11,8 @@ namespace evalframe::recorder {
 using RuleTable = std::array<Rule, static_cast<size_t>(bytecode::Op::kCount)>;
 
 void add_stack_rules(RuleTable& table);      // constants, locals, stack shuffling
-void add_name_rules(RuleTable& table);       // globals, attributes, closures
+void add_name_rules(RuleTable& table);       // globals, closures
+void add_attribute_rules(RuleTable& table);
 void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscripts
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
@@ -60,6 +61,18 @@ bool is_text_method(PyObject* callable);
 bool is_plain_function(PyObject* callable);
 // A call of a Python function that is followed; its arguments are still to be given to the plan.
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names);
+
+// The name that the instruction is about.
+PyObject* name_of(const Site& site);
+// A store into a name of a module's dict.
+Plan store_into(Borrowed dict, PyObject* name);
+// An object of a class of the program's, as far as is known: from outside, or made by the recorded code.
+bool is_object(const Value& value);
+// What the object's class has stays as it is. False: it can't be guarded.
+bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object);
+// object.__init__, and what binds it to an object.
+PyObject* object_initializer();
+PyObject* bound_initializer();
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
