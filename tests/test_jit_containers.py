@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -453,3 +455,45 @@ def test_each_call_has_its_own_containers() -> None:
     results = [captured(A) for _ in range(4)]
     results[0]["rows"].clear()
     assert all(len(result["rows"]) == 2 for result in results[1:])
+
+
+OWN_BUILTINS = """
+import builtins
+import numpy as np
+import evalframe
+
+namespace = {"__builtins__": {"ValueError": ValueError}, "np": np}
+exec('''
+def function(x, **more):
+    total = x * 2
+    for name, value in more.items():
+        total = total + value
+    for row in [total, x]:
+        total = total - row
+    return np.stack([total, x[x > 0]])
+''', namespace)
+captured = evalframe.jit(namespace["function"])
+for _ in range(3):
+    assert (captured(np.ones(2), a=1, b=2.0) == [[-1, -1], [1, 1]]).all()
+
+real = builtins.len, builtins.iter, builtins.abs
+builtins.len, builtins.iter, builtins.abs = lambda x: 7, None, lambda x: x * 0
+
+def changed(x):
+    count = 0
+    for y in (x, x):
+        count = count + abs(y) + len(y)
+    return count + x[x > 0]
+
+captured = evalframe.jit(changed)
+seen = [captured(np.ones(2)) for _ in range(3)]
+builtins.len, builtins.iter, builtins.abs = real
+assert all((found == 15).all() for found in seen)
+assert all((captured(np.ones(2)) == 7).all() for _ in range(3))
+"""
+
+
+def test_functions_with_builtins_of_their_own() -> None:
+    """In a process of its own, as what stands for `len` and `iter` is looked up once."""
+    done = subprocess.run([sys.executable, "-c", OWN_BUILTINS], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

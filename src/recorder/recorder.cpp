@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/builtins.h"
 #include "core/check.h"
 #include "cpython/codec.h"
 #include "cpython/iterators.h"
@@ -529,8 +530,7 @@ void Recorder::check_call(Borrowed callable, Operand operand, Borrowed result) {
 }
 
 void Recorder::check_length(Operand whole, Borrowed object) {
-  static PyObject* const len = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
-  check_call(len, whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
+  check_call(builtin("len"), whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
 }
 
 void Recorder::check_type(Operand whole, Borrowed object) { check_call(&PyType_Type, whole, Py_TYPE(object.get())); }

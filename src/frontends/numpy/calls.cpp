@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/builtins.h"
 #include "core/made_once.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -51,11 +52,6 @@ bool calls_back(PyObject* callable) {
   return false;
 }
 
-PyObject* builtin(const char* name) {
-  static PyObject* builtins = PyEval_GetBuiltins();  // the interpreter's own dict, alive as long as it
-  return PyDict_GetItemString(builtins, name);
-}
-
 CallKind builtin_kind(PyObject* callable) {
   struct Row {
     const char* name;
@@ -70,7 +66,7 @@ CallKind builtin_kind(PyObject* callable) {
       {"ord", CallKind::kPure},   {"chr", CallKind::kPure},            {"slice", CallKind::kPure},
       {"sum", CallKind::kPure},   {"tuple", CallKind::kPure}};
   for (const Row& row : kRows) {
-    if (builtin(row.name) == callable) return row.kind;
+    if (builtin(row.name).get() == callable) return row.kind;
   }
   return CallKind::kUnknown;
 }

@@ -1,4 +1,5 @@
 // Rules for attributes: of arrays, modules, ordinary objects and instances that the recorded code makes; properties; super().
+#include "core/builtins.h"
 #include "cpython/attributes.h"
 #include "cpython/layout.h"
 #include "cpython/objects.h"
@@ -88,7 +89,7 @@ void store_attr_after(const Site& site, const Plan& plan) {
 }
 
 PyObject* builtin_getattr() {
-  static PyObject* const function = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+  static PyObject* const function = builtin("getattr").get();
   return function;
 }
 

@@ -1,6 +1,7 @@
 // Rules for what is gone through: sequences whose elements are known, views of dicts, and iterators over them.
 #include <algorithm>
 
+#include "core/builtins.h"
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
 
@@ -231,13 +232,11 @@ Plan plan_next(const Site& site, const Activation::CallSite& call) {
   return plan;
 }
 
-PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
-
 }  // namespace
 
 std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyObject* const next = builtin("next");
-  static PyObject* const iter = builtin("iter");
+  static PyObject* const next = builtin("next").get();
+  static PyObject* const iter = builtin("iter").get();
   if (callable == next && call.count > 0 && site.recorder.value_at(call.first).kind == Value::Kind::kMade) return plan_next(site, call);
   const bool is_zip = callable == reinterpret_cast<PyObject*>(&PyZip_Type);
   const bool is_enumerate = callable == reinterpret_cast<PyObject*>(&PyEnum_Type);
