@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from evalframe._core.bytecode import OPERATORS
 
 from evalframe import _core
-
-BINARY = [
-    operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul, operator.mul, operator.mod,
-    operator.or_, operator.pow, operator.rshift, operator.sub, operator.truediv, operator.xor,
-]  # fmt: skip
-INPLACE = ["iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"]
-COMPARE = ["lt", "le", "eq", "ne", "gt", "ge"]
 
 
 class Traced:
@@ -52,14 +45,12 @@ def _define(name: str, form: str, code: int, swapped: bool = False) -> None:
     setattr(Traced, f"__{name}__", method)
 
 
-for _code, _function in enumerate(BINARY):
-    _name = _function.__name__.rstrip("_")
-    _define(_name, "binary", _code)
-    _define("r" + _name, "binary", _code, swapped=True)
-for _code, _name in enumerate(INPLACE):
-    _define(_name, "binary", 13 + _code)
-for _code, _name in enumerate(COMPARE):
-    _define(_name, "compare", _code)
+for _form in ("binary", "compare"):
+    for _code, (_symbol, _function) in enumerate(OPERATORS[_form]):
+        _name = _function.rstrip("_")
+        _define(_name, _form, _code)
+        if _form == "binary" and not _symbol.endswith("="):
+            _define("r" + _name, _form, _code, swapped=True)
 
 
 class Recorder:
@@ -152,12 +143,15 @@ def assert_same(got: Any, wanted: Any, ulp: int = 0) -> None:
         real = got.dtype.char.lower() if got.dtype.kind == "c" else got.dtype.char
         a = np.ascontiguousarray(got).reshape(-1).view(real)
         b = np.ascontiguousarray(wanted).reshape(-1).view(real)
-        np.testing.assert_array_equal(np.isfinite(a), np.isfinite(b))
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
         with np.errstate(all="ignore"):
             near = np.abs(a - b) <= ulp * np.spacing(np.maximum(np.abs(a), np.abs(b)))
         assert np.all((a == b) | near | np.isnan(a))
     else:
-        assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes() or np.array_equal(got, wanted, equal_nan=True)
+        np.testing.assert_array_equal(got, wanted)
+        parts = "real", "imag"
+        for a, b in [(getattr(got, part), getattr(wanted, part)) for part in parts] if got.dtype.kind in "fc" else []:
+            assert np.array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(b) & ~np.isnan(b))
 
 
 def check(function: Callable[..., Any], *inputs: Any, examples: Sequence[Any] | None = None, ulp: int = 0, kernels: int | None = None) -> Compiled:

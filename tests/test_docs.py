@@ -84,11 +84,7 @@ def compile_extension(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.usefixtures("no_collections")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def check_page(page: Path, folder: Path) -> None:
     blocks = blocks_of(page)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block, following in zip(blocks, [*blocks[1:], None], strict=False):
@@ -101,9 +97,24 @@ def test_examples_of(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         elif block.language == "console":
             check_console(block)
         elif block.language == "cpp":
-            (tmp_path / next(iter(block.marks))).write_text(block.text)
+            (folder / next(iter(block.marks))).write_text(block.text)
         elif block.language == "sh" and "compile" in block.marks:
-            compile_extension(block.text, tmp_path)
+            compile_extension(block.text, folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of(page: Path, tmp_path: Path) -> None:
+    """In a process of its own, as a reader's: with no counts, hooks and captured functions of other tests."""
+    program = (
+        "import sys, test_docs; from pathlib import Path; from evalframe import _core\n"
+        "_core.set_call_trials(False)\n"
+        "test_docs.check_page(Path(sys.argv[1]), Path.cwd())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(page)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

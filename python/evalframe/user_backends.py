@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalframe._core import BACKENDS
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
     from evalframe.graph import Graph
 
-BUILT_IN = ("native", "reference")
+BUILT_IN: tuple[str, ...] = BACKENDS
 ENTRY_POINTS = "evalframe.backends"
 
 Backend = Callable[["Graph", list[Any]], Callable[..., Sequence[Any]]]

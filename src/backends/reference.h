@@ -6,7 +6,7 @@
 
 namespace evalframe::backends {
 
-// `graph` and `exit_at` must outlive the executable.
-std::unique_ptr<Executable> make_reference(const graph::Graph& graph, ExitAt exit_at);
+// `graph` must outlive the executable. `exact` is nothing to it: all bits are NumPy's.
+std::unique_ptr<Executable> make_reference(const graph::Graph& graph, ExitAt exit_at, bool exact = true);
 
 }  // namespace evalframe::backends

@@ -26,17 +26,9 @@ std::shared_ptr<runtime::Capture> capture(nb::handle jit) {
 
 nb::dict counters(const runtime::Counters& of) {
   nb::dict result;
-  result["calls"] = of.calls;
-  result["hits"] = of.hits;
-  result["served"] = of.served;
-  result["recordings"] = of.recordings;
-  result["breaks"] = of.breaks;
-  result["exits"] = of.exits;
-  result["plain_calls"] = of.plain_calls;
-  result["record_seconds"] = of.record_seconds;
-  result["compile_seconds"] = of.compile_seconds;
-  result["limited"] = of.limited;
-  result["given_up"] = of.given_up;
+#define EVALFRAME_COUNTER(type, name) result[#name] = of.name;
+#include "runtime/counters.def"
+#undef EVALFRAME_COUNTER
   return result;
 }
 
@@ -148,11 +140,21 @@ nb::list captures() {
   return result;
 }
 
+// Names of the built-in backends.
+nb::tuple built_in_backends() {
+  nb::list names;
+#define EVALFRAME_BACKEND(name, make) names.append(#name);
+#include "backends/backends.def"
+#undef EVALFRAME_BACKEND
+  return nb::tuple(names);
+}
+
 }  // namespace
 
 void bind_jit(nb::module_& module) {
   if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
   log::configure(std::getenv("EVALFRAME_LOG"));
+  module.attr("BACKENDS") = built_in_backends();
   module.def("jit_entries", [](nb::handle jit) { return entries(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", [](nb::handle jit) { return breaks(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),

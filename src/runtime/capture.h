@@ -92,11 +92,17 @@ class Capture {
     void count_exit();
     void count_recording(const Compilation& compilation);
   };
-  // The trial that a run is in, if any.
+  // The trial that a run is in, if any, and the times of its turns.
   class Trial;
-  // A turn of a loop may begin here. kRunning: go on with *ran = true from where the evaluator came to, else serve.
-  Ended begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result);
   class TurnTimes;
+  // One going on, from an instruction to the end of the call or stretch.
+  struct Run;
+  // A turn of a loop may begin here. ran: the evaluator has run it; else it is to be served.
+  Ended begin_turn(Run& run, Entries& entries, bool& ran);
+  Ended run_turn(Run& run, const Entries& entries);
+  Ended serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects);
+  Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
+  Ended serve_or_record(Run& run, Entries& entries, bool& past_exception);
   // kRunning: the chain has left the stretch, or capturing doesn't pay. measure: of the turns of the loop that the stretch is.
   Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure = nullptr);
   Ref finish(PyThreadState* thread, Chain& chain);

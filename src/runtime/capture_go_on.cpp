@@ -186,26 +186,86 @@ class Capture::TurnTimes {
   Stopwatch watch_;
 };
 
-Ended Capture::begin_turn(Chain& chain, Entries& entries, Stretch stretch, Trial& trial, Worth& worth, bool* ran, Ref& result) {
-  *ran = false;
-  trial.arrive(entries);
+struct Capture::Run {
+  PyThreadState* thread;
+  Chain& chain;
+  const Stretch stretch;
+  Worth& worth;
+  Ref& result;
+  Trial trial;
+  TurnTimes times;
+};
+
+Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
+  run.trial.arrive(entries);
   // Tests that leave graphs early want them to be entered.
   if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
   if (entries.trial.skips()) {
-    if (entries.loop_is_inner) return *ran = true, chain.run_within(entries.loop_first, entries.loop_last, -1, result);
-    if (stretch.last == INT32_MAX) return finished(chain.finish_in_cpython(false), result);
-    worth.pays = false;
+    ran = entries.loop_is_inner;
+    if (ran) return run.chain.run_within(entries.loop_first, entries.loop_last, -1, run.result);
+    if (run.stretch.last == INT32_MAX) return finished(run.chain.finish_in_cpython(false), run.result);
+    run.worth.pays = false;
     return Ended::kRunning;
   }
-  if (!trial.begin_turn(entries)) return Ended::kRunning;
-  *ran = true;
-  return chain.run_within(entries.loop_first, entries.loop_last, entries.place.frames.back().next, result);
+  ran = run.trial.begin_turn(entries);
+  return ran ? run_turn(run, entries) : Ended::kRunning;
+}
+
+// The evaluator runs the turn that begins here.
+Ended Capture::run_turn(Run& run, const Entries& entries) {
+  return run.chain.run_within(entries.loop_first, entries.loop_last, entries.place.frames.back().next, run.result);
+}
+
+// Serves one run of a graph, up to its exit.
+Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects) {
+  run.worth.nodes += compilation.array_nodes;
+  // What inner frames hold goes with them, before the exit is made.
+  if (run.chain.size() > 1) objects.own_slots();
+  // A frame object that outlives the call has to see the last state, which a graph doesn't make.
+  if (compilation.recording->returns && run.chain.is_held()) return finished(run.chain.finish_in_cpython(false), run.result);
+  const uint64_t left_early = compilation.left_early;
+  const Ended ended = run_graph(run.thread, compilation, objects, run.chain, run.result);
+  if (ended != Ended::kRunning || left_early != compilation.left_early) return ended;
+  if (run.trial.is_of(entries)) run.trial.serves(compilation.turns);
+  run.times.serves(compilation.turns);
+  return ended;
+}
+
+// Runs and records, up to a break.
+Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
+  std::unique_ptr<recorder::Recording> recording;
+  for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying);
+  // Its own: other threads may add to the entries' meanwhile.
+  const guards::Paths varying = entries.varying;
+  const bool keep_inputs = static_cast<bool>(settings_.custom);
+  const Ended ended = run.chain.record(varying, run.result, recording, past_exception, keep_inputs);
+  const Held<Compilation> added = add(entries, std::move(recording));
+  if (added && is_tried()) run.worth.count_recording(*added);
+  if (ended == Ended::kRaised) return ended;
+  if (!added && PyErr_Occurred()) return finished(Ref(), run.result);
+  if (ended == Ended::kRunning && !added) return finished(run.chain.finish_in_cpython(false), run.result);
+  return ended;
+}
+
+// Serves what is recorded from here, or records it. past_exception: the chain is behind an instruction that raised, not before a break.
+Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception) {
+  const FrameSlots frames(run.chain);
+  Held<Compilation> compilation;  // held until the objects are gone
+  guards::Objects objects;
+  look_at_several(entries);
+  compilation = match(entries, frames.data(), objects);
+  const bool several = compilation && wants_several(entries, *compilation, run.chain);
+  if (compilation && !several) return serve_here(run, entries, *compilation, objects);
+  if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
+  run.trial.stop();
+  run.times.records();
+  objects.clear();
+  return several ? record_several(entries, run.chain, run.result, past_exception) : record_here(run, entries, frames.data(), past_exception);
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
 Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure) {
-  Trial trial;
-  TurnTimes times(stretch, measure);
+  Run run{thread, chain, stretch, worth, result, {}, {stretch, measure}};
   while (true) {
     worth.count_exit();
     if (!worth.pays) return Ended::kRunning;
@@ -214,61 +274,19 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     const Held<Entries> entries = entries_of(chain);
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
-    bool ran = false;
-    const bool is_comparison = times.arrive(*entries);
-    if (is_comparison) trial.stop();
-    const Ended turn = is_comparison ? chain.run_within(entries->loop_first, entries->loop_last, entries->place.frames.back().next, result)
-                                     : begin_turn(chain, *entries, stretch, trial, worth, &ran, result);
+    bool ran = run.times.arrive(*entries);
+    if (ran) run.trial.stop();
+    const Ended turn = ran ? run_turn(run, *entries) : begin_turn(run, *entries, ran);
     if (turn != Ended::kRunning) return turn;
-    if (ran) times.runs();
-    if (ran || is_comparison || !worth.pays) continue;
-    const FrameSlots frames(chain);
-    Held<Compilation> compilation;  // held until the objects are gone
-    guards::Objects objects;
-    look_at_several(*entries);
-    compilation = match(*entries, frames.data(), objects);
-    if (compilation && wants_several(*entries, *compilation, chain)) {
-      trial.stop();
-      times.records();
-      objects.clear();
-      bool past_exception = false;
-      const Ended ended = record_several(*entries, chain, result, past_exception);
-      if (ended != Ended::kRunning) return ended;
-      if (past_exception) continue;
-    } else if (compilation) {
-      worth.nodes += compilation->array_nodes;
-      // What inner frames hold goes with them, before the exit is made.
-      if (chain.size() > 1) objects.own_slots();
-      // A frame object that outlives the call has to see the last state, which a graph doesn't make.
-      if (compilation->recording->returns && chain.is_held()) return finished(chain.finish_in_cpython(false), result);
-      const uint64_t left_early = compilation->left_early;
-      const Ended ended = run_graph(thread, *compilation, objects, chain, result);
-      if (ended != Ended::kRunning) return ended;
-      if (trial.is_of(*entries) && left_early == compilation->left_early) trial.serves(compilation->turns);
-      if (left_early == compilation->left_early) times.serves(compilation->turns);
-    } else if (is_full(*entries, settings_.max_entries)) {
-      return finished(refuse(*entries, chain), result);
-    } else {
-      trial.stop();
-      times.records();
-      std::unique_ptr<recorder::Recording> recording;
-      bool past_exception = false;
-      for (const auto& entry : entries->list) entry->guards.collect_changed(frames.data(), entries->varying);
-      // Its own: other threads may add to the entries' meanwhile.
-      const guards::Paths varying = entries->varying;
-      const bool keep_inputs = static_cast<bool>(settings_.custom);
-      const Ended ended = chain.record(varying, result, recording, past_exception, keep_inputs);
-      const Held<Compilation> added = add(*entries, std::move(recording));
-      if (added && is_tried()) worth.count_recording(*added);
-      if (ended == Ended::kRaised) return ended;
-      if (!added && PyErr_Occurred()) return finished(Ref(), result);
-      if (ended == Ended::kReturned) return ended;
-      if (!added) return finished(chain.finish_in_cpython(false), result);
-      if (past_exception) continue;
+    if (ran) run.times.runs();
+    if (ran || !worth.pays) continue;
+    bool past_exception = false;
+    Ended ended = serve_or_record(run, *entries, past_exception);
+    if (ended == Ended::kRunning && past_exception) continue;
+    if (ended == Ended::kRunning) {
+      count(&Counters::exits);
+      ended = chain.step(result);
     }
-    objects.clear();
-    count(&Counters::exits);
-    const Ended ended = chain.step(result);
     if (ended != Ended::kRunning) return ended;
   }
 }

@@ -13,6 +13,16 @@ namespace evalframe::runtime {
 
 namespace {
 
+struct Backend {
+  const char* name;
+  std::unique_ptr<backends::Executable> (*make)(const graph::Graph& graph, backends::ExitAt exit_at, bool exact);
+};
+constexpr Backend kBackends[] = {
+#define EVALFRAME_BACKEND(name, make) {#name, make},
+#include "backends/backends.def"
+#undef EVALFRAME_BACKEND
+};
+
 double all_seconds = 0;
 
 std::unique_ptr<backends::Executable> make_executable(const Settings& settings, recorder::Recording& recording, backends::ExitAt exit_at,
@@ -22,21 +32,19 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
     const std::vector<Ref> examples = std::move(recording.examples);
     return backends::make_python(graph, std::move(exit_at), settings.custom.get(), settings.backend, examples);
   }
-  if (settings.backend == "native" && !graph.nodes.empty()) {
+  for (const Backend& backend : kBackends) {
+    // Nothing is to be compiled of a graph without nodes.
+    if (settings.backend != backend.name || graph.nodes.empty()) continue;
     try {
-      return native::make_executable(graph, exit_at, settings.exact);
+      return backend.make(graph, exit_at, settings.exact);
     } catch (const std::runtime_error& error) {
-      // Never the program's failure: what the native backend can't do, the recorded calls do.
+      // Never the program's failure: what a backend can't do, the recorded calls do.
       fallback = error.what();
       PyErr_Clear();
     }
   }
   return backends::make_reference(graph, std::move(exit_at));
 }
-
-}  // namespace
-
-namespace {
 
 ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program& guards) {
   const bool runs = !recording.graph.nodes.empty() || !recording.names.empty() || recording.iterator >= 0;

@@ -5,7 +5,7 @@ namespace evalframe::native {
 
 const char* name(ScalarOp op) {
   switch (op) {
-#define EVALFRAME_SCALAR_OP(name, arity) \
+#define EVALFRAME_SCALAR_OP(name, arity, numbers) \
   case ScalarOp::name:                   \
     return #name;
 #include "backends/native/code/scalar_ops.def"

@@ -18,7 +18,7 @@ inline bool is_integer(DType dtype) { return is_signed(dtype) || graph::kind_of(
 
 // Scalar operations on elements: one table, one LLVM lowering each.
 enum class ScalarOp : uint8_t {
-#define EVALFRAME_SCALAR_OP(name, arity) name,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers) name,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
 };

@@ -18,23 +18,23 @@ Term sign_bit(const Term& x) { return compare("slt", as_bits(x), 0); }
 Term magnitude(const Term& x) { return intrinsic("fabs", {x}); }
 Term is_nan(const Term& x) { return compare("uno", x, x); }
 
+// By the real parts, and where these are equal as the imaginary parts are.
+Term ordered(const Value& a, const Value& b, const Term& imag_ordered) {
+  const Term real_less = quiet_less(a.real, b.real) & !(is_nan(a.imag) | is_nan(b.imag));
+  return real_less | (compare("oeq", a.real, b.real) & imag_ordered);
+}
+
 // a < b of any ordered type, without flags.
 Term less(const Value& a, const Value& b) {
   if (a.dtype == DType::bool_) return (!a.real) & b.real;
-  if (is_complex(a.dtype)) {
-    const Term real_less = quiet_less(a.real, b.real) & !(is_nan(a.imag) | is_nan(b.imag));
-    return real_less | (compare("oeq", a.real, b.real) & quiet_less(a.imag, b.imag));
-  }
+  if (is_complex(a.dtype)) return ordered(a, b, quiet_less(a.imag, b.imag));
   if (is_float(a.dtype)) return quiet_less(a.real, b.real);
   return compare(is_signed(a.dtype) ? "slt" : "ult", a.real, b.real);
 }
 
 Term less_equal(const Value& a, const Value& b) {
   if (a.dtype == DType::bool_) return (!a.real) | b.real;
-  if (is_complex(a.dtype)) {
-    const Term real_less = quiet_less(a.real, b.real) & !(is_nan(a.imag) | is_nan(b.imag));
-    return real_less | (compare("oeq", a.real, b.real) & quiet_less_equal(a.imag, b.imag));
-  }
+  if (is_complex(a.dtype)) return ordered(a, b, quiet_less_equal(a.imag, b.imag));
   if (is_float(a.dtype)) return quiet_less_equal(a.real, b.real);
   return compare(is_signed(a.dtype) ? "sle" : "ule", a.real, b.real);
 }
@@ -396,7 +396,7 @@ Value lower_conjugate(Emitter&, DType result, const Operands& in) {
 }
 
 constexpr Lowering kLowerings[] = {
-#define EVALFRAME_SCALAR_OP(name, arity) lower_##name,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers) lower_##name,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
 };

@@ -10,14 +10,14 @@
 namespace evalframe::native {
 namespace {
 
-// Operations that kernels have for complex numbers.
 bool has_complex(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::add: case ScalarOp::subtract: case ScalarOp::multiply: case ScalarOp::divide: case ScalarOp::negative:
-    case ScalarOp::positive: case ScalarOp::square: case ScalarOp::absolute: case ScalarOp::conjugate: case ScalarOp::equal:
-    case ScalarOp::not_equal: return true;
-    default: return false;
-  }
+  constexpr bool real = false, complex = true;
+  constexpr bool kHas[] = {
+#define EVALFRAME_SCALAR_OP(name, arity, numbers) numbers,
+#include "backends/native/code/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+  };
+  return kHas[static_cast<int>(op)];
 }
 
 // A product of complex numbers, rounded as NumPy does.
