@@ -228,8 +228,9 @@ class Planner {
   // that writing into it can't be told from making a new one.
   bool is_private(int32_t node, const Meaning& meaning) const {
     const Operand target = meaning.target;
-    if (meaning.sense != Sense::kMap || target != meaning.args[0] || writes(meaning_[target.index])) return false;
-    if (!all_exits_ || !staged(target, Stage::kKernel) || !computes(meaning_[target.index].sense)) return false;
+    if (meaning.sense != Sense::kMap || target != meaning.args[0]) return false;
+    if (!all_exits_ || !staged(target, Stage::kKernel)) return false;
+    if (!computes(meaning_[target.index].sense) || writes(meaning_[target.index])) return false;
     if (graph_.nodes[target.index].meta.kind != Kind::kArray || last_use_[target.index] > node) return false;
     for (int32_t user = target.index + 1; user < node; user++) {
       for (const Operand operand : operands_of(user)) {
