@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-steps = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
+count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+steps = int(sys.argv[2]) if len(sys.argv) > 2 else 2_500
 
 angle = np.linspace(-1.0, 1.0, count)
 speed = np.zeros(count)
@@ -25,7 +25,7 @@ for step in range(steps):
     speed = speed + dt * acceleration
     angle = angle + dt * speed
     now += dt
-    if step % 250 == 249:
+    if step % 500 == 499:
         over = np.abs(angle) > np.pi
         turns_over = int(over.sum())
         print(f"step {step + 1:5}: {turns_over:6} of {count} have turned over, mean speed {np.abs(speed).mean():.6f}")

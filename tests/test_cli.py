@@ -321,6 +321,27 @@ def test_recursion_in_a_module_s_loop_has_its_limit(tmp_path: Path) -> None:
     assert done.stdout.split("\n") == ["12.0", "202.0", "too deep", "too deep", ""]
 
 
+FAULTS = """
+import resource
+import numpy as np
+x = np.ones(1_000_000)
+def cumulated():
+    return np.cumsum(np.cumsum(x))
+cumulated()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20): cumulated()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_freed_memory_is_kept_unless_the_environment_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(FAULTS)
+    settings = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
+    kept = int(evalframe("run", "script.py", cwd=tmp_path).stdout)
+    returned = int(evalframe("run", "script.py", cwd=tmp_path, **settings).stdout)
+    assert kept < 5_000 < 20_000 < returned  # of 4 KiB pages: 20 times 16 MB are 78,000
+
+
 def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     """The third, fifth, ninth ... call that could be served is run by CPython; results don't tell."""
 

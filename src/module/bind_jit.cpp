@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
@@ -168,6 +169,8 @@ void bind_jit(nb::module_& module) {
              "All functions that are captured now: counters, entries, breaks.");
   module.def("set_measuring", [](bool on) { runtime::Measure::on = on; }, nb::arg("on"),
              "Takes the time of served calls from now on, and runs a few of them plainly to compare.");
+  module.def("keep_freed_memory", native::keep_freed_memory,
+             "The C library keeps up to 64 MiB of freed memory, unless the environment has settings of its own for it.");
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",

@@ -1,6 +1,7 @@
 // New arrays for results, in memory that is used again. Everything here needs the GIL, as NumPy's allocating and freeing does.
 #include "backends/native/run/result_memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -189,6 +190,18 @@ Ref new_result(graph::DType dtype, int rank, const int64_t* sizes, const int64_t
   PyArray_UpdateFlags(made, NPY_ARRAY_UPDATE_ALL);
   evalframe_trace_memory(kTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
   return array;
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  for (const char* name : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"}) {
+    if (std::getenv(name)) return;
+  }
+  // What glibc's own adjustment comes to when a program has freed an array of that size.
+  constexpr int kLargestArray = 32 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargestArray);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLargestArray);
+#endif
 }
 
 }  // namespace evalframe::native

@@ -13,4 +13,9 @@ namespace evalframe::native {
 // exception, where there is no memory.
 Ref new_result(graph::DType dtype, int rank, const int64_t* sizes, const int64_t* strides);
 
+// From here on the C library, too, keeps memory that is freed for what comes next, up to 64 MiB: a NumPy call that isn't part of a
+// kernel then costs what it would in a program that runs longer. Nothing where the environment says how it is to be, or the library
+// isn't glibc.
+void keep_freed_memory();
+
 }  // namespace evalframe::native
