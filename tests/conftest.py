@@ -7,6 +7,9 @@ import pytest
 
 from evalframe import _core
 
+# What these assert is told as in test files.
+pytest.register_assert_rewrite("graphs", "helpers")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def captured_functions_stay_captured() -> Iterator[None]:

@@ -1,11 +1,52 @@
-"""What several test files use: graphs that are left early, and threads that run at once."""
+"""What several test files use: captured functions beside plain ones, graphs that are left early, threads that run at once."""
 
+from __future__ import annotations
+
+import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
+
+import evalframe
 from evalframe import _core
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call came to: its value or exception with the lines of the traceback, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = ("value", function(*arguments))
+        except Exception as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            here = [(frame.name, frame.lineno) for frame in frames if frame.name != "outcome"]
+            result = ("raised", (type(error), str(error), here))
+    return result, [(str(w.message), w.category, w.lineno) for w in caught]
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal, types included; elementary functions may differ in their last bits."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, np.ndarray):
+        close = left.dtype.kind != "f" or np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
+        return (
+            left.dtype == right.dtype
+            and left.shape == right.shape
+            and close
+            and (left.dtype.kind == "f" or np.array_equal(left, right))
+        )
+    if isinstance(left, float):
+        return math.isclose(left, right, rel_tol=1e-14) or left == right
+    return bool(left == right)
 
 
 @contextmanager
@@ -41,3 +82,26 @@ def run_in_threads(*work: Callable[[], None], switch_interval: float) -> list[Ba
     finally:
         sys.setswitchinterval(interval)
     return failures
+
+
+Calls = Iterable[tuple[Any, ...]]
+
+
+def check_behaves_as_plain(function: Callable[..., Any], backend: str, calls: Calls, told: Callable[..., Any] = outcome) -> Any:
+    """Asserts that each call, in turn, comes to the same captured and plain. `told(function, *arguments)`: what is compared."""
+    captured = evalframe.jit(function, backend=backend)
+    for arguments in calls:
+        assert same(told(captured, *arguments), told(function, *arguments)), arguments
+    return captured
+
+
+def check_may_be_left(
+    function: Callable[..., Any], backend: str, calls: list[tuple[Any, ...]], nodes: int, told: Callable[..., Any] = outcome
+) -> None:
+    """The same with every graph left before each of its first `nodes` nodes."""
+    captured = evalframe.jit(function, backend=backend)
+    for node in range(nodes):
+        told(captured, *calls[0])
+        with leaving_before(node):
+            for arguments in calls:
+                assert same(told(captured, *arguments), told(function, *arguments)), (node, arguments)

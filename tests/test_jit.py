@@ -14,7 +14,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
+from helpers import leaving_before, outcome, same
 
 A = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
 B = np.arange(12.0).reshape(3, 4) + 1
@@ -156,37 +156,6 @@ FUNCTIONS: list[Callable[..., Any]] = [
     comprehension,
 ]
 ARGUMENTS = [(A, B), (A, -B), (B, A), (A[:2], B[:2])]
-
-
-def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            result = ("value", function(*arguments))
-        except Exception as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            here = [(frame.name, frame.lineno) for frame in frames if frame.name != "outcome"]
-            result = ("raised", (type(error), str(error), here))
-    return result, [(str(w.message), w.category, w.lineno) for w in caught]
-
-
-def same(left: Any, right: Any) -> bool:
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, (tuple, list)):
-        return len(left) == len(right) and all(map(same, left, right))
-    if isinstance(left, np.ndarray):
-        # The vector math functions may differ by 2 ulp.
-        close = left.dtype.kind != "f" or np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
-        return (
-            left.dtype == right.dtype
-            and left.shape == right.shape
-            and close
-            and (left.dtype.kind == "f" or np.array_equal(left, right))
-        )
-    if isinstance(left, float):
-        return math.isclose(left, right, rel_tol=1e-14) or left == right
-    return bool(left == right)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

@@ -14,8 +14,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome, same
+from helpers import leaving_before, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3

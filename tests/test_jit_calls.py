@@ -12,8 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -122,20 +121,13 @@ ARGUMENTS = [(A, B), (B, A), (A, -A)]
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for arguments in ARGUMENTS * 5:
-        assert same(outcome(captured, *arguments), outcome(function, *arguments))
+    check_behaves_as_plain(function, backend, ARGUMENTS * 5)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for node in range(16):
-        outcome(captured, *ARGUMENTS[0])
-        with leaving_before(node):
-            for arguments in ARGUMENTS:
-                assert same(outcome(captured, *arguments), outcome(function, *arguments)), node
+    check_may_be_left(function, backend, ARGUMENTS, nodes=16)
 
 
 @pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)

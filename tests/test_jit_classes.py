@@ -16,8 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -416,20 +415,13 @@ def result_of(function: Callable[..., Any], *arguments: Any) -> Any:
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for arguments in ARGUMENTS * 5:
-        assert same(result_of(captured, *arguments), result_of(function, *arguments))
+    check_behaves_as_plain(function, backend, ARGUMENTS * 5, result_of)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for node in range(16):
-        result_of(captured, *ARGUMENTS[0])
-        with leaving_before(node):
-            for arguments in ARGUMENTS:
-                assert same(result_of(captured, *arguments), result_of(function, *arguments)), node
+    check_may_be_left(function, backend, ARGUMENTS, 16, result_of)
 
 
 @pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)

@@ -11,8 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -254,24 +253,21 @@ def plain(result: Any) -> Any:
     return (result.__code__, result.__defaults__) if hasattr(result, "__code__") else result
 
 
+def plain_outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    return plain(outcome(function, *arguments))
+
+
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for arguments in ARGUMENTS * 5:
-        assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments)))
+    captured = check_behaves_as_plain(function, backend, ARGUMENTS * 5, plain_outcome)
     assert _core.jit_counters(captured)["plain_calls"] == 0
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for node in range(12):
-        outcome(captured, *ARGUMENTS[0])
-        with leaving_before(node):
-            for arguments in ARGUMENTS:
-                assert same(plain(outcome(captured, *arguments)), plain(outcome(function, *arguments))), node
+    check_may_be_left(function, backend, ARGUMENTS, 12, plain_outcome)
 
 
 @pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)

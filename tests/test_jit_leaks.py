@@ -21,8 +21,7 @@ import test_jit_containers
 import test_jit_loops
 import test_jit_random
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome
+from helpers import leaving_before, outcome
 
 X = np.linspace(0.5, 2.0, 12)
 Y = np.arange(12.0) - 3

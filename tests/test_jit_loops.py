@@ -10,8 +10,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
-from test_jit import outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
 
 U = np.linspace(0.0, 1.0, 24)
 
@@ -152,20 +151,13 @@ ARGUMENTS = [(U, 3, 0.1), (U, 17, 0.1), (U + 1, 12, 0.5), (U, 17, 0.25), (U, 1, 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for arguments in ARGUMENTS * 2:
-        assert same(outcome(captured, *arguments), outcome(function, *arguments)), arguments
+    check_behaves_as_plain(function, backend, ARGUMENTS * 2)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    captured = evalframe.jit(function, backend=backend)
-    for node in range(10):
-        outcome(captured, *ARGUMENTS[0])
-        with leaving_before(node):
-            for arguments in ARGUMENTS[:3]:
-                assert same(outcome(captured, *arguments), outcome(function, *arguments)), (node, arguments)
+    check_may_be_left(function, backend, ARGUMENTS[:3], nodes=10)
 
 
 def test_a_changing_int_costs_one_more_recording() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from test_jit import outcome, same
+from helpers import outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
