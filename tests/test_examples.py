@@ -53,8 +53,8 @@ def test_logistic_digits_learns() -> None:
 
 
 def test_pendulums_say_the_same_under_evalframe() -> None:
-    plain = run_example("pendulums.py", "50", "500")
-    command = [sys.executable, "-m", "evalframe", "run", str(EXAMPLES / "pendulums.py"), "50", "500"]
+    plain = run_example("pendulums.py", "50", "1000")
+    command = [sys.executable, "-m", "evalframe", "run", str(EXAMPLES / "pendulums.py"), "50", "1000"]
     captured = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert plain.stdout.count("have turned over") == 2
     assert captured.stdout == plain.stdout
