@@ -7,6 +7,7 @@ numbers; one marked `no-run` isn't run.
 """
 
 import contextlib
+import difflib
 import io
 import linecache
 import os
@@ -14,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def assert_same_output(shown: str, printed: str, marks: frozenset[str]) -> None:
         # A busy machine may turn what a short run saves into what it loses.
         times = r"about 0 m?s (saved|lost \(compiling took 0 m?s\))"
         shown, printed = (re.sub(times, "about 0 s saved", text) for text in (shown, printed))
-    assert printed == shown
+    assert printed == shown, "\n".join(difflib.ndiff(shown.splitlines(), printed.splitlines()))
 
 
 def run_python(block: Block, namespace: dict[str, object]) -> str:
@@ -132,3 +134,9 @@ def test_files_that_docs_name_exist() -> None:
             if not (ROOT / name).exists():
                 missing.append(f"{page.name}: {name}")
     assert not missing
+
+
+def test_nothing_stands_twice_in_the_changelog() -> None:
+    """It merges by union, which keeps both versions of a line that two changes touch."""
+    beginnings = Counter(line.strip()[:60] for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines())
+    assert [text for text, count in beginnings.items() if text and count > 1] == []

@@ -130,7 +130,10 @@ def stats() -> dict[str, Any]:
 
 @dataclass
 class Break:
-    """A place where captured code hands over to ordinary Python."""
+    """A place where captured code hands over to ordinary Python: why, where, and what can be done about it.
+
+    Lines begin at 1, columns at 0, in bytes of UTF-8; -1 where unknown. ``count`` is how often recordings broke there.
+    """
 
     reason: str
     detail: str
@@ -149,7 +152,11 @@ class Break:
 
 @dataclass
 class Limit:
-    """A place with as many recordings as there may be, none of which serves all calls."""
+    """A place with as many recordings as there may be, none of which serves all calls.
+
+    ``entries`` recordings start there, ``replaced`` gave way to more general ones, ``refused`` calls found no room and
+    ran as plain Python; ``guard`` is the one that fails most.
+    """
 
     file: str
     function: str
@@ -171,7 +178,11 @@ class Limit:
 
 @dataclass
 class Explanation:
-    """What became of a call: graphs, breaks, guards, entries, kernels, timings. Its ``str`` is for reading."""
+    """What became of a call. Its ``str`` is for reading.
+
+    ``result`` is the call's own. ``entries`` are the function's recordings; ``graphs`` and ``guards`` have an item for
+    each. ``schedules`` say what is fused into which kernel, ``kernels`` are LLVM IR; ``timings`` are in seconds.
+    """
 
     result: Any
     entries: Sequence[Any]
