@@ -25,7 +25,7 @@ LOG: list[Any] = []
 
 
 def note(*what: Any) -> Any:
-    LOG.append(what)
+    LOG.insert(len(LOG), what)  # a break
     return what[-1]
 
 
@@ -339,14 +339,19 @@ class Field:
         self.value = value * self.value
 
 
+NOTED: list[Any] = []
+
+
 def attributes(x: Any, y: Any) -> Any:
+    NOTED.clear()
     field, other = Field(x), Field(y)
     field.shift = other.shift = x + y
     note("shifted", 1)
     field.value = [field.shift, y]
+    NOTED.append(field.shift * 2)
     field.value[0], other.value = other.value, field.value[0] * 2
     other.scaled = y
-    return other.scaled, field.value, field.shift, list(vars(other).items())
+    return other.scaled, field.value, field.shift, list(vars(other).items()), NOTED[:]
 
 
 class Narrow(Field):

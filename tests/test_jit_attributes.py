@@ -79,11 +79,13 @@ class Pair:
     def __init__(self) -> None:
         self.left, self.right = Body(), Body()
         self.slotted = Slotted()
+        self.history: list[Any] = [A]
+        self.other = self.history
         self.watching = Watching()
 
 
 LOG: list[Any] = []
-OBJECTS = ("left", "right", "slotted", "watching")
+OBJECTS = ("left", "right", "slotted", "watching", "history", "other")
 
 
 def state_of(pair):
@@ -91,7 +93,7 @@ def state_of(pair):
         return [(k, list(v.items()) if isinstance(v, dict) else v) for k, v in vars(o).items() if k not in OBJECTS]
 
     slots = [getattr(pair.slotted, name, None) for name in Slotted.__slots__]
-    return fields(pair), fields(pair.left), fields(pair.right), slots, fields(pair.watching), pair.left is pair.right, vars(MODULE).get("last"), LAST
+    return pair.history, pair.other is pair.history, fields(pair), fields(pair.left), fields(pair.right), slots, fields(pair.watching), pair.left is pair.right, vars(MODULE).get("last"), LAST
 
 
 def moves(pair, x, y):
@@ -191,6 +193,65 @@ def scaled(x, by=2):
     return x * by
 
 
+def appends(pair, x, y):
+    body = pair.left.move(x)
+    pair.history.append(body.position)
+    history = pair.history
+    history.append([y, body.time])
+    pair.left.rows = [history, history]
+    return history, body.position * 2
+
+
+def looks_after_appending(pair, x, y):
+    pair.history.append(x * 2)
+    n = len(pair.other)
+    pair.history.append(y - 1)
+    z = pair.other[-1] * n
+    for a in pair.history[-2:]:
+        z = z + a
+    return z if pair.other else x
+
+
+def kept(history, x):
+    history.append(x)
+    return history
+
+
+def appends_in_calls(pair, x, y):
+    z = kept(pair.other, x + 1)
+    w = Holder(z, y)
+    w.add(y * 2)
+    return w.rows is z, z is pair.history, w.last
+
+
+class Holder:
+    def __init__(self, rows, last):
+        self.rows, self.last = rows, last
+
+    def add(self, a):
+        self.rows.append(a + self.last)
+        self.last = a
+
+
+def appends_while_iterating(pair, x, y):
+    for a in pair.other:
+        if len(pair.history) < 6:
+            pair.history.append(a + x)
+    return len(pair.other)
+
+
+def appends_turn_by_turn(pair, x, y):
+    for i in range(40):
+        pair.history.append(x * i)
+        y = y + 1
+    return y
+
+
+def raises_behind_append(pair, x, y):
+    pair.history.append(x + 1)
+    pair.history.append((x + 2) @ np.ones(5))
+
+
 def missing(pair, x, y):
     z = x + 1
     try:
@@ -257,9 +318,10 @@ def over_objects(pair, x, y):
 FUNCTIONS: list[Callable[..., Any]] = [
     moves, swaps, aliased, one_object_twice, raises_in_between, handled, breaks_in_between, slots, own_setattr, containers,
     globals_and_modules, shadows_a_method, missing, reads_properties, sets_properties, broken_property, broken_setter,
+    appends, looks_after_appending, appends_in_calls, appends_while_iterating, appends_turn_by_turn, raises_behind_append,
     no_setter, in_a_loop, in_a_long_loop, over_objects,
 ]  # fmt: skip
-IN_ONE_GRAPH = [moves, swaps, aliased, one_object_twice, slots, containers, globals_and_modules, reads_properties, over_objects]
+IN_ONE_GRAPH = [moves, swaps, aliased, one_object_twice, slots, containers, globals_and_modules, reads_properties, over_objects, appends]
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 
 

@@ -285,6 +285,13 @@ void Transform::store_names() {
   PyObject* globals = reinterpret_cast<PyFunctionObject*>(recording_.start[0].function.get())->func_globals;
   for (const recorder::PendingStore& store : recording_.stores_at(end_)) {
     const recorder::Name& name = recording_.names[store.name];
+    if (!name.name) {
+      load(name.owner);
+      load(store.value);
+      b_->emit(Op::LIST_APPEND, 1);
+      b_->emit(Op::POP_TOP);
+      continue;
+    }
     load(store.value);
     if (name.owner) {
       load(name.owner);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/builtins.h"
+#include "bytecode/stack.h"
 #include "core/check.h"
 #include "cpython/codec.h"
 #include "cpython/iterators.h"
@@ -48,6 +49,11 @@ bool is_immutable(PyObject* object) {
          object == Py_Ellipsis;
 }
 
+bool tells_of_its_end(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return type->tp_finalize || type->tp_del || (type->tp_weaklistoffset && *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_weaklistoffset));
+}
+
 Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns)
     : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs) {
   int32_t base = 0;
@@ -70,6 +76,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
       at.index = i;
       slots[i] = source(std::move(at));
       labels_[base + i] = slots[i];
+      if (tells_of_its_end(frame.slot(i))) telling_.emplace_back(base + i, slots[i]);
     }
     if (k == 0) {
       PyObject* names = frame.code().code.as<PyCodeObject>()->co_localsplusnames;
@@ -115,6 +122,13 @@ Plan Recorder::before(const Activation& frame) {
     Plan plan;
     plan.kind = Plan::Kind::kBreak;
     plan.why = Break::kLoop;
+    return plan;
+  }
+  if (looks_into_list(frame, instruction)) {
+    Plan plan;
+    plan.kind = Plan::Kind::kBreak;
+    plan.why = Break::kStore;
+    plan.detail = "a list that may have grown";
     return plan;
   }
   return rule(instruction.op).before({*this, frame, instruction, mark_.depth});
@@ -444,6 +458,41 @@ void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, u
     stored_.push_back({0, Ref::borrow(object)});
   }
   note_store(at, value);
+}
+
+bool Recorder::may_put_off() const {
+  return std::all_of(telling_.begin(), telling_.end(), [&](const auto& slot) { return labels_[slot.first] == slot.second; });
+}
+
+static bool is_class(PyObject* object) { return PyType_Check(object) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE); }
+
+bool Recorder::may_append_outside() const {
+  const auto goes_through = [&](const Value& of) { return of.kind == Value::Kind::kIterator && value(static_cast<uint32_t>(of.a)).kind == Value::Kind::kSource; };
+  return may_put_off() && iterators_.empty() && std::none_of(recording_->values.begin(), recording_->values.end(), goes_through);
+}
+
+void Recorder::append_outside(uint32_t list, uint32_t value) {
+  recording_->names.push_back({Ref(), Ref(), list});
+  stored_.push_back({0, Ref()});
+  note_store(static_cast<int32_t>(stored_.size()) - 1, value);
+  appended_outside_ = true;
+}
+
+// A list from outside might be one that was appended to: it may be handed on, but not be looked into.
+bool Recorder::looks_into_list(const Activation& frame, const bytecode::Instruction& instruction) const {
+  using enum bytecode::Op;
+  if (!appended_outside_) return false;
+  const bytecode::Op op = instruction.op;
+  const bool hands_on = op == STORE_FAST || op == STORE_NAME || op == STORE_GLOBAL || op == STORE_DEREF || op == STORE_ATTR || op == POP_TOP ||
+                        op == COPY || op == SWAP || op == RETURN_VALUE || op == BUILD_TUPLE || op == BUILD_LIST || op == LOAD_METHOD;
+  if (hands_on) return false;
+  const auto call = frame.call_site();
+  PyObject* const callable = call ? frame.slot(call->callable) : nullptr;
+  if (callable && (PyFunction_Check(callable) || PyMethod_Check(callable) || callable == list_append() || is_class(callable))) return false;
+  for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {
+    if (frame.slot(slot) && PyList_CheckExact(frame.slot(slot)) && value_at(slot).kind == Value::Kind::kSource) return true;
+  }
+  return false;
 }
 
 bool Recorder::takes_turn(uint32_t iterator, Borrowed object) {

@@ -53,12 +53,19 @@ struct Plan {
   uint32_t changed = 0, consumed = 0, steps = 0;
   bool dropped = false;
   bool appends = false;
+  bool appends_outside = false;  // ... a list from outside
   std::vector<uint32_t> contents;
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
   std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
 };
 
 class Recorder;
+
+// Whether someone is told when the object dies: a finaliser, or a weak reference.
+bool tells_of_its_end(PyObject* object);
+
+// The method descriptor of list.append.
+PyObject* list_append();
 
 // What a rule sees.
 struct Site {
@@ -164,6 +171,12 @@ class Recorder {
   // may stand for the same object: that it does, or doesn't, is guarded.
   uint32_t stored_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
+  // Whether effects may be put off to the exit. Not behind the end of an object from outside that tells someone of it: what it
+  // held is let go at the exit, behind them.
+  bool may_put_off() const;
+  // Appends to a list from outside, at the exit. False: what the recording knows of lists might not be true any more then.
+  bool may_append_outside() const;
+  void append_outside(uint32_t list, uint32_t value);
   // Whether one more turn of the loop that the recording started in belongs to it. Its iterator is advanced at the exit.
   bool takes_turn(uint32_t iterator, Borrowed object);
   uint32_t turn(const Value& iterator);
@@ -243,9 +256,12 @@ class Recorder {
     uint32_t value;  // that it has now
     Ref owner;       // of an attribute: the object, in this run
   };
+  bool looks_into_list(const evaluator::Activation& frame, const bytecode::Instruction& instruction) const;
   int32_t place_of_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void note_store(int32_t name, uint32_t value);
   std::vector<Stored> stored_;  // by Recording::names
+  bool appended_outside_ = false;
+  std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels
 };
 
 }  // namespace evalframe::recorder

@@ -70,7 +70,7 @@ struct Change {
 // What the recorded code stored into: a name in the dict of a module, or an attribute. The store itself is put off to the exit.
 struct Name {
   Ref dict, name;
-  uint32_t owner = 0;  // of the attribute: the value; there is no dict then
+  uint32_t owner = 0;  // of the attribute: the value; there is no dict then. Without a name: a list, to which it is appended
 };
 struct PendingStore {
   int32_t name;    // index into Recording::names

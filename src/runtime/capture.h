@@ -89,6 +89,7 @@ class Capture {
   struct Worth {
     uint64_t exits = 0, nodes = 0, barren = 0;
     bool pays = true;
+    bool proven = false;  // it did, once
     void count_exit();
     void count_recording(const Compilation& compilation);
   };

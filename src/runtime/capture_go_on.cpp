@@ -15,6 +15,8 @@ namespace {
 
 // Exits after which capturing must have paid, or the function is left to CPython.
 constexpr uint64_t kPatience = 1000;
+// Exits after which there must have been an array at all, the first time.
+constexpr uint64_t kFirstLook = 200;
 
 // Recordings that make no array, after which there must have been others.
 constexpr uint64_t kMostBarren = 24;
@@ -62,8 +64,10 @@ int32_t last_of_loop(const bytecode::Code& code, int32_t head) {
 }  // namespace
 
 void Capture::Worth::count_exit() {
-  if (++exits <= kPatience) return;
-  pays = nodes >= exits / 2;
+  exits++;
+  if (exits == kFirstLook && !proven && nodes == 0) pays = false;
+  if (exits <= kPatience) return;
+  pays = proven = nodes >= exits / 2;
   exits = nodes = 0;
 }
 

@@ -63,8 +63,9 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
     const recorder::Name& name = recording.names[store.name];
     const Ref value = rebuild.make(store.value), owner = rebuild.make(name.owner);
     if (!value || PyErr_Occurred()) return false;
-    const bool done = owner ? PyObject_SetAttr(owner.get(), name.name.get(), value.get()) == 0
-                            : PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) == 0;
+    const bool done = !name.name ? PyList_Append(owner.get(), value.get()) == 0
+                      : owner    ? PyObject_SetAttr(owner.get(), name.name.get(), value.get()) == 0
+                                 : PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) == 0;
     if (!done) return false;
   }
   return true;

@@ -35,13 +35,6 @@ Plan property_call(const Site& site, PyObject* function, const std::vector<int>&
   return plan;
 }
 
-// Whether someone is told when the object dies: a finaliser, or a weak reference.
-bool tells_of_its_end(PyObject* object) {
-  const PyTypeObject* const type = Py_TYPE(object);
-  if (Py_REFCNT(object) != 1) return false;
-  return type->tp_finalize || type->tp_del || (type->tp_weaklistoffset && *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_weaklistoffset));
-}
-
 Plan store_into_instance(Recorder& recorder, uint32_t instance, PyObject* name, uint32_t value) {
   Plan plan;
   plan.changed = instance;
@@ -60,7 +53,7 @@ Plan store_attr(const Site& site) {
   PyObject* const name = name_of(site);
   const Value owner = recorder.value_at(site.depth - 1);
   if (PyModule_CheckExact(object) && owner.kind == Value::Kind::kConstant && !_PyType_Lookup(&PyModule_Type, name)) {
-    Plan plan = store_into(PyModule_GetDict(object), name);
+    Plan plan = store_into(recorder, PyModule_GetDict(object), name);
     plan.stored_into = Ref::borrow(object);
     return plan;
   }
@@ -68,8 +61,9 @@ Plan store_attr(const Site& site) {
   if (PyObject* const setter = generic ? function_of_property(object, name, "fset") : nullptr) return property_call(site, setter, {site.depth - 1, site.depth - 2});
   const bool plain = is_object(owner) && cpython::is_plain_to_store(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
-  if (!plain || (old && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
+  if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
   if (owner.kind == Value::Kind::kInstance) return store_into_instance(recorder, recorder.label(site.depth - 1), name, recorder.label(site.depth - 2));
+  if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
   recorder.stored_attribute(recorder.label(site.depth - 1), object, name);  // asks for its guards
   Plan plan;
   plan.stored_into = Ref::borrow(object);

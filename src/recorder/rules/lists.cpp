@@ -139,8 +139,15 @@ Plan list_extend(const Site& site, const Activation::CallSite& call) {
   return plan;
 }
 
-Plan list_append(const Site& site, const Activation::CallSite& call) {
+Plan append(const Site& site, const Activation::CallSite& call) {
   if (call.count != 2) return not_known("list.append");
+  if (site.recorder.value_at(call.first).kind == Value::Kind::kSource) {
+    if (!site.recorder.may_append_outside()) return plan_break(Break::kStore, "a list that may be iterated over");
+    site.recorder.guards().require_type(site.recorder.value_at(call.first).a, site.frame.slot(call.first));
+    Plan plan = plan_constant();
+    plan.appends_outside = true;
+    return plan;
+  }
   if (site.recorder.is_iterated(site.recorder.label(call.first))) return plan_break(Break::kStore, "a container changes while it is iterated over");
   Plan plan = plan_constant();
   plan.appends = true;
@@ -236,10 +243,10 @@ struct Method {
   PyTypeObject* type;
   const char* name;
   Plan (*plan)(const Site&, const Activation::CallSite&);
-  bool of_sources;  // of dicts from outside, too
+  bool of_sources;  // of those from outside, too
 };
 const Method kMethods[] = {
-    {&PyList_Type, "append", list_append, false}, {&PyList_Type, "extend", list_extend, false},
+    {&PyList_Type, "append", append, true}, {&PyList_Type, "extend", list_extend, false},
     {&PyList_Type, "pop", list_pop, false},       {&PyList_Type, "insert", list_insert, false},
     {&PyList_Type, "reverse", list_reverse, false}, {&PyList_Type, "clear", clear, false},
     {&PyList_Type, "copy", copy, false},          {&PyDict_Type, "copy", copy, false},
@@ -255,7 +262,7 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
   for (const Method& method : kMethods) {
     if (descriptor->d_type != method.type || PyUnicode_CompareWithASCIIString(descriptor->d_name, method.name)) continue;
     const bool made = kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict);
-    const bool source = kind == Value::Kind::kSource && method.of_sources && PyDict_CheckExact(site.frame.slot(call.first));
+    const bool source = kind == Value::Kind::kSource && method.of_sources && Py_TYPE(site.frame.slot(call.first)) == method.type;
     if (made || source) return method.plan(site, call);
   }
   return std::nullopt;
@@ -442,6 +449,11 @@ void add_list_rules(RuleTable& table) {
   add(LIST_APPEND, list_append_instruction, list_append_after);
   add(LIST_TO_TUPLE, list_to_tuple);
   add(DELETE_SUBSCR, delete_subscript);
+}
+
+PyObject* list_append() {
+  static PyObject* const found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+  return found;
 }
 
 }  // namespace evalframe::recorder

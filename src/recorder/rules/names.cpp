@@ -60,8 +60,8 @@ void load_name_after(const Site& site, const Plan& plan) {
   site.recorder.set_label(site.depth, plan.kind == Plan::Kind::kConstant ? site.recorder.fixed(site.frame.slot(site.depth)) : plan.label);
 }
 
-Plan store_name(const Site& site) { return store_into(module_dict(site), name_of(site)); }
-Plan store_global(const Site& site) { return store_into(cpython::globals_of(site.frame.frame()), name_of(site)); }
+Plan store_name(const Site& site) { return store_into(site.recorder, module_dict(site), name_of(site)); }
+Plan store_global(const Site& site) { return store_into(site.recorder, cpython::globals_of(site.frame.frame()), name_of(site)); }
 
 void store_name_after(const Site& site, const Plan&) {
   site.recorder.store(cpython::globals_of(site.frame.frame()), name_of(site), site.recorder.label(site.depth - 1));
@@ -132,11 +132,12 @@ PyObject* name_of(const Site& site) {
 }
 
 // The store is put off to the exit. An old value that dies there, and not here, must not be able to tell.
-Plan store_into(Borrowed dict, PyObject* name) {
+Plan store_into(const Recorder& recorder, Borrowed dict, PyObject* name) {
   if (!dict || !PyDict_CheckExact(dict.get())) return plan_break(Break::kStore, "name outside a module");
   PyObject* old = PyDict_GetItemWithError(dict.get(), name);
   const bool may_tell = old && Py_REFCNT(old) == 1 && PyType_HasFeature(Py_TYPE(old), Py_TPFLAGS_HEAPTYPE);
-  return may_tell ? plan_break(Break::kStore, "old value of type " + type_name(old)) : Plan{};
+  if (may_tell) return plan_break(Break::kStore, "old value of type " + type_name(old));
+  return recorder.may_put_off() ? Plan{} : plan_break(Break::kStore, "an object with a finaliser was dropped");
 }
 
 void add_name_rules(RuleTable& table) {

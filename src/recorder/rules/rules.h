@@ -65,7 +65,7 @@ Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed
 // The name that the instruction is about.
 PyObject* name_of(const Site& site);
 // A store into a name of a module's dict.
-Plan store_into(Borrowed dict, PyObject* name);
+Plan store_into(const Recorder& recorder, Borrowed dict, PyObject* name);
 // An object of a class of the program's, as far as is known: from outside, or made by the recorded code.
 bool is_object(const Value& value);
 // What the object's class has stays as it is. False: it can't be guarded.
