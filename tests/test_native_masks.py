@@ -48,6 +48,15 @@ def test_both_sides_are_computed_everywhere_and_may_warn(name: str, dtype: str) 
 
 
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("number", [0.0, 1.0, np.nan, np.inf])
+def test_real_numbers_by_complex_zeros_warn(dtype: str, number: float) -> None:
+    x, y = np.full(50, number, dtype.replace("c8", "f4").replace("c16", "f8")), np.full(50, 2 - 1j, dtype)
+    y[7] = 0
+    check(lambda np, x, y: x / y + 1, x, y)
+    check(lambda np, x, y: x[0] / y + 1, x, y)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
 def test_dividing_by_what_is_partly_nan_warns(dtype: str) -> None:
     x, y = np.full(50, 1 + 2j, dtype), np.full(50, 2 - 1j, dtype)
     for odd in (complex(np.nan, 1), complex(1, np.nan), complex(np.inf, 1), complex(np.nan, np.nan)):

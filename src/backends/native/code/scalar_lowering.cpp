@@ -82,9 +82,10 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term imag_size = magnitude(b.imag);
   const Term real_larger = quiet_less_equal(imag_size, real_size);
   Emitter& emitter = *a.real.emitter;
-  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size));  // by NumPy's comparison of the two
   const Term nothing = zero(emitter, result);
   const Term by_zero = compare("oeq", real_size, nothing) & compare("oeq", imag_size, nothing);
+  // NumPy's comparison of the two raises it, and 0 / 0 of an imaginary part, which LLVM divides itself where it is that of a real number.
+  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size) | (by_zero & compare("oeq", a.imag, nothing)));
   const Term large = select(real_larger, b.real, b.imag);
   const Term small = select(real_larger, b.imag, b.real);
   const Term safe_large = select(by_zero, emitter.number(large.type, 1.0), large);
