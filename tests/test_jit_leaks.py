@@ -16,6 +16,7 @@ import pytest
 import evalframe
 import test_jit
 import test_jit_calls
+import test_jit_classes
 import test_jit_constructs
 import test_jit_containers
 import test_jit_loops
@@ -71,6 +72,7 @@ WRITES = [written_in_place, written_by_out, undone_where_it_raises, copy_written
 MODULES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (test_jit, test_jit.ARGUMENTS[:2]),
     (test_jit_calls, test_jit_calls.ARGUMENTS[:2]),
+    (test_jit_classes, test_jit_classes.ARGUMENTS[:2]),
     (test_jit_constructs, test_jit_constructs.ARGUMENTS[:2]),
     (test_jit_containers, test_jit_containers.ARGUMENTS[:2]),
     (test_jit_loops, test_jit_loops.ARGUMENTS[:2]),
@@ -131,6 +133,7 @@ def test_no_reference_is_lost_or_kept(function: Callable[..., Any], arguments: l
     watched = around(function, arguments)
 
     def calls() -> None:
+        test_jit_classes.LOG.clear()  # programs write it
         for leave in range(-1, NODES) if way != "recorded" else (-1, 1, 4):
             if way == "recorded":
                 _core.jit_clear(captured)
@@ -147,4 +150,5 @@ def test_no_reference_is_lost_or_kept(function: Callable[..., Any], arguments: l
         if all(abs(grown) < ROUNDS for grown in found):
             return
     objects = [("blocks", found[0]), ("collected objects", found[1])]
-    raise AssertionError(objects + [(repr(one)[:60], grown) for one, grown in zip(watched, found[2:]) if abs(grown) >= ROUNDS])
+    references = [(repr(one)[:60], grown) for one, grown in zip(watched, found[2:]) if abs(grown) >= ROUNDS]
+    raise AssertionError(objects + references[:8])
