@@ -11,11 +11,6 @@
 
 namespace evalframe::native::lowering {
 
-using graph::Graph;
-using graph::Kind;
-using graph::Meta;
-using graph::Operand;
-
 inline constexpr size_t kMaxOperations = 256;
 inline constexpr size_t kMaxPorts = 24;
 // A number is computed again by each kernel that uses it, before its loop, rather than by a kernel of its own, up to this length.

@@ -184,7 +184,7 @@ bool Lowering::comes_before(int k, int other) const {
 // Whether a leaf is an array that a call of this segment has made: where the segment is dropped, so is the array.
 bool Lowering::is_fresh(int leaf) const {
   const Operand operand = segment_.leaves[leaf];
-  return inside(operand) && graph_.nodes[operand.index].form == graph::Form::kCall;
+  return inside(operand) && graph_.nodes[operand.index].form == Form::kCall;
 }
 
 // What stands in the place before it is written is kept, bit by bit, until nothing can go wrong any more.

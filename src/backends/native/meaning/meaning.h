@@ -115,6 +115,8 @@ class Meanings {
   Meaning fill(const Node& node, Filling filling) const;
   Meaning view(const Node& node, View view) const;
   bool read_view(const Node& node, View view, Meaning& meaning) const;
+  bool read_new_shape(Arguments& arguments, std::vector<Extent>& shape) const;
+  bool read_new_order(Arguments& arguments, int rank, std::vector<int>& order) const;
   bool read_order(Operand axes, int rank, std::vector<int>& order) const;
   bool read_move(Operand from, Operand to, int rank, std::vector<int>& order) const;
   bool read_swap(Operand one, Operand other, int rank, std::vector<int>& order) const;

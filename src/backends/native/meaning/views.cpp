@@ -6,6 +6,11 @@
 
 namespace evalframe::native {
 
+// How many sizes are left to be found out.
+static auto rests_of(const std::vector<Extent>& shape) {
+  return std::count_if(shape.begin(), shape.end(), [](const Extent& extent) { return extent.kind == Extent::Kind::kRest; });
+}
+
 Meaning Meanings::view(const Node& node, View view) const {
   if (node.count == node.keywords || !is_typed(node.meta) || node.meta.kind != Kind::kArray) return {};
   const Operand array = graph_.operands_of(node)[0];
@@ -32,18 +37,9 @@ bool Meanings::read_view(const Node& node, View view, Meaning& meaning) const {
     return read && arguments.all_known();
   };
   switch (view) {
-    case View::kReshape: {
+    case View::kReshape:
       meaning.seen = Seen::kReshaped;
-      if (arguments.positional() > 2) {
-        for (int i = 1; i < arguments.positional(); i++) {
-          if (!read_extent(arguments.get(i, {}), meaning.shape)) return false;
-        }
-      } else if (!read_shape(arguments.get(1, "shape"), meaning.shape)) {
-        return false;
-      }
-      return is_c_order(arguments.get(-1, "order")) && arguments.all_known() &&
-             std::count_if(meaning.shape.begin(), meaning.shape.end(), [](const Extent& e) { return e.kind == Extent::Kind::kRest; }) <= 1;
-    }
+      return read_new_shape(arguments, meaning.shape) && is_c_order(arguments.get(-1, "order")) && arguments.all_known();
     case View::kRavel:
     case View::kFlatten:
       meaning.seen = Seen::kReshaped;
@@ -57,13 +53,7 @@ bool Meanings::read_view(const Node& node, View view, Meaning& meaning) const {
       return arguments.all_known();
     }
     case View::kExpandDims: return turned(read_insertion(arguments.get(1, "axis"), rank, meaning.order));
-    case View::kTranspose: {
-      if (arguments.positional() <= 2) return turned(read_order(arguments.get(1, "axes"), rank, meaning.order));
-      for (int i = 1; i < arguments.positional(); i++) {
-        if (!read_axis_list(arguments.get(i, {}), rank, meaning.order)) return false;
-      }
-      return turned(static_cast<int>(meaning.order.size()) == rank);
-    }
+    case View::kTranspose: return turned(read_new_order(arguments, rank, meaning.order));
     case View::kSwapAxes: {
       const Operand one = arguments.get(1, "axis1"), other = arguments.get(2, "axis2");
       return turned(read_swap(one, other, rank, meaning.order));
@@ -78,14 +68,29 @@ bool Meanings::read_view(const Node& node, View view, Meaning& meaning) const {
       std::iota(meaning.order.begin(), meaning.order.end(), 0);
       std::swap(meaning.order[rank - 1], meaning.order[rank - 2]);
       return turned(true);
-    case View::kBroadcastTo: {
+    case View::kBroadcastTo:
       meaning.seen = Seen::kStretched;
-      const bool read = read_shape(arguments.get(1, "shape"), meaning.shape);
-      return read && arguments.all_known() &&
-             std::none_of(meaning.shape.begin(), meaning.shape.end(), [](const Extent& e) { return e.kind == Extent::Kind::kRest; });
-    }
+      return read_shape(arguments.get(1, "shape"), meaning.shape) && arguments.all_known() && rests_of(meaning.shape) == 0;
   }
   return false;
+}
+
+// reshape(shape) or reshape(size, size ...).
+bool Meanings::read_new_shape(Arguments& arguments, std::vector<Extent>& shape) const {
+  if (arguments.positional() <= 2) return read_shape(arguments.get(1, "shape"), shape) && rests_of(shape) <= 1;
+  for (int i = 1; i < arguments.positional(); i++) {
+    if (!read_extent(arguments.get(i, {}), shape)) return false;
+  }
+  return rests_of(shape) <= 1;
+}
+
+// transpose(axes) or transpose(axis, axis ...).
+bool Meanings::read_new_order(Arguments& arguments, int rank, std::vector<int>& order) const {
+  if (arguments.positional() <= 2) return read_order(arguments.get(1, "axes"), rank, order);
+  for (int i = 1; i < arguments.positional(); i++) {
+    if (!read_axis_list(arguments.get(i, {}), rank, order)) return false;
+  }
+  return static_cast<int>(order.size()) == rank;
 }
 
 bool Meanings::is_c_order(Operand order) const {

@@ -18,8 +18,6 @@
 
 namespace evalframe::native {
 
-using graph::Kind;
-
 namespace {
 
 // Elements times operations above which other threads may run meanwhile.
