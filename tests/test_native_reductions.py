@@ -180,3 +180,27 @@ def test_forced_exits() -> None:
         for node in range(-1, 16):
             with leaving_before(node):
                 assert_same(jit(x), function(x))
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (40, 30), (3, 4, 5)])
+@pytest.mark.parametrize("reduce", [np.sum, np.prod, np.mean, np.var])
+def test_sums_of_what_was_written_into_arrays_in_other_orders(reduce: Any, shape: tuple[int, ...]) -> None:
+    """A value that is written has the order of the array that it goes into, and NumPy sums in that."""
+
+    def out(np: Any, x: Any) -> Any:
+        np.abs(x, out=x)
+        return reduce(x), reduce(x, axis=0), reduce(x, axis=-1)
+
+    def in_place(np: Any, x: Any) -> Any:
+        x *= 1.1
+        return reduce(x), reduce(x, axis=0)
+
+    def part(np: Any, x: Any) -> Any:
+        x[1:] = x[1:] * 1.3
+        return reduce(x), reduce(x[1:]), reduce(x[1:], axis=-1)
+
+    values = np.random.default_rng(3).uniform(-1.2, 1.2, shape)
+    for program in (out, in_place, part):
+        check(program, np.asfortranarray(values))
+        check(program, values.copy().T)
+        check(program, values.copy())

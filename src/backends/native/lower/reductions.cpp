@@ -101,6 +101,9 @@ int Lowering::kernel_for_sum(int32_t node, Value& operand, const std::vector<int
 
 // A kernel of its own, that reads `operand` from memory.
 int Lowering::kernel_in_memory_order(int32_t node, Value& operand, const std::vector<int>& space, uint32_t axes) {
+  // What is written has the order of the array that it goes into, which its buffer hasn't.
+  const bool goes_elsewhere = operand.layout >= 0 && variant_.layouts[operand.layout].box.storage >= 0;
+  if (operand.kernel >= 0 && goes_elsewhere && !variant_.plain) throw Unsupported{node};
   if (operand.kernel >= 0) store(operand);
   // A buffer has no gaps, but its strides only while it is run.
   const bool buffer = variant_.storages[operand.box.storage].kind == Storage::Kind::kBuffer;
