@@ -321,6 +321,23 @@ def test_recursion_in_a_module_s_loop_has_its_limit(tmp_path: Path) -> None:
     assert done.stdout.split("\n") == ["12.0", "202.0", "too deep", "too deep", ""]
 
 
+@pytest.mark.parametrize("mode", ["capture", "evaluate"])
+@pytest.mark.parametrize("end", ["print(repr(sys.stdin.read()))", "def f(): raise ValueError(3)\nf()", "x = = 1"])
+def test_a_script_on_standard_input(tmp_path: Path, end: str, mode: str) -> None:
+    source = "import sys\nimport numpy as np\nprint(sys.argv, repr(sys.path[0]), __file__, __loader__, sorted(globals()))\n"
+    source += "x = np.ones(3)\nfor _ in range(9): x = x + 1\nprint(x)\n" + end + "\n"
+    command = [[], ["-m", "evalframe", "run", "--mode", mode]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    plain, ours = (
+        subprocess.run([sys.executable, *way, "-", "a", "b"], input=source, capture_output=True, text=True,
+                       cwd=tmp_path, env=environment, timeout=120, check=False)
+        for way in command
+    )  # fmt: skip
+    assert ours.stdout == plain.stdout
+    assert without_summary(ours.stderr) == plain.stderr
+    assert ours.returncode == plain.returncode
+
+
 FAULTS = """
 import resource
 import numpy as np

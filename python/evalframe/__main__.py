@@ -154,7 +154,7 @@ def _split_at_program(arguments: list[str]) -> tuple[list[str], list[str]]:
             return arguments[: index + 1], arguments[index + 1 :]
         if argument == "--":
             return arguments[:index], arguments[index + 1 :]
-        if not argument.startswith("-"):
+        if not argument.startswith("-") or argument == "-":
             break
         index += 2 if argument in ("--report", "--backend", "--mode") else 1
     return arguments[:index], arguments[index:]

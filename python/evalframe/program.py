@@ -24,6 +24,8 @@ class CannotOpen(Exception):
 def script(path: str, arguments: list[str]) -> Callable[[], object]:
     """Prepares sys.argv, sys.path and __main__ for `path` as `python path ...` does; what it returns runs it."""
     sys.argv = [path, *arguments]
+    if path == "-":
+        return _standard_input()
     if pkgutil.get_importer(path) is not None:  # a folder or zip file: its __main__.py is run
         return _archive(path)
     full_path = os.path.abspath(path)
@@ -75,6 +77,14 @@ def run(
         raise
     finally:
         at_end()
+
+
+def _standard_input() -> Callable[[], object]:
+    source = sys.stdin.buffer.read()
+    _set_first_path("")
+    namespace = _new_main().__dict__
+    namespace.update(__file__="<stdin>", __loader__=importlib.machinery.BuiltinImporter, __cached__=None)
+    return lambda: exec(_compiled(source, "<stdin>"), namespace)
 
 
 def _archive(path: str) -> Callable[[], object]:
