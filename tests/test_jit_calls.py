@@ -151,3 +151,37 @@ def test_options_may_change_between_calls() -> None:
         rows.append(1.5) if len(rows) == 1 and change else None
         for _ in range(2):
             assert same(captured(A), call(A))
+
+
+UNRECORDED = [
+    np.arange(4).astype(dtype) for dtype in ("g", "G", object, "m8[s]", [("a", "f8")])
+] + [np.ma.arange(4), np.arange(4.0).view(np.recarray), "abcd", [1, 2], {1: 2}, b"abc", (1, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["copy", "sum", "count", "index", "tolist", "__len__", "__repr__"])
+@pytest.mark.parametrize("given", UNRECORDED, ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')}")
+def test_bound_methods_of_what_is_not_recorded(given: Any, method: str) -> None:
+    def bound(given: Any, x: Any) -> Any:
+        y = x + 1
+        call = getattr(given, method)
+        return call(), y
+
+    def spread(given: Any, x: Any) -> Any:
+        calls = given.__len__, given.__repr__
+        arguments: tuple[Any, ...] = ()
+        return [call(*arguments) for call in calls], x * 2
+
+    def attribute(given: Any, x: Any) -> Any:
+        y = x * 2
+        call = given.copy
+        return call(), y
+
+    def total(given: Any, x: Any) -> Any:
+        call = given.sum
+        y = x * 2
+        return call(), y
+
+    for function in (bound, spread, attribute, total):
+        captured = evalframe.jit(function)
+        for _ in range(3):
+            assert same(outcome(captured, given, np.ones(3)), outcome(function, given, np.ones(3)))

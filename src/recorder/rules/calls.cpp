@@ -179,7 +179,10 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
   if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = node_call(site, call, bound.function, !exit);
-  if (plan.kind == Plan::Kind::kNode) plan.operands.insert(plan.operands.begin(), recorder.operand(bound.self, bound.object));
+  if (plan.kind != Plan::Kind::kNode) return plan;
+  const graph::Operand self = recorder.operand(bound.self, bound.object);
+  if (!self) return plan_break(Break::kUnknownCall, callable_name(callable) + " of " + type_name(bound.object));
+  plan.operands.insert(plan.operands.begin(), self);
   return plan;
 }
 
