@@ -356,7 +356,7 @@ def test_freed_memory_is_kept_unless_the_environment_says_otherwise(tmp_path: Pa
     settings = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
     kept = int(evalframe("run", "script.py", cwd=tmp_path).stdout)
     returned = int(evalframe("run", "script.py", cwd=tmp_path, **settings).stdout)
-    assert kept < 5_000 < 20_000 < returned  # of 4 KiB pages: 20 times 16 MB are 78,000
+    assert 3 * kept < returned
 
 
 def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
