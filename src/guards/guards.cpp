@@ -159,6 +159,7 @@ bool GuardTable::require_class_version(int32_t index, Borrowed type) {
   require(index, std::move(fact));
   return true;
 }
+
 void GuardTable::require_length(int32_t index, Borrowed object) {
   Fact fact = fact_of(Check::kLength, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
   fact.length = PyObject_Size(object.get());

@@ -94,6 +94,7 @@ Plan bound_method(const Site& site, PyObject* method) {
   if (!PyFunction_Check(method)) return plan_value(recorder.made(builtin_getattr(), nullptr, {recorder.label(site.depth - 1), recorder.constant(name_of(site))}));
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(method), recorder.label(site.depth - 1)}));
 }
+
 Plan method_of_array(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
@@ -190,14 +191,18 @@ Plan instance_attribute(const Site& site, const Value& owner, PyObject* object, 
   return Py_TYPE(found)->tp_descr_get && !Py_IS_TYPE(found, &PyStaticMethod_Type) ? plan_break(Break::kAttribute, "of " + type_name(object)) : plan_constant();
 }
 
+// Whether Class.name is looked up in the class and its bases alone.
+bool reads_class_plainly(PyObject* type, PyObject* name) {
+  return Py_TYPE(type)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(type), name);
+}
+
 std::string class_name(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_name; }
 
 // Class.name: what the class has, as long as it stays as it is.
 Plan class_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   PyObject* const found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name);
-  const bool generic = Py_TYPE(object)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(object), name);
-  if (!generic || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
+  if (!reads_class_plainly(object, name) || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
   const bool plain = !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type);
   if (!plain || !recorder.fix_class(object)) return plan_break(Break::kAttribute, "of class " + class_name(object));
   return plan_constant();
@@ -210,6 +215,7 @@ Ref function_of_class_method(PyTypeObject* type, PyObject* name) {
   if (!function) PyErr_Clear();
   return function && PyFunction_Check(function.get()) ? std::move(function) : Ref();
 }
+
 Plan class_method(Recorder& recorder, PyObject* function, PyTypeObject* type) {
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(function), recorder.constant(type)}));
 }
@@ -220,7 +226,7 @@ Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   const Value owner = recorder.value(label);
   if (owner.kind == Value::Kind::kConstant && PyType_Check(object)) {
     const Ref function = function_of_class_method(reinterpret_cast<PyTypeObject*>(object), name);
-    if (function && Py_TYPE(object)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(object), name) && recorder.fix_class(object)) {
+    if (function && reads_class_plainly(object, name) && recorder.fix_class(object)) {
       return class_method(recorder, function.get(), reinterpret_cast<PyTypeObject*>(object));
     }
     return class_attribute(site, object, name);

@@ -8,6 +8,31 @@ namespace {
 
 using Double = Functions<Doubles>;
 
+// What a power is computed of: 1 to the power 1 where the case is an odd one, which the C library's function decides.
+template <class T>
+struct PowerOperands {
+  typename T::Int odd;
+  typename T::Float base;  // its magnitude
+  typename T::Float exponent;
+  typename T::Int sign;  // of the result, as a bit: that of a negative base where the exponent is odd
+};
+
+// whole: exponents up to twice this are told to be whole from the bits that adding a large number leaves.
+template <class T>
+EVALFRAME_ALWAYS_INLINE PowerOperands<T> operands_of_power(typename T::Float x, typename T::Float y, typename T::Scalar whole) {
+  using F = Functions<T>;
+  using V = typename T::Float;
+  using I = typename T::Int;
+  constexpr int kSignBit = 8 * sizeof(typename T::Scalar) - 1;
+  const I size = F::size_bits(x);
+  const I y_size = F::size_bits(y);
+  const V shifted = F::choose(y_size > F::bits_of(whole), V{}, y) + T::kRound;
+  const I fractional = (shifted - T::kRound) != F::choose(y_size > T::kInfinity, V{}, y);
+  const I negative = F::is_negative(x);
+  const I odd = (size < T::kSmallestNormal) | (size >= T::kInfinity) | (negative & fractional) | (y_size > F::bits_of(whole));
+  return {odd, F::choose(odd, F::all(1), F::magnitude(x)), F::choose(odd, F::all(1), y), negative & (F::bits(shifted) << kSignBit)};
+}
+
 // log2 of a positive normal number as a sum of two, its relative error below 2^-64.
 EVALFRAME_ALWAYS_INLINE Double::Split precise_log2(Doubles::Float x) {
   using D = Double;
@@ -45,15 +70,8 @@ template <> EVALFRAME_ALWAYS_INLINE Doubles::Float Functions<Doubles>::power(Dou
   using D = Double;
   using V = Doubles::Float;
   using I = Doubles::Int;
-  const I size = D::size_bits(x);
-  const I y_size = D::size_bits(y);
-  // Whole exponents up to 2^51 are told from the bits that adding a large number leaves.
-  const V shifted = D::choose(y_size > D::bits_of(0x1p50), V{}, y) + Doubles::kRound;
-  const I fractional = (shifted - Doubles::kRound) != D::choose(y_size > Doubles::kInfinity, V{}, y);
-  const I negative = D::is_negative(x);
-  I odd = (size < Doubles::kSmallestNormal) | (size >= Doubles::kInfinity) | (negative & fractional) | (y_size > D::bits_of(0x1p50));
-  const D::Split l = precise_log2(D::choose(odd, D::all(1), D::magnitude(x)));
-  const V exponent = D::choose(odd, D::all(1), y);
+  auto [odd, base, exponent, sign] = operands_of_power<Doubles>(x, y, 0x1p50);
+  const D::Split l = precise_log2(base);
   const V high = exponent * l.high;
   const V low = D::fma(exponent, l.low, D::fma(exponent, l.high, -high));
   const I extreme = D::beyond(high, 1020.0);
@@ -63,7 +81,7 @@ template <> EVALFRAME_ALWAYS_INLINE Doubles::Float Functions<Doubles>::power(Dou
   const V fraction = (bounded - (rounded - Doubles::kRound)) + D::choose(extreme, V{}, low);
   const V r = D::fma(fraction, D::all(0.69314718055994529), fraction * 2.3190468138462996e-17);
   const V size_of_value = D::scaled((D::exp_tail(r) + r) + 1, D::bits(rounded) - D::bits_of(Doubles::kRound));
-  const V value = D::from_bits(D::bits(size_of_value) | (negative & (D::bits(shifted) << 63)));
+  const V value = D::from_bits(D::bits(size_of_value) | sign);
   if (!Doubles::any(odd)) return value;
   return D::patch(value, x, y, odd, [](double a, double b) { return __builtin_pow(a, b); });
 }
@@ -90,20 +108,12 @@ EVALFRAME_ALWAYS_INLINE Doubles::Float wide_power(Doubles::Float x, Doubles::Flo
 template <> EVALFRAME_ALWAYS_INLINE Floats::Float Functions<Floats>::power(Floats::Float x, Floats::Float y) {
   using F = Functions<Floats>;
   using V = Floats::Float;
-  using I = Floats::Int;
-  const I size = F::size_bits(x);
-  const I y_size = F::size_bits(y);
-  const V shifted = F::choose(y_size > F::bits_of(0x1p21f), V{}, y) + Floats::kRound;
-  const I fractional = (shifted - Floats::kRound) != F::choose(y_size > Floats::kInfinity, V{}, y);
-  const I negative = F::is_negative(x);
-  I odd = (size < Floats::kSmallestNormal) | (size >= Floats::kInfinity) | (negative & fractional) | (y_size > F::bits_of(0x1p21f));
-  const V a = F::choose(odd, F::all(1), F::magnitude(x));
-  const V b = F::choose(odd, F::all(1), y);
+  const auto [odd, a, b, sign] = operands_of_power<Floats>(x, y, 0x1p21f);
   const Doubles::Float low = wide_power(Floats::widen(Floats::low(a)), Floats::widen(Floats::low(b)));
   const Doubles::Float high = wide_power(Floats::widen(Floats::high(a)), Floats::widen(Floats::high(b)));
   // Rounding to float raises overflow and underflow as it should.
   const V size_of_value = Floats::join(Floats::narrow(low), Floats::narrow(high));
-  const V value = F::from_bits(F::bits(size_of_value) | (negative & (F::bits(shifted) << 31)));
+  const V value = F::from_bits(F::bits(size_of_value) | sign);
   if (!Floats::any(odd)) return value;
   return F::patch(value, x, y, odd, [](float p, float q) { return __builtin_powf(p, q); });
 }
