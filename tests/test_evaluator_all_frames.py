@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import inspect
 import os
 import subprocess
 import sys
+import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -349,14 +351,6 @@ def test_a_callee_that_switches_a_tracer_on_and_raises_is_seen_raising(settings:
         assert run() == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["generators", "exceptions", "grammar", "class", "scope", "with", "sys_settrace", "coroutines"])
-def test_cpythons_own_tests_do_not_differ(module: str) -> None:
-    suite = Path(__file__).parent / "cpython_suite" / "run.py"
-    done = subprocess.run([sys.executable, suite, f"test_{module}"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_switching_off_gives_the_frames_back() -> None:
     _core.evaluate_all_frames(True)
     _core.evaluate_all_frames(True)
@@ -367,3 +361,207 @@ def test_switching_off_gives_the_frames_back() -> None:
     counts = _core.evaluation_counts()
     asyncio.run(asyncio.sleep(0))
     assert _core.evaluation_counts() == counts
+
+
+# --- tools: while they have a frame, CPython runs it as without a hook -------------------------------------------------
+
+
+def monitored(action: Callable[[], Any]) -> list[Any]:
+    """The events of all kinds that a tool of sys.monitoring sees in this file."""
+    monitoring = sys.monitoring  # type: ignore[attr-defined]
+    kinds = [name for name in vars(monitoring.events) if name.isupper() and name not in ("NO_EVENTS", "INSTRUCTION")]
+    seen: list[Any] = []
+
+    def listener(kind: str) -> Callable[..., None]:
+        def listen(code: types.CodeType, *details: Any) -> None:
+            if code.co_filename == __file__:
+                seen.append((kind, code.co_name, *(d for d in details if isinstance(d, int)), type(details[-1]).__name__))
+
+        return listen
+
+    monitoring.use_tool_id(3, "test")
+    try:
+        for kind in kinds:
+            monitoring.register_callback(3, getattr(monitoring.events, kind), listener(kind))
+        monitoring.set_events(3, sum(getattr(monitoring.events, kind) for kind in kinds))
+        action()
+        monitoring.set_events(3, 0)
+    finally:
+        monitoring.set_events(3, 0)
+        monitoring.free_tool_id(3)
+    return seen
+
+
+def busy() -> Any:
+    """Calls of all kinds, generators, coroutines, exceptions."""
+
+    def counting(n: int) -> Iterator[int]:
+        for i in range(n):
+            yield i
+        yield from (x + 1 for x in range(2))
+
+    async def waits() -> int:
+        async def inner() -> int:
+            return 5
+
+        class Each:
+            def __aiter__(self) -> Any:
+                return numbers()
+
+        async def numbers() -> Any:
+            yield await inner()
+
+        return sum([x async for x in Each()])
+
+    class Point:
+        def __init__(self, x: int) -> None:
+            self.x = x
+
+        @property
+        def double(self) -> int:
+            return self.x * 2
+
+        def __lt__(self, other: Any) -> bool:
+            return bool(self.x < other.x)
+
+    def fails() -> None:
+        try:
+            raise KeyError(1)
+        finally:
+            len("x")
+
+    total = sum(counting(3)) + Point(4).double
+    for value in counting(2):
+        total += value
+    try:
+        waits().send(None)
+    except StopIteration as end:
+        total += end.value
+    try:
+        fails()
+    except KeyError:
+        total += 1
+    return total, sorted([Point(2), Point(1)])[0].x, max([1, 2], key=lambda x: -x)
+
+
+needs_monitoring = pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with 3.12")
+
+
+@needs_monitoring
+def test_a_monitoring_tool_sees_what_it_sees_plainly() -> None:
+    expected = monitored(busy)
+    assert len(expected) > 100
+    with all_frames():
+        assert monitored(busy) == expected
+    assert monitored(busy) == expected
+
+
+def evaluated() -> int:
+    return int(_core.evaluation_counts()["evaluated"])
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize("way", ["returns", "raises"])
+def test_frames_are_ours_again_behind_the_one_that_a_tool_had(way: str) -> None:
+    def traced() -> None:
+        sys.setprofile(lambda *_: None)
+        try:
+            nothing()
+            if way == "raises":
+                raise ValueError
+        finally:
+            sys.setprofile(None)
+
+    def drive() -> int:
+        with contextlib.suppress(ValueError):
+            traced()
+        before = evaluated()
+        for _ in range(5):
+            nothing()
+        return evaluated() - before
+
+    with all_frames():
+        assert drive() >= 5
+        assert _core.evaluates_all_frames()
+
+
+def test_evaluation_can_be_switched_off_and_on_while_a_tool_has_a_frame() -> None:
+    def switch(on: bool) -> None:
+        sys.setprofile(lambda *_: None)
+        nothing()
+        _core.evaluate_all_frames(on)
+        nothing()
+        sys.setprofile(None)
+
+    def count() -> int:
+        before = evaluated()
+        nothing()
+        return evaluated() - before
+
+    try:
+        for _ in range(20):
+            _core.evaluate_all_frames(True)
+            switch(False)
+            assert not _core.evaluates_all_frames() and count() == 0
+            switch(True)
+            assert _core.evaluates_all_frames() and count() > 0
+            switch(True)
+            assert _core.evaluates_all_frames() and count() > 0
+            _core.evaluate_all_frames(False)
+            assert count() == 0
+    finally:
+        sys.setprofile(None)
+        _core.evaluate_all_frames(False)
+
+
+def test_a_hook_installed_while_a_tool_has_a_frame_sees_frames() -> None:
+    seen: list[str] = []
+
+    def traced() -> Any:
+        sys.setprofile(lambda *_: None)
+        nothing()
+        hook = evalframe.hook(lambda frame: seen.append(frame.code.co_name))
+        nothing()
+        sys.setprofile(None)
+        return hook
+
+    with all_frames():
+        hook = traced()
+        nothing()
+        hook.remove()
+        assert seen.count("nothing") == 2
+        before = evaluated()
+        nothing()
+        assert evaluated() > before
+
+
+def test_another_thread_goes_on_while_a_tool_has_a_frame_of_this_one() -> None:
+    stop = threading.Event()
+    rounds = [0]
+
+    def work() -> None:
+        while not stop.is_set():
+            assert busy()[1] == 1
+            rounds[0] += 1
+
+    def traced() -> None:
+        sys.setprofile(lambda *_: None)
+        until = rounds[0] + 3
+        while rounds[0] < until:
+            time.sleep(0.001)
+        sys.setprofile(None)
+
+    with all_frames():
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(5):
+            traced()
+            assert busy()[1] == 1
+        stop.set()
+        thread.join()
+        before = evaluated()
+        nothing()
+        assert evaluated() > before

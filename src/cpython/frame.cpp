@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "cpython/frame.h"
+#include "cpython/hook.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -209,6 +210,7 @@ Ref run_in_cpython_in_place(PyThreadState* thread, Frame* frame, bool raise) {
   const bool of_generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
   if (raise && layout::kPointerToNext == 0 && !of_generator) --layout::pointer(frame);
   [[maybe_unused]] const layout::KeepCBudget budget(thread);
+  const SlotLent as_without_hooks(is_traced(thread, frame));
   return Ref::steal(_PyEval_EvalFrameDefault(thread, frame, raise));
 }
 

@@ -99,18 +99,32 @@ int level_in_slot() {
   return found == std::end(kEntries) ? -1 : static_cast<int>(found - kEntries);
 }
 
+// The level that is out of the slot as tools have frames (SlotLent), -1: none; and the frames that do, of all threads.
+int lent = -1;
+int frames_with_slot_lent = 0;
+
+void lend_slot() {
+  if (lent >= 0 || level_in_slot() != top) return;
+  lent = top;
+  set_slot(next_of[lent]);
+}
+
+// Whatever became of the slot meanwhile, the level is free again: while it wasn't in the slot, no one can have kept it.
+void end_loan() {
+  if (lent < 0) return;
+  const int level = std::exchange(lent, -1);
+  top = level - 1;
+}
+
+// False where all levels are in use.
 bool occupy_slot() {
+  end_loan();
   const int level = level_in_slot();
   if (level >= 0) {
     top = level;
     return true;
   }
-  if (top + 1 == kLevels) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "another user of the frame evaluation hook (PEP 523) has replaced evalframe's too often; remove the "
-                    "other one before installing a new hook");
-    return false;
-  }
+  if (top + 1 == kLevels) return false;
   next_of[++top] = slot();
   set_slot(kEntries[top]);
   return true;
@@ -118,6 +132,7 @@ bool occupy_slot() {
 
 // Gives the slot back. Where another user stands in it, ours stays behind as a pass-through, and goes when it's on top.
 void leave_slot() {
+  end_loan();
   const int level = level_in_slot();
   if (level < 0) return;
   set_slot(next_of[level]);
@@ -340,7 +355,9 @@ PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame,
   if (resumes) return taker->on_resume(thread, frame, throwing != 0);
   Ref value;
   const FrameHook::Decision decision = taker->on_frame(thread, EntryFrame(frame), value);
-  return carry_out(decision, level, thread, EntryFrame(frame), std::move(value));
+  if (decision != FrameHook::Decision::kPass) return carry_out(decision, level, thread, EntryFrame(frame), std::move(value));
+  const SlotLent as_without_hooks(is_traced(thread, frame));
+  return run_next(level, thread, frame, 0);
 }
 
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {
@@ -362,6 +379,16 @@ PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing)
 
 }  // namespace
 
+SlotLent::SlotLent(bool is_traced) : lent_(!layout::k311 && is_traced && sole_taker) {
+  if (!lent_) return;
+  ++frames_with_slot_lent;
+  lend_slot();
+}
+SlotLent::~SlotLent() {
+  if (!lent_ || --frames_with_slot_lent > 0 || lent < 0) return;
+  occupy_slot();
+}
+
 HooksSuspended::HooksSuspended() { suspended++; }
 HooksSuspended::~HooksSuspended() { suspended--; }
 HooksResumed::HooksResumed() : suspended_(std::exchange(suspended, 0)) {}
@@ -378,7 +405,12 @@ HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads) {
     PyErr_SetString(PyExc_RuntimeError, "CPython has no place left for data kept with code objects (co_extra)");
     return 0;
   }
-  if (!occupy_slot()) return 0;
+  if (!occupy_slot()) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "another user of the frame evaluation hook (PEP 523) has replaced evalframe's too often; remove the "
+                    "other one before installing a new hook");
+    return 0;
+  }
   if (!all_threads) thread_end.threads.push_back(thread->id);
   const bool takes_all = hook->takes_all_frames();
   state().hooks.push_back({++state().last_id, takes_all, all_threads ? 0 : thread->id, std::move(hook)});

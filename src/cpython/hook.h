@@ -44,6 +44,20 @@ void remove_all_frame_hooks();
 // True while a hook that takes all frames is the only one to be asked: its own calls needn't pass by CPython's slot.
 bool all_frames_are_taken(PyThreadState* thread);
 
+// While a frame that a tool sees runs in CPython's evaluator: where one hook takes all frames, the slot is what it was before it,
+// for all threads. CPython then runs calls between Python functions, and generators, inside one evaluator as it does without
+// any hook; with one, tools see them as calls of C code (3.12 and later).
+class SlotLent {
+ public:
+  explicit SlotLent(bool is_traced);
+  ~SlotLent();
+  SlotLent(const SlotLent&) = delete;
+  SlotLent& operator=(const SlotLent&) = delete;
+
+ private:
+  bool lent_;
+};
+
 // While one exists, no hook sees frames of this thread.
 class HooksSuspended {
  public:

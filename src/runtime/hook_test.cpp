@@ -8,6 +8,8 @@
 
 #include "core/testing.h"
 #include "evalframe/hook.h"
+#include "evaluator/counts.h"
+#include "evaluator/evaluate_all.h"
 
 namespace evalframe {
 
@@ -289,6 +291,49 @@ TEST(TwoCoresShareTheSlotInEitherOrder) {
     EXPECT(calls == 3 && foreign_core_calls == 6);
     EXPECT(slot() == before);
   }
+}
+
+TEST(LentSlotIsTakenBack) {
+  if (cpython::layout::k311) return;  // nothing is lent
+  const Program program(kProgram);
+  const auto before = slot();
+  EXPECT(evaluator::evaluate_all_frames());
+  const auto ours = slot();
+  const uint64_t evaluated = evaluator::counts.evaluated;
+  {
+    const cpython::SlotLent lent(true);
+    EXPECT(slot() == before);
+    {
+      const cpython::SlotLent again(true);
+    }
+    EXPECT(slot() == before && program.number("both", 1) == 3002);
+  }
+  EXPECT(slot() == ours && evaluator::counts.evaluated == evaluated);
+  EXPECT(program.number("both", 1) == 3002 && evaluator::counts.evaluated == evaluated + 3);
+  {
+    const cpython::SlotLent lent(true);
+    evaluator::stop_evaluating_all_frames();
+  }
+  EXPECT(slot() == before);
+}
+
+TEST(LentSlotIsTakenBackFromOneWhoCameMeanwhile) {
+  if (cpython::layout::k311) return;
+  const Program program(kProgram);
+  const auto before = slot();
+  EXPECT(evaluator::evaluate_all_frames());
+  const uint64_t evaluated = evaluator::counts.evaluated;
+  {
+    const cpython::SlotLent lent(true);
+    put_foreign_in_slot();
+    EXPECT(program.number("both", 1) == 3002 && foreign_calls == 3);
+  }
+  EXPECT(slot() != foreign && program.number("both", 1) == 3002);
+  EXPECT(foreign_calls == 3 && evaluator::counts.evaluated == evaluated + 3);
+  evaluator::stop_evaluating_all_frames();
+  EXPECT(slot() == foreign);
+  set_slot(foreign_next);
+  EXPECT(slot() == before);
 }
 
 }  // namespace evalframe

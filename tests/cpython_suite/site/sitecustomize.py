@@ -14,6 +14,8 @@ if _path:
         _loader = _frozen_importlib_external.ExtensionFileLoader("_core_tests", _path)
         _core = _frozen_importlib._load(_frozen_importlib.ModuleSpec("_core_tests", _loader, origin=_path))
         _core.evaluate_all_frames(True)
+        if "EVALFRAME_SUITE_COUNTS" in os.environ:
+            _core.write_counts_at_exit(os.environ["EVALFRAME_SUITE_COUNTS"])
         del _core, _loader
     except BaseException as error:
         if "interpreter" not in str(error):  # it isn't for subinterpreters, and says so
