@@ -58,7 +58,8 @@ void suspend_generator(PyThreadState* thread, Frame* frame, [[maybe_unused]] boo
   generator->gi_frame_state = FRAME_SUSPENDED;
 #endif
   layout::leave_generator(thread, generator);
-  frame->previous = nullptr;
+  // On 3.11 whoever resumed it has yet to compare it with the current frame.
+  if (layout::kCalleeClears) frame->previous = nullptr;
 }
 
 #if PY_VERSION_HEX >= 0x030D0000
