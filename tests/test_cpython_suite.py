@@ -59,3 +59,15 @@ def test_the_language_modules_are_of_the_core_set() -> None:
     suite = runner()
     core = suite.words(SUITE / "core_set_313.txt")
     assert set(suite.words(SUITE / "language.txt")) <= set(core)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["test_generators", "test_exception_variations", "test_scope", "test_with", "test_augassign"])
+def test_references_are_flat(module: str) -> None:
+    done = subprocess.run([sys.executable, SUITE / "leaks.py", module], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_module_of_which_nothing_was_counted_is_no_success() -> None:
+    done = subprocess.run([sys.executable, SUITE / "leaks.py", "test_no_such_module"], capture_output=True, text=True)
+    assert done.returncode == 1 and "not counted" in done.stdout, done.stdout + done.stderr
