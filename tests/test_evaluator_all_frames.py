@@ -93,7 +93,7 @@ SOURCES = {
     "from m_private import *\nr = [n for n in dir() if n in ('_a', 'b')]\n",
     "import_missing": "from math import nothing_there\n",
     "import_lazily": "import types, sys\nm = types.ModuleType('m_lazy')\nm.__getattr__ = lambda name: print(name) or 7\n"
-    "sys.modules['m_lazy'] = m\nfrom m_lazy import a, b\nr = a + b\n",
+    "sys.modules['m_lazy'] = m\nfrom m_lazy import a, b\nr = a + b\ndel sys.modules['m_lazy']\n",
     "except_star": "r = []\ntry:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2), OSError(3)])\n"
     "except* (ValueError, KeyError) as e:\n    r.append(e)\nexcept* OSError:\n    r.append(4)\n",
     "except_star_naked": "r = []\ntry:\n    1 / 0\nexcept* ZeroDivisionError as e:\n    r.append(e)\n",

@@ -42,6 +42,11 @@ constexpr bool kLoadFastChecks = k311;
 // The cell of a variable is loaded with LOAD_FAST (3.13) or with LOAD_CLOSURE.
 constexpr bool kLoadFastLoadsCells = k313;
 
+// `from module import *` also binds the variables of a module's inlined comprehensions.
+constexpr bool kStarBindsHidden = k312;
+// What a class pattern's class must be, as its error says.
+constexpr const char* kNoMatchClass = k311 ? "called match pattern must be a type" : "called match pattern must be a class";
+
 // Where a frame has its globals, in pointers from its beginning; its builtins follow.
 constexpr int kFrameGlobals = k311 ? 1 : 3;
 

@@ -100,6 +100,7 @@ struct Handlers {
   static Ref global_value(Activation& a, const Instruction& i, bool as_dict);
   static Ref noted_global(Activation& a, const Instruction& i);
   static PyObject* namespace_of(Activation& a);
+  static void bind_hidden(Activation& a, PyObject* locals);
   static Outcome load_from(Activation& a, const Instruction& i, PyObject* shadowing, int taken);
   static Outcome branch(Activation& a, const Instruction& i, bool taken);
   static Outcome call_entries(Activation& a, int count, PyObject* keyword_names, int above);

@@ -86,7 +86,16 @@ inline bool import_star(PyObject* locals, PyObject* module) {
 }
 inline Outcome Handlers::IMPORT_STAR(Activation& a, const Instruction&) {
   PyObject* const locals = namespace_of(a);
-  return consume(a, 1, locals && import_star(locals, peek(a, 1)));
+  const bool imported = locals && import_star(locals, peek(a, 1));
+  if (layout::kStarBindsHidden && imported) bind_hidden(a, locals);
+  return consume(a, 1, imported);
+}
+// The variables of inlined comprehensions take the values that the namespace has under their names.
+inline void Handlers::bind_hidden(Activation& a, PyObject* locals) {
+  for (int index = 0; index < code(a)->co_nlocals; ++index) {
+    PyObject* const value = PyObject_GetItem(locals, PyTuple_GET_ITEM(code(a)->co_localsplusnames, index));
+    value ? set_local(a, index, value) : PyErr_Clear();
+  }
 }
 
 // Shows the value of an expression statement typed at the prompt.

@@ -50,7 +50,7 @@ class ClassPattern {
   // A tuple with the attributes for `count` positional subpatterns and the keywords; null: no match, or an exception.
   Ref match(Py_ssize_t count, PyObject* keywords) {
     if (!PyType_Check(type_)) {
-      PyErr_SetString(PyExc_TypeError, "called match pattern must be a class");
+      PyErr_SetString(PyExc_TypeError, layout::kNoMatchClass);
       return Ref();
     }
     if (PyObject_IsInstance(subject_, type_) <= 0) return Ref();

@@ -1,0 +1,1 @@
+"""Generated programs, run plainly and in evalframe's evaluator, and compared."""

@@ -1,0 +1,103 @@
+"""One program run by CPython's evaluator and by ours, and what differs."""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any, NamedTuple
+
+import evalframe
+from fuzz import world
+from fuzz.programs import Program, execute
+from fuzz.world import Log, show
+
+RUNS = 2  # on each side: in the second, what the first has learned is in use
+
+
+class Outcome(NamedTuple):
+    events: list[str]
+    output: str
+    handled: Any  # an exception that is still taken for being handled
+
+
+class Difference(NamedTuple):
+    kind: str  # what differs, in a word
+    text: str
+
+
+def run_once(program: Program) -> Outcome:
+    output = io.StringIO()
+    with redirect_stdout(output):
+        execute(program)
+    gc.collect()
+    return Outcome(Log.events, output.getvalue(), sys.exc_info()[1])
+
+
+def run_plain(program: Program) -> list[Outcome]:
+    return [run_once(program) for _ in range(RUNS)]
+
+
+def run_evaluated(program: Program) -> list[Outcome]:
+    before = evalframe.evaluation_counts()["evaluated"]
+    evalframe.enable(mode="evaluate")
+    try:
+        outcomes = [run_once(program) for _ in range(RUNS)]
+    finally:
+        evalframe.disable()
+    if evalframe.evaluation_counts()["evaluated"] - before < RUNS:
+        raise AssertionError("the program was not evaluated")
+    return outcomes
+
+
+def is_too_deep(outcomes: list[Outcome]) -> bool:
+    """How deep a recursion may go is each evaluator's own."""
+    return any("RecursionError" in event or "MemoryError" in event for outcome in outcomes for event in outcome.events)
+
+
+def first_difference(plain: Outcome, ours: Outcome) -> Difference | None:
+    for number, event in enumerate(plain.events):
+        other = ours.events[number] if number < len(ours.events) else "nothing more"
+        if event != other:
+            return Difference(event.split()[0], f"event {number}:\n  plain: {event}\n  ours:  {other}")
+    if len(ours.events) > len(plain.events):
+        return Difference("more", f"more events: {ours.events[len(plain.events)]}")
+    if plain.output != ours.output:
+        return Difference("output", f"output:\n  plain: {plain.output!r}\n  ours:  {ours.output!r}")
+    if plain.handled is not ours.handled:
+        return Difference("handled", f"left as handled:\n  plain: {plain.handled!r}\n  ours:  {ours.handled!r}")
+    return None
+
+
+def difference(plain: list[Outcome], ours: list[Outcome]) -> Difference | None:
+    for one, other in zip(plain, ours, strict=True):
+        found = first_difference(one, other)
+        if found:
+            return found
+    return None
+
+
+def prepare() -> None:
+    """What a process that compares programs needs: whatever is told of errors goes into the log, and nothing runs by chance."""
+    gc.disable()
+    sys.unraisablehook = lambda told: Log.events.append(f"unraisable {told.err_msg} {show(told.exc_value)}")
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("always", category=RuntimeWarning)
+    warnings.showwarning = lambda message, *_: Log.events.append(f"warning {message}")  # type: ignore[assignment]
+
+
+def compared(program: Program, before_ours: Callable[[], None] = lambda: None) -> Difference | str:
+    """The difference, or why there is none: "same", "too deep", or "not deterministic"."""
+    gc.freeze()
+    plain = run_plain(program)
+    if is_too_deep(plain):
+        return "too deep"
+    before_ours()
+    found = difference(plain, run_evaluated(program))
+    if not found:
+        return "same"
+    again = run_plain(program)
+    return "not deterministic" if difference(plain, again) or difference(plain[:1], plain[1:]) else found

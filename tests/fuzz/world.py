@@ -1,0 +1,276 @@
+"""What generated programs find in their namespace: a log of what happens, and objects that tell of all that is done to them."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from fuzz.shown import Shown
+
+SHOWN = Shown()
+EVENT_LIMIT = 600
+
+
+class Stop(BaseException):
+    """Ends a program that has done enough; raised again at each further event."""
+
+
+class Log:
+    """Of the program that runs."""
+
+    events: list[str] = []
+    program_file = "<program>"
+    limit = EVENT_LIMIT
+    count = 0
+
+    @classmethod
+    def begin(cls, limit: int) -> None:
+        cls.events = []
+        cls.limit = limit
+        cls.count = 0
+
+    @classmethod
+    def add(cls, text: str) -> int:
+        """Number of this event."""
+        cls.count += 1
+        if cls.count > cls.limit:
+            raise Stop
+        cls.events.append(text)
+        return cls.count
+
+
+def show(value: Any, depth: int = 2) -> str:
+    return SHOWN.text(value, depth)
+
+
+def note(*values: Any) -> Any:
+    """Writes the values to the log; gives back the last."""
+    Log.add("note " + ", ".join([show(value) for value in values]))
+    return values[-1] if values else None
+
+
+def fuel() -> bool:
+    """At the head of loops and functions: a program that runs on ends here."""
+    Log.count += 1
+    if Log.count > Log.limit:
+        raise Stop
+    return True
+
+
+def where(names: bool = False) -> None:
+    """Writes down the program's stack: where each frame stands, and the names it has."""
+    frame = sys._getframe(1)
+    told = []
+    for _ in range(8):
+        if frame.f_code.co_filename == Log.program_file:
+            told.append(SHOWN.frame(frame, 0) + (f" with {sorted(frame.f_locals)[:20]}" if names else ""))
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    Log.add("where " + "; ".join(told))
+
+
+class Token:
+    """Tells when it is released."""
+
+    def __init__(self, name: Any = 0) -> None:
+        self.name = name
+
+    def __del__(self) -> None:
+        Log.events.append(f"released {self.name}")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Token) and self.name == other.name
+
+    def __repr__(self) -> str:
+        return f"Token({self.name!r})"
+
+
+class Fault(Exception):
+    """The programs' own exception."""
+
+
+class FirstFault(Fault):
+    pass
+
+
+class SecondFault(Fault):
+    def __init__(self, *values: Any, extra: Any = None) -> None:
+        super().__init__(*values)
+        self.extra = extra
+
+
+class BaseFault(BaseException):
+    pass
+
+
+class Manager:
+    """A context manager: swallows what it is told to, and raises where it is told to."""
+
+    def __init__(self, name: Any = 0, swallow: Any = (), enter: Any = None, exit: Any = None) -> None:
+        self.name, self.swallow, self.enter, self.exit = name, swallow, enter, exit
+
+    def __enter__(self) -> Any:
+        Log.add(f"enter {self.name}")
+        if self.enter is not None:
+            raise self.enter
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        Log.add(f"exit {self.name} {show(error)}")
+        if self.exit is not None:
+            raise self.exit
+        return isinstance(error, self.swallow)
+
+
+class Pause:
+    """Awaitable: gives a value to whoever drives the coroutine, and is what that sends."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def __await__(self) -> Iterator[Any]:
+        sent = yield self.value
+        Log.add(f"sent {show(sent)}")
+        return sent
+
+
+class AsyncManager:
+    """The same for `async with`, pausing in both methods."""
+
+    def __init__(self, name: Any = 0, swallow: Any = (), enter: Any = None, exit: Any = None) -> None:
+        self.name, self.swallow, self.enter, self.exit = name, swallow, enter, exit
+
+    async def __aenter__(self) -> Any:
+        Log.add(f"aenter {self.name}")
+        await Pause(f"entering {self.name}")
+        if self.enter is not None:
+            raise self.enter
+        return self
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        Log.add(f"aexit {self.name} {show(error)}")
+        await Pause(f"leaving {self.name}")
+        if self.exit is not None:
+            raise self.exit
+        return isinstance(error, self.swallow)
+
+
+class Items:
+    """An iterator of numbers that may fail at one of them."""
+
+    def __init__(self, count: int = 3, fail_at: int = -1, error: Any = None) -> None:
+        self.left, self.at, self.fail_at, self.error = count, 0, fail_at, error
+
+    def __iter__(self) -> Items:
+        return self
+
+    def __next__(self) -> int:
+        Log.add(f"next {self.at}")
+        if self.at == self.fail_at:
+            raise self.error or Fault("item", self.at)
+        if self.at >= self.left:
+            raise StopIteration
+        self.at += 1
+        return self.at - 1
+
+
+class AsyncItems(Items):
+    """The same for `async for`, pausing at each."""
+
+    def __aiter__(self) -> AsyncItems:
+        return self
+
+    async def __anext__(self) -> int:
+        await Pause(f"item {self.at}")
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+
+class Sequence:
+    """What only has items by number."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.count = count
+
+    def __getitem__(self, index: Any) -> Any:
+        Log.add(f"item {show(index)}")
+        if isinstance(index, int) and index >= self.count:
+            raise IndexError(index)
+        return index
+
+
+def _step(thing: Any, step: Any) -> Any:
+    if step == "next":
+        return next(thing)
+    if step == "close":
+        return thing.close()
+    action, value = step
+    return thing.throw(value) if action == "throw" else thing.send(value)
+
+
+def _drive_coroutine(coroutine: Any, script: list[Any]) -> Any:
+    """Runs it to its end; the script says what each pause is answered with."""
+    answer: Any = ("send", None)
+    while True:
+        yielded = _step(coroutine, answer)
+        Log.add(f"paused {show(yielded, 1)}")
+        answer = script.pop(0) if script else ("send", None)
+        if answer in ("next", "close"):
+            answer = ("send", 0)
+
+
+def drive(thing: Any, *script: Any) -> list[Any]:
+    """Sends, throws and closes as the script says, whatever comes of it; what was yielded."""
+    results: list[Any] = []
+    waiting = list(script)
+    while waiting:
+        step = waiting.pop(0)
+        try:
+            if hasattr(thing, "asend"):
+                action, value = step if isinstance(step, tuple) else (step, None)
+                wanted = {"next": thing.__anext__, "close": thing.aclose}.get(action)
+                made = wanted() if wanted else thing.athrow(value) if action == "throw" else thing.asend(value)
+                result = _drive_coroutine(made, waiting)
+            elif hasattr(thing, "cr_frame"):
+                if step == "close":
+                    result = thing.close()
+                else:
+                    result = _drive_coroutine(thing, [step, *waiting])
+            else:
+                result = _step(thing, step)
+        except Stop:
+            raise
+        except BaseException as error:
+            if isinstance(error, StopIteration) and hasattr(thing, "asend"):
+                results.append(error.value)
+            Log.add(f"drive {show(step, 1)} raised {show(error)}")
+        else:
+            results.append(result)
+            Log.add(f"drive {show(step, 1)} gave {show(result)}")
+    return results
+
+
+def run(coroutine: Any, *script: Any) -> Any:
+    """The value of a coroutine, driven by hand."""
+    try:
+        return _drive_coroutine(coroutine, list(script))
+    except StopIteration as stop:
+        return stop.value
+
+
+FUNCTIONS = (note, fuel, where, drive, run)
+CLASSES = (Token, Fault, FirstFault, SecondFault, BaseFault, Manager, Pause, AsyncManager, Items, AsyncItems, Sequence)
+
+
+def names() -> dict[str, Any]:
+    """For a program's namespace; it may change the functions, which are copies."""
+    copies = {each.__name__: types.FunctionType(each.__code__, each.__globals__, each.__name__, each.__defaults__) for each in FUNCTIONS}
+    return {**copies, **{each.__name__: each for each in CLASSES}}
