@@ -565,3 +565,22 @@ def test_another_thread_goes_on_while_a_tool_has_a_frame_of_this_one() -> None:
         before = evaluated()
         nothing()
         assert evaluated() > before
+
+
+def test_other_users_of_data_kept_with_code_are_not_called_for_ours() -> None:
+    program = """
+import ctypes, sys
+from evalframe import _core
+_core.evaluate_all_frames(True)
+(lambda: 0)()
+api = ctypes.pythonapi
+request = api.PyUnstable_Eval_RequestCodeExtraIndex if sys.version_info >= (3, 12) else api._PyEval_RequestCodeExtraIndex
+freed = []
+function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(freed.append)
+index = request(function)
+for _ in range(10):
+    exec(compile("def f(): return 1\\nf()", "<text>", "exec"), {})
+print(index >= 0, len(freed))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0"], done

@@ -12,16 +12,19 @@ namespace evalframe::cpython {
 // running version's compiler can't have made.
 std::unique_ptr<bytecode::Code> decode(Borrowed code);
 
-// What is kept with a code object at an index of co_extra, or null. Its layout is private (Objects/codeobject.c): reading it
-// takes a quarter of the API's time.
+// What is kept with a code object at indices of co_extra. The layout is private (Objects/codeobject.c).
+struct CodeExtra {
+  Py_ssize_t size;
+  void* values[1];
+};
+// Or null. Takes a quarter of the API's time.
 inline void* extra_of(PyCodeObject* code, Py_ssize_t index) {
-  struct CodeExtra {
-    Py_ssize_t size;
-    void* values[1];
-  };
   const auto* const extra = static_cast<const CodeExtra*>(code->co_extra);
   return extra && index >= 0 && index < extra->size ? extra->values[index] : nullptr;
 }
+// Keeps a value where there is none; false with MemoryError. The API makes room for the values of all users, and the functions
+// of those who have room are called when the code object goes, even if they have left the process by then.
+bool set_extra(PyCodeObject* code, Py_ssize_t index, void* value);
 
 // The decoded form of `code`, made on first use and kept with the code object (co_extra); null with an exception as above.
 const bytecode::Code* decoded(Borrowed code);

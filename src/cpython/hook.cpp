@@ -215,10 +215,8 @@ PyObject* run_next(int level, PyThreadState* thread, Frame* frame, int throwing)
 
 #if PY_VERSION_HEX >= 0x030C0000
 constexpr auto request_extra_index = PyUnstable_Eval_RequestCodeExtraIndex;
-constexpr auto set_extra = PyUnstable_Code_SetExtra;
 #else
 constexpr auto request_extra_index = _PyEval_RequestCodeExtraIndex;
-constexpr auto set_extra = _PyCode_SetExtra;
 #endif
 
 bool is_evalframe_module(PyObject* globals) {
@@ -237,7 +235,7 @@ bool is_own_code(Frame* frame) {
   void* const owner = extra_of(layout::code(frame), index);
   if (owner) return owner == reinterpret_cast<void*>(kOwn);
   const bool own = is_evalframe_module(frame->f_globals);
-  if (set_extra(code_of(frame).get(), index, reinterpret_cast<void*>(own ? kOwn : kOther)) < 0) PyErr_Clear();
+  if (!set_extra(layout::code(frame), index, reinterpret_cast<void*>(own ? kOwn : kOther))) PyErr_Clear();
   return own;
 }
 
