@@ -8,6 +8,8 @@
 #include "core/check.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
+#include "cpython/objects.h"
+#include "cpython/unseen_call.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -247,8 +249,7 @@ PyObject* empty_function() {
   static bool being_made = false;
   // Compiling it is an audit event, whose hooks are frames that may get here.
   if (function || std::exchange(being_made, true)) return function;
-  // A frame hook leaves evalframe's own code to CPython's evaluator.
-  const Ref globals = Ref::steal(Py_BuildValue("{ss}", "__name__", "evalframe"));
+  const Ref globals = unseen_globals();
   // Not by PyRun_String, which resets what CPython knows of an unhandled KeyboardInterrupt.
   const Ref code = globals ? Ref::steal(Py_CompileString("def service_breaker(): pass\n", "<evalframe>", Py_file_input)) : Ref();
   const Ref done = code ? Ref::steal(PyEval_EvalCode(code.get(), globals.get(), globals.get())) : Ref();
@@ -260,13 +261,11 @@ PyObject* empty_function() {
 
 // The empty function's own entry is the outermost of the traceback.
 void drop_outermost_traceback_entry() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Ref old = Ref::steal(traceback);
-  PyTracebackObject* const inner = old ? old.as<PyTracebackObject>()->tb_next : nullptr;
-  if (value) PyException_SetTraceback(value, inner ? reinterpret_cast<PyObject*>(inner) : Py_None);
-  PyErr_Restore(type, value, Py_XNewRef(reinterpret_cast<PyObject*>(inner)));
+  Ref error = take_raised();
+  const Ref traceback = Ref::steal(PyException_GetTraceback(error.get()));
+  PyTracebackObject* const inner = traceback ? traceback.as<PyTracebackObject>()->tb_next : nullptr;
+  PyException_SetTraceback(error.get(), inner ? reinterpret_cast<PyObject*>(inner) : Py_None);
+  set_raised(std::move(error));
 }
 
 }  // namespace
@@ -282,10 +281,7 @@ bool service_breaker(PyThreadState* thread) {
     PyEval_RestoreThread(PyEval_SaveThread());
     return true;
   }
-  [[maybe_unused]] const layout::KeepCBudget budget(thread);
-  layout::recursion_remaining(thread) += 2;  // there must be room for the helper where the program is at its limit
-  const Ref result = Ref::steal(PyObject_CallNoArgs(function));
-  layout::recursion_remaining(thread) -= 2;
+  const Ref result = call_unseen(thread, function, nullptr, 0);
   if (!result) drop_outermost_traceback_entry();
   return static_cast<bool>(result);
 }

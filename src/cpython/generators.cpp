@@ -17,13 +17,33 @@ namespace evalframe::cpython {
 
 bool belongs_to_generator(Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
 
+namespace {
+
+// The innermost `depth` frames that called it as (file, line, function). Its own frame hasn't come to its first line.
+Ref origin_of_coroutine(PyThreadState* thread, int depth) {
+  const Ref entries = Ref::steal(PyList_New(0));
+  if (!entries) return Ref();
+  for (Ref frame = frame_object(thread); frame && depth > 0; --depth) {
+    auto* const object = frame.as<PyFrameObject>();
+    const Ref code = Ref::steal(PyFrame_GetCode(object));
+    auto* const fields = code.as<PyCodeObject>();
+    const Ref entry = Ref::steal(Py_BuildValue("OiO", fields->co_filename, PyFrame_GetLineNumber(object), fields->co_name));
+    if (!entry || PyList_Append(entries.get(), entry.get()) < 0) return Ref();
+    frame = Ref::steal(PyFrame_GetBack(object));
+  }
+  return Ref::steal(PyList_AsTuple(entries.get()));
+}
+
+}  // namespace
+
 Ref make_generator(PyThreadState* thread, Frame* frame) {
   PyCodeObject* const code = layout::code(frame);
   PyFunctionObject* const function = layout::function(frame);
   const int kind = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
-  // Whoever traces where coroutines come from is told by CPython.
-  if (frame->frame_obj || frame->f_locals || (kind == CO_COROUTINE && thread->coroutine_origin_tracking_depth)) return Ref();
-  PyTypeObject* const type = kind == CO_GENERATOR ? &PyGen_Type : kind == CO_COROUTINE ? &PyCoro_Type : &PyAsyncGen_Type;
+  PyTypeObject* const type = kind == CO_GENERATOR ? &PyGen_Type : kind == CO_ASYNC_GENERATOR ? &PyAsyncGen_Type : &PyCoro_Type;
+  const int tracked = type == &PyCoro_Type ? thread->coroutine_origin_tracking_depth : 0;
+  Ref origin = tracked ? origin_of_coroutine(thread, tracked) : Ref();
+  if (tracked && !origin) return Ref();
   const auto slot_count = static_cast<Py_ssize_t>(layout::frame_size(code) - FRAME_SPECIALS_SIZE);
   PyGenObject* const generator = PyObject_GC_NewVar(PyGenObject, type, slot_count);
   if (!generator) return Ref();
@@ -34,7 +54,7 @@ Ref make_generator(PyThreadState* thread, Frame* frame) {
   generator->gi_name = Py_NewRef(function->func_name);
   generator->gi_qualname = Py_NewRef(function->func_qualname);
   generator->gi_exc_state = {};
-  generator->gi_origin_or_finalizer = nullptr;
+  generator->gi_origin_or_finalizer = origin.release();
   generator->gi_hooks_inited = generator->gi_closed = generator->gi_running_async = 0;
   auto* const moved = reinterpret_cast<Frame*>(generator->gi_iframe);
   const auto* const end = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]);
@@ -43,8 +63,11 @@ Ref make_generator(PyThreadState* thread, Frame* frame) {
   moved->owner = FRAME_OWNED_BY_GENERATOR;
   generator->gi_frame_state = FRAME_CREATED;
   PyObject_GC_Track(generator);
+  if (moved->frame_obj) moved->frame_obj->f_frame = moved;
   // Code and function are the generator's frame's; who drops this one wants them, too.
   frame->stacktop = 0;
+  frame->f_locals = nullptr;
+  frame->frame_obj = nullptr;
   Py_INCREF(code);
   Py_INCREF(function);
   return Ref::steal(generator);

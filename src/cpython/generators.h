@@ -8,7 +8,7 @@ namespace evalframe::cpython {
 bool belongs_to_generator(Frame* frame);
 
 // The generator, coroutine or asynchronous generator that has what the frame has, and goes on where the frame's position says
-// (set_next). The frame is left empty, to be dropped. Null: with an exception, or without one where CPython must make it.
+// (set_next). The frame is left empty, to be dropped. Null with an exception.
 Ref make_generator(PyThreadState* thread, Frame* frame);
 
 // The frame, not linked any more, has yielded and waits to be resumed. delegates: at a `yield from` or `await`.

@@ -1,9 +1,10 @@
-// Intrinsic functions: through CPython's table where it is exported (3.13), else made of what is.
+// Intrinsic functions: through CPython's table where it is exported (3.13), else made of what is, or as lone instructions.
 #define Py_BUILD_CORE 1
 #include "cpython/intrinsics.h"
 
 #include "core/check.h"
 #include "cpython/layout.h"
+#include "cpython/unseen_call.h"
 #include "frame_layout.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
@@ -19,10 +20,6 @@ extern "C" PyAPI_FUNC(PyObject*) _PyExc_PrepReraiseStar(PyObject* original, PyOb
 namespace evalframe::cpython {
 
 #if PY_VERSION_HEX >= 0x030D0000
-
-bool has_unary_intrinsic(int) { return true; }
-bool has_binary_intrinsic(int) { return true; }
-bool has_prep_reraise_star() { return true; }
 
 Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value) {
   CHECK(id > 0 && id <= MAX_INTRINSIC_1);
@@ -80,18 +77,14 @@ Ref async_generator_value(Borrowed value) {
 #if PY_VERSION_HEX >= 0x030C0000
 constexpr int kPrepReraiseStar = 1, kSetFunctionTypeParams = 4;
 
-bool has_unary_intrinsic(int id) { return id == kStopIterationError || id == kAsyncGenWrap; }
-bool has_binary_intrinsic(int id) { return id == kPrepReraiseStar || id == kSetFunctionTypeParams; }
-bool has_prep_reraise_star() { return true; }
-
 Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value) {
   if (id == kAsyncGenWrap) return async_generator_value(value);
-  CHECK(id == kStopIterationError);
-  return stop_iteration_error(layout::code(layout::current(thread))->co_flags, value.get());
+  if (id == kStopIterationError) return stop_iteration_error(layout::code(layout::current(thread))->co_flags, value.get());
+  return run_alone(thread, {bytecode::Op::CALL_INTRINSIC_1, id}, value, Borrowed());
 }
-Ref binary_intrinsic(PyThreadState*, int id, Borrowed first, Borrowed second) {
+Ref binary_intrinsic(PyThreadState* thread, int id, Borrowed first, Borrowed second) {
   if (id == kPrepReraiseStar) return prep_reraise_star(first, second);
-  CHECK(id == kSetFunctionTypeParams);
+  if (id != kSetFunctionTypeParams) return run_alone(thread, {bytecode::Op::CALL_INTRINSIC_2, id}, first, second);
   const Ref before = Ref::steal(std::exchange(first.as<PyFunctionObject>()->func_typeparams, Py_NewRef(second.get())));
   return Ref::borrow(first);
 }
@@ -99,12 +92,11 @@ Ref prep_reraise_star(Borrowed original, Borrowed exceptions) {
   return Ref::steal(_PyExc_PrepReraiseStar(original.get(), exceptions.get()));
 }
 #else
-bool has_unary_intrinsic(int) { return false; }
-bool has_binary_intrinsic(int) { return false; }
-bool has_prep_reraise_star() { return false; }
 Ref unary_intrinsic(PyThreadState*, int, Borrowed) { CHECK(false); return Ref(); }
 Ref binary_intrinsic(PyThreadState*, int, Borrowed, Borrowed) { CHECK(false); return Ref(); }
-Ref prep_reraise_star(Borrowed, Borrowed) { CHECK(false); return Ref(); }
+Ref prep_reraise_star(Borrowed original, Borrowed exceptions) {
+  return run_alone(PyThreadState_Get(), {bytecode::Op::PREP_RERAISE_STAR, 0}, original, exceptions);
+}
 #endif
 #endif
 

@@ -8,15 +8,11 @@ namespace evalframe::cpython {
 // IDs of pycore_intrinsics.h.
 enum UnaryIntrinsic : int { kPrint = 1, kImportStar, kStopIterationError, kAsyncGenWrap, kUnaryPositive, kListToTuple };
 
-// False: the running version keeps it to itself, and its own evaluator must run the instruction.
-bool has_unary_intrinsic(int id);
-bool has_binary_intrinsic(int id);
 // For the thread's current frame. Null with an exception.
 Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value);
 Ref binary_intrinsic(PyThreadState* thread, int id, Borrowed first, Borrowed second);
 
 // The exception that except* raises in the end: of what its handlers raised and what none of them took.
-bool has_prep_reraise_star();
 Ref prep_reraise_star(Borrowed original, Borrowed exceptions);
 
 // What an asynchronous generator yields to the machinery around it.

@@ -6,6 +6,15 @@ namespace evalframe::cpython {
 #if PY_VERSION_HEX >= 0x030C0000
 Ref take_raised() { return Ref::steal(PyErr_GetRaisedException()); }
 void set_raised(Ref exception) { PyErr_SetRaisedException(exception.release()); }
+
+Ref take_refused_key() {
+  if (!PyErr_ExceptionMatches(PyExc_KeyError)) return Ref();
+  Ref error = take_raised();
+  PyObject* const arguments = error.as<PyBaseExceptionObject>()->args;
+  if (PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1) return Ref::borrow(PyTuple_GET_ITEM(arguments, 0));
+  set_raised(std::move(error));
+  return Ref();
+}
 #else
 Ref take_raised() {
   PyObject *type, *value, *traceback;
@@ -20,6 +29,19 @@ void set_raised(Ref exception) {
   PyObject* const traceback = PyException_GetTraceback(exception.get());
   PyObject* const type = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())));
   PyErr_Restore(type, exception.release(), traceback);
+}
+
+// Only what C code has raised isn't an object yet, but the tuple of its arguments; KeyErrors of Python code stay here.
+Ref take_refused_key() {
+  if (!PyErr_ExceptionMatches(PyExc_KeyError)) return Ref();
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!value || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 1) {
+    PyErr_Restore(type, value, traceback);
+    return Ref();
+  }
+  const Ref dropped[] = {Ref::steal(type), Ref::steal(value), Ref::steal(traceback)};
+  return Ref::borrow(PyTuple_GET_ITEM(value, 0));
 }
 #endif
 

@@ -18,6 +18,8 @@ namespace evalframe::cpython {
 Ref take_raised();
 // Sets it again, with the traceback that it carries.
 void set_raised(Ref exception);
+// Merging dicts has raised: takes a KeyError that names a key off the thread, and gives that. Else null, and the exception stays.
+Ref take_refused_key();
 // The innermost exception being handled on this thread, or null.
 Ref handled_exception(PyThreadState* thread);
 // Puts `exception` (null or None: none) in the place of the one being handled by the innermost frame, and gives the old one.

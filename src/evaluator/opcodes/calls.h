@@ -69,14 +69,8 @@ inline Outcome keywords_refused(PyObject* callable, PyObject* keywords) {
   if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
     return raise_about_type(callable, "%U argument after ** must be a mapping, not %.200s", keywords);
   }
-  if (!PyErr_ExceptionMatches(PyExc_KeyError)) return Outcome::kRaised;
-  Ref error = cpython::take_raised();
-  PyObject* const arguments = error.as<PyBaseExceptionObject>()->args;
-  if (PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1) {
-    return raise_about(callable, "%U got multiple values for keyword argument '%S'", PyTuple_GET_ITEM(arguments, 0));
-  }
-  cpython::set_raised(std::move(error));
-  return Outcome::kRaised;
+  const Ref twice = cpython::take_refused_key();
+  return twice ? raise_about(callable, "%U got multiple values for keyword argument '%S'", twice.get()) : Outcome::kRaised;
 }
 inline Outcome Handlers::DICT_MERGE(Activation& a, const Instruction& i) {
   constexpr int kRefuseDuplicates = 2;

@@ -9,14 +9,14 @@
 namespace evalframe::evaluator {
 
 // An instance of the exception class or the instance itself; null with TypeError for anything else.
-inline Ref exception_instance(PyObject* exception, const char* otherwise) {
+inline Ref exception_instance(PyObject* exception, const char* otherwise, bool checks_instance) {
   if (PyExceptionInstance_Check(exception)) return Ref::borrow(exception);
   if (!PyExceptionClass_Check(exception)) {
     PyErr_SetString(PyExc_TypeError, otherwise);
     return Ref();
   }
   Ref instance = Ref::steal(PyObject_CallNoArgs(exception));
-  if (!instance || PyExceptionInstance_Check(instance.get())) return instance;
+  if (!instance || !checks_instance || PyExceptionInstance_Check(instance.get())) return instance;
   PyErr_Format(PyExc_TypeError, "calling %R should have returned an instance of BaseException, not %R", exception,
                Py_TYPE(instance.get()));
   return Ref();
@@ -33,10 +33,11 @@ inline Outcome Handlers::RAISE_VARARGS(Activation& a, const Instruction& i) {
     return Outcome::kRaised;
   }
   PyObject* const cause = i.arg == 2 ? peek(a, 1) : nullptr;
-  const Ref exception = exception_instance(peek(a, i.arg), "exceptions must derive from BaseException");
+  const Ref exception = exception_instance(peek(a, i.arg), "exceptions must derive from BaseException", true);
   if (!exception) return Outcome::kRaised;
   if (cause) {
-    Ref instance = cause == Py_None ? Ref() : exception_instance(cause, "exception causes must derive from BaseException");
+    // Up to 3.12 a class may give anything as the cause.
+    Ref instance = cause == Py_None ? Ref() : exception_instance(cause, "exception causes must derive from BaseException", layout::k313);
     if (!instance && cause != Py_None) return Outcome::kRaised;
     PyException_SetCause(exception.get(), instance.release());
   }
@@ -47,7 +48,10 @@ inline Outcome Handlers::RAISE_VARARGS(Activation& a, const Instruction& i) {
 inline Outcome Handlers::RERAISE(Activation& a, const Instruction& i) {
   if (i.arg) {
     PyObject* const lasti = peek(a, i.arg + 1);
-    if (!PyLong_Check(lasti)) return Outcome::kHandOver;
+    if (!PyLong_Check(lasti)) {
+      PyErr_SetString(PyExc_SystemError, "lasti is not an int");
+      return Outcome::kRaised;
+    }
     set_running(a, static_cast<int>(PyLong_AsLong(lasti)));
   }
   cpython::set_raised(pop(a));
@@ -134,7 +138,6 @@ inline Outcome Handlers::CHECK_EG_MATCH(Activation& a, const Instruction&) {
 }
 // [exception, list of what handlers raised and left] -> the exception to raise, or None
 inline Outcome Handlers::PREP_RERAISE_STAR(Activation& a, const Instruction&) {
-  if (!cpython::has_prep_reraise_star()) return Outcome::kHandOver;
   return replace(a, 2, cpython::prep_reraise_star(peek(a, 2), peek(a, 1)).release());
 }
 

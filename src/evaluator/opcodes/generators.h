@@ -15,7 +15,7 @@ inline Outcome Handlers::RETURN_GENERATOR(Activation& a, const Instruction&) {
   Ref generator = cpython::make_generator(thread(a), frame(a));
   if (!generator) {
     cpython::set_depth(frame(a), -1);
-    return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+    return Outcome::kRaised;
   }
   a.stack_pointer_ = a.base_;
   set_result(a, std::move(generator));

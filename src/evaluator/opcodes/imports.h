@@ -1,6 +1,7 @@
 // Instructions that import, and the intrinsic functions among which 3.12 and later have `import *`.
 #pragma once
 
+#include "cpython/imports.h"
 #include "cpython/intrinsics.h"
 #include "evaluator/handlers.h"
 #include "evaluator/opcodes/containers.h"
@@ -10,11 +11,9 @@
 namespace evalframe::evaluator {
 
 inline Outcome Handlers::IMPORT_NAME(Activation& a, const Instruction& i) {
-  PyObject* const builtins = cpython::builtins_of(frame(a)).get();
-  if (!PyDict_Check(builtins)) return Outcome::kHandOver;
-  const Ref import = Ref::borrow(PyDict_GetItemString(builtins, "__import__"));
+  const Ref import = cpython::import_function(cpython::builtins_of(frame(a)));
   if (!import) {
-    PyErr_SetString(PyExc_ImportError, "__import__ not found");
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "__import__ not found");
     return Outcome::kRaised;
   }
   PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
@@ -22,23 +21,9 @@ inline Outcome Handlers::IMPORT_NAME(Activation& a, const Instruction& i) {
   return replace(a, 2, PyObject_Vectorcall(import.get(), arguments + 1, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
-// The submodule that a circular import has put into sys.modules, but not into its package yet.
-inline Ref submodule(PyObject* namespace_dict, PyObject* name) {
-  PyObject* const package = PyDict_GetItemString(namespace_dict, "__name__");
-  const Ref full = package && PyUnicode_Check(package) ? Ref::steal(PyUnicode_FromFormat("%U.%U", package, name)) : Ref();
-  return full ? Ref::steal(PyImport_GetModule(full.get())) : Ref();
-}
-// A name that a module has. Nothing that could run code is asked here, so that CPython can be left to do it, and to say
-// what is missing and why.
 inline Outcome Handlers::IMPORT_FROM(Activation& a, const Instruction& i) {
-  PyObject* const module = peek(a, 1);
-  if (!PyModule_CheckExact(module)) return Outcome::kHandOver;
-  PyObject* const names = PyModule_GetDict(module);
-  Ref value = Ref::borrow(PyDict_GetItemWithError(names, name(a, i)));
-  if (!value && !PyErr_Occurred() && !PyDict_GetItemString(names, "__getattr__") && !_PyType_Lookup(&PyModule_Type, name(a, i))) {
-    value = submodule(names, name(a, i));
-  }
-  if (!value) return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+  Ref value = cpython::import_from(thread(a), peek(a, 1), name(a, i));
+  if (!value) return Outcome::kRaised;
   push(a, std::move(value));
   return Outcome::kRan;
 }
@@ -120,11 +105,9 @@ inline Outcome Handlers::CALL_INTRINSIC_1(Activation& a, const Instruction& i) {
       return outcome;
     }
   }
-  if (!cpython::has_unary_intrinsic(i.arg)) return Outcome::kHandOver;
   return replace(a, 1, cpython::unary_intrinsic(thread(a), i.arg, peek(a, 1)).release());
 }
 inline Outcome Handlers::CALL_INTRINSIC_2(Activation& a, const Instruction& i) {
-  if (!cpython::has_binary_intrinsic(i.arg)) return Outcome::kHandOver;
   return replace(a, 2, cpython::binary_intrinsic(thread(a), i.arg, peek(a, 2), peek(a, 1)).release());
 }
 
