@@ -95,12 +95,14 @@ def counts_in(report: Path) -> collections.Counter[str]:
     return total
 
 
-def run(module: str, evaluated: bool, timeout: int) -> Run:
+def run(module: str, evaluated: bool, options: argparse.Namespace) -> Run:
+    timeout = (3 if evaluated else 1) * options.timeout
     folder = tempfile.mkdtemp(prefix="suite-")
     counts = tempfile.mkdtemp(prefix="suite-counts-")
     report = Path(folder, "report.xml")
     count_file = Path(counts, "counts.txt")
     command = [interpreter(), "-u", "-m", "test", "--timeout", str(timeout), "--junit-xml", str(report), "--tempdir", folder, module]
+    command += [word for pattern in options.leave_out for word in ("--ignore", pattern)]
     began = time.monotonic()
     process = subprocess.Popen(
         command, env=environment(folder, str(count_file) if evaluated else None), cwd=folder, stdin=subprocess.DEVNULL,
@@ -125,8 +127,8 @@ def run(module: str, evaluated: bool, timeout: int) -> Run:
     return found
 
 
-def compare(module: str, timeout: int) -> Comparison:
-    plain, ours = run(module, False, timeout), run(module, True, 3 * timeout)
+def compare(module: str, options: argparse.Namespace) -> Comparison:
+    plain, ours = run(module, False, options), run(module, True, options)
     differing = {
         name: f"{plain.cases.get(name, 'absent')} -> {ours.cases.get(name, 'absent')}"
         for name in plain.cases.keys() | ours.cases.keys()
@@ -137,24 +139,24 @@ def compare(module: str, timeout: int) -> Comparison:
     return Comparison(module, differing, plain, ours)
 
 
-def compare_again(first: Comparison, timeout: int) -> Comparison:
+def compare_again(first: Comparison, options: argparse.Namespace) -> Comparison:
     """With what differs in both tries."""
-    second = compare(first.module, timeout)
+    second = compare(first.module, options)
     both = {name: what for name, what in second.differing.items() if name in first.differing}
     return second._replace(differing=both)
 
 
-def compare_all(modules: list[str], jobs: int, timeout: int) -> Iterable[Comparison]:
+def compare_all(modules: list[str], options: argparse.Namespace) -> Iterable[Comparison]:
     """Those that differ come last, as each is run again then, with nothing beside it."""
     differing = []
-    with ThreadPoolExecutor(jobs) as pool:
-        for found in pool.map(lambda module: compare(module, timeout), modules):
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for found in pool.map(lambda module: compare(module, options), modules):
             if found.differing:
                 differing.append(found)
             else:
                 yield found
     for found in differing:
-        yield compare_again(found, timeout)
+        yield compare_again(found, options)
 
 
 def unexpected(found: Comparison, expected: list[str]) -> dict[str, str]:
@@ -198,6 +200,7 @@ def main() -> int:
     parser.add_argument("--language", action="store_true", help="the modules of language.txt instead of the core set")
     parser.add_argument("--jobs", type=int, default=1, help="how many modules run at the same time")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for a module run plainly")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="CASE", help="cases (a pattern) that can't run here")
     parser.add_argument("--output", type=Path, help="where to write the output of modules that differ")
     options = parser.parse_args()
     # Started in the background these are ignored, which the tests of signals don't expect.
@@ -207,7 +210,7 @@ def main() -> int:
     cases = differences = 0
     seconds = [0.0, 0.0]
     counts: collections.Counter[str] = collections.Counter()
-    for found in compare_all(modules_named(options), options.jobs, options.timeout):
+    for found in compare_all(modules_named(options), options):
         told = unexpected(found, expected)
         tell(found, told, options.output)
         cases += len(found.plain.cases)
