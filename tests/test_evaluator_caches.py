@@ -330,3 +330,47 @@ def test_nothing_is_written_into_code_objects() -> None:
     finally:
         evalframe.disable()
     assert adaptive() == before
+
+
+class Asked:
+    """A key that is as good as the name, and tells when it's compared."""
+
+    def __init__(self, name: str, log: list[str]) -> None:
+        self.name = name
+        self.log = log
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        self.log.append(f"{self.name}?")
+        return False
+
+
+@pytest.mark.parametrize("function", [value_of, shared_of, lambda thing: thing.method(), lambda thing: set_value(thing, 1)])
+@pytest.mark.parametrize("place", ["class", "instance", "module"])
+def test_keys_that_are_no_strings_are_asked_as_often_as_by_cpython(function: Callable[[Any], Any], place: str) -> None:
+    def asked() -> list[str]:
+        log: list[str] = []
+        odd: dict[Any, Any] = {Asked(name, log): 0 for name in ("value", "shared", "method")}
+        thing: Any
+        if place == "class":
+            # A new class each time, as CPython keeps what it has found.
+            thing = type("Odd", (Plain,), odd)(0)
+        elif place == "instance":
+            thing = Plain(0)
+            thing.__dict__.update(odd)
+        else:
+            thing = types.ModuleType("odd")
+            thing.__dict__.update(odd)
+            vars(thing).update(value=1, shared=2, method=int)
+        log.clear()
+        own(thing)
+        return log
+
+    own = types.FunctionType(function.__code__.replace(), function.__globals__)
+    expected = asked()
+    for _ in range(12):
+        own = types.FunctionType(function.__code__.replace(), function.__globals__)
+        for _ in range(9):
+            assert evalframe._core.evaluate_deep(asked) == expected

@@ -28,6 +28,21 @@ bool has_inline_values(PyTypeObject* type) {
 }
 bool has_dict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
 
+// Where all keys are exact strings, looking one up runs no Python code.
+bool has_string_keys(PyObject* dict) { return dict && DK_IS_UNICODE(reinterpret_cast<PyDictObject*>(dict)->ma_keys); }
+
+// What the class has as `name`, as _PyType_Lookup. False where asking for it may run Python code.
+bool find_in_class(PyTypeObject* type, PyObject* name, PyObject*& found) {
+  PyObject* const bases = type->tp_mro;
+  const Py_ssize_t count = bases ? PyTuple_GET_SIZE(bases) : 0;
+  for (Py_ssize_t index = 0; index < count; ++index) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, index));
+    if (!PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE) && !has_string_keys(base->tp_dict)) return false;
+  }
+  found = _PyType_Lookup(type, name);
+  return true;
+}
+
 // Where the name stands among those that instances have had; -1: none had it.
 Py_ssize_t index_of_name(PyTypeObject* type, PyObject* name) {
   PyDictKeysObject* const keys = reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
@@ -64,7 +79,7 @@ bool binds_quietly(PyObject* found) {
 
 AttributePlace place_in_module(PyObject* module, PyObject* name) {
   PyObject* const dict = PyModule_GetDict(module);
-  if (_PyType_Lookup(&PyModule_Type, name)) return {};
+  if (_PyType_Lookup(&PyModule_Type, name) || !has_string_keys(dict)) return {};
   PyObject* const value = PyDict_GetItemWithError(dict, name);
   if (!value) {
     PyErr_Clear();
@@ -75,7 +90,8 @@ AttributePlace place_in_module(PyObject* module, PyObject* name) {
 
 AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
   if (Py_TYPE(owner) != &PyType_Type || _PyType_Lookup(&PyType_Type, name)) return {};
-  PyObject* const value = _PyType_Lookup(owner, name);
+  PyObject* value;
+  if (!find_in_class(owner, name, value)) return {};
   const uint32_t version = type_version(owner);
   // A function of a class is got as it is.
   if (!value || !version || may_become_descriptor(value) || (Py_TYPE(value)->tp_descr_get && !PyFunction_Check(value))) return {};
@@ -88,8 +104,8 @@ AttributePlace place_to_load(PyObject* object, PyObject* name) {
   if (PyModule_CheckExact(object)) return place_in_module(object, name);
   PyTypeObject* const type = Py_TYPE(object);
   if (PyType_Check(object)) return place_in_class(reinterpret_cast<PyTypeObject*>(object), name);
-  if (type->tp_getattro != PyObject_GenericGetAttr) return {};
-  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* found;
+  if (type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found)) return {};
   const uint32_t version = type_version(type);
   if (!version || may_become_descriptor(found)) return {};
   if (const Py_ssize_t offset = offset_of_slot(type, found, false); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
@@ -106,7 +122,9 @@ AttributePlace place_to_load(PyObject* object, PyObject* name) {
 
 PyObject* own_value(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (const Py_ssize_t offset = offset_of_slot(type, _PyType_Lookup(type, name), false); offset >= 0) {
+  PyObject* found;
+  if (!find_in_class(type, name, found)) return nullptr;
+  if (const Py_ssize_t offset = offset_of_slot(type, found, false); offset >= 0) {
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
   }
   if (!has_dict(type)) return nullptr;
@@ -115,15 +133,15 @@ PyObject* own_value(PyObject* object, PyObject* name) {
     return index < 0 ? nullptr : values[index];
   }
   PyObject** const dict = _PyObject_GetDictPtr(object);
-  PyObject* const value = dict && *dict ? PyDict_GetItemWithError(*dict, name) : nullptr;
+  PyObject* const value = dict && has_string_keys(*dict) ? PyDict_GetItemWithError(*dict, name) : nullptr;
   if (!value) PyErr_Clear();
   return value;
 }
 
 bool is_plain_to_load(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
-  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* found;
+  if (type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found)) return false;
   if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return true;
   if (Py_TYPE(found)->tp_descr_set) return false;
   return binds_quietly(found) || own_value(object, name);
@@ -135,8 +153,8 @@ Ref plain_attribute(PyObject* object, PyObject* name) {
 
 bool is_plain_to_store(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (type->tp_setattro != PyObject_GenericSetAttr || !type_version(type)) return false;
-  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* found;
+  if (type->tp_setattro != PyObject_GenericSetAttr || !find_in_class(type, name, found) || !type_version(type)) return false;
   if (offset_of_slot(type, found, true) >= 0) return true;
   return has_dict(type) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
 }
@@ -156,14 +174,15 @@ PyObject* initializer_of(PyTypeObject* type) {
   if (Py_TYPE(type) != &PyType_Type || type->tp_new != PyBaseObject_Type.tp_new || type->tp_init == PyBaseObject_Type.tp_init) return nullptr;
   if (type->tp_vectorcall || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) || !type_version(type)) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("__init__");
-  PyObject* const found = name ? _PyType_Lookup(type, name) : nullptr;
+  PyObject* found = nullptr;
+  if (name && !find_in_class(type, name, found)) return nullptr;
   return found && PyFunction_Check(found) ? found : nullptr;
 }
 
 AttributePlace place_to_store(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (type->tp_setattro != PyObject_GenericSetAttr) return {};
-  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* found;
+  if (type->tp_setattro != PyObject_GenericSetAttr || !find_in_class(type, name, found)) return {};
   const uint32_t version = type_version(type);
   if (!version || may_become_descriptor(found)) return {};
   if (const Py_ssize_t offset = offset_of_slot(type, found, true); offset >= 0) return {Kind::kSlot, version, static_cast<uint64_t>(offset)};
