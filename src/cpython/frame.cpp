@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/check.h"
+#include "cpython/c_call.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
 #include "cpython/objects.h"
@@ -69,8 +70,11 @@ void pop_space(PyThreadState* thread, Frame* frame) {
 bool kept_by_frame_object(PyThreadState* thread, Frame* frame) {
   const Ref object = Ref::steal(std::exchange(frame->frame_obj, nullptr));
   if (!object || Py_REFCNT(object.get()) == 1) return false;
-  // The frame isn't linked any more, so the thread's current one is its caller.
+  // The frame isn't linked any more, so the thread's current one is its caller. Without memory for it there is none.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
   PyFrameObject* const back = PyThreadState_GetFrame(thread);
+  PyErr_Restore(type, value, traceback);
   layout::move_into(object.as<PyFrameObject>(), frame, back);
   if (!PyObject_GC_IsTracked(object.get())) PyObject_GC_Track(object.get());
   return true;
@@ -193,7 +197,11 @@ void set_depth(Frame* frame, int depth) { frame->stacktop = depth; }
 
 void add_traceback_entry(PyThreadState* thread, Frame* frame) {
   if (_PyFrame_IsIncomplete(frame)) return;
-  if (const Ref object = frame_object(thread)) PyTraceBack_Here(object.as<PyFrameObject>());
+  if (const Ref object = frame_object(thread)) {
+    PyTraceBack_Here(object.as<PyFrameObject>());
+  } else {
+    PyErr_NoMemory();
+  }
 }
 
 Ref frame_object(PyThreadState* thread) { return Ref::steal(PyThreadState_GetFrame(thread)); }
@@ -223,7 +231,7 @@ Ref run_in_cpython(PyThreadState* thread, Frame* frame, bool raise) {
 }
 
 PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* arguments, size_t nargsf, PyObject* keyword_names) {
-  if (!PyFunction_Check(callable) && !PyMethod_Check(callable)) return PyObject_Vectorcall(callable, arguments, nargsf, keyword_names);
+  if (!PyFunction_Check(callable) && !PyMethod_Check(callable)) return call_c(thread, callable, arguments, nargsf, keyword_names);
   if (c_stack_is_low()) {
     raise_recursion_error(thread);
     return nullptr;

@@ -10,13 +10,6 @@ namespace evalframe::cpython {
 
 namespace {
 
-// What functions are made with; another one (3.12+: PyFunction_SetVectorcall) is to be called.
-vectorcallfunc usual_vectorcall(PyFunctionObject* function) {
-  const Ref other = Ref::steal(PyFunction_New(function->func_code, function->func_globals));
-  if (!other) PyErr_Clear();
-  return other ? other.as<PyFunctionObject>()->vectorcall : nullptr;
-}
-
 // How many of the parameters have to be filled with defaults, or -1 where the arguments don't fit one by one.
 int missing_arguments(PyFunctionObject* function, PyCodeObject* code, int count) {
   constexpr int kUnusual = CO_VARARGS | CO_VARKEYWORDS;
@@ -38,6 +31,17 @@ void fill(PyObject** slots, PyFunctionObject* function, PyCodeObject* code, PyOb
 
 }  // namespace
 
+bool has_usual_vectorcall(PyFunctionObject* function) {
+  // Not by an initializer, which one thread at a time may be in: making a function may collect garbage, and run any code.
+  static vectorcallfunc usual = nullptr;
+  if (!usual) {
+    const Ref other = Ref::steal(PyFunction_New(function->func_code, function->func_globals));
+    if (!other) PyErr_Clear();
+    usual = other ? other.as<PyFunctionObject>()->vectorcall : nullptr;
+  }
+  return function->vectorcall == usual;
+}
+
 EnteredFrame entered_frame(PyThreadState* thread, Frame* frame, const bytecode::Code& code) {
   PyCodeObject* const of_frame = layout::code(frame);
   const int unit = static_cast<int>(layout::pointer(frame) - _PyCode_CODE(of_frame)) + layout::kPointerToNext;
@@ -48,10 +52,9 @@ EnteredFrame entered_frame(PyThreadState* thread, Frame* frame, const bytecode::
 bool enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count, EnteredFrame& entered) {
   if (!all_frames_are_taken(thread)) return false;
   auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
-  static const vectorcallfunc usual = usual_vectorcall(function);
   auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const int missing = missing_arguments(function, code, count);
-  if (missing < 0 || function->vectorcall != usual || layout::recursion_remaining(thread) <= 0) return false;
+  if (missing < 0 || !has_usual_vectorcall(function) || layout::recursion_remaining(thread) <= 0) return false;
   const bytecode::Code* const decoded = decoded_before(code);
   if (!decoded || !decoded->notes) return false;
   const size_t size = layout::frame_size(code);

@@ -18,6 +18,9 @@ struct EnteredFrame {
   TraceCells trace_cells;
 };
 
+// Whether the function is called as functions are made; from 3.12 on another vectorcall may have been put in.
+bool has_usual_vectorcall(PyFunctionObject* function);
+
 // Of a frame that CPython or push_frame has filled.
 EnteredFrame entered_frame(PyThreadState* thread, Frame* frame, const bytecode::Code& code);
 

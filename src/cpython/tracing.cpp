@@ -60,7 +60,10 @@ namespace {
 
 bool call(PyThreadState* thread, Frame*, Py_tracefunc function, PyObject* object, int event, PyObject* argument) {
   const Ref current = frame_object(thread);
-  if (!current) return false;
+  if (!current) {
+    PyErr_NoMemory();
+    return false;
+  }
   const int outer = std::exchange(thread->tracing_what, event);
   PyThreadState_EnterTracing(thread);
   const int failed = function(object, current.as<PyFrameObject>(), event, argument);

@@ -173,7 +173,11 @@ Event Activation::unwind(bool add_entry) {
     return Event::kRaised;
   }
   drop_to(stack + handler->depth);
-  if (handler->push_lasti) Handlers::push(*this, PyLong_FromLong(static_cast<long>((*running_.cell - running_.code) / 2)));
+  if (handler->push_lasti) {
+    PyObject* const unit = PyLong_FromLong(static_cast<long>((*running_.cell - running_.code) / 2));
+    if (!unit) return unwind(false);  // with the MemoryError now
+    Handlers::push(*this, unit);
+  }
   if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
   Handlers::push(*this, cpython::take_raised());
   next_ = handler->target;

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "cpython/python_call.h"
+
 namespace evalframe::evaluator {
 namespace {
 
@@ -31,11 +33,7 @@ class Binder {
   // False where a call isn't simply a new frame with locals of its own: code of a module made a function, which uses the
   // globals for them; another vectorcall put in (3.12+).
   bool runs_its_code() const {
-    static const vectorcallfunc usual = [this] {
-      const Ref other = Ref::steal(PyFunction_New(function_->func_code, function_->func_globals));
-      return other ? other.as<PyFunctionObject>()->vectorcall : function_->vectorcall;
-    }();
-    return (code_->co_flags & CO_OPTIMIZED) && function_->vectorcall == usual;
+    return (code_->co_flags & CO_OPTIMIZED) && cpython::has_usual_vectorcall(function_);
   }
   int parameters() const { return code_->co_argcount + code_->co_kwonlyargcount; }
   bool takes_rest() const { return code_->co_flags & CO_VARARGS; }

@@ -23,6 +23,15 @@ enum class Outcome : uint8_t {
   kHandOver,  // nothing was done: CPython is to run this instruction
 };
 
+// Drops a reference. Where it was the last one, any code may have run.
+[[gnu::always_inline]] inline Outcome let_go(PyObject* object) {
+  const bool last = Py_REFCNT(object) == 1;
+  Py_DECREF(object);
+  return last ? Outcome::kRan : Outcome::kDone;
+}
+// Null: nothing.
+[[gnu::always_inline]] inline Outcome let_go_if_any(PyObject* object) { return object ? let_go(object) : Outcome::kDone; }
+
 // Handlers check, then act: one that gives kHandOver has changed nothing. One that gives kRaised may leave its operands
 // on the stack, unwinding drops them.
 struct Handlers {
@@ -66,10 +75,7 @@ struct Handlers {
   static PyCodeObject* code(Activation& a) { return reinterpret_cast<PyCodeObject*>(a.code_->code.get()); }
   static PyObject* name(Activation& a, const Instruction& i) { return PyTuple_GET_ITEM(code(a)->co_names, i.arg); }
   static PyObject* constant(Activation& a, int index) { return PyTuple_GET_ITEM(code(a)->co_consts, index); }
-  static void set_local(Activation& a, int index, PyObject* owned) {
-    PyObject* const old = std::exchange(a.base_[index], owned);
-    Py_XDECREF(old);
-  }
+  static Outcome set_local(Activation& a, int index, PyObject* owned) { return let_go_if_any(std::exchange(a.base_[index], owned)); }
   static void jump(Activation& a, int32_t target) { a.next_ = target; }
   static PyThreadState* thread(Activation& a) { return a.thread_; }
   static cpython::Frame* frame(Activation& a) { return a.frame_; }

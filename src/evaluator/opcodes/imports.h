@@ -1,6 +1,7 @@
 // Instructions that import, and the intrinsic functions among which 3.12 and later have `import *`.
 #pragma once
 
+#include "cpython/c_call.h"
 #include "cpython/imports.h"
 #include "cpython/intrinsics.h"
 #include "evaluator/handlers.h"
@@ -18,7 +19,7 @@ inline Outcome Handlers::IMPORT_NAME(Activation& a, const Instruction& i) {
   }
   PyObject* const locals = cpython::locals_dict_of(frame(a)).get();
   PyObject* arguments[] = {nullptr, name(a, i), cpython::globals_of(frame(a)).get(), locals ? locals : Py_None, peek(a, 1), peek(a, 2)};
-  return replace(a, 2, PyObject_Vectorcall(import.get(), arguments + 1, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  return replace(a, 2, cpython::call_c(thread(a), import.get(), arguments + 1, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
 inline Outcome Handlers::IMPORT_FROM(Activation& a, const Instruction& i) {
@@ -79,7 +80,11 @@ inline Outcome Handlers::IMPORT_STAR(Activation& a, const Instruction&) {
 inline void Handlers::bind_hidden(Activation& a, PyObject* locals) {
   for (int index = 0; index < code(a)->co_nlocals; ++index) {
     PyObject* const value = PyObject_GetItem(locals, PyTuple_GET_ITEM(code(a)->co_localsplusnames, index));
-    value ? set_local(a, index, value) : PyErr_Clear();
+    if (value) {
+      set_local(a, index, value);
+    } else {
+      PyErr_Clear();
+    }
   }
 }
 

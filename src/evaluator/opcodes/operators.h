@@ -51,7 +51,7 @@ inline Outcome Handlers::BINARY_SUBSCR(Activation& a, const Instruction&) {
 inline Outcome Handlers::STORE_SUBSCR(Activation& a, const Instruction&) {
   PyObject** const item = PyList_CheckExact(peek(a, 2)) ? item_at(peek(a, 2), peek(a, 1)) : nullptr;
   if (!item) return consume(a, 3, PyObject_SetItem(peek(a, 2), peek(a, 1), peek(a, 3)) == 0);
-  const Ref old = Ref::steal(std::exchange(*item, Py_NewRef(peek(a, 3))));
+  let_go(std::exchange(*item, Py_NewRef(peek(a, 3))));
   return consume(a, 3, true);
 }
 inline Outcome Handlers::DELETE_SUBSCR(Activation& a, const Instruction&) {

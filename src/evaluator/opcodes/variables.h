@@ -31,10 +31,7 @@ inline Outcome Handlers::NOP(Activation&, const Instruction&) { return Outcome::
 inline Outcome Handlers::RESUME(Activation& a, const Instruction& i) {
   return (i.arg & 3) < 2 ? service_breaker(a) : Outcome::kDone;
 }
-inline Outcome Handlers::POP_TOP(Activation& a, const Instruction&) {
-  drop(a, 1);
-  return Outcome::kDone;
-}
+inline Outcome Handlers::POP_TOP(Activation& a, const Instruction&) { return let_go_if_any(pop_owned(a)); }
 inline Outcome Handlers::PUSH_NULL(Activation& a, const Instruction&) {
   push(a, static_cast<PyObject*>(nullptr));
   return Outcome::kDone;
@@ -63,14 +60,10 @@ inline Outcome Handlers::LOAD_FAST_AND_CLEAR(Activation& a, const Instruction& i
   push(a, std::exchange(local(a, i.arg), nullptr));
   return Outcome::kDone;
 }
-inline Outcome Handlers::STORE_FAST(Activation& a, const Instruction& i) {
-  set_local(a, i.arg, pop_owned(a));
-  return Outcome::kDone;
-}
+inline Outcome Handlers::STORE_FAST(Activation& a, const Instruction& i) { return set_local(a, i.arg, pop_owned(a)); }
 inline Outcome Handlers::DELETE_FAST(Activation& a, const Instruction& i) {
   if (!local(a, i.arg)) return raise_unbound(a, i.arg);
-  set_local(a, i.arg, nullptr);
-  return Outcome::kRan;
+  return set_local(a, i.arg, nullptr);
 }
 inline Outcome Handlers::LOAD_CLOSURE(Activation& a, const Instruction& i) { return LOAD_FAST(a, i); }
 

@@ -111,8 +111,8 @@ EVALFRAME_QUICK(STORE_ATTR) {
     old = std::exchange(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + known.where()), r.peek(2));
   }
   r.top -= 2;
-  Py_DECREF(object);
   Py_XDECREF(old);
+  Py_DECREF(object);
   return Outcome::kRan;
 }
 EVALFRAME_LEARN(STORE_ATTR) { learn_place(r, i, true); }

@@ -1,6 +1,7 @@
 // The usual case of calls and returns: a Python function gets its frame without a way through C.
 #pragma once
 
+#include "cpython/c_call.h"
 #include "evaluator/opcodes/calls.h"
 #include "evaluator/quick.h"
 #include "evaluator/quick/attributes.h"
@@ -17,8 +18,11 @@ EVALFRAME_INLINE inline Outcome finish_quick_call(Registers& r, PyObject* result
 // [..., self, arguments] are a method's: runs it, and consumes them. Null with an exception.
 inline PyObject* call_entries_above(Activation& a, PyThreadState* thread, PyObject* function, PyObject** self, int count) {
   cpython::EnteredFrame entered;
-  if (Handlers::has_stack(a) && cpython::enter_call(thread, Py_NewRef(function), self, count, entered)) return Handlers::run_entered(a, entered);
-  const Ref held = Ref::steal(function);
+  Ref held = Ref::borrow(function);
+  if (Handlers::has_stack(a) && cpython::enter_call(thread, function, self, count, entered)) {
+    (void)held.release();  // the frame has it
+    return Handlers::run_entered(a, entered);
+  }
   PyObject* const result = PyObject_Vectorcall(function, self, static_cast<size_t>(count), nullptr);
   while (count > 0) Py_DECREF(self[--count]);
   return result;
@@ -73,7 +77,7 @@ EVALFRAME_QUICK(CALL) {
   }
   if (!PyCFunction_CheckExact(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return Outcome::kHandOver;
   const size_t count = static_cast<size_t>(i.arg + has_self);
-  PyObject* const result = PyObject_Vectorcall(callable, arguments - has_self, count | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  PyObject* const result = cpython::call_c(r.thread, callable, arguments - has_self, count | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   if (!result) return Outcome::kRaised;
   r.drop(i.arg + 2);
   return finish_quick_call(r, result);

@@ -37,9 +37,9 @@ EVALFRAME_INLINE inline int known_truth(PyObject* object) {
 // Jumps where the truth of the top entry is `wanted`. drop: it's taken off where it doesn't jump, and where it does.
 EVALFRAME_INLINE inline Outcome jump_if(Registers& r, const Instruction& i, int truth, int wanted, bool drop_on_jump) {
   if (truth < 0 || must_service(r, i)) return Outcome::kHandOver;
-  if (truth != wanted || drop_on_jump) r.drop(1);
+  const bool drops = truth != wanted || drop_on_jump;
   if (truth == wanted) r.jump(i);
-  return Outcome::kDone;
+  return drops ? let_go(r.pop()) : Outcome::kDone;
 }
 EVALFRAME_QUICK(POP_JUMP_IF_FALSE) { return jump_if(r, i, known_truth(r.peek(1)), 0, true); }
 EVALFRAME_QUICK(POP_JUMP_IF_TRUE) { return jump_if(r, i, known_truth(r.peek(1)), 1, true); }

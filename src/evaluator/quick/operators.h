@@ -100,8 +100,10 @@ EVALFRAME_QUICK(COMPARE_OP) {
 }
 EVALFRAME_QUICK(IS_OP) {
   const bool same = r.peek(2) == r.peek(1);
-  r.drop(2);
-  return answer(r, same != (i.arg != 0));
+  const Outcome right = let_go(r.pop()), left = let_go(r.pop());
+  if (right == Outcome::kDone && left == Outcome::kDone) return answer(r, same != (i.arg != 0));
+  r.push(new_bool(same != (i.arg != 0)));
+  return Outcome::kRan;
 }
 EVALFRAME_QUICK(CONTAINS_OP) {
   PyObject* const container = r.peek(1);
@@ -114,14 +116,12 @@ EVALFRAME_QUICK(CONTAINS_OP) {
 EVALFRAME_QUICK(UNARY_NOT) {
   const int truth = known_truth(r.peek(1));
   if (truth < 0) return Outcome::kHandOver;
-  r.replace(1, new_bool(!truth));
-  return Outcome::kDone;
+  return let_go(std::exchange(r.peek(1), new_bool(!truth)));
 }
 EVALFRAME_QUICK(TO_BOOL) {
   const int truth = known_truth(r.peek(1));
   if (truth < 0) return Outcome::kHandOver;
-  r.replace(1, new_bool(truth));
-  return Outcome::kDone;
+  return let_go(std::exchange(r.peek(1), new_bool(truth)));
 }
 
 EVALFRAME_QUICK(BINARY_SUBSCR) {
@@ -148,9 +148,8 @@ EVALFRAME_QUICK(STORE_SUBSCR) {
   }
   PyObject** const item = PyList_CheckExact(container) ? item_at(container, r.peek(1)) : nullptr;
   if (!item) return Outcome::kHandOver;
-  PyObject* const old = std::exchange(*item, Py_NewRef(r.peek(3)));
+  let_go(std::exchange(*item, Py_NewRef(r.peek(3))));
   r.drop(3);
-  Py_DECREF(old);
   return Outcome::kRan;
 }
 EVALFRAME_QUICK(LIST_APPEND) {

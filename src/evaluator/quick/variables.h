@@ -8,10 +8,7 @@ namespace evalframe::evaluator {
 
 EVALFRAME_QUICK(NOP) { return Outcome::kDone; }
 EVALFRAME_QUICK(RESUME) { return (i.arg & 3) < 2 && r.breaker.is_set() ? Outcome::kHandOver : Outcome::kDone; }
-EVALFRAME_QUICK(POP_TOP) {
-  r.drop(1);
-  return Outcome::kDone;
-}
+EVALFRAME_QUICK(POP_TOP) { return let_go_if_any(r.pop()); }
 EVALFRAME_QUICK(PUSH_NULL) {
   r.push(nullptr);
   return Outcome::kDone;
@@ -36,11 +33,7 @@ EVALFRAME_QUICK(LOAD_FAST) {
 }
 EVALFRAME_QUICK(LOAD_FAST_CHECK) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
 EVALFRAME_QUICK(LOAD_CLOSURE) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
-EVALFRAME_QUICK(STORE_FAST) {
-  PyObject* const old = std::exchange(r.base[i.arg], r.pop());
-  Py_XDECREF(old);
-  return Outcome::kDone;
-}
+EVALFRAME_QUICK(STORE_FAST) { return let_go_if_any(std::exchange(r.base[i.arg], r.pop())); }
 EVALFRAME_QUICK(LOAD_DEREF) {
   PyObject* const value = PyCell_GET(r.base[i.arg]);
   if (!value) return Outcome::kHandOver;
