@@ -3,6 +3,8 @@
 ``python tests/sanitized.py [test files and pytest options]``; without any, the tests of the C++ core's own rooms.
 ``python tests/sanitized.py --all [test files]``: every test file, or these, in a process of its own, ``JOBS`` (2) at a time;
 what each printed, and the sanitizers' reports, is in the build folder's ``logs/``.
+``python tests/sanitized.py --suite [modules]``: the modules of CPython's own tests, every frame in evalframe's evaluator; without any,
+those of ``cpython_suite/language.txt``. What counts are reports and crashes, not failures: instrumented code is slow and large.
 """
 
 from __future__ import annotations
@@ -11,16 +13,20 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from cpython_suite import run as suite
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / f"sanitize{sys.version_info[0]}{sys.version_info[1]}"
 LOGS = BUILD / "logs"
 JOBS = int(os.environ.get("JOBS", "2"))
+MODULE_TIMEOUT = 1200  # seconds
 TESTS = ["cpp", "bytecode", "evaluator", "evaluator_programs", "hook", "jit", "native"]
 # Whole files that have nothing to say here, and why.
 LEFT_OUT = {
@@ -103,6 +109,31 @@ def run_all(package: Path, given: list[str]) -> int:
     return failed
 
 
+def run_module(package: Path, module: str) -> bool:
+    """Whether the sanitizers found nothing in a module of CPython's tests, and nothing crashed. Tells, too."""
+    report, core = LOGS / f"{module}.report", next((package / "evalframe").glob("_core_tests*.so"))
+    for old in LOGS.glob(f"{report.name}.*"):
+        old.unlink()
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, (LOGS / f"{module}.txt").open("w") as kept:
+        own = {"EVALFRAME_SUITE_CORE": str(core.resolve()), "PYTHONPATH": str(suite.HERE / "site"), "PYTHONHASHSEED": "0", "TMPDIR": folder}
+        command = [suite.interpreter(), "-u", "-m", "test", "--timeout", str(MODULE_TIMEOUT), "--tempdir", folder, module]
+        done = subprocess.run(command, env={**environment(package, report), **own}, cwd=folder, stdout=kept, stderr=kept)
+    reports = [told for told in LOGS.glob(f"{report.name}.*") if told.stat().st_size]
+    outcome = f"{len(reports)} reports" if reports else f"killed by {-done.returncode}" if done.returncode < 0 else "clean"
+    said = (LOGS / f"{module}.txt").read_text(errors="replace").strip().splitlines()[-1:]
+    print(f"{module}: {outcome}, {time.perf_counter() - begun:.0f} s: {''.join(said)}", flush=True)
+    return outcome == "clean"
+
+
+def run_suite(package: Path, given: list[str]) -> int:
+    modules = given or suite.words(suite.HERE / "language.txt")
+    with ThreadPoolExecutor(JOBS) as pool:
+        failed = sum(not clean for clean in pool.map(lambda module: run_module(package, module), modules))
+    print(f"{failed} of {len(modules)} modules have reports or crashed; {LOGS} has what they printed")
+    return failed
+
+
 def main() -> int:
     given = sys.argv[1:] or [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS]
     package = build()
@@ -112,6 +143,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, hard))
     if given[0] == "--all":
         return run_all(package, given[1:])
+    if given[0] == "--suite":
+        return run_suite(package, given[1:])
     status, found = run(package, given, "tests")
     print(found)
     return status

@@ -15,6 +15,7 @@ import pytest
 FOLDER = Path(__file__).parent / "evaluator_stress"
 AREAS = ["threads", "signals", "depth", "lifetimes", "switches"]
 SLOW = {
+    ("lifetimes", "memory_is_flat_over_millions_of_calls"),
     ("threads", "evaluation_comes_and_goes"),
     ("threads", "daemons_at_exit"),
     ("threads", "daemons_and_an_error"),

@@ -464,3 +464,21 @@ def test_cached_property_is_computed_when_it_is_read() -> None:
             log = LOG[:]
             LOG.clear()
             assert same(captured(Lazy(A), B, flag), expected) and LOG == log
+
+
+def test_globals_that_are_an_objects_attributes_are_noticed() -> None:
+    """3.13 stores attributes without telling the dict that they are in."""
+
+    class Space:
+        pass
+
+    space = Space()
+    space.factor = 2.0  # type: ignore[attr-defined]
+    code = compile("def scaled(x):\n    return x * factor + 1", "<made>", "exec").co_consts[0]
+    scaled = types.FunctionType(code, vars(space))
+    captured = evalframe.jit(scaled)
+    x = np.arange(5.0)
+    for turn in range(10):
+        if turn > 4:
+            space.factor = float(turn)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(captured(x), scaled(x))

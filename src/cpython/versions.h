@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/ref.h"
+#include "cpython/layout.h"
 
 namespace evalframe::cpython {
 
@@ -13,6 +14,10 @@ namespace evalframe::cpython {
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 inline uint64_t dict_version(Borrowed dict) { return dict.as<PyDictObject>()->ma_version_tag; }
 #pragma GCC diagnostic pop
+
+// Whether the version does change with every store. In 3.13 the values of an object's dict are the object's own attributes, which
+// are stored without telling the dict.
+inline bool version_tells_all(Borrowed dict) { return !layout::k313 || !dict.as<PyDictObject>()->ma_values; }
 
 // Changes with every change of the class or its bases (tp_version_tag); 0: the class can't be versioned.
 // Assigns a version where the class has none yet.

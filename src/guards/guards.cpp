@@ -184,7 +184,7 @@ void GuardTable::require_same(int32_t index, int32_t other, bool same) {
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
   const int32_t at = index_.find_or_add({kDictKey, 0, 0, 0, dict.get(), nullptr}, static_cast<int32_t>(dicts.size()));
-  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::dict_version(dict), {}});
+  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0, {}});
   auto& names = dicts[at].names;
   const auto next = static_cast<int32_t>(names.size());
   if (index_.find_or_add({kNameKey, 0, 0, 0, dict.get(), name.get()}, next) != next) return;

@@ -133,7 +133,7 @@ int32_t failing_name(const DictGuard& guard) {
     if (PyDict_GetItemWithError(guard.dict.get(), name.get()) != value.get()) return PyErr_Clear(), line;
     line++;
   }
-  guard.version = version;
+  if (cpython::version_tells_all(guard.dict.get())) guard.version = version;
   return -1;
 }
 

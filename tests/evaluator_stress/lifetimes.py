@@ -1032,6 +1032,39 @@ def globals_that_are_dropped():
     return wrong, max(addresses.values()) > 10
 
 
+def globals_that_are_an_objects_attributes():
+    """Stored as attributes, read as globals."""
+    wrong = []
+
+    class Space:
+        pass
+
+    code = compile("def read():\n    return x", "<made>", "exec").co_consts[0]
+    for n in range(60):
+        space = Space()
+        space.x = space.y = 0
+        read = types.FunctionType(code, vars(space))
+        for i in range(20):
+            if read() != i:
+                wrong.append((n, i))
+            space.x = i + 1
+        setattr(space, "x", "by setattr")
+        got = [read()]
+        del space.x
+        try:
+            read()
+        except NameError:
+            got.append("none")
+        space.x = "again"
+        got.append(read())
+        space.__class__ = type("Space", (), {})
+        space.x = "of another class"
+        got.append(read())
+        if got != ["by setattr", "none", "again", "of another class"]:
+            wrong.append((n, got))
+    return wrong
+
+
 def code_objects_are_dropped():
     """Decoded forms and their notes go with them."""
     wrong = []
@@ -1132,10 +1165,11 @@ def _many(function, n, times):
 FLAT = {_recursion: (10, 30_000), _generators: (0, 60_000), _exceptions: (1, 60_000), _classes: (1, 4_000), _coroutines: (1, 6_000), _code: (1, 3_000), _frames: (1, 60_000), _recursion_error: (1, 100)}
 
 
-def memory_is_flat():
-    """No block of Python's allocator is left behind; the process doesn't grow."""
+def _grown(rounds):
+    """What leaves blocks of Python's allocator behind, or lets the process grow."""
     grown = []
     for function, (n, times) in FLAT.items():
+        times *= rounds
         _many(function, n, times // 4)
         gc.collect()
         blocks, resident = sys.getallocatedblocks(), _resident()
@@ -1145,6 +1179,14 @@ def memory_is_flat():
         if blocks > 300 or resident > 4 << 20:
             grown.append((function.__name__, blocks, resident))
     return grown
+
+
+def memory_is_flat():
+    return _grown(1)
+
+
+def memory_is_flat_over_millions_of_calls():
+    return _grown(12)
 
 
 def memory_of_threads_is_flat():

@@ -129,7 +129,7 @@ inline Ref Handlers::noted_global(Activation& a, const Instruction& i) {
   // Looking may run code, which may change the dicts.
   const uint64_t of_globals = cpython::dict_version(globals), of_builtins = cpython::dict_version(builtins);
   Ref value = global_value(a, i, false);
-  if (value) known = {of_globals, of_builtins, value.get()};
+  if (value && cpython::version_tells_all(globals) && cpython::version_tells_all(builtins)) known = {of_globals, of_builtins, value.get()};
   return value;
 }
 inline Outcome Handlers::LOAD_GLOBAL(Activation& a, const Instruction& i) {
