@@ -338,6 +338,16 @@ def test_a_script_on_standard_input(tmp_path: Path, end: str, mode: str) -> None
     assert ours.returncode == plain.returncode
 
 
+@pytest.mark.parametrize("mode", ["capture", "evaluate"])
+@pytest.mark.parametrize("end", ["", "\ndef f(): raise ValueError(3)\nf()", "\nx = = 1", "\nsys.exit(4)"])
+def test_a_program_on_the_command_line(tmp_path: Path, end: str, mode: str) -> None:
+    source = "import sys; print(sys.argv, repr(sys.path[0]), __name__, __loader__, sorted(globals()))" + end
+    plain = run("-c", source, "a", "-m", cwd=tmp_path)
+    ours = evalframe("run", "--mode", mode, "-c", source, "a", "-m", cwd=tmp_path)
+    assert (ours.stdout, without_summary(ours.stderr), ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+    assert evalframe("run", "-c", cwd=tmp_path).returncode == 2
+
+
 FAULTS = """
 import resource
 import numpy as np

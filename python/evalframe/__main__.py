@@ -15,7 +15,8 @@ from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
 _RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] SCRIPT [ARGUMENT ...]
-       evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] -m MODULE [ARGUMENT ...]"""
+       evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] -m MODULE [ARGUMENT ...]
+       evalframe run [--report FILE] [--backend NAME] [--exact] [--mode MODE] -c COMMAND [ARGUMENT ...]"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +81,11 @@ def _run(arguments: list[str]) -> int:
         "--mode", choices=("capture", "evaluate"), default="capture",
         help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
     )  # fmt: skip
-    parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument(
+        "-m", dest="prepare", action="store_const", const=program.module, default=program.script,
+        help="SCRIPT is the name of a module",
+    )  # fmt: skip
+    parser.add_argument("-c", dest="prepare", action="store_const", const=program.command, help="SCRIPT is the program")
     options = parser.parse_args(head)
     if not rest:
         parser.error("no script to run")
@@ -91,7 +96,7 @@ def _run(arguments: list[str]) -> int:
     if options.report is not None and (problem := _not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
     report_path = None if options.report is None else options.report.absolute()
-    prepare = program.module if options.is_module else program.script
+    prepare: Callable[[str, list[str]], Callable[[], object]] = options.prepare
     if options.mode == "evaluate":
         if report_path is not None:
             parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
@@ -150,7 +155,7 @@ def _split_at_program(arguments: list[str]) -> tuple[list[str], list[str]]:
     index = 0
     while index < len(arguments):
         argument = arguments[index]
-        if argument == "-m":
+        if argument in ("-m", "-c"):
             return arguments[: index + 1], arguments[index + 1 :]
         if argument == "--":
             return arguments[:index], arguments[index + 1 :]

@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import io
+import linecache
 import os
 import pkgutil
 import runpy
@@ -49,6 +50,23 @@ def module(name: str, arguments: list[str]) -> Callable[[], object]:
     _set_first_path(os.getcwd())
     _new_main()
     return lambda: _run_module_as_main(name, True)
+
+
+def command(text: str, arguments: list[str]) -> Callable[[], object]:
+    """The same for `python -c text arguments...`."""
+    sys.argv = ["-c", *arguments]
+    _set_first_path("")
+    namespace = _new_main().__dict__
+    namespace["__loader__"] = importlib.machinery.BuiltinImporter
+
+    def run() -> None:
+        code = compile(text + "\n", "<string>", "exec", dont_inherit=True)
+        # From 3.13 on its lines are shown in tracebacks; 3.13.0 finds them by the file's name.
+        if register := getattr(linecache, "_register_code", None):
+            register(code if hasattr(linecache, "_getlines_from_code") else "<string>", text, "<string>")
+        exec(code, namespace)
+
+    return run
 
 
 def run(
