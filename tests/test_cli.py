@@ -235,6 +235,7 @@ STATS = {
     "saved_seconds": 1.25,
     "evaluated_frames": 40,
     "handed_over_frames": 2,
+    "handed_over_reasons": {"traced": 2},
 }
 
 

@@ -307,6 +307,9 @@ def test_the_environment_switches_it_on() -> None:
     environment = {**os.environ, "EVALFRAME_MODE": "evaluate"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]
+    environment["EVALFRAME_MODE"] = "fast"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "EVALFRAME_MODE is 'fast'; set it to 'evaluate'" in done.stderr
 
 
 @pytest.mark.parametrize("settings", ["settrace", "setprofile"])

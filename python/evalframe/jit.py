@@ -117,7 +117,8 @@ def stats() -> dict[str, Any]:
     recording), ``given_up`` (functions that were slower captured), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
     by ``evalframe run``. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator
-    ran and what it left to CPython, at the entry or on the way; ``evaluation_counts`` tells the reasons.
+    ran and what it left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by reason:
+    ``traced`` (a tracer, profiler or monitoring tool was active), ``not decoded`` (bytecode that no compiler makes).
     """
     counters: dict[str, Any] = dict(_core.total_counters())
     saved = _core.saved_seconds()
@@ -125,6 +126,7 @@ def stats() -> dict[str, Any]:
     evaluation = _core.evaluation_counts()
     counters["evaluated_frames"] = evaluation["evaluated"]
     counters["handed_over_frames"] = sum(evaluation["handed over"].values())
+    counters["handed_over_reasons"] = evaluation["handed over"]
     return counters
 
 

@@ -37,5 +37,8 @@ def evaluation_counts() -> dict[str, Any]:
 
 def enable_as_asked() -> None:
     """Does what the environment variable EVALFRAME_MODE asks for."""
-    if mode := os.environ.get("EVALFRAME_MODE"):
+    mode = os.environ.get("EVALFRAME_MODE")
+    if mode not in (None, "", "evaluate"):
+        raise ValueError(f"the environment variable EVALFRAME_MODE is {mode!r}; set it to 'evaluate', or to nothing")
+    if mode:
         enable(mode=mode)

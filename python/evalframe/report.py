@@ -37,8 +37,11 @@ def evaluation_summary(counts: Mapping[str, Any]) -> str:
     left = counts["handed over"]
     times = counted(sum(left.values()), "time")
     line = f"evalframe: {counted(counts['evaluated'], 'frame')} evaluated, {times} left to CPython"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(left.items(), key=lambda item: -item[1]))
-    return f"{line} ({reasons})" if reasons else line
+    return f"{line} ({_by_reason(left)})" if left else line
+
+
+def _by_reason(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def text(stats: Stats, captures: Captures = ()) -> str:
@@ -112,6 +115,9 @@ def _counters(stats: Stats) -> dict[str, str]:
     """The counters of `stats` by the words for them; seconds as milliseconds."""
     shown = {}
     for key, value in stats.items():
+        if isinstance(value, Mapping):
+            shown[key.replace("_", " ")] = _by_reason(value) or "none"
+            continue
         is_time = key.endswith("_seconds")
         name = key.removesuffix("_seconds").replace("_", " ") + (" time" if is_time else "")
         shown[name] = "not known" if value is None else milliseconds(value) if is_time else f"{value:,}"
