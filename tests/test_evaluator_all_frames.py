@@ -92,6 +92,15 @@ SOURCES = {
     "star_private": "import types, sys\nm = types.ModuleType('m_private')\nm._a = 1\nm.b = 2\nsys.modules['m_private'] = m\n"
     "from m_private import *\nr = [n for n in dir() if n in ('_a', 'b')]\n",
     "import_missing": "from math import nothing_there\n",
+    "import_from_odd_modules": "import os, types, sys\nr = []\n"
+    "for odd in {'__name__': None}, {'__name__': 3, '__file__': '/x'}, {'__file__': 5}, {'__spec__': 5, '__file__': '/x'}, {}, \\\n"
+    "        {'__name__': None, '__file__': '/x', '__spec__': os.__spec__}, {'__file__': '/x', '__spec__': os.__spec__}:\n"
+    "    for gone in (), ('__name__',), ('__spec__',):\n"
+    "        m = sys.modules['m_odd_names'] = types.ModuleType('m_odd_names')\n        vars(m).update(odd)\n"
+    "        for name in gone: delattr(m, name)\n"
+    "        try:\n            from m_odd_names import nothing_there\n"
+    "        except Exception as e: r.append((type(e), str(e), getattr(e, 'name', 0), getattr(e, 'path', 0)))\n"
+    "del sys.modules['m_odd_names']\n",
     "import_lazily": "import types, sys\nm = types.ModuleType('m_lazy')\nm.__getattr__ = lambda name: print(name) or 7\n"
     "sys.modules['m_lazy'] = m\nfrom m_lazy import a, b\nr = a + b\ndel sys.modules['m_lazy']\n",
     "except_star": "r = []\ntry:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2), OSError(3)])\n"

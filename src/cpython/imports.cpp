@@ -67,11 +67,11 @@ Ref import_function(Borrowed builtins) {
 Ref import_from(PyThreadState* thread, Borrowed module, Borrowed name) {
   Ref value = attribute_of(module, name);
   if (value || PyErr_Occurred()) return value;
-  Ref package = attribute_of(module, "__name__");
+  const Ref package = attribute_of(module, "__name__");
   if (!package) keep_error_since_313();
   if (PyErr_Occurred()) return Ref();
-  if (package && !PyUnicode_Check(package.get())) package.reset();
-  const Ref full = package ? Ref::steal(PyUnicode_FromFormat("%U.%U", package.get(), name.get())) : Ref();
+  const bool is_named = package && PyUnicode_Check(package.get());
+  const Ref full = is_named ? Ref::steal(PyUnicode_FromFormat("%U.%U", package.get(), name.get())) : Ref();
   if (full) value = Ref::steal(PyImport_GetModule(full.get()));
   if (value || PyErr_Occurred()) return value;
   const Ref likeness = likeness_of(module, package.get());
