@@ -22,7 +22,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,7 +150,8 @@ def compare_all(modules: list[str], options: argparse.Namespace) -> Iterable[Com
     """Those that differ come last, as each is run again then, with nothing beside it."""
     differing = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for found in pool.map(lambda module: compare(module, options), modules):
+        for done in as_completed([pool.submit(compare, module, options) for module in modules]):
+            found = done.result()
             if found.differing:
                 differing.append(found)
             else:
