@@ -4,7 +4,6 @@ import copy
 import functools
 import gc
 import json
-import operator
 import pickle
 import sys
 import threading

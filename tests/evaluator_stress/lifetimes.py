@@ -3,10 +3,7 @@
 # The programs are odd on purpose.
 # ruff: noqa: F841
 
-import asyncio
-import collections
 import contextlib
-import ctypes
 import functools
 import gc
 import itertools
@@ -875,7 +872,6 @@ def _call(function):
 
 def classes_of_one_shape():
     wrong = []
-    addresses = collections.Counter()
     for n in range(4000):
         if n % 2:
 
@@ -890,7 +886,6 @@ def classes_of_one_shape():
 
         else:
             Made = type("Made", (), {"value": n, "method": lambda self, n=n: n, "__init__": lambda self, own, n=n: setattr(self, "own", own)})
-        addresses[id(Made)] += 1
         thing = Made(n)
         got = _read_value(thing), _read_value(Made), _call_method(thing), thing.own, _construct(Made, n).own, _set_value(thing, -n)
         if got != (n, n, n, n, n, -n):
@@ -898,7 +893,7 @@ def classes_of_one_shape():
         del Made, thing
         if n % 200 == 0:
             gc.collect()
-    return wrong, max(addresses.values()) > 10
+    return wrong
 
 
 def classes_change_all_the_time():
@@ -1006,10 +1001,8 @@ def globals_that_are_dropped():
     code = compile("value", "<made>", "eval")
     reader = compile("def read():\n    return value\n", "<made>", "exec")
     wrong = []
-    addresses = collections.Counter()
     for n in range(5000):
         names = {"value": n, "__builtins__": {}}
-        addresses[id(names)] += 1
         if eval(code, names) != n:
             wrong.append(n)
         exec(reader, names)
@@ -1029,7 +1022,7 @@ def globals_that_are_dropped():
         got.append(read())
         if got != [n, n + 1, n + 2, n + 3, n + 4, n + 5]:
             wrong.append((n, got))
-    return wrong, max(addresses.values()) > 10
+    return wrong
 
 
 def globals_that_are_an_objects_attributes():

@@ -9,7 +9,6 @@ import collections
 import contextlib
 import ctypes
 import functools
-import gc
 import os
 import re
 import select
