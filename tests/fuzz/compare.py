@@ -5,18 +5,16 @@ from __future__ import annotations
 import gc
 import io
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any, NamedTuple
 
 import evalframe
-from fuzz import world
+from fuzz import programs
 from fuzz.programs import Program, execute
 from fuzz.world import Log, show
-
-RUNS = 2  # on each side: in the second, what the first has learned is in use
-
 
 class Outcome(NamedTuple):
     events: list[str]
@@ -29,26 +27,29 @@ class Difference(NamedTuple):
     text: str
 
 
-def run_once(program: Program) -> Outcome:
+def run_once(program: Program, codes: list[types.CodeType]) -> Outcome:
     output = io.StringIO()
     with redirect_stdout(output):
-        execute(program)
+        execute(program, codes)
     gc.collect()
     return Outcome(Log.events, output.getvalue(), sys.exc_info()[1])
 
 
-def run_plain(program: Program) -> list[Outcome]:
-    return [run_once(program) for _ in range(RUNS)]
+def run_plain(program: Program, codes: list[types.CodeType]) -> list[Outcome]:
+    """In the second run, code and classes' caches are warm."""
+    return [run_once(program, codes) for _ in range(2)]
 
 
-def run_evaluated(program: Program) -> list[Outcome]:
+def run_evaluated(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
+    """Code that nothing has run, and code that CPython has specialised."""
+    fresh = programs.fresh_codes(program)
     before = evalframe.evaluation_counts()["evaluated"]
     evalframe.enable(mode="evaluate")
     try:
-        outcomes = [run_once(program) for _ in range(RUNS)]
+        outcomes = [run_once(program, codes) for codes in (fresh, warm)]
     finally:
         evalframe.disable()
-    if evalframe.evaluation_counts()["evaluated"] - before < RUNS:
+    if evalframe.evaluation_counts()["evaluated"] - before < 2 * len(fresh):
         raise AssertionError("the program was not evaluated")
     return outcomes
 
@@ -86,18 +87,19 @@ def prepare() -> None:
     sys.unraisablehook = lambda told: Log.events.append(f"unraisable {told.err_msg} {show(told.exc_value)}")
     warnings.simplefilter("ignore")
     warnings.filterwarnings("always", category=RuntimeWarning)
-    warnings.showwarning = lambda message, *_: Log.events.append(f"warning {message}")  # type: ignore[assignment]
+    warnings.showwarning = lambda message, kind, file, line, *_: Log.events.append(f"warning {message} {line}")  # type: ignore[assignment]
 
 
 def compared(program: Program, before_ours: Callable[[], None] = lambda: None) -> Difference | str:
     """The difference, or why there is none: "same", "too deep", or "not deterministic"."""
     gc.freeze()
-    plain = run_plain(program)
+    warm = programs.fresh_codes(program)
+    plain = run_plain(program, warm)
     if is_too_deep(plain):
         return "too deep"
     before_ours()
-    found = difference(plain, run_evaluated(program))
+    found = difference(plain, run_evaluated(program, warm))
     if not found:
         return "same"
-    again = run_plain(program)
+    again = run_plain(program, programs.fresh_codes(program))
     return "not deterministic" if difference(plain, again) or difference(plain[:1], plain[1:]) else found

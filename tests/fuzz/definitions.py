@@ -259,7 +259,9 @@ class Definitions(Statements):
                  f"note({name} {self.pick(['+', '-', '==', '<', '@', '&', 'in', '>'])} {self.simple()})", f"note({self.simple()} {self.pick('+-<')} {name})", f"note(-{name})",
                  f"note({self.pick(['len', 'bool', 'list', 'repr', 'str', 'iter', 'next', 'hash', 'callable'])}({name}))", f"note({name}[{self.simple()}])", f"note({name}({self.simple()}))",
                  f"note({name}.{self.pick([*kind.methods, 'm'])}({self.pick(['', self.simple()])}))", f"{kind.name}.{attribute} = {self.value(1)}", f"note({kind.name}[{self.simple()}])",
-                 f"note(isinstance({self.simple()}, {kind.name}))", f"{name} += 1", f"note({kind.name}.{self.pick([*kind.methods, 'm'])}({name}))", f"del {name}"]
+                 f"note(isinstance({self.simple()}, {kind.name}))", f"{name} += 1", f"{self.target('number', 'items')} = {name}", f"{self.target('magic', 'any')} = {name}",
+                 f"{name}.__class__ = {self.pick(self.scope.known('classes')).name}", f"note(vars({name}))", f"{name}.__dict__['{attribute}'] = {self.simple()}", f"setattr({kind.name}, '{attribute}', {self.value(1)})",
+                 f"{kind.name}.__getattr__ = lambda self, name: note(name)", f"note({name} {self.pick(['<', '==', '+', 'in'])} {self.name('items')})", f"for each in {name}: note(each); fuel()", f"note({kind.name}.{self.pick([*kind.methods, 'm'])}({name}))", f"del {name}"]
             )  # fmt: skip
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz.writing import KINDS, Function, Writing
 
-CONSTANTS = ["0", "1", "2", "-1", "7", "1.5", "'ab'", "''", "None", "True", "(1, 2)", "()", "b'xy'", "2 ** 70", "...", "1j"]
+CONSTANTS = ["0", "1", "2", "-1", "7", "1.5", "'ab'", "''", "None", "True", "(1, 2)", "()", "b'xy'", "2 ** 70", "...", "1j", "Table(x=1)"]
 ERRORS = ["1 / 0", "[][1]", "missing", "{}['k']", "None.nothing", "1 + 'a'", "int('x')", "(1)()", "len(5)", "[1] < 2", "-'a'", "next(iter(()))"]
 EXCEPTIONS = ["Fault", "FirstFault", "SecondFault", "ValueError", "KeyError", "ZeroDivisionError", "StopIteration", "TypeError", "IndexError", "BaseFault", "GeneratorExit", "StopAsyncIteration"]
 BUILTIN_CALLS = ["len({})", "list({})", "tuple({})", "str({})", "bool({})", "type({}).__name__", "sorted({}, key=repr)", "sum({})", "max({})", "abs({})", "iter({})", "next(iter({}))", "dict(x={})", "isinstance({}, int)", "callable({})", "repr({})", "getattr({}, 'real', 0)", "list(zip({}, (3, 4)))", "list(enumerate({}))", "list(map(note, {}))", "any({})", "int({})", "str({})", "format({}, '')", "list(reversed({}))"]
@@ -31,7 +31,7 @@ class Expressions(Writing):
         return str(
             self.pick(
                 [f"range({self.number(0, 4)})", "Items(2)", "'abc'", f"({self.simple()}, {self.simple()})", f"[{self.simple()}]", "Sequence(2)",
-                 "{'x': 1, 'y': 2}", "Items(3, 1)" if self.chance(15) else "Items(3)", self.name("items"), self.name("items", "magic"), f"Magic({self.number(0, 4)})", "{1: 2}.items()", "iter([3, 4])", "zip('ab', (1, 2))"]
+                 "{'x': 1, 'y': 2}", "Items(3, 1)" if self.chance(15) else "Items(3)", self.name("items"), self.name("items", "magic"), f"Magic({self.number(0, 4)})", "{1: 2}.items()", "iter([3, 4])", "zip('ab', (1, 2))", "Row([1, 2])", "Table(x=1)", "Pair((1, 2))", "reversed([1, 2])", "enumerate('ab')"]
             )  # fmt: skip
         )
 
@@ -59,6 +59,8 @@ class Expressions(Writing):
 
     def value_number(self, depth: int) -> str:
         if depth < 0 or self.chance(30):
+            if self.chance(8):
+                return str(self.pick(["Number(3)", "Number(0)", "2 ** 63", "-(2 ** 62)", "True", "1.5", "2 ** 30", "1e300"])).join("()")
             return self.name("number") if self.chance(65) else str(self.number(-2, 9))
         choice = self.number(0, 13)
         if choice <= 4:
@@ -85,7 +87,7 @@ class Expressions(Writing):
 
     def value_items(self, depth: int) -> str:
         if depth < 0 or self.chance(30):
-            return self.name("items") if self.chance(60) else self.pick(["[1, 2]", "'text'", "(3, 4)", "'a', 5", "()"]).join("()")
+            return self.name("items") if self.chance(60) else self.pick(["[1, 2]", "'text'", "(3, 4)", "'a', 5", "()", "Row([1, 2])", "Text('ab')", "Pair((1, 2))"]).join("()")
         choice = self.number(0, 5)
         if choice == 0:
             return f"{self.value_items(depth - 1)}[{self.pick(['1:', ':1', '::-1', ':-1', '0:2', '1:9:2'])}]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import marshal
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,14 +31,32 @@ class Program(NamedTuple):
     strategy: str  # RANDOM_SYNTAX programs are run piece by piece, with their names standing for magic objects
 
 
-def exec_whole(source: str) -> None:
+@lru_cache(4)
+def compiled(program: Program) -> tuple[types.CodeType, ...]:
+    """The whole as a module; of random syntax, each statement: an exception in one would end the rest."""
+    if program.strategy != RANDOM_SYNTAX:
+        return (compile(program.source, Log.program_file, "exec", dont_inherit=True),)
+    codes = []
+    for statement in ast.parse(program.source).body:
+        try:
+            codes.append(compile(ast.Module([statement], []), Log.program_file, "exec", dont_inherit=True))
+        except SyntaxError:
+            pass
+    return tuple(codes)
+
+
+def fresh_codes(program: Program) -> list[types.CodeType]:
+    """Code that nothing has run yet."""
+    return [marshal.loads(marshal.dumps(code)) for code in compiled(program)]
+
+
+def exec_whole(codes: list[types.CodeType]) -> None:
     """As a module, with the names of `world`."""
     Log.begin(world.EVENT_LIMIT)
     namespace: dict[str, Any] = {"__name__": "program", "__builtins__": BUILTINS, "Magic": Magic, **world.names()}
     known = set(namespace)
-    code = compile(source, Log.program_file, "exec", dont_inherit=True)
     try:
-        exec(code, namespace)
+        exec(codes[0], namespace)
     except BaseException as error:
         Log.events.append(f"raised {show(error, 3)}")
     Log.events.append(f"names {show({name: value for name, value in namespace.items() if name not in known}, 3)}")
@@ -56,15 +75,11 @@ MAGIC_BUILTINS |= {"__import__": magic_import, "__fuel__": world.fuel}
 PIECE_LIMIT = 300
 
 
-def exec_pieces(source: str) -> None:
-    """Statement by statement, as the first that raises would be the last; then each function of it by itself."""
+def exec_pieces(codes: list[types.CodeType]) -> None:
+    """Statement by statement, and each function of it by itself."""
     Log.begin(PIECE_LIMIT)
     namespace: dict[str, Any] = {"__name__": "program", "__builtins__": MAGIC_BUILTINS}
-    for statement in ast.parse(source).body:
-        try:
-            code = compile(ast.Module([statement], []), Log.program_file, "exec", dont_inherit=True)
-        except SyntaxError:
-            continue
+    for code in codes:
         try:
             run_piece(code, namespace)
         except Stop:
@@ -122,8 +137,8 @@ def run_function(code: types.CodeType, namespace: dict[str, Any]) -> None:
         magic.drive(result, KINDS[type(result)])
 
 
-def execute(program: Program) -> None:
-    (exec_pieces if program.strategy == RANDOM_SYNTAX else exec_whole)(program.source)
+def execute(program: Program, codes: list[types.CodeType]) -> None:
+    (exec_pieces if program.strategy == RANDOM_SYNTAX else exec_whole)(codes)
 
 
 class Bounded(ast.NodeTransformer):

@@ -95,6 +95,7 @@ def run_batch(strategy: str, seed: int, numbers: range, tally: Tally) -> None:
             tally.fail(Failure(strategy, at, shrink.CRASH, f"{how_it_ended(status)}\n{errors[-3000:]}"))
         else:
             tally.add("not run plainly, either")
+            print(f"{strategy} {at}, plainly: {how_it_ended(status)}", flush=True)
         numbers = range(at + 1, numbers.stop)
 
 

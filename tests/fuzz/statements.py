@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fuzz.expressions import EXCEPTIONS, Expressions
 from fuzz.writing import VARIABLES
 
-CODES = ["a = 1", "a + 1", "b = a; del a", "missing", "def f(): return a\nr = f()", "class K: z = a", "[a for _ in (1, 2)]", "1 / 0", "a = a\nb = lambda: a\nc = b()",
+CODES = ["a = 1", "import math; a = len('ab')", "a = [1 for a in (1, 2)]; note(a)", "class K:\n  def m(self): return a\nnote(K().m())", "del note", "len = 5\nnote(len)", "def g(): yield a\nb = list(g())", "a + 1", "b = a; del a", "missing", "def f(): return a\nr = f()", "class K: z = a", "[a for _ in (1, 2)]", "1 / 0", "a = a\nb = lambda: a\nc = b()",
          "global a\na = 3", "import math\nfrom math import pi", "from math import *", "x: int = 1", "note(sorted(locals()))", "for a in 'xy': pass"]  # fmt: skip
 
 
@@ -22,7 +22,8 @@ class Statements(Expressions):
         self.budget -= 1
         if self.budget < 0 or self.depth > 7:
             return self.line(f"note({self.simple()})")
-        possible = {name: weight for name, weight in self.weights.items() if hasattr(self, f"statement_{name}") and self.may_stand(name)}
+        impossible = self.impossible()
+        possible = {name: weight for name, weight in self.kinds().items() if name not in impossible}
         if self.budget < 8 or self.depth > 5:
             possible = {name: weight for name, weight in possible.items() if name in SHORT}
         name = self.weighted(possible)
@@ -35,19 +36,45 @@ class Statements(Expressions):
         with self.block(f"except {'BaseException' if self.scope.kind == 'module' else 'Exception'} as x:"):
             self.line("note(x)")
 
-    def may_stand(self, name: str) -> bool:
+    def kinds(self) -> dict[str, int]:
+        if not self.statement_weights:
+            self.statement_weights = {name: weight for name, weight in self.weights.items() if hasattr(self, f"statement_{name}")}
+        return self.statement_weights
+
+    def impossible(self) -> set[str]:
+        """The statements that may not stand here, or have nothing to work with."""
         scope = self.scope
-        function = scope.kind in ("function", "generator", "coroutine", "async generator")
-        needed = {
-            "break": scope.loops > 0 and not scope.star, "continue": scope.loops > 0 and not scope.star, "return": function and not scope.star,
-            "yield": scope.kind in ("generator", "async generator"), "delegate": scope.kind == "generator",
-            "await": scope.kind in ("coroutine", "async generator"), "async_for": scope.kind in ("coroutine", "async generator"),
-            "async_with": scope.kind in ("coroutine", "async generator"), "reraise": scope.handlers > 0,
-            "generator_object": any(each.kind == "generator" for each in scope.known("functions")), "generator_use": bool(scope.known("generators")),
-            "instance": bool(scope.known("classes")), "instance_use": bool(scope.known("instances")), "call": bool(scope.known("functions")),
-            "hot_loop": scope.kind != "class", "type_alias": self.version >= (3, 12), "star_import": scope.kind == "module", "execute": True,
-        }  # fmt: skip
-        return needed.get(name, True)
+        found: set[str] = set()
+        if scope.kind not in ("function", "generator", "coroutine", "async generator") or scope.star:
+            found |= {"return"}
+        if scope.loops == 0 or scope.star:
+            found |= {"break", "continue"}
+        if scope.kind != "generator":
+            found |= {"delegate"}
+        if scope.kind not in ("coroutine", "async generator"):
+            found |= {"await", "async_for", "async_with"}
+        if scope.kind not in ("generator", "async generator"):
+            found |= {"yield"}
+        if not scope.handlers:
+            found |= {"reraise"}
+        if scope.kind == "class":
+            found |= {"hot_loop"}
+        if scope.kind != "module":
+            found |= {"star_import"}
+        if self.version < (3, 12):
+            found |= {"type_alias"}
+        functions = scope.known("functions")
+        if not functions:
+            found |= {"call"}
+        if not any(each.kind == "generator" for each in functions):
+            found |= {"generator_object"}
+        if not scope.known("generators"):
+            found |= {"generator_use"}
+        if not scope.known("classes"):
+            found |= {"instance"}
+        if not scope.known("instances"):
+            found |= {"instance_use"}
+        return found
 
     # --- simple ones -----------------------------------------------------------------------------------------------------
     def statement_note(self) -> None:
@@ -99,9 +126,61 @@ class Statements(Expressions):
     def statement_star_import(self) -> None:
         self.line(self.pick(["from math import *", "from keyword import *"]))
 
+    def statement_text(self) -> None:
+        """Texts that grow in place, while others look at them or not."""
+        name = self.target("items")
+        self.line(f"{name} = 'start'")
+        with self.block(f"for {self.target('any')} in range(3):"):
+            if self.chance(40):
+                self.line(f"{self.target('any')} = {name}")
+            self.line(f"{name} += {self.pick([chr(39) + 'x' + chr(39), 'str(1)', name, '1'])}")
+        self.line(f"note({name})")
+
+    def statement_changing(self) -> None:
+        """A loop over what it changes."""
+        source, change = self.pick([("[1, 2, 3]", "append(4)"), ("[1, 2, 3]", "pop()"), ("{1: 2, 3: 4}", "clear()"), ("{1: 2}", "update({5: 6})"), ("{1, 2}", "add(7)"), ("[1, 2, 3]", "clear()"),
+                                    ("{1: 2, 3: 4}", "pop(1, 0)"), ("bytearray(b'abc')", "append(1)")])  # fmt: skip
+        name = self.target("any")
+        self.line(f"{name} = {source}")
+        with self.block(f"for each in {self.pick(['', '', 'enumerate', 'reversed', 'list', 'iter'])}({name}):"):
+            self.line("fuel()")
+            self.line(f"note(each, {name})")
+            self.line(f"if len({name}) < 6: {name}.{change}")
+        self.line("note(each)")
+
+    def statement_long(self) -> None:
+        """More constants, names and jumps than fit in a byte."""
+        many = self.pick([130, 260])
+        name = self.target("any")
+        self.line(f"{name} = [{', '.join(str(1000 + each) for each in range(many))}]")
+        with self.block(f"if {self.value(1)}:"):
+            for each in range(0, many, 6):
+                self.line("; ".join(f"w{number} = {name}[{number}]" for number in range(each, min(each + 6, many))))
+            self.line(f"note(w{many - 1}, w{many // 2})")
+        with self.block("else:"):
+            self.line(f"note(len({name}))")
+
+    def statement_callback(self) -> None:
+        """Functions of the program that C code calls."""
+        value = self.value(1)
+        self.line(
+            self.pick(
+                [f"note(sorted([3, 1, 2], key=lambda p: {value}))", f"note(list(map(lambda p, *q: {value}, (1, 2), (3, 4))))", f"note(list(filter(lambda p: {value}, range(3))))",
+                 f"note(max((1, 2), key=lambda p: {value}))", f"note(sum({value} for p in (1, 2)))", f"note(''.join(str({value}) for p in 'ab'))", f"note(dict((p, {value}) for p in 'ab'))",
+                 f"note(all({value} for p in (1, 2)))", f"note(max({value} for p in (1, 2)))", f"a, b = ({value} for p in (1, 2))",
+                 f"note([*({value} for p in (1, 2))])", f"c = sorted(({value} for p in (1, 2)), key=repr)", f"note(type('T', (), {{'m': lambda self: {value}}})().m())"]
+            )  # fmt: skip
+        )
+
+    def statement_frame(self) -> None:
+        """What a frame tells of itself and its callers."""
+        self.line(self.pick(["where(True)", "where()", "note(sorted(locals().items(), key=repr))", "note(getframe().f_lineno)", "note(getframe().f_code.co_name, getframe(1).f_lineno)",
+                             "note(getframe().f_back is getframe(1))", "note(getrefcount(Token(3)))", f"note(getrefcount({self.name()}) > 1)", "note(sorted(getframe().f_locals))", "note(type(getframe().f_builtins))",
+                             "note(exc_info()[1])"]))  # fmt: skip
+
     def statement_execute(self) -> None:
         code = repr(self.pick(CODES))
-        space = self.pick(["", "", ", {'a': 1}", ", {'note': note}, {'a': 2}", ", {}", ", globals(), {}", ", {'__builtins__': {}}"])
+        space = self.pick(["", "", ", {'a': 1}", ", {'note': note}, {'a': 2}", ", {}", ", globals(), {}", ", {'__builtins__': {}}", ", {'__builtins__': {'len': note}, 'a': 3}", ", {'note': note, 'a': 1}, Names()", ", Names()", ", {'note': note, '__builtins__': Names(len=5)}"])
         self.line(f"exec({code}{space})" if self.chance(70) else f"note(eval({code}{space}))")
 
     def statement_type_alias(self) -> None:

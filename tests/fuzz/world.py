@@ -207,6 +207,96 @@ class Sequence:
         return index
 
 
+class Number(int):
+    """A subclass whose operators tell: what is quick for numbers isn't for these."""
+
+    def __add__(self, other: Any) -> Any:
+        Log.add(f"add {show(other)}")
+        return Number(int(self) + 1)
+
+    def __lt__(self, other: Any) -> Any:
+        Log.add(f"less {show(other)}")
+        return NotImplemented
+
+    def __bool__(self) -> bool:
+        Log.add("truth")
+        return int(self) != 0
+
+    def __index__(self) -> int:
+        Log.add("index")
+        return 1
+
+
+class Text(str):
+    def __add__(self, other: Any) -> Any:
+        Log.add(f"add {show(other)}")
+        return "sum"
+
+    def __eq__(self, other: object) -> bool:
+        Log.add(f"equal {show(other)}")
+        return len(self) == 2
+
+    __hash__ = str.__hash__
+
+
+class Row(list[Any]):
+    def __getitem__(self, index: Any) -> Any:
+        Log.add(f"get {show(index)}")
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        Log.add(f"set {show(index)} {show(value)}")
+        super().__setitem__(index, value)
+
+    def __iter__(self) -> Any:
+        Log.add("iter")
+        return super().__iter__()
+
+    def __contains__(self, value: object) -> bool:
+        Log.add(f"contains {show(value)}")
+        return True
+
+
+class Pair(tuple[Any, ...]):
+    def __getitem__(self, index: Any) -> Any:
+        Log.add(f"get {show(index)}")
+        return 7
+
+    def __len__(self) -> int:
+        Log.add("length")
+        return 3
+
+
+class Table(dict[Any, Any]):
+    def __getitem__(self, key: Any) -> Any:
+        Log.add(f"get {show(key)}")
+        return super().__getitem__(key)
+
+    def __missing__(self, key: Any) -> Any:
+        Log.add(f"missing {show(key)}")
+        return 8
+
+    def keys(self) -> Any:
+        Log.add("keys")
+        return super().keys()
+
+
+class Names(dict[Any, Any]):
+    """A namespace that tells what is looked up."""
+
+    def __getitem__(self, key: Any) -> Any:
+        Log.add(f"look up {key}")
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Log.add(f"bind {key} {show(value, 1)}")
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        Log.add(f"unbind {key}")
+        super().__delitem__(key)
+
+
 def _step(thing: Any, step: Any) -> Any:
     if step == "next":
         return next(thing)
@@ -267,10 +357,11 @@ def run(coroutine: Any, *script: Any) -> Any:
 
 
 FUNCTIONS = (note, fuel, where, drive, run)
-CLASSES = (Token, Fault, FirstFault, SecondFault, BaseFault, Manager, Pause, AsyncManager, Items, AsyncItems, Sequence)
+CLASSES = (Token, Fault, FirstFault, SecondFault, BaseFault, Manager, Pause, AsyncManager, Items, AsyncItems, Sequence, Number, Text, Row, Pair, Table, Names)
+BUILT_IN = {"getframe": sys._getframe, "getrefcount": sys.getrefcount, "exc_info": sys.exc_info}
 
 
 def names() -> dict[str, Any]:
     """For a program's namespace; it may change the functions, which are copies."""
     copies = {each.__name__: types.FunctionType(each.__code__, each.__globals__, each.__name__, each.__defaults__) for each in FUNCTIONS}
-    return {**copies, **{each.__name__: each for each in CLASSES}}
+    return {**copies, **{each.__name__: each for each in CLASSES}, **BUILT_IN}

@@ -74,6 +74,7 @@ class Writing:
         self.depth = 0
         self.count = 0
         self.scope = Scope("module")
+        self.statement_weights: dict[str, int] = {}
 
     # --- choices -------------------------------------------------------------------------------------------------------
     def chance(self, percent: int) -> bool:
