@@ -16,6 +16,8 @@ constexpr bool kSelfAfterCallable = k313;
 constexpr bool kGlobalThenNull = k313;
 // CALL_FUNCTION_EX, from the bottom: [NULL, callable, args, kwargs?]; 3.13: [callable, NULL, args, kwargs?].
 constexpr bool kCallExNullAfterCallable = k313;
+// A starred call keeps its tuple and its dict until it's over; from 3.12 on, a function's frame has taken the values out of them.
+constexpr bool kStarredCallKeepsArguments = k311;
 // A CALL's keyword names are a constant (arg2); in 3.13 CALL_KW has them on the stack.
 constexpr bool kKeywordNamesAreConstant = !k313;
 

@@ -46,14 +46,15 @@ struct Handlers {
   static Ref pop(Activation& a) { return Ref::steal(*--a.stack_pointer_); }
   // The entry `distance` from the top, 1 being the top.
   static PyObject*& peek(Activation& a, int distance) { return a.stack_pointer_[-distance]; }
-  // Drops `count` entries, the topmost first.
+  // Drops `count` operands in the order in which they were pushed, as CPython does.
   static void drop(Activation& a, int count) {
-    for (; count > 0; --count) Py_XDECREF(*--a.stack_pointer_);
+    PyObject** const operands = a.stack_pointer_ -= count;
+    for (int index = 0; index < count; ++index) Py_XDECREF(operands[index]);
   }
   // The entries below are consumed and the result takes their place; null: raised.
   static Outcome replace(Activation& a, int count, PyObject* result) {
-    if (!result) return Outcome::kRaised;
     drop(a, count);
+    if (!result) return Outcome::kRaised;
     push(a, result);
     return Outcome::kRan;
   }
@@ -65,9 +66,8 @@ struct Handlers {
     return Outcome::kDone;
   }
   static Outcome consume(Activation& a, int count, bool ok) {
-    if (!ok) return Outcome::kRaised;
     drop(a, count);
-    return Outcome::kRan;
+    return ok ? Outcome::kRan : Outcome::kRaised;
   }
 
   // --- the frame ---------------------------------------------------------------------------------------------------
@@ -106,6 +106,7 @@ struct Handlers {
   static Ref global_value(Activation& a, const Instruction& i, bool as_dict);
   static Ref noted_global(Activation& a, const Instruction& i);
   static PyObject* namespace_of(Activation& a);
+  static Ref taken_slice(Activation& a);
   static void bind_hidden(Activation& a, PyObject* locals);
   static Outcome load_from(Activation& a, const Instruction& i, PyObject* shadowing, int taken);
   static Outcome branch(Activation& a, const Instruction& i, bool taken);
@@ -114,7 +115,7 @@ struct Handlers {
   static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
   static bool has_stack(const Activation& a) { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) > a.stack_limit_; }
   static PyObject* run_entered(const Activation& caller, const cpython::EnteredFrame& entered);
-  static PyObject* call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names);
+  static Outcome run_bound(Activation& a, int entries, cpython::Frame* callee);
 };
 
 }  // namespace evalframe::evaluator

@@ -50,7 +50,8 @@ struct Registers {
   EVALFRAME_INLINE PyObject* pop() { return *--top; }
   EVALFRAME_INLINE PyObject*& peek(int distance) { return top[-distance]; }
   EVALFRAME_INLINE void drop(int count) {
-    for (; count > 0; --count) Py_XDECREF(*--top);
+    top -= count;
+    for (int index = 0; index < count; ++index) Py_XDECREF(top[index]);
   }
   // The entries are consumed, the result takes their place.
   EVALFRAME_INLINE void replace(int count, PyObject* result) {

@@ -101,7 +101,7 @@ class Expressions(Writing):
 
     def value_magic(self, depth: int) -> str:
         if depth < 0 or self.chance(30):
-            return self.name("magic") if self.chance(60) else f"Magic({self.number(0, 6)})"
+            return self.name("magic") if self.chance(40) else f"{self.pick(['Magic', 'Thing', 'Thing'])}({self.number(0, 6)})"
         inner = self.value_magic(depth - 1)
         return str(self.pick([f"({inner} {self.pick('+-*/%@&|^<>')} {self.value(depth)})", f"({self.value(depth)} {self.pick('+-*@&|^<')} {inner})", f"{inner}[{self.value(depth)}]", f"{inner}.x",
                               f"{inner}({self.value(depth)}, k={self.simple()})", f"(-{inner})", f"(not {inner})", f"{inner}.m({self.simple()})", f"({self.simple()} in {inner})"]))  # fmt: skip
@@ -247,7 +247,7 @@ class Expressions(Writing):
         return f"({self.target('any')} := {value})"
 
     def value_token(self, depth: int) -> str:
-        return f"Token({self.number(0, 9)})"
+        return f"{self.pick(['Token', 'Thing'])}({self.number(0, 9)})"
 
     def value_attribute(self, depth: int) -> str:
         instances = self.scope.known("instances")

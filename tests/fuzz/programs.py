@@ -59,6 +59,8 @@ def exec_whole(codes: list[types.CodeType]) -> None:
         exec(codes[0], namespace)
     except BaseException as error:
         Log.events.append(f"raised {show(error, 3)}")
+    finally:
+        world.unwatch()
     Log.events.append(f"names {show({name: value for name, value in namespace.items() if name not in known}, 3)}")
     namespace.clear()
     Log.events.append("end")

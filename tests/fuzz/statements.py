@@ -172,6 +172,15 @@ class Statements(Expressions):
             )  # fmt: skip
         )
 
+    def statement_watch(self) -> None:
+        """Tools that come and go."""
+        on = f"watch({self.pick(['trace', 'trace', 'profile', 'opcodes', 'monitor'])!r}{self.pick(['', ', True'])})"
+        if self.chance(40):
+            return self.line(self.pick([on, "unwatch()"]))
+        self.line(on)
+        self.body(1, 3)
+        self.line("unwatch()")
+
     def statement_frame(self) -> None:
         """What a frame tells of itself and its callers."""
         self.line(self.pick(["where(True)", "where()", "note(sorted(locals().items(), key=repr))", "note(getframe().f_lineno)", "note(getframe().f_code.co_name, getframe(1).f_lineno)",

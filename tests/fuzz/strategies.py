@@ -14,7 +14,7 @@ from fuzz.writing import VARIABLES
 COMMON = {"note": 8, "expression": 3, "assign": 9, "annotated": 1, "augment": 4, "unpack": 4, "delete": 2, "store_item": 1, "check": 1, "if": 5, "for": 4, "while": 2, "try": 4, "with": 2,
           "def": 5, "raise": 2, "reraise": 1, "return": 2, "break": 2, "continue": 2, "yield": 4, "delegate": 2, "await": 4, "async_for": 3, "async_with": 3, "outside": 1, "call": 5,
           "generator_object": 2, "generator_use": 3, "class": 1, "instance": 1, "instance_use": 3, "match": 1, "execute": 1, "import": 1, "closure": 1, "hot_loop": 1, "type_alias": 0,
-          "star_import": 0, "text": 1, "changing": 1, "long": 0, "callback": 2, "frame": 2}  # fmt: skip
+          "star_import": 0, "text": 1, "changing": 1, "long": 0, "callback": 2, "frame": 2, "watch": 0}  # fmt: skip
 THEMES: dict[str, dict[str, int]] = {
     "generators": {"generators": 30, "yield": 10, "delegate": 6, "generator_object": 6, "generator_use": 10, "def": 8},
     "exceptions": {"try": 16, "raise": 8, "reraise": 4, "with": 8, "return": 5, "break": 4, "continue": 4, "star": 30},
@@ -25,6 +25,7 @@ THEMES: dict[str, dict[str, int]] = {
     "calls": {"def": 14, "callback": 10, "frame": 6, "call": 16, "hot_loop": 4},
     "names": {"unpack": 12, "delete": 8, "execute": 8, "import": 4, "text": 5, "long": 2, "changing": 4, "augment": 8, "assign": 14, "annotated": 5, "star_import": 2, "expression": 10},
     "caches": {"hot_loop": 20, "class": 6, "instance": 5, "def": 8, "instance_use": 6},
+    "tools": {"watch": 14, "generators": 6, "def": 8, "try": 8, "callback": 4},
     "generics": {"type_alias": 12, "generic": 60, "class": 6, "def": 10},
     "mixed": {"class": 4, "match": 4, "closure": 3, "generators": 8, "coroutines": 6, "async_generators": 4, "try": 8, "hot_loop": 2, "star": 15, "generic": 10, "callback": 4, "frame": 4, "changing": 2},
 }

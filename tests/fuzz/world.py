@@ -72,6 +72,72 @@ def where(names: bool = False) -> None:
     Log.add("where " + "; ".join(told))
 
 
+def _is_program(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename == Log.program_file
+
+
+def _traced(frame: types.FrameType, event: str, argument: Any) -> Any:
+    if _is_program(frame):
+        Log.events.append(f"{event} {frame.f_code.co_name} {frame.f_lineno} {show(argument, 0)}")
+    return _traced
+
+
+def _traced_by_opcode(frame: types.FrameType, event: str, argument: Any) -> Any:
+    frame.f_trace_opcodes = True
+    _traced(frame, event, argument)
+    return _traced_by_opcode
+
+
+def _profiled(frame: types.FrameType, event: str, argument: Any) -> None:
+    if _is_program(frame):
+        Log.events.append(f"profile {event} {frame.f_code.co_name} {frame.f_lineno} {show(argument, 0)}")
+
+
+TOOL = 3
+MONITORED = """PY_START PY_RESUME PY_RETURN PY_YIELD PY_UNWIND PY_THROW CALL C_RETURN C_RAISE LINE JUMP BRANCH RAISE RERAISE EXCEPTION_HANDLED
+STOP_ITERATION""".split()
+
+
+OF_WHAT_WAS_RAISED = {"PY_UNWIND", "PY_THROW", "RAISE", "RERAISE", "EXCEPTION_HANDLED"}
+
+
+def _monitored(event: str) -> Any:
+    def callback(code: types.CodeType, *where: Any) -> Any:
+        if code.co_filename == Log.program_file:
+            # CPython tells of the last cache unit of a call, or of the instruction before, where its callee has raised.
+            where = where[1:] if event in OF_WHAT_WAS_RAISED else where
+            Log.events.append(f"monitored {event} {code.co_name} {[each if type(each) is int else show(each, 0) for each in where]}")
+
+    return callback
+
+
+def watch(how: str, back: bool = False) -> None:
+    """Switches a tracer, a profiler or monitoring on; `back`: the caller is traced, too."""
+    if how in ("trace", "opcodes"):
+        tracer = _traced if how == "trace" else _traced_by_opcode
+        sys.settrace(tracer)
+        if back:
+            sys._getframe(1).f_trace = tracer
+    elif how == "profile":
+        sys.setprofile(_profiled)
+    elif sys.version_info >= (3, 12) and sys.monitoring.get_tool(TOOL) is None:
+        events = sys.monitoring.events
+        sys.monitoring.use_tool_id(TOOL, "fuzz")
+        for name in MONITORED:
+            sys.monitoring.register_callback(TOOL, getattr(events, name), _monitored(name))
+        sys.monitoring.set_events(TOOL, sum(getattr(events, name) for name in MONITORED if name not in ("C_RETURN", "C_RAISE")))
+
+
+def unwatch() -> None:
+    sys.settrace(None)
+    sys.setprofile(None)
+    if sys.version_info >= (3, 12) and sys.monitoring.get_tool(TOOL) is not None:
+        sys.monitoring.set_events(TOOL, 0)
+        for name in MONITORED:
+            sys.monitoring.register_callback(TOOL, getattr(sys.monitoring.events, name), None)
+        sys.monitoring.free_tool_id(TOOL)
+
+
 class Token:
     """Tells when it is released."""
 
@@ -89,6 +155,31 @@ class Token:
 
     def __repr__(self) -> str:
         return f"Token({self.name!r})"
+
+
+class Thing(Token):
+    """One with operators: operands that nothing else holds."""
+
+    def _another(self, *others: Any, **named: Any) -> Any:
+        return Thing(f"of {self.name}")
+
+    __add__ = __sub__ = __radd__ = __rsub__ = __and__ = __call__ = __getitem__ = __iadd__ = __neg__ = m = _another
+    __lt__ = __gt__ = __setitem__ = __delitem__ = _another  # type: ignore[assignment]
+
+    def __contains__(self, other: Any) -> bool:
+        return True
+
+    def __format__(self, how: str) -> str:
+        return "thing"
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([Thing(1), Thing(2)])
+
+    def __enter__(self) -> Any:
+        return Thing("entered")
+
+    def __exit__(self, *error: Any) -> bool:
+        return True
 
 
 class Fault(Exception):
@@ -356,8 +447,8 @@ def run(coroutine: Any, *script: Any) -> Any:
         return stop.value
 
 
-FUNCTIONS = (note, fuel, where, drive, run)
-CLASSES = (Token, Fault, FirstFault, SecondFault, BaseFault, Manager, Pause, AsyncManager, Items, AsyncItems, Sequence, Number, Text, Row, Pair, Table, Names)
+FUNCTIONS = (note, fuel, where, drive, run, watch, unwatch)
+CLASSES = (Token, Thing, Fault, FirstFault, SecondFault, BaseFault, Manager, Pause, AsyncManager, Items, AsyncItems, Sequence, Number, Text, Row, Pair, Table, Names)
 BUILT_IN = {"getframe": sys._getframe, "getrefcount": sys.getrefcount, "exc_info": sys.exc_info}
 
 

@@ -170,7 +170,7 @@ class Writing:
                 scope.names.append(name)
 
     def initial(self, name: str) -> str:
-        options = {"number": ["1", "2", "0", "-3"], "items": ["[1, 2]", "'text'", "(3, 4)", "[]"], "magic": ["Magic(1)", "Magic(3)"], "any": ["None", "{'x': 1}", "Token(0)", "1.5"]}
+        options = {"number": ["1", "2", "0", "-3"], "items": ["[1, 2]", "'text'", "(3, 4)", "[]"], "magic": ["Magic(1)", "Magic(3)", "Thing(5)"], "any": ["None", "{'x': 1}", "Token(0)", "1.5"]}
         return str(self.pick(options[KINDS[name]]))
 
     def function_scope(self) -> Scope | None:

@@ -1,6 +1,8 @@
 // Instructions that call and that make functions.
 #pragma once
 
+#include <vector>
+
 #include "cpython/hook.h"
 #include "evaluator/bind_arguments.h"
 #include "evaluator/handlers.h"
@@ -11,25 +13,15 @@ namespace evalframe::evaluator {
 // Set while this thread's calls of Python functions stay in our evaluator.
 inline thread_local bool deep_evaluation = false;
 
-// Runs a Python function in our evaluator; nullopt where CPython must call it.
-inline std::optional<Ref> evaluate_function(PyThreadState* thread, PyObject* function, PyObject* const* arguments,
-                                            size_t count, PyObject* keyword_names) {
-  cpython::Frame* const frame = cpython::push_frame(thread, function);
-  if (!frame) return Ref();
-  if (!bind_into(frame, function, arguments, count, keyword_names)) {
-    cpython::pop_frame(thread, frame);
-    if (PyErr_Occurred()) return Ref();
-    return std::nullopt;
-  }
-  return evaluate(thread, frame);
+inline bool stays_in_our_evaluator(PyThreadState* thread, PyObject* callable) {
+  return PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken(thread));
 }
-
-inline PyObject* Handlers::call(Activation& a, PyObject* callable, PyObject** arguments, size_t count, PyObject* keyword_names) {
-  if (PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken(thread(a)))) {
-    std::optional<Ref> result = evaluate_function(thread(a), callable, arguments, count, keyword_names);
-    if (result) return result->release();
-  }
-  return cpython::call(thread(a), callable, arguments, count | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names);
+// The callee's frame with the arguments; null where CPython must make the call, or with an exception.
+inline cpython::Frame* bound_frame(PyThreadState* thread, PyObject* function, PyObject* const* arguments, size_t count, PyObject* keyword_names) {
+  cpython::Frame* const frame = cpython::push_frame(thread, function);
+  if (!frame || bind_into(frame, function, arguments, count, keyword_names)) return frame;
+  cpython::pop_frame(thread, frame);
+  return nullptr;
 }
 
 // The result replaces `entries` operands, and then CPython lets others have their turn.
@@ -38,15 +30,35 @@ inline Outcome Handlers::finish(Activation& a, int entries, PyObject* result) {
   return outcome == Outcome::kRaised ? outcome : service_breaker(a);
 }
 
+// The callee's frame has its arguments for itself: the operands go before it runs.
+inline Outcome Handlers::run_bound(Activation& a, int entries, cpython::Frame* callee) {
+  drop(a, entries);
+  return finish(a, 0, evaluate(thread(a), callee).release());
+}
+
+// [NULL, bound method] -> [function, self], in the version's order.
+inline void take_method_apart(PyObject*& lower, PyObject*& upper) {
+  const Ref method = Ref::steal(layout::kSelfAfterCallable ? lower : upper);
+  lower = Py_NewRef(PyMethod_GET_FUNCTION(method.get()));
+  upper = Py_NewRef(PyMethod_GET_SELF(method.get()));
+}
 inline Outcome Handlers::call_entries(Activation& a, int count, PyObject* keyword_names, int above) {
   PyObject** const arguments = &peek(a, count + above);
-  PyObject* const lower = arguments[-2];
-  PyObject* const upper = arguments[-1];
+  PyObject*& lower = arguments[-2];
+  PyObject*& upper = arguments[-1];
+  PyObject* const alone = !(layout::kSelfAfterCallable ? upper : lower) ? (layout::kSelfAfterCallable ? lower : upper) : nullptr;
+  if (alone && PyMethod_Check(alone)) take_method_apart(lower, upper);
   const bool has_self = (layout::kSelfAfterCallable ? upper : lower) != nullptr;
   PyObject* const callable = layout::kSelfAfterCallable || has_self ? lower : upper;
-  const size_t keywords = keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(keyword_names)) : 0;
-  PyObject* const result = call(a, callable, arguments - has_self, static_cast<size_t>(count) + has_self - keywords, keyword_names);
-  return finish(a, count + 2 + above, result);
+  PyObject** const first = arguments - has_self;
+  const size_t given = static_cast<size_t>(count) + has_self - (keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(keyword_names)) : 0);
+  const int entries = count + 2 + above;
+  if (stays_in_our_evaluator(thread(a), callable)) {
+    cpython::Frame* const callee = bound_frame(thread(a), callable, first, given, keyword_names);
+    if (callee) return run_bound(a, entries, callee);
+    if (PyErr_Occurred()) return Outcome::kRaised;
+  }
+  return finish(a, entries, cpython::call(thread(a), callable, first, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names));
 }
 inline Outcome Handlers::CALL(Activation& a, const Instruction& i) {
   return call_entries(a, i.arg, i.arg2 >= 0 ? constant(a, i.arg2) : nullptr, 0);
@@ -78,6 +90,21 @@ inline Outcome Handlers::DICT_MERGE(Activation& a, const Instruction& i) {
   // Below the keywords: the positional arguments, and (3.13: NULL and) the callable.
   return keywords_refused(peek(a, (layout::kCallExNullAfterCallable ? 4 : 3) + i.arg), peek(a, 1));
 }
+// As bound_frame, of a tuple and a dict or null.
+inline cpython::Frame* frame_of_starred_call(PyThreadState* thread, PyObject* function, PyObject* arguments, PyObject* named) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(arguments);
+  PyObject** const given = &PyTuple_GET_ITEM(arguments, 0);
+  if (!named || PyDict_GET_SIZE(named) == 0) return bound_frame(thread, function, given, static_cast<size_t>(count), nullptr);
+  std::vector<PyObject*> values(given, given + count);
+  const Ref names = Ref::steal(PyTuple_New(PyDict_GET_SIZE(named)));
+  if (!names) return nullptr;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0, index = 0; PyDict_Next(named, &at, &name, &value); ++index) {
+    PyTuple_SET_ITEM(names.get(), index, Py_NewRef(name));
+    values.push_back(value);
+  }
+  return bound_frame(thread, function, values.data(), static_cast<size_t>(count), names.get());
+}
 inline Outcome Handlers::CALL_FUNCTION_EX(Activation& a, const Instruction& i) {
   const int keywords = i.arg & 1;
   PyObject* const callable = peek(a, layout::kCallExNullAfterCallable ? 3 + keywords : 2 + keywords);
@@ -93,8 +120,14 @@ inline Outcome Handlers::CALL_FUNCTION_EX(Activation& a, const Instruction& i) {
     if (!tuple) return Outcome::kRaised;
     const Ref given = Ref::steal(std::exchange(peek(a, 1 + keywords), tuple));
   }
-  PyObject* const result = PyObject_Call(callable, peek(a, 1 + keywords), keywords ? peek(a, 1) : nullptr);
-  return finish(a, 3 + keywords, result);
+  PyObject* const named = keywords ? peek(a, 1) : nullptr;
+  if (!layout::kStarredCallKeepsArguments && stays_in_our_evaluator(thread(a), callable)) {
+    if (cpython::Frame* const callee = frame_of_starred_call(thread(a), callable, peek(a, 1 + keywords), named)) {
+      return run_bound(a, 3 + keywords, callee);
+    }
+    if (PyErr_Occurred()) return Outcome::kRaised;
+  }
+  return finish(a, 3 + keywords, PyObject_Call(callable, peek(a, 1 + keywords), named));
 }
 
 // MAKE_FUNCTION's flags, also the argument of SET_FUNCTION_ATTRIBUTE. Stored as CPython stores them: no watcher is told.

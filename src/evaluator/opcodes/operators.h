@@ -57,13 +57,22 @@ inline Outcome Handlers::STORE_SUBSCR(Activation& a, const Instruction&) {
 inline Outcome Handlers::DELETE_SUBSCR(Activation& a, const Instruction&) {
   return consume(a, 2, PyObject_DelItem(peek(a, 2), peek(a, 1)) == 0);
 }
+inline Ref Handlers::taken_slice(Activation& a) {
+  Ref slice = Ref::steal(PySlice_New(peek(a, 2), peek(a, 1), nullptr));
+  drop(a, 2);
+  return slice;
+}
 inline Outcome Handlers::BINARY_SLICE(Activation& a, const Instruction&) {
-  const Ref slice = Ref::steal(PySlice_New(peek(a, 2), peek(a, 1), nullptr));
-  return replace(a, 3, slice ? PyObject_GetItem(peek(a, 3), slice.get()) : nullptr);
+  Ref slice = taken_slice(a);
+  PyObject* const item = slice ? PyObject_GetItem(peek(a, 1), slice.get()) : nullptr;
+  slice.reset();
+  return replace(a, 1, item);
 }
 inline Outcome Handlers::STORE_SLICE(Activation& a, const Instruction&) {
-  const Ref slice = Ref::steal(PySlice_New(peek(a, 2), peek(a, 1), nullptr));
-  return consume(a, 4, slice && PyObject_SetItem(peek(a, 3), slice.get(), peek(a, 4)) == 0);
+  Ref slice = taken_slice(a);
+  const bool stored = slice && PyObject_SetItem(peek(a, 1), slice.get(), peek(a, 2)) == 0;
+  slice.reset();
+  return consume(a, 2, stored);
 }
 inline Outcome Handlers::GET_LEN(Activation& a, const Instruction&) {
   const Py_ssize_t length = PyObject_Length(peek(a, 1));

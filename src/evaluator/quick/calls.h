@@ -78,7 +78,6 @@ EVALFRAME_QUICK(CALL) {
   if (!PyCFunction_CheckExact(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return Outcome::kHandOver;
   const size_t count = static_cast<size_t>(i.arg + has_self);
   PyObject* const result = cpython::call_c(r.thread, callable, arguments - has_self, count | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-  if (!result) return Outcome::kRaised;
   r.drop(i.arg + 2);
   return finish_quick_call(r, result);
 }
