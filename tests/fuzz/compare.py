@@ -16,6 +16,7 @@ from fuzz import programs
 from fuzz.programs import Program, execute
 from fuzz.world import Log, show
 
+
 class Outcome(NamedTuple):
     events: list[str]
     output: str

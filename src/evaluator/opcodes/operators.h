@@ -28,20 +28,21 @@ inline Outcome Handlers::TO_BOOL(Activation& a, const Instruction&) {
 inline Outcome Handlers::COMPARE_OP(Activation& a, const Instruction& i) {
   if (const std::optional<bool> known = number_comparison(i.arg, peek(a, 2), peek(a, 1))) return replace_quietly(a, 2, new_bool(*known));
   PyObject* result = PyObject_RichCompare(peek(a, 2), peek(a, 1), i.arg);
+  drop(a, 2);
   const bool as_bool = i.arg2 > 0 && (i.arg2 & layout::kCompareAsBool);
   if (result && as_bool && !PyBool_Check(result)) {
     const Ref other = Ref::steal(result);
     const int truth = PyObject_IsTrue(other.get());
     result = truth < 0 ? nullptr : new_bool(truth);
   }
-  return replace(a, 2, result);
+  return replace(a, 0, result);
 }
 inline Outcome Handlers::IS_OP(Activation& a, const Instruction& i) {
   return replace(a, 2, new_bool((peek(a, 2) == peek(a, 1)) != (i.arg != 0)));
 }
 inline Outcome Handlers::CONTAINS_OP(Activation& a, const Instruction& i) {
   const int found = PySequence_Contains(peek(a, 1), peek(a, 2));
-  return found < 0 ? Outcome::kRaised : replace(a, 2, new_bool((found != 0) != (i.arg != 0)));
+  return replace(a, 2, found < 0 ? nullptr : new_bool((found != 0) != (i.arg != 0)));
 }
 
 inline Outcome Handlers::BINARY_SUBSCR(Activation& a, const Instruction&) {

@@ -99,8 +99,10 @@ EVALFRAME_QUICK(COMPARE_OP) {
   return answer(r, result.get() == Py_True);
 }
 EVALFRAME_QUICK(IS_OP) {
-  const bool same = r.peek(2) == r.peek(1);
-  const Outcome right = let_go(r.pop()), left = let_go(r.pop());
+  PyObject* const second = r.pop();
+  PyObject* const first = r.pop();
+  const bool same = first == second;
+  const Outcome left = let_go(first), right = let_go(second);
   if (right == Outcome::kDone && left == Outcome::kDone) return answer(r, same != (i.arg != 0));
   r.push(new_bool(same != (i.arg != 0)));
   return Outcome::kRan;
