@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 import sys
 import types
 import warnings
@@ -60,7 +61,24 @@ def is_too_deep(outcomes: list[Outcome]) -> bool:
     return any("RecursionError" in event or "MemoryError" in event for outcome in outcomes for event in outcome.events)
 
 
+# Calls of Python functions whose arguments don't fit.
+REFUSED = re.compile(r"TypeError\(.*\(\) (takes|got|missing) ")
+
+
+def with_refusals_in_order(events: list[str]) -> list[str]:
+    """What a refused call releases, sorted: CPython lets the arguments go by how far it came in binding them."""
+    ordered = list(events)
+    for end, event in enumerate(ordered):
+        if REFUSED.search(event):
+            start = end
+            while start > 0 and ordered[start - 1].startswith("released"):
+                start -= 1
+            ordered[start:end] = sorted(ordered[start:end])
+    return ordered
+
+
 def first_difference(plain: Outcome, ours: Outcome) -> Difference | None:
+    plain, ours = (one._replace(events=with_refusals_in_order(one.events)) for one in (plain, ours))
     for number, event in enumerate(plain.events):
         other = ours.events[number] if number < len(ours.events) else "nothing more"
         if event != other:
