@@ -80,6 +80,21 @@ constexpr int kLevels = 8;
 int top = -1;                          // the level whose function is the topmost of ours; -1: none
 _PyFrameEvalFunction next_of[kLevels];  // what stood in the slot before
 
+// Another user of the slot stands below: it is to see the frames, so none is evaluated in its place.
+bool another_follows(int level) { return level >= 0 && next_of[level] != _PyEval_EvalFrameDefault; }
+
+// The hook that takes all frames of all threads, where there is no other, nor another user of the slot.
+FrameHook* sole_taker = nullptr;
+void update_taken() {
+  const auto& hooks = state().hooks;
+  const bool one = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0;
+  sole_taker = one && !another_follows(top) ? hooks[0].hook.get() : nullptr;
+}
+void set_top(int level) {
+  top = level;
+  update_taken();
+}
+
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing);
 
 template <int level>
@@ -112,8 +127,7 @@ void lend_slot() {
 // Whatever became of the slot meanwhile, the level is free again: while it wasn't in the slot, no one can have kept it.
 void end_loan() {
   if (lent < 0) return;
-  const int level = std::exchange(lent, -1);
-  top = level - 1;
+  set_top(std::exchange(lent, -1) - 1);
 }
 
 // False where all levels are in use.
@@ -121,11 +135,12 @@ bool occupy_slot() {
   end_loan();
   const int level = level_in_slot();
   if (level >= 0) {
-    top = level;
+    set_top(level);
     return true;
   }
   if (top + 1 == kLevels) return false;
-  next_of[++top] = slot();
+  next_of[top + 1] = slot();
+  set_top(top + 1);
   set_slot(kEntries[top]);
   return true;
 }
@@ -136,14 +151,7 @@ void leave_slot() {
   const int level = level_in_slot();
   if (level < 0) return;
   set_slot(next_of[level]);
-  top = level - 1;
-}
-
-// The hook that takes all frames of all threads, where there is no other.
-FrameHook* sole_taker = nullptr;
-void update_taken() {
-  const auto& hooks = state().hooks;
-  sole_taker = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0 ? hooks[0].hook.get() : nullptr;
+  set_top(level - 1);
 }
 
 void drop_hooks(std::vector<Installed> dropped) {
@@ -319,6 +327,7 @@ PyObject* consult_hooks(int level, PyThreadState* thread, Frame* frame) {
     const Installed* installed = hook_before(id, thread->id);
     if (!installed) break;
     id = installed->id;
+    if (installed->takes_all && another_follows(level)) continue;
     const std::shared_ptr<FrameHook> hook = installed->hook;
     const HooksSuspended none_sees_the_hook;
     decision = hook->on_frame(thread, EntryFrame(frame), value);
@@ -338,7 +347,7 @@ PyObject* go_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
   for (HookId id = ~HookId{0}; const Installed* installed = hook_before(id, thread->id); id = installed->id) {
     if (installed->takes_all) taker = installed;
   }
-  if (!taker || is_own_code(frame) || stack_is_used_up()) return run_next(level, thread, frame, throwing);
+  if (!taker || another_follows(level) || is_own_code(frame) || stack_is_used_up()) return run_next(level, thread, frame, throwing);
   const std::shared_ptr<FrameHook> hook = taker->hook;
   return hook->on_resume(thread, frame, throwing != 0);
 }
@@ -364,7 +373,7 @@ PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing)
     return take(taker, level, thread, frame, throwing);
   }
   if (__builtin_expect(threads_have_ended.load(std::memory_order_relaxed), 0)) drop_hooks_of_ended_threads();
-  if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) top = level;
+  if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) set_top(level);
   if (__builtin_expect(state().hooks.empty(), 0)) leave_slot();
   if (frame->owner == FRAME_OWNED_BY_GENERATOR && !suspended && level == top) return go_on(level, thread, frame, throwing);
   if (throwing || suspended || level != top || !hook_before(~HookId{0}, thread->id) || !is_at_entry(frame) ||

@@ -328,12 +328,25 @@ TEST(LentSlotIsTakenBackFromOneWhoCameMeanwhile) {
     put_foreign_in_slot();
     EXPECT(program.number("both", 1) == 3002 && foreign_calls == 3);
   }
+  // Ours is on top again, and leaves the frames to the one below.
   EXPECT(slot() != foreign && program.number("both", 1) == 3002);
-  EXPECT(foreign_calls == 3 && evaluator::counts.evaluated == evaluated + 3);
+  EXPECT(foreign_calls == 6 && evaluator::counts.evaluated == evaluated);
   evaluator::stop_evaluating_all_frames();
   EXPECT(slot() == foreign);
   set_slot(foreign_next);
   EXPECT(slot() == before);
+}
+
+TEST(FramesAreLeftToAnotherUserOfTheSlot) {
+  const Program program(kProgram);
+  put_foreign_in_slot();
+  EXPECT(evaluator::evaluate_all_frames());
+  const uint64_t evaluated = evaluator::counts.evaluated;
+  EXPECT(program.number("both", 1) == 3002);
+  EXPECT(foreign_calls == 3 && evaluator::counts.evaluated == evaluated);
+  evaluator::stop_evaluating_all_frames();
+  EXPECT(slot() == foreign);
+  set_slot(foreign_next);
 }
 
 }  // namespace evalframe
