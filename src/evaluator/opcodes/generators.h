@@ -34,7 +34,8 @@ inline Outcome Handlers::SEND(Activation& a, const Instruction& i) {
   if (outcome == PYGEN_ERROR) return Outcome::kRaised;
   if (outcome == PYGEN_NEXT) return replace(a, 1, sent);
   jump(a, i.target);
-  return replace(a, layout::kSendPopsReceiver ? 2 : 1, sent);
+  drop(a, 1);
+  return replace(a, layout::kSendPopsReceiver ? 1 : 0, sent);
 }
 inline Outcome Handlers::END_SEND(Activation& a, const Instruction&) {
   const Ref value = pop(a);
