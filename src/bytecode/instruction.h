@@ -38,6 +38,7 @@ struct Instruction {
 
   Op op = Op::NOP;
   uint8_t flags = 0;
+  mutable uint8_t label = 0;  // the evaluator's, as Note is: where it sends the instruction
   int32_t arg = 0;
   int32_t arg2 = -1;
   int32_t target = -1;  // index of the instruction jumped to

@@ -18,6 +18,8 @@ enum class UnaryOp : int {
 };
 
 inline constexpr int kBinaryOps = static_cast<int>(BinaryOp::kInPlace);
+// Of the number that BINARY_OP carries.
+constexpr BinaryOp binary_op(int number) { return static_cast<BinaryOp>(number >= kBinaryOps ? number - kBinaryOps : number); }
 
 using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
 using UnaryFunction = PyObject* (*)(PyObject*);

@@ -29,7 +29,8 @@ bool set_extra(PyCodeObject* code, Py_ssize_t index, void* value);
 // The decoded form of `code`, made on first use and kept with the code object (co_extra); null with an exception as above.
 const bytecode::Code* decoded(Borrowed code);
 // The same, null (no exception) where it wasn't made yet.
-const bytecode::Code* decoded_before(PyCodeObject* code);
+inline Py_ssize_t decoded_index = -1;  // of co_extra; -1 before the first
+inline const bytecode::Code* decoded_before(PyCodeObject* code) { return static_cast<const bytecode::Code*>(extra_of(code, decoded_index)); }
 
 // Encodes instructions, positions and regions into a code object that has all else from `code.code`, and the given
 // constants, names and stack size. Jumps are by instruction index; EXTENDED_ARG, caches and tables are made anew.

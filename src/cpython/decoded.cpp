@@ -10,21 +10,19 @@ using bytecode::Code;
 
 void free_decoded(void* extra) { delete static_cast<Code*>(extra); }
 
-Py_ssize_t extra_index() {
 #if PY_VERSION_HEX >= 0x030C0000
-  static const Py_ssize_t index = PyUnstable_Eval_RequestCodeExtraIndex(free_decoded);
+constexpr auto request_index = PyUnstable_Eval_RequestCodeExtraIndex;
 #else
-  static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(free_decoded);
+constexpr auto request_index = _PyEval_RequestCodeExtraIndex;
 #endif
-  return index;
-}
 
 bool keep(PyCodeObject* code, Code* decoded) {
-  if (extra_index() < 0) {
+  if (decoded_index < 0) decoded_index = request_index(free_decoded);
+  if (decoded_index < 0) {
     PyErr_SetString(PyExc_RuntimeError, "CPython has no co_extra slot left: too many libraries use them in this process");
     return false;
   }
-  return set_extra(code, extra_index(), decoded);
+  return set_extra(code, decoded_index, decoded);
 }
 
 }  // namespace
@@ -43,10 +41,6 @@ bool set_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
   }
   extra->values[index] = value;
   return true;
-}
-
-const Code* decoded_before(PyCodeObject* code) {
-  return static_cast<const Code*>(extra_of(code, extra_index()));
 }
 
 const Code* decoded(Borrowed code) {

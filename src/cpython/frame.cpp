@@ -17,8 +17,6 @@ namespace evalframe::cpython {
 
 namespace {
 
-int code_units_before(Frame* frame, _Py_CODEUNIT* pointer) { return static_cast<int>(pointer - _PyCode_CODE(layout::code(frame))); }
-
 // --- space on the data stack: the same chunks as CPython's, whose own functions for them are hidden ---------------
 
 PyObject** push_chunk(PyThreadState* thread, size_t size) {
@@ -70,10 +68,12 @@ void pop_space(PyThreadState* thread, Frame* frame) {
 bool kept_by_frame_object(PyThreadState* thread, Frame* frame) {
   const Ref object = Ref::steal(std::exchange(frame->frame_obj, nullptr));
   if (!object || Py_REFCNT(object.get()) == 1) return false;
-  // The frame isn't linked any more, so the thread's current one is its caller. Without memory for it there is none.
+  // The frame isn't linked any more, so the thread's current one is its caller. 3.11's generators have forgotten theirs. Without
+  // memory for it there is none.
+  const bool knows_caller = layout::kCalleeClears || frame->owner != FRAME_OWNED_BY_GENERATOR;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyFrameObject* const back = PyThreadState_GetFrame(thread);
+  PyFrameObject* const back = knows_caller ? PyThreadState_GetFrame(thread) : nullptr;
   PyErr_Restore(type, value, traceback);
   layout::move_into(object.as<PyFrameObject>(), frame, back);
   if (!PyObject_GC_IsTracked(object.get())) PyObject_GC_Track(object.get());
@@ -126,8 +126,10 @@ bool raise_recursion_error(PyThreadState* thread) {
 
 Slots slots(Frame* frame) { return Slots(frame->localsplus); }
 bool has_frame_object(Frame* frame) { return frame->frame_obj != nullptr; }
-Borrowed code_of(Frame* frame) { return Borrowed(layout::code(frame)); }
 Borrowed function_of(Frame* frame) { return Borrowed(layout::function(frame)); }
+static_assert(offsetof(Frame, owner) == layout::kFrameOwner && FRAME_OWNED_BY_GENERATOR == layout::kOwnedByGenerator);
+static_assert(offsetof(Frame, stacktop) == layout::kFrameStackTop * sizeof(PyObject*));
+static_assert(offsetof(Frame, localsplus) == layout::kFrameSlots * sizeof(PyObject*));
 static_assert(offsetof(Frame, f_globals) == layout::kFrameGlobals * sizeof(PyObject*));
 static_assert(offsetof(Frame, f_builtins) == (layout::kFrameGlobals + 1) * sizeof(PyObject*));
 Borrowed locals_dict_of(Frame* frame) { return Borrowed(frame->f_locals); }
@@ -177,6 +179,14 @@ void pop_frame(PyThreadState* thread, Frame* frame) {
 #endif
 }
 
+void clear_generator_frame([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] Frame* frame) {
+#if PY_VERSION_HEX < 0x030C0000
+  PyCodeObject* const code = layout::code(frame);
+  clear(thread, frame);
+  Py_DECREF(code);
+#endif
+}
+
 void set_next(Frame* frame, int unit, int depth) {
   layout::pointer(frame) = _PyCode_CODE(layout::code(frame)) + unit - layout::kPointerToNext;
   frame->stacktop = depth;
@@ -186,14 +196,6 @@ void set_running(Frame* frame, int unit) {
   running_cell(frame).set(unit);
   frame->stacktop = -1;
 }
-
-RunningCell running_cell(Frame* frame) {
-  return {reinterpret_cast<char**>(&layout::pointer(frame)), reinterpret_cast<char*>(_PyCode_CODE(layout::code(frame)))};
-}
-
-int next_unit(Frame* frame) { return code_units_before(frame, layout::pointer(frame)) + layout::kPointerToNext; }
-int depth_of(Frame* frame) { return frame->stacktop; }
-void set_depth(Frame* frame, int depth) { frame->stacktop = depth; }
 
 void add_traceback_entry(PyThreadState* thread, Frame* frame) {
   if (_PyFrame_IsIncomplete(frame)) return;

@@ -30,7 +30,7 @@ class Slots {
 };
 Slots slots(Frame* frame);
 
-Borrowed code_of(Frame* frame);       // the code object being run
+inline Borrowed code_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameCode]); }  // being run
 Borrowed function_of(Frame* frame);   // its function object
 inline Borrowed globals_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameGlobals]); }
 inline Borrowed builtins_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameGlobals + 1]); }
@@ -44,6 +44,7 @@ Frame* push_frame(PyThreadState* thread, Borrowed function);
 // drops everything the frame holds and gives its space back; a frame object that others still hold keeps its values
 // (as when CPython returns from a frame). The frame must be the newest on the data stack and not linked.
 void pop_frame(PyThreadState* thread, Frame* frame);
+void clear_generator_frame(PyThreadState* thread, Frame* frame);  // 3.11: of a generator that has ended
 
 // Where the frame is: the canonical instruction that runs now / is next is at code unit `unit`; `depth` counts slots in use (localsplus + stack).
 // set_position(f, unit, depth): "next to run is `unit`"; used before a hand-over and for a caller that is suspended in a call.
@@ -55,11 +56,16 @@ struct RunningCell {
   char** cell;
   char* code;
   void set(int unit) const { *cell = code + 2 * unit; }
+  int unit() const { return static_cast<int>((*cell - code) / 2); }
 };
-RunningCell running_cell(Frame* frame);
-int next_unit(Frame* frame);   // of a frame that CPython gave us
-int depth_of(Frame* frame);    // slots in use, of a frame that isn't running
-void set_depth(Frame* frame, int depth);  // -1 while it runs: its stack is then nobody else's to see
+inline RunningCell running_cell(Frame* frame) {
+  return {reinterpret_cast<char**>(frame) + layout::kFramePointer, code_of(frame).as<PyCodeObject>()->co_code_adaptive};
+}
+inline int next_unit(Frame* frame) { return running_cell(frame).unit() + layout::kPointerToNext; }  // of a frame that CPython gave us
+// Slots in use, of a frame that isn't running; -1 while it runs: its stack is then nobody else's to see.
+inline int& depth_of(Frame* frame) { return reinterpret_cast<int*>(frame)[2 * layout::kFrameStackTop]; }
+inline void set_depth(Frame* frame, int depth) { depth_of(frame) = depth; }
+inline PyObject** slot_base(Frame* frame) { return reinterpret_cast<PyObject**>(frame) + layout::kFrameSlots; }
 // Puts the frame, the thread's current one, on the traceback of the exception that is set; not before its first RESUME.
 void add_traceback_entry(PyThreadState* thread, Frame* frame);
 Ref frame_object(PyThreadState* thread);  // of the thread's current frame; null (no exception) without memory for it
@@ -110,10 +116,10 @@ bool any_set(const unsigned char* bytes) {
 // What is_traced looks at, for the evaluator's inner loop. False: is_traced is false; true: it has to be asked.
 struct TraceCells {
   const unsigned char* thread;  // 3.11: a flag; later: a byte for each event, zero where no tool wants it
-  void* const* code;            // from 3.12 on: what tools have of the code object, null as long as no one looked at it
+  const PyCodeObject* code;     // from 3.12 on it has what tools want of it, null as long as no one looked at it
   bool may_be_traced() const {
     if (layout::k311) return *thread != 0;
-    return any_set<15>(thread) || *code;
+    return any_set<15>(thread) || *reinterpret_cast<void* const*>(reinterpret_cast<const char*>(code) + layout::kCodeMonitoring);
   }
 };
 // Of the thread's current frame, as long as it is that.

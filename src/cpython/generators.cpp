@@ -3,6 +3,7 @@
 #include "cpython/generators.h"
 
 #include <cstring>
+#include <utility>
 
 #include "frame_layout.h"
 
@@ -14,8 +15,6 @@ PyAPI_FUNC(PyObject*) _PyCoro_GetAwaitableIter(PyObject* value);
 #endif
 
 namespace evalframe::cpython {
-
-bool belongs_to_generator(Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
 
 namespace {
 
@@ -83,6 +82,31 @@ void suspend_generator(PyThreadState* thread, Frame* frame, [[maybe_unused]] boo
   layout::leave_generator(thread, generator);
   // On 3.11 whoever resumed it has yet to compare it with the current frame.
   if (layout::kCalleeClears) frame->previous = nullptr;
+}
+
+bool is_suspended(Borrowed generator) {
+  const int state = generator.as<PyGenObject>()->gi_frame_state;
+#if PY_VERSION_HEX >= 0x030D0000
+  if (state == FRAME_SUSPENDED_YIELD_FROM) return true;
+#endif
+  return state == FRAME_SUSPENDED;
+}
+
+// As gen_send_ex2 of Objects/genobject.c does.
+void stop_generator([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] Frame* frame) {
+#if PY_VERSION_HEX < 0x030C0000
+  PyGenObject* const generator = _PyFrame_GetGenerator(frame);
+  if (generator->gi_frame_state == FRAME_EXECUTING) generator->gi_frame_state = FRAME_COMPLETED;
+  thread->exc_info = std::exchange(generator->gi_exc_state.previous_item, nullptr);
+  frame->previous = nullptr;
+  if (generator->gi_frame_state == FRAME_SUSPENDED) return;
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+    _PyErr_FormatFromCause(PyExc_RuntimeError, PyCoro_CheckExact(generator) ? "coroutine raised StopIteration" : "generator raised StopIteration");
+  }
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  generator->gi_frame_state = FRAME_CLEARED;
+  clear_generator_frame(thread, frame);
+#endif
 }
 
 #if PY_VERSION_HEX >= 0x030D0000

@@ -238,6 +238,7 @@ bool is_evalframe_module(PyObject* globals) {
 
 // evalframe's own Python code is seen by no hook. Looked up once for each code object.
 bool is_own_code(Frame* frame) {
+  if (const bytecode::Code* const decoded = decoded_before(layout::code(frame)); decoded && decoded->notes) return false;
   enum Owner : uintptr_t { kUnknown, kOther, kOwn };
   const Py_ssize_t index = state().extra_index;
   void* const owner = extra_of(layout::code(frame), index);
@@ -349,21 +350,21 @@ PyObject* go_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
   }
   if (!taker || another_follows(level) || is_own_code(frame) || stack_is_used_up()) return run_next(level, thread, frame, throwing);
   const std::shared_ptr<FrameHook> hook = taker->hook;
-  return hook->on_resume(thread, frame, throwing != 0);
+  return hook->evaluate(thread, frame, throwing != 0);
 }
 
 // Every frame goes to one hook: without asking who else is there.
 PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame, int throwing) {
   const bool resumes = frame->owner == FRAME_OWNED_BY_GENERATOR;
-  if (is_own_code(frame) || (!resumes && (throwing || !is_at_entry(frame)))) return run_next(level, thread, frame, throwing);
+  if ((!resumes && (throwing || !is_at_entry(frame))) || is_own_code(frame)) return run_next(level, thread, frame, throwing);
   if (__builtin_expect(stack_is_used_up(), 0)) {
     return resumes ? run_next(level, thread, frame, throwing) : refuse_for_recursion(thread, frame);
   }
-  if (resumes) return taker->on_resume(thread, frame, throwing != 0);
+  if (resumes || !is_traced(thread, frame)) return taker->evaluate(thread, frame, throwing != 0);
   Ref value;
   const FrameHook::Decision decision = taker->on_frame(thread, EntryFrame(frame), value);
   if (decision != FrameHook::Decision::kPass) return carry_out(decision, level, thread, EntryFrame(frame), std::move(value));
-  const SlotLent as_without_hooks(is_traced(thread, frame));
+  const SlotLent as_without_hooks(true);
   return run_next(level, thread, frame, 0);
 }
 

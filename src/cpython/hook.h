@@ -27,8 +27,8 @@ class FrameHook {
   // True for one that evaluates every frame it is given (kTaken), and wants generators' frames each time they go on. It
   // lives to the end of the process: frames still run in it when it's removed.
   virtual bool takes_all_frames() const { return false; }
-  // A generator's frame goes on; throwing: with the exception that is set. Evaluates it as CPython's evaluator would.
-  virtual PyObject* on_resume(PyThreadState*, Frame*, bool /*throwing*/) { return nullptr; }
+  // Evaluates such a frame as CPython's evaluator would. It begins, or a generator's goes on; throwing: with the exception that is set.
+  virtual PyObject* evaluate(PyThreadState*, Frame*, bool /*throwing*/) { return nullptr; }
 };
 
 // Names an installed hook; 0 is none.

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <cstddef>
+
 namespace evalframe::cpython::layout {
 
 constexpr bool k311 = PY_VERSION_HEX < 0x030C0000;
@@ -49,8 +51,28 @@ constexpr bool kStarBindsHidden = k312;
 // What a class pattern's class must be, as its error says.
 constexpr const char* kNoMatchClass = k311 ? "called match pattern must be a type" : "called match pattern must be a class";
 
-// Where a frame has its globals, in pointers from its beginning; its builtins follow.
+// Where a frame has what the evaluator often asks for, in pointers from its beginning (checked in frame.cpp): its builtins
+// follow its globals.
+constexpr int kFrameCode = k311 ? 4 : 0;
 constexpr int kFrameGlobals = k311 ? 1 : 3;
+constexpr int kFramePointer = 7;   // to the instruction
+constexpr int kFrameStackTop = 8;  // an int, and whose frame it is
+constexpr int kFrameSlots = 9;
+constexpr int kFrameOwner = 8 * kFrameStackTop + (k311 ? 5 : 6);  // in bytes
+constexpr char kOwnedByGenerator = 1;
+// In bytes. 3.11: whether CPython's evaluator was entered with the frame; later: how far behind a call it goes on. No one but
+// that evaluator reads it, and sets it first.
+constexpr int kFrameMark = 8 * kFrameStackTop + 4;
+
+// What monitoring tools have of a code object (3.12+), in bytes from its beginning.
+#if PY_VERSION_HEX >= 0x030C0000
+constexpr size_t kCodeMonitoring = offsetof(PyCodeObject, _co_monitoring);
+#else
+constexpr size_t kCodeMonitoring = 0;
+#endif
+
+// The pointer of a frame is the unit before the next instruction, and the instruction itself while it runs; 3.13: the next.
+constexpr int kPointerToNext = k313 ? 0 : 1;
 
 // The least co_stacksize that the compiler gives.
 constexpr int kSmallestStack = k313 ? 1 : 0;

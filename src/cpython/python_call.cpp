@@ -3,6 +3,7 @@
 #include "cpython/python_call.h"
 
 #include "cpython/codec.h"
+#include "cpython/generators.h"
 #include "cpython/hook.h"
 #include "frame_layout.h"
 
@@ -29,6 +30,25 @@ void fill(PyObject** slots, PyFunctionObject* function, PyCodeObject* code, PyOb
   for (int index = code->co_argcount; index < code->co_nlocalsplus; ++index) slots[index] = nullptr;
 }
 
+// The decoded form of code whose frame may be entered, or null.
+const bytecode::Code* code_to_enter(PyThreadState* thread, PyCodeObject* code) {
+  if (!all_frames_are_taken(thread) || layout::recursion_remaining(thread) <= 0) return nullptr;
+  if (layout::trace_cells(thread, code).may_be_traced() && (layout::traced(thread) || layout::code_traced(code))) return nullptr;
+  const bytecode::Code* const decoded = decoded_before(code);
+  return decoded && decoded->notes ? decoded : nullptr;
+}
+
+EnteredFrame enter(PyThreadState* thread, Frame* frame, const bytecode::Code* code) {
+  layout::link(thread, frame);
+  layout::recursion_remaining(thread)--;
+  return {frame, code};
+}
+
+void unlink(PyThreadState* thread, Frame* frame) {
+  layout::current(thread) = frame->previous;
+  layout::recursion_remaining(thread)++;
+}
+
 }  // namespace
 
 bool has_usual_vectorcall(PyFunctionObject* function) {
@@ -42,47 +62,77 @@ bool has_usual_vectorcall(PyFunctionObject* function) {
   return function->vectorcall == usual;
 }
 
-EnteredFrame entered_frame(PyThreadState* thread, Frame* frame, const bytecode::Code& code) {
-  PyCodeObject* const of_frame = layout::code(frame);
-  const int unit = static_cast<int>(layout::pointer(frame) - _PyCode_CODE(of_frame)) + layout::kPointerToNext;
-  const RunningCell running = {reinterpret_cast<char**>(&layout::pointer(frame)), reinterpret_cast<char*>(_PyCode_CODE(of_frame))};
-  return {frame, &code, frame->localsplus, frame->stacktop, unit, running, layout::trace_cells(thread, of_frame)};
-}
-
-bool enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count, EnteredFrame& entered) {
-  if (!all_frames_are_taken(thread)) return false;
+EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count) {
   auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
   auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const int missing = missing_arguments(function, code, count);
-  if (missing < 0 || !has_usual_vectorcall(function) || layout::recursion_remaining(thread) <= 0) return false;
-  const bytecode::Code* const decoded = decoded_before(code);
-  if (!decoded || !decoded->notes) return false;
+  if (missing < 0 || !has_usual_vectorcall(function)) return {};
+  const bytecode::Code* const decoded = code_to_enter(thread, code);
   const size_t size = layout::frame_size(code);
-  if (size >= static_cast<size_t>(thread->datastack_limit - thread->datastack_top)) return false;
+  if (!decoded || size >= static_cast<size_t>(thread->datastack_limit - thread->datastack_top)) return {};
   auto* const frame = reinterpret_cast<Frame*>(thread->datastack_top);
-  const TraceCells cells = layout::trace_cells(thread, code);
-  if (cells.may_be_traced() && (layout::traced(thread) || layout::code_traced(code))) return false;
   thread->datastack_top += size;
   layout::initialize(frame, function);
   fill(frame->localsplus, function, code, arguments, count, missing);
-  frame->stacktop = -1;
-  layout::link(thread, frame);
-  layout::recursion_remaining(thread)--;
-  entered = {frame, decoded, frame->localsplus, code->co_nlocalsplus, 0, running_cell(frame), cells};
-  return true;
+  return enter(thread, frame, decoded);
 }
 
-void leave_call(PyThreadState* thread, Frame* frame, int depth) {
+EnteredFrame enter_frame(PyThreadState* thread, Frame* frame) {
+  const bytecode::Code* const decoded = code_to_enter(thread, layout::code(frame));
+  return decoded ? enter(thread, frame, decoded) : EnteredFrame();
+}
+
+EnteredFrame enter_generator(PyThreadState* thread, PyObject* object, PyObject* sent) {
+  if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return {};
+  auto* const generator = reinterpret_cast<PyGenObject*>(object);
+  if (generator->gi_frame_state >= FRAME_EXECUTING) return {};
+  if (generator->gi_frame_state == FRAME_CREATED && sent != Py_None) return {};
+  auto* const frame = reinterpret_cast<Frame*>(generator->gi_iframe);
+  const bytecode::Code* const decoded = code_to_enter(thread, layout::code(frame));
+  if (!decoded) return {};
+  frame->localsplus[frame->stacktop++] = sent;
+  generator->gi_exc_state.previous_item = thread->exc_info;
+  thread->exc_info = &generator->gi_exc_state;
+  generator->gi_frame_state = FRAME_EXECUTING;
+  return enter(thread, frame, decoded);
+}
+
+EnteredFrame caller(PyThreadState* thread) {
+  Frame* const frame = layout::current(thread);
+  return {frame, decoded_before(layout::code(frame))};
+}
+
+EnteredFrame leave_call(PyThreadState* thread, Frame* frame, int depth) {
   frame->stacktop = depth;
-  layout::current(thread) = frame->previous;
-  layout::recursion_remaining(thread)++;
+  Frame* const outer = frame->previous;
+  unlink(thread, frame);
   pop_frame(thread, frame);
+  return {outer, decoded_before(layout::code(outer))};
 }
 
 Ref leave_call_to_cpython(PyThreadState* thread, Frame* frame) {
-  layout::current(thread) = frame->previous;
-  layout::recursion_remaining(thread)++;
+  unlink(thread, frame);
   return run_in_cpython(thread, frame, false);
+}
+
+void leave_suspended(PyThreadState* thread, Frame* frame, bool delegates) {
+  unlink(thread, frame);
+  suspend_generator(thread, frame, delegates);
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+}
+
+void leave_finished(PyThreadState* thread, Frame* frame, int depth) {
+  leave_call(thread, frame, depth);
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+}
+
+Ref leave_generator_to_cpython(PyThreadState* thread, Frame* frame, bool& yielded) {
+  unlink(thread, frame);
+  const Ref generator = Ref::borrow(_PyFrame_GetGenerator(frame));
+  Ref result = run_in_cpython_in_place(thread, frame, false);
+  yielded = result && is_suspended(generator.get());
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+  return result;
 }
 
 }  // namespace evalframe::cpython

@@ -9,6 +9,7 @@
 #include "cpython/tracing.h"
 #include "evaluator/counts.h"
 #include "evaluator/handlers.h"
+#include "evaluator/labels.h"
 #include "evaluator/opcodes/calls.h"
 #include "evaluator/opcodes/containers.h"
 #include "evaluator/opcodes/control.h"
@@ -29,40 +30,17 @@ namespace evalframe::evaluator {
 using bytecode::Op;
 using cpython::ExceptionEvent;
 
-namespace {
-
-bytecode::Note* notes_of(const bytecode::Code& code) {
-  if (!code.notes) code.notes = std::make_unique<bytecode::Note[]>(code.instructions.size());
-  return code.notes.get();
-}
-
-}  // namespace
-
 Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
-    : Activation(thread, cpython::entered_frame(thread, frame, code), cpython::breaker_cell(thread), cpython::stack_limit()) {
-  CHECK(stack_pointer_ >= base_);
+    : thread_(thread), trace_cells_(cpython::trace_cells(thread, frame)), breaker_(cpython::breaker_cell(thread)) {
+  CHECK(cpython::depth_of(frame) >= 0);
+  if (!code.notes) prepare(code);
+  take_up({frame, &code});
+  find_position();
+  current_ = handled_at_ = next_;
+  for (Caller& caller : callers_) caller.frame = nullptr;
   link_.link(thread, frame);
-  cpython::set_depth(frame_, -1);
   traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
 }
-
-Activation::Activation(const Activation& caller, const cpython::EnteredFrame& entered)
-    : Activation(caller.thread_, entered, caller.breaker_, caller.stack_limit_) {}
-
-Activation::Activation(PyThreadState* thread, const cpython::EnteredFrame& entered, cpython::BreakerCell breaker, uintptr_t stack_limit)
-    : thread_(thread),
-      frame_(entered.frame),
-      code_(entered.code),
-      base_(entered.base),
-      stack_pointer_(base_ + entered.depth),
-      next_(entered.code->index_of_unit[static_cast<size_t>(entered.unit)]),
-      current_(next_),
-      handled_at_(next_),
-      running_(entered.running),
-      notes_(notes_of(*entered.code)),
-      trace_cells_(entered.trace_cells),
-      breaker_(breaker),
-      stack_limit_(stack_limit) {}
 
 Activation::~Activation() = default;
 
@@ -89,44 +67,195 @@ Event Activation::run() {
 #define EVALFRAME_INSTRUCTION(name, argument, flow) &&run_##name,
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
+#define EVALFRAME_SHAPE(name, instruction, assumption) &&run_##name,
+#define EVALFRAME_PAIR(first, second) &&run_##first##_##second,
+#include "evaluator/shapes.def"
+#undef EVALFRAME_SHAPE
+#undef EVALFRAME_PAIR
   };
   Registers r(*this);
-  const cpython::RunningCell running = running_;
-  const cpython::TraceCells trace_cells = trace_cells_;
+  cpython::RunningCell running = running_;
+  cpython::TraceCells trace_cells = trace_cells_;
   const Instruction* now;
   Outcome outcome;
 
 next:
-  if (traced_ && at_boundary()) return Event::kHandOver;
-  now = r.next++;
-  goto* labels[static_cast<size_t>(now->op)];
+  if (traced_ && at_boundary()) {
+    outcome = Outcome::kHandOver;
+    current_ = next_;
+    goto concluded;
+  }
 
-#define EVALFRAME_INSTRUCTION(name, argument, flow)                                            \
-  run_##name : if (!is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));       \
-  outcome = quick<Op::name>(r, *now);                                                          \
-  if (outcome == Outcome::kHandOver) {                                                         \
-    if (is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                   \
-    learn<Op::name>(r, *now);                                                                  \
-    r.put_back(now);                                                                           \
-    outcome = Handlers::name(*this, *now);                                                     \
-    if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                          \
-    if (outcome == Outcome::kRan && trace_cells.may_be_traced()) goto concluded;               \
-    r.take();                                                                                  \
-  } else if (__builtin_expect(outcome > Outcome::kRan, 0) ||                                   \
+#define EVALFRAME_RUN_NEXT \
+  now = r.next++;          \
+  goto* labels[now->label]
+#define EVALFRAME_RUN(name)                                                                   \
+  if (!is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                   \
+  outcome = quick<Op::name>(r, *now);                                                         \
+  if (outcome == Outcome::kHandOver) {                                                        \
+    if (is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                  \
+    learn<Op::name>(r, *now);                                                                 \
+    r.put_back(now);                                                                          \
+    outcome = Handlers::name(*this, *now);                                                    \
+    if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                         \
+    if (outcome == Outcome::kRan && trace_cells.may_be_traced()) goto concluded;              \
+    r.take();                                                                                 \
+  } else if (switches(Op::name) && outcome == Outcome::kSwitched) {                           \
+    goto switched;                                                                            \
+  } else if (returns(Op::name)) {                                                             \
+    goto concluded;                                                                           \
+  } else if (__builtin_expect(outcome > Outcome::kRan, 0) ||                                  \
              (outcome == Outcome::kRan && __builtin_expect(trace_cells.may_be_traced(), 0))) { \
-    r.put_back(now);                                                                           \
-    goto concluded;                                                                            \
-  }                                                                                            \
-  now = r.next++;                                                                              \
-  goto* labels[static_cast<size_t>(now->op)];
+    r.put_back(now);                                                                          \
+    goto concluded;                                                                           \
+  }
+
+  EVALFRAME_RUN_NEXT;
+
+#define EVALFRAME_INSTRUCTION(name, argument, flow) \
+  run_##name : EVALFRAME_RUN(name) EVALFRAME_RUN_NEXT;
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
+#define EVALFRAME_SHAPE(name, instruction, assumption)                    \
+  run_##name : {                                                          \
+    [[maybe_unused]] const Instruction &i = *now, &then = *r.next;        \
+    if (!(assumption)) __builtin_unreachable();                           \
+  }                                                                       \
+  EVALFRAME_RUN(instruction) EVALFRAME_RUN_NEXT;
+#define EVALFRAME_PAIR(first, second)                                     \
+  run_##first##_##second : EVALFRAME_RUN(first) now = r.next++;           \
+  EVALFRAME_RUN(second) EVALFRAME_RUN_NEXT;
+#include "evaluator/shapes.def"
+#undef EVALFRAME_SHAPE
+#undef EVALFRAME_PAIR
+#undef EVALFRAME_RUN
+#undef EVALFRAME_RUN_NEXT
 
-concluded:
-  const Event event = conclude(static_cast<uint8_t>(outcome));
+concluded : {
+  Event event = conclude(static_cast<uint8_t>(outcome));
+  while (entered_ > 0 && event != Event::kNext && event != Event::kCaught) event = leave(event);
   if (event != Event::kNext && event != Event::kCaught) return event;
-  r.take();
+}
+switched:
+  r.take_up();
+  running = running_;
+  trace_cells = trace_cells_;
   goto next;
+}
+
+// All but where it is: position and depth.
+EVALFRAME_INLINE inline void Activation::take_up(cpython::EnteredFrame entered) {
+  frame_ = entered.frame;
+  code_ = entered.code;
+  base_ = cpython::slot_base(frame_);
+  running_ = cpython::running_cell(frame_);
+  notes_ = code_->notes.get();
+  trace_cells_.code = Handlers::code(*this);
+  traced_ = false;
+}
+
+// Behind take_up: as the frame tells.
+EVALFRAME_INLINE inline void Activation::find_position() {
+  stack_pointer_ = base_ + std::exchange(cpython::depth_of(frame_), -1);
+  next_ = instruction_at(running_.unit() + layout::kPointerToNext);
+}
+
+EVALFRAME_INLINE inline void Activation::enter(cpython::EnteredFrame callee) {
+  cpython::set_depth(frame_, depth());
+  caller() = {frame_, next_, stack_pointer_};
+  ++entered_;
+  ++counts.evaluated;
+  take_up(callee);
+  find_position();
+}
+
+// Behind the instruction that called.
+EVALFRAME_INLINE inline void Activation::go_on_in(cpython::EnteredFrame outer) {
+  --entered_;
+  take_up(outer);
+  if (const Caller& remembered = caller(); remembered.frame == frame_) {
+    next_ = remembered.next;
+    stack_pointer_ = remembered.stack_pointer;
+    cpython::set_depth(frame_, -1);
+  } else {
+    find_position();
+    next_ = instruction_at(running_.unit()) + 1;
+  }
+  current_ = handled_at_ = next_ - 1;
+}
+
+bool Activation::makes_instance() const {
+  return cpython::mark_of(frame_) == cpython::kMakesInstance && !cpython::belongs_to_generator(frame_);
+}
+
+uint8_t Activation::return_value(PyObject* result) {
+  if (entered_ == 0 || cpython::belongs_to_generator(frame_)) {
+    result_ = Ref::steal(result);
+    return static_cast<uint8_t>(Outcome::kReturned);
+  }
+  const bool made_instance = makes_instance();
+  go_on_in(cpython::leave_call(thread_, frame_, depth()));
+  if (made_instance) return give_instance(Ref::steal(result));
+  Handlers::push(*this, result);
+  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
+  return static_cast<uint8_t>(Outcome::kSwitched);
+}
+
+uint8_t Activation::yield_value(PyObject* value, const Instruction& i) {
+  if (entered_ == 0) {
+    result_ = Ref::steal(value);
+    return static_cast<uint8_t>(Handlers::suspend(*this, i));
+  }
+  save();
+  cpython::leave_suspended(thread_, frame_, Handlers::delegates(i));
+  go_on_in(cpython::caller(thread_));
+  Handlers::push(*this, value);
+  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
+  return static_cast<uint8_t>(Outcome::kSwitched);
+}
+
+// The callee is finished, has yielded, or is to be handed over: its caller goes on.
+Event Activation::leave(Event event) {
+  const bool of_generator = cpython::belongs_to_generator(frame_), made_instance = makes_instance();
+  bool yielded = std::exchange(yielded_, false);
+  Ref result = std::move(result_);
+  if (event == Event::kHandOver) {
+    count_hand_over(*this);
+    save();
+    result = of_generator ? cpython::leave_generator_to_cpython(thread_, frame_, yielded) : cpython::leave_call_to_cpython(thread_, frame_);
+  } else if (!of_generator) {
+    cpython::leave_call(thread_, frame_, depth());
+  } else if (yielded) {
+    cpython::leave_suspended(thread_, frame_, delegates_);
+  } else {
+    cpython::leave_finished(thread_, frame_, depth());
+  }
+  go_on_in(cpython::caller(thread_));
+  if (!result) return unwind(true);
+  return made_instance ? conclude(give_instance(std::move(result))) : give_result(std::move(result), yielded);
+}
+
+Event Activation::give_result(Ref result, bool yielded) {
+  const Instruction& now = *current_;
+  const bool resumed_generator = now.op == Op::FOR_ITER || now.op == Op::SEND;
+  if (resumed_generator && !yielded) {
+    next_ = begin() + now.target + (now.op == Op::FOR_ITER ? layout::kForIterSkip : 0);
+    if (now.op == Op::FOR_ITER) result = Ref();
+    if (now.op == Op::FOR_ITER || layout::kSendPopsReceiver) Handlers::drop(*this, 1);
+  }
+  if (result) Handlers::push(*this, std::move(result));
+  return conclude(static_cast<uint8_t>(Outcome::kRan));
+}
+
+// The callee was the __init__ of a new instance: [instance, class] is on the stack.
+uint8_t Activation::give_instance(Ref result) {
+  if (result.get() != Py_None) {
+    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
+    return static_cast<uint8_t>(Outcome::kRaised);
+  }
+  Handlers::drop(*this, 1);
+  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
+  return static_cast<uint8_t>(Outcome::kSwitched);
 }
 
 Event Activation::conclude(uint8_t outcome) {
@@ -135,6 +264,7 @@ Event Activation::conclude(uint8_t outcome) {
     case Outcome::kRan:
       traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
       return Event::kNext;
+    case Outcome::kSwitched: return Event::kNext;
     case Outcome::kRaised: return unwind(true);
     case Outcome::kReraised: return unwind(false);
     case Outcome::kReturned:
@@ -165,7 +295,7 @@ Event Activation::unwind(bool add_entry) {
   if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise);
   const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
   PyObject** const stack = base_ + code->co_nlocalsplus;
-  const bytecode::ExceptionRegion* const handler = code_->handler(handled_at_);
+  const bytecode::ExceptionRegion* const handler = code_->handler(index(handled_at_));
   if (!handler) {
     drop_to(stack);
     if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kUnwind);
@@ -180,7 +310,7 @@ Event Activation::unwind(bool add_entry) {
   }
   if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
   Handlers::push(*this, cpython::take_raised());
-  next_ = handler->target;
+  next_ = begin() + handler->target;
   traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
   return Event::kCaught;
 }
@@ -188,7 +318,7 @@ Event Activation::unwind(bool add_entry) {
 Event Activation::throw_in() {
   // As in CPython: at the unit before the one to go on with.
   const int unit = instruction().offset - 1;
-  handled_at_ = unit < 0 ? next_ : code_->index_of_unit[static_cast<size_t>(unit)];
+  handled_at_ = unit < 0 ? next_ : instruction_at(unit);
   return unwind(true);
 }
 
@@ -215,7 +345,7 @@ void Activation::begin_call(int slots_from) {
   cpython::set_depth(frame_, depth());
 }
 
-void Activation::stay_in_call() { running_.set(cpython::own_unit(code_->instructions[next_ - 1])); }
+void Activation::stay_in_call() { running_.set(cpython::own_unit(next_[-1])); }
 
 Borrowed Activation::instance_mark() {
   static PyObject* const mark = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
@@ -264,14 +394,15 @@ const bytecode::Code* decoded_quietly(cpython::Frame* frame, bool throwing) {
 // Who drops the frame in the end.
 enum class Owner : uint8_t { kEvaluator, kCaller };
 
-Ref left_to_cpython(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
-  return owner == Owner::kCaller ? cpython::run_in_cpython_in_place(thread, frame, throwing) : cpython::run_in_cpython(thread, frame, throwing);
+PyObject* left_to_cpython(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
+  if (owner == Owner::kCaller) return cpython::run_in_cpython_in_place(thread, frame, throwing).release();
+  return cpython::run_in_cpython(thread, frame, throwing).release();
 }
 void drop(PyThreadState* thread, cpython::Frame* frame, Owner owner) {
   owner == Owner::kCaller ? cpython::finish_frame(thread, frame) : cpython::pop_frame(thread, frame);
 }
 
-Ref evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
+PyObject* evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
   const bytecode::Code* code = cpython::decoded_before(cpython::code_of(frame).as<PyCodeObject>());
   if (!code) code = decoded_quietly(frame, throwing);
   const bool traced = cpython::is_traced(thread, frame);
@@ -281,10 +412,10 @@ Ref evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, 
   }
   if (!cpython::enter_recursion(thread)) {
     drop(thread, frame, owner);
-    return Ref();
+    return nullptr;
   }
   ++counts.evaluated;
-  Ref result;
+  PyObject* result;
   Event event;
   bool yielded, delegates;
   {
@@ -295,7 +426,7 @@ Ref evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, 
       count_hand_over(activation);
       activation.save();
     }
-    result = activation.take_result();
+    result = activation.take_result().release();
     yielded = activation.yielded();
     delegates = activation.delegates();
   }
@@ -312,24 +443,10 @@ Ref evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, 
 }  // namespace
 
 Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
-  return evaluate_frame(thread, frame, throwing, Owner::kEvaluator);
+  return Ref::steal(evaluate_frame(thread, frame, throwing, Owner::kEvaluator));
 }
-Ref evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
+PyObject* evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing) {
   return evaluate_frame(thread, frame, throwing, Owner::kCaller);
-}
-
-PyObject* Handlers::run_entered(const Activation& caller, const cpython::EnteredFrame& entered) {
-  ++counts.evaluated;
-  PyThreadState* const thread = caller.thread_;
-  Activation callee(caller, entered);
-  const Event event = callee.run();
-  if (event == Event::kHandOver) {
-    count_hand_over(callee);
-    callee.save();
-    return cpython::leave_call_to_cpython(thread, entered.frame).release();
-  }
-  cpython::leave_call(thread, entered.frame, callee.depth());
-  return callee.result_.release();
 }
 
 DeepEvaluation::DeepEvaluation() : outer_(std::exchange(deep_evaluation, true)) {}

@@ -28,8 +28,8 @@ class Activation {
 
   cpython::Frame* frame() const { return frame_; }
   const bytecode::Code& code() const { return *code_; }
-  const bytecode::Instruction& instruction() const { return code_->instructions[next_]; }
-  int32_t next() const { return next_; }       // index of the next instruction
+  const bytecode::Instruction& instruction() const { return *next_; }
+  int32_t next() const { return index(next_); }  // of the next instruction
   int depth() const;                           // slots in use: localsplus + stack
   PyObject* slot(int index) const { return base_[index]; }   // borrowed; index as in cpython::Slots
   PyThreadState* thread() const { return thread_; }
@@ -63,7 +63,7 @@ class Activation {
   void keep(Ref object);
   static Borrowed instance_mark();
   // Whether the instruction behind which the frame is suspended pushes what the callee gives.
-  bool takes_result() const { return code_->instructions[next_ - 1].op != bytecode::Op::STORE_ATTR && !keeps_instance(); }
+  bool takes_result() const { return next_[-1].op != bytecode::Op::STORE_ATTR && !keeps_instance(); }
   // Whether it is an error that the callee gives this.
   bool refuses(PyObject* result) const { return keeps_instance() && result != Py_None; }
   // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
@@ -72,7 +72,7 @@ class Activation {
   Event finish_call(Ref result);
 
   // False between the halves of a fused instruction, where nothing can be handed over.
-  bool at_boundary() const { return next_ == 0 || !(code_->instructions[next_ - 1].flags & bytecode::Instruction::kFusedWithNext); }
+  bool at_boundary() const { return next_ == begin() || !(next_[-1].flags & bytecode::Instruction::kFusedWithNext); }
 
   // Writes the position into the frame so that CPython, or another Activation, can go on from here.
   void save();
@@ -81,21 +81,42 @@ class Activation {
   bool keeps_instance() const;
   friend struct Handlers;
   friend struct Registers;
-  // Of a call that was entered by a frame of ours: its caller takes it off.
-  Activation(const Activation& caller, const cpython::EnteredFrame& entered);
-  Activation(PyThreadState* thread, const cpython::EnteredFrame& entered, cpython::BreakerCell breaker, uintptr_t stack_limit);
+  const bytecode::Instruction* begin() const { return code_->instructions.data(); }
+  int32_t index(const bytecode::Instruction* instruction) const { return static_cast<int32_t>(instruction - begin()); }
+  // Of a code unit, whichever of the instruction's it is.
+  const bytecode::Instruction* instruction_at(int unit) const { return begin() + code_->index_of_unit[static_cast<size_t>(unit)]; }
   Event conclude(uint8_t outcome);
+  // --- run(): calls and generators don't take a level of C. The frame that is up is a callee's, until it ends -----------
+  // A caller, for when its callee has ended. Not all are remembered: of others the frame tells.
+  struct Caller {
+    const cpython::Frame* frame;
+    const bytecode::Instruction* next;
+    PyObject** stack_pointer;
+  };
+  static constexpr uint32_t kRemembered = 8;
+  Caller& caller() { return callers_[entered_ % kRemembered]; }
+  void take_up(cpython::EnteredFrame entered);
+  void find_position();
+  void enter(cpython::EnteredFrame callee);
+  void go_on_in(cpython::EnteredFrame caller);
+  uint8_t return_value(PyObject* result);
+  uint8_t yield_value(PyObject* value, const bytecode::Instruction& i);
+  Event leave(Event event);
+  bool makes_instance() const;
+  Event give_result(Ref result, bool yielded);
+  uint8_t give_instance(Ref result);
   Event unwind(bool add_entry);
   void drop_to(PyObject** stack_pointer);
 
   PyThreadState* thread_;
+  uint32_t entered_ = 0;  // callees on top of the frame that was given
   cpython::Frame* frame_;
   const bytecode::Code* code_;
   PyObject** base_;
   PyObject** stack_pointer_;
-  int32_t next_;
-  int32_t current_;      // the instruction being run
-  int32_t handled_at_;   // where its handler is looked up, should it raise
+  const bytecode::Instruction* next_;
+  const bytecode::Instruction* current_;     // the instruction being run
+  const bytecode::Instruction* handled_at_;  // where its handler is looked up, should it raise
   bool yielded_ = false, delegates_ = false;
   bool traced_ = false;  // a tracer became active: hand over at the next boundary
   cpython::RunningCell running_;
@@ -104,7 +125,7 @@ class Activation {
   cpython::Link link_;
   cpython::TraceCells trace_cells_;
   cpython::BreakerCell breaker_;
-  uintptr_t stack_limit_;
+  Caller callers_[kRemembered];
 };
 
 // Runs `frame` (filled, not linked) to its end: in our evaluator as far as it goes, then in CPython's. The frame is cleared
@@ -112,7 +133,7 @@ class Activation {
 // A generator's frame runs until it yields or ends. throwing: the exception that is set is raised where it waits.
 Ref evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing = false);
 // The same of a frame that CPython's slot for frame evaluation was given: it's dropped by whom the running version expects to.
-Ref evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing);
+PyObject* evaluate_in_place(PyThreadState* thread, cpython::Frame* frame, bool throwing);
 
 // While one lives, calls of Python functions by frames of this thread run in our evaluator too.
 class DeepEvaluation {

@@ -19,14 +19,14 @@ class EvaluateAll final : public cpython::FrameHook {
       return Decision::kPass;
     }
     const cpython::HooksResumed resumed;
-    value = evaluate_in_place(thread, entry.frame(), false);
+    value = Ref::steal(evaluate_in_place(thread, entry.frame(), false));
     return Decision::kTaken;
   }
 
   bool takes_all_frames() const override { return true; }
 
-  PyObject* on_resume(PyThreadState* thread, cpython::Frame* frame, bool throwing) override {
-    return evaluate_in_place(thread, frame, throwing).release();
+  PyObject* evaluate(PyThreadState* thread, cpython::Frame* frame, bool throwing) override {
+    return evaluate_in_place(thread, frame, throwing);
   }
 };
 

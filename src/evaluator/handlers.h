@@ -16,6 +16,7 @@ namespace layout = cpython::layout;
 enum class Outcome : uint8_t {
   kDone,      // nothing but the evaluator ran
   kRan,       // done; other code may have run, and switched a tracer on
+  kSwitched,  // run(): another frame is up, a callee's or the caller's
   kRaised,    // an exception is set; the frame is to be put on its traceback
   kReraised,  // an exception is set, its traceback is complete
   kReturned,  // the result is taken
@@ -72,31 +73,33 @@ struct Handlers {
 
   // --- the frame ---------------------------------------------------------------------------------------------------
   static PyObject*& local(Activation& a, int index) { return a.base_[index]; }
-  static PyCodeObject* code(Activation& a) { return reinterpret_cast<PyCodeObject*>(a.code_->code.get()); }
+  static PyCodeObject* code(const Activation& a) { return reinterpret_cast<PyCodeObject*>(a.code_->code.get()); }
   static PyObject* name(Activation& a, const Instruction& i) { return PyTuple_GET_ITEM(code(a)->co_names, i.arg); }
   static PyObject* constant(Activation& a, int index) { return PyTuple_GET_ITEM(code(a)->co_consts, index); }
   static Outcome set_local(Activation& a, int index, PyObject* owned) { return let_go_if_any(std::exchange(a.base_[index], owned)); }
-  static void jump(Activation& a, int32_t target) { a.next_ = target; }
+  static bool goes_back(const Activation& a, const Instruction& i) { return i.target <= a.index(a.current_); }
+  static void jump(Activation& a, int32_t target) { a.next_ = a.begin() + target; }
   static PyThreadState* thread(Activation& a) { return a.thread_; }
   static cpython::Frame* frame(Activation& a) { return a.frame_; }
-  static bytecode::Note& note(Activation& a) { return a.notes_[a.current_]; }
+  static bytecode::Note& note(Activation& a) { return a.notes_[a.index(a.current_)]; }
   static void set_result(Activation& a, Ref result) { a.result_ = std::move(result); }
   // CPython looks the handler up at the unit before the next instruction; only up to 3.12 has it jumped by then.
   static void handle_before(Activation& a, int32_t target) {
     if (layout::k313) return;
     const int unit = a.code_->instructions[target].offset - 1;
-    a.handled_at_ = unit < 0 ? target : a.code_->index_of_unit[unit];
+    a.handled_at_ = unit < 0 ? a.begin() + target : a.instruction_at(unit);
   }
   static Outcome service_breaker(Activation& a) {
     if (!a.breaker_.is_set()) return Outcome::kRan;
     return cpython::service_breaker(a.thread_) ? Outcome::kRan : Outcome::kRaised;
   }
   // RERAISE: where the exception was raised first.
-  static void set_running(Activation& a, int unit) { a.running_.set(unit); }
+  static void set_running(const Activation& a, int unit) { a.running_.set(unit); }
 
+  static bool delegates(const Instruction& i) { return layout::k313 && i.arg == 1; }
   static Outcome suspend(Activation& a, const Instruction& i) {
     a.yielded_ = true;
-    a.delegates_ = layout::k313 && i.arg == 1;
+    a.delegates_ = delegates(i);
     return Outcome::kReturned;
   }
 
@@ -113,9 +116,14 @@ struct Handlers {
   static Outcome call_entries(Activation& a, int count, PyObject* keyword_names, int above);
   static Outcome finish(Activation& a, int entries, PyObject* result);
   static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
-  static bool has_stack(const Activation& a) { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) > a.stack_limit_; }
-  static PyObject* run_entered(const Activation& caller, const cpython::EnteredFrame& entered);
   static Outcome run_bound(Activation& a, int entries, cpython::Frame* callee);
+  // run(): the operands of the instruction are off the stack, and the callee's frame is up.
+  static Outcome enter(Activation& a, cpython::EnteredFrame callee) {
+    a.enter(callee);
+    return Outcome::kSwitched;
+  }
+  static Outcome return_value(Activation& a, PyObject* result) { return static_cast<Outcome>(a.return_value(result)); }
+  static Outcome yield_value(Activation& a, PyObject* value, const Instruction& i) { return static_cast<Outcome>(a.yield_value(value, i)); }
 };
 
 }  // namespace evalframe::evaluator

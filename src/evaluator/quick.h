@@ -13,37 +13,37 @@ namespace evalframe::evaluator {
 struct Registers {
   PyObject** top;           // of the stack: the first free entry
   const Instruction* next;  // behind the one that runs
-  PyObject** const base;
-  PyObject* const* const constants;
-  PyObject* const* const names;
-  cpython::Frame* const frame;
+  PyObject** base;
+  PyObject* const* constants;
+  PyObject* const* names;
+  cpython::Frame* frame;
+  const Instruction* instructions;
+  bytecode::Note* notes;
   PyThreadState* const thread;
   const cpython::BreakerCell breaker;
-  const Instruction* const instructions;
-  bytecode::Note* const notes;
   Activation& activation;
 
-  EVALFRAME_INLINE explicit Registers(Activation& a)
-      : top(a.stack_pointer_),
-        next(a.code_->instructions.data() + a.next_),
-        base(a.base_),
-        constants(reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_consts)->ob_item),
-        names(reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_names)->ob_item),
-        frame(a.frame_),
-        thread(a.thread_),
-        breaker(a.breaker_),
-        instructions(a.code_->instructions.data()),
-        notes(a.notes_),
-        activation(a) {}
+  EVALFRAME_INLINE explicit Registers(Activation& a) : thread(a.thread_), breaker(a.breaker_), activation(a) { take_up(); }
+  // Another frame is up.
+  EVALFRAME_INLINE void take_up() {
+    const Activation& a = activation;
+    base = a.base_;
+    constants = reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_consts)->ob_item;
+    names = reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_names)->ob_item;
+    frame = a.frame_;
+    instructions = a.code_->instructions.data();
+    notes = a.notes_;
+    take();
+  }
   // Back to where handlers find it, `now` being run; and taken from there.
   EVALFRAME_INLINE void put_back(const Instruction* now) {
     activation.stack_pointer_ = top;
-    activation.current_ = activation.handled_at_ = static_cast<int32_t>(now - instructions);
-    activation.next_ = static_cast<int32_t>(next - instructions);
+    activation.current_ = activation.handled_at_ = now;
+    activation.next_ = next;
   }
   EVALFRAME_INLINE void take() {
     top = activation.stack_pointer_;
-    next = instructions + activation.next_;
+    next = activation.next_;
   }
 
   EVALFRAME_INLINE void push(PyObject* owned) { *top++ = owned; }
@@ -83,6 +83,15 @@ constexpr bool is_silent(bytecode::Op op) {
     if (op == silent) return true;
   }
   return false;
+}
+// What may leave the frame for its caller's, and so puts the registers back first; what may leave it for another one's at all.
+constexpr bool returns(bytecode::Op op) {
+  using enum bytecode::Op;
+  return op == RETURN_VALUE || op == RETURN_CONST || op == YIELD_VALUE;
+}
+constexpr bool switches(bytecode::Op op) {
+  using enum bytecode::Op;
+  return returns(op) || op == CALL || op == CALL_KW || op == FOR_ITER || op == SEND;
 }
 // The handler is about to run: notes down for the next time what `quick` could have used.
 template <bytecode::Op op>

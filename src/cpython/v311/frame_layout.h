@@ -21,9 +21,9 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
   frame->previous = nullptr;
 }
 
-// prev_instr is the unit before the next instruction, and the instruction itself while it runs.
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
-constexpr int kPointerToNext = 1;
+static_assert(offsetof(Frame, prev_instr) == kFramePointer * sizeof(PyObject*));
+static_assert(offsetof(Frame, is_entry) == kFrameMark);
 
 inline Frame*& current(PyThreadState* thread) { return thread->cframe->current_frame; }
 // On top of the present one. A frame that is handed over gets a _PyCFrame of its own there.
@@ -34,7 +34,7 @@ inline void link(PyThreadState* thread, Frame* frame) {
 }
 
 inline bool traced(PyThreadState* thread) { return thread->cframe->use_tracing != 0; }
-inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject*) { return {&thread->cframe->use_tracing, nullptr}; }
+inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) { return {&thread->cframe->use_tracing, code}; }
 inline bool code_traced(PyCodeObject*) { return false; }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 

@@ -19,9 +19,9 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
   frame->previous = nullptr;
 }
 
-// prev_instr is the unit before the next instruction, and the instruction itself while it runs.
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->prev_instr; }
-constexpr int kPointerToNext = 1;
+static_assert(offsetof(Frame, prev_instr) == kFramePointer * sizeof(PyObject*));
+static_assert(offsetof(Frame, return_offset) == kFrameMark);
 
 inline Frame*& current(PyThreadState* thread) { return thread->cframe->current_frame; }
 // On top of the present one.
@@ -34,7 +34,7 @@ inline bool traced(PyThreadState* thread) { return any_set<_PY_MONITORING_UNGROU
 inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_set<_PY_MONITORING_UNGROUPED_EVENTS>(code->_co_monitoring->local_monitors.tools); }
 inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code->_co_monitoring)};
+  return {thread->interp->monitors.tools, code};
 }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 

@@ -21,9 +21,9 @@ inline void initialize(Frame* frame, PyFunctionObject* function) {
   frame->previous = nullptr;
 }
 
-// instr_ptr is the next instruction, and the instruction itself while it runs.
 inline _Py_CODEUNIT*& pointer(Frame* frame) { return frame->instr_ptr; }
-constexpr int kPointerToNext = 0;
+static_assert(offsetof(Frame, instr_ptr) == kFramePointer * sizeof(PyObject*));
+static_assert(offsetof(Frame, return_offset) == kFrameMark);
 
 inline Frame*& current(PyThreadState* thread) { return thread->current_frame; }
 // On top of the present one.
@@ -39,7 +39,7 @@ inline bool code_traced(PyCodeObject* code) {
 // The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
 inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, reinterpret_cast<void* const*>(&code->_co_monitoring)};
+  return {thread->interp->monitors.tools, code};
 }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->eval_breaker; }
 

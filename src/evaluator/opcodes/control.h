@@ -32,7 +32,7 @@ inline Outcome Handlers::JUMP_BACKWARD_NO_INTERRUPT(Activation& a, const Instruc
 inline Outcome Handlers::branch(Activation& a, const Instruction& i, bool taken) {
   if (!taken) return Outcome::kRan;
   jump(a, i.target);
-  if (!layout::k311 || i.target > a.current_) return Outcome::kRan;
+  if (!layout::k311 || !goes_back(a, i)) return Outcome::kRan;
   EVALFRAME_JUMP_BACK(a, i);
 }
 #undef EVALFRAME_JUMP_BACK

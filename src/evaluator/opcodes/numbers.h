@@ -47,7 +47,7 @@ inline PyObject* float_result(BinaryOp op, double left, double right) {
 
 // The result of an operator on two plain numbers; null without an exception where the number protocol is to be asked.
 inline PyObject* number_result(int operation, PyObject* left, PyObject* right) {
-  const auto op = static_cast<BinaryOp>(operation >= bytecode::kBinaryOps ? operation - bytecode::kBinaryOps : operation);
+  const BinaryOp op = bytecode::binary_op(operation);
   if (is_small_int(left) && is_small_int(right)) {
     return small_int_result(op, cpython::small_int_value(left), cpython::small_int_value(right));
   }

@@ -15,33 +15,61 @@ EVALFRAME_INLINE inline Outcome finish_quick_call(Registers& r, PyObject* result
   return r.breaker.is_set() ? Outcome::kServe : Outcome::kRan;
 }
 
-// [..., self, arguments] are a method's: runs it, and consumes them. Null with an exception.
-inline PyObject* call_entries_above(Activation& a, PyThreadState* thread, PyObject* function, PyObject** self, int count) {
-  cpython::EnteredFrame entered;
-  Ref held = Ref::borrow(function);
-  if (Handlers::has_stack(a) && cpython::enter_call(thread, function, self, count, entered)) {
-    (void)held.release();  // the frame has it
-    return Handlers::run_entered(a, entered);
-  }
-  PyObject* const result = PyObject_Vectorcall(function, self, static_cast<size_t>(count), nullptr);
-  while (count > 0) Py_DECREF(self[--count]);
-  return result;
+EVALFRAME_INLINE inline Outcome enter_callee(Registers& r, const Instruction& i, cpython::EnteredFrame callee) {
+  r.put_back(&i);
+  return Handlers::enter(r.activation, callee);
 }
-// A new instance of the class, which `initializer` has set up; takes over the arguments, and the class.
-inline PyObject* new_instance(Activation& a, PyThreadState* thread, PyTypeObject* type, PyObject* initializer, PyObject** self, int count) {
-  static PyObject* const nothing = PyTuple_New(0);
-  Ref instance = Ref::steal(type->tp_new(type, nothing, nullptr));
-  *self = Py_XNewRef(instance.get());
-  const Ref held = Ref::steal(type);
-  if (!instance) {
-    while (count > 1) Py_DECREF(self[--count]);
-    return nullptr;
+
+// A call whose arguments don't fit one by one. Leaves the operands to its caller; raised where there's neither frame nor handing over.
+inline Outcome bind_and_enter(PyThreadState* thread, PyObject* function, PyObject* const* arguments, int count, PyObject* keyword_names,
+                              cpython::EnteredFrame& callee) {
+  if (!cpython::all_frames_are_taken(thread)) return Outcome::kHandOver;
+  cpython::Frame* const frame = cpython::push_frame(thread, function);
+  if (!frame) return Outcome::kRaised;
+  const int keywords = keyword_names ? static_cast<int>(PyTuple_GET_SIZE(keyword_names)) : 0;
+  if (bind_into(frame, function, arguments, static_cast<size_t>(count - keywords), keyword_names)) callee = cpython::enter_frame(thread, frame);
+  if (callee.frame) return Outcome::kSwitched;
+  cpython::pop_frame(thread, frame);
+  return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+}
+// The `count` arguments, those of keywords last, end `above` entries below the top; below them stand the callable, and self or NULL.
+EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& i, PyObject* function, bool has_self, PyObject* keyword_names,
+                                               int above) {
+  PyObject** const first = r.top - above - i.arg - has_self;
+  cpython::EnteredFrame callee;
+  if (!keyword_names) callee = cpython::enter_call(r.thread, function, first, i.arg + has_self);
+  if (callee.frame) {
+    r.top -= i.arg + 2;
+  } else {
+    const Outcome outcome = bind_and_enter(r.thread, function, first, i.arg + has_self, keyword_names, callee);
+    if (outcome != Outcome::kSwitched) return outcome;
+    r.drop(i.arg + 2 + above);
   }
-  const Ref result = Ref::steal(call_entries_above(a, thread, initializer, self, count));
-  if (!result) return nullptr;
-  if (result.get() == Py_None) return instance.release();
-  PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
-  return nullptr;
+  // 3.11 has gone past the instruction's caches by then: f_lasti of the caller tells.
+  if (layout::k311) Handlers::set_running(r.activation, i.end - 1);
+  return enter_callee(r, i, callee);
+}
+
+// The frame of `initializer` for a new instance: [NULL and the class, arguments] -> [instance, class], and a frame. `arguments` are
+// taken over then.
+inline Outcome make_instance(PyThreadState* thread, PyTypeObject* type, PyObject* initializer, PyObject** arguments, int count,
+                             cpython::EnteredFrame& callee) {
+  static PyObject* const no_arguments = PyTuple_New(0);
+  Ref held = Ref::borrow(initializer);  // making the instance may run any code
+  PyObject* const instance = type->tp_new(type, no_arguments, nullptr);
+  if (!instance) return Outcome::kRaised;
+  PyObject* const upper = std::exchange(arguments[-1], instance);
+  callee = cpython::enter_call(thread, initializer, arguments - 1, count + 1);
+  if (!callee.frame) {
+    arguments[-1] = upper;
+    Py_DECREF(instance);
+    return Outcome::kHandOver;
+  }
+  (void)held.release();  // the frame has it
+  cpython::mark_of(callee.frame) = cpython::kMakesInstance;
+  arguments[-2] = Py_NewRef(instance);
+  arguments[-1] = reinterpret_cast<PyObject*>(type);
+  return Outcome::kSwitched;
 }
 
 EVALFRAME_LEARN(CALL) {
@@ -54,26 +82,25 @@ EVALFRAME_LEARN(CALL) {
   known.set(initializer ? cpython::AttributePlace{cpython::AttributePlace::kOwner, type->tp_version_tag, 0, initializer} : cpython::AttributePlace{});
 }
 EVALFRAME_QUICK(CALL) {
-  if (i.arg2 >= 0) return Outcome::kHandOver;
   PyObject** const arguments = r.top - i.arg;
-  PyObject* const lower = arguments[-2];
-  PyObject* const upper = arguments[-1];
+  PyObject*& lower = arguments[-2];
+  PyObject*& upper = arguments[-1];
+  if (PyObject* const alone = layout::kSelfAfterCallable ? lower : upper; !(layout::kSelfAfterCallable ? upper : lower) && PyMethod_Check(alone)) {
+    take_method_apart(lower, upper);
+  }
   const bool has_self = (layout::kSelfAfterCallable ? upper : lower) != nullptr;
   PyObject* const callable = layout::kSelfAfterCallable || has_self ? lower : upper;
-  if (PyFunction_Check(callable)) {
-    cpython::EnteredFrame entered;
-    if (!Handlers::has_stack(r.activation) || !cpython::enter_call(r.thread, callable, arguments - has_self, i.arg + has_self, entered)) {
-      return Outcome::kHandOver;
-    }
-    r.top = arguments - 2;
-    return finish_quick_call(r, Handlers::run_entered(r.activation, entered));
-  }
+  if (PyFunction_Check(callable)) return enter_function(r, i, callable, has_self, i.arg2 >= 0 ? r.constants[i.arg2] : nullptr, 0);
+  if (i.arg2 >= 0) return Outcome::kHandOver;
   if (PyType_Check(callable)) {
     const PlaceNote known(r.note(i));
     auto* const type = reinterpret_cast<PyTypeObject*>(callable);
     if (known.kind() != cpython::AttributePlace::kOwner || type->tp_version_tag != known.version() || has_self) return Outcome::kHandOver;
-    r.top = arguments - 2;
-    return finish_quick_call(r, new_instance(r.activation, r.thread, type, known.value(), arguments - 1, i.arg + 1));
+    cpython::EnteredFrame callee;
+    const Outcome outcome = make_instance(r.thread, type, known.value(), arguments, i.arg, callee);
+    if (outcome != Outcome::kSwitched) return outcome;
+    r.top = arguments;
+    return enter_callee(r, i, callee);
   }
   if (!PyCFunction_CheckExact(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return Outcome::kHandOver;
   const size_t count = static_cast<size_t>(i.arg + has_self);
@@ -81,14 +108,45 @@ EVALFRAME_QUICK(CALL) {
   r.drop(i.arg + 2);
   return finish_quick_call(r, result);
 }
+EVALFRAME_QUICK(CALL_KW) {
+  PyObject** const arguments = r.top - 1 - i.arg;
+  PyObject* const callable = arguments[-2];
+  return PyFunction_Check(callable) ? enter_function(r, i, callable, arguments[-1] != nullptr, r.peek(1), 1) : Outcome::kHandOver;
+}
+
+// Those whose end can be asked for again.
+EVALFRAME_INLINE inline bool is_plain_iterator(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return type == &PyRangeIter_Type || type == &PyListIter_Type || type == &PyTupleIter_Type;
+}
+// Generators and coroutines go on in this loop.
+EVALFRAME_QUICK(SEND) {
+  PyObject* const receiver = r.peek(2);
+  if (is_plain_iterator(receiver) && r.peek(1) == Py_None) {
+    PyObject* const item = Py_TYPE(receiver)->tp_iternext(receiver);
+    if (!item) return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+    r.replace(1, item);
+    return Outcome::kDone;
+  }
+  const cpython::EnteredFrame callee = cpython::enter_generator(r.thread, receiver, r.peek(1));
+  if (!callee.frame) return Outcome::kHandOver;
+  r.pop();
+  return enter_callee(r, i, callee);
+}
+EVALFRAME_QUICK(YIELD_VALUE) {
+  PyObject* const value = r.pop();
+  r.put_back(&i);
+  return Handlers::yield_value(r.activation, value, i);
+}
 
 EVALFRAME_QUICK(RETURN_VALUE) {
-  Handlers::set_result(r.activation, Ref::steal(r.pop()));
-  return Outcome::kReturned;
+  PyObject* const result = r.pop();
+  r.put_back(&i);
+  return Handlers::return_value(r.activation, result);
 }
 EVALFRAME_QUICK(RETURN_CONST) {
-  Handlers::set_result(r.activation, Ref::borrow(r.constants[i.arg]));
-  return Outcome::kReturned;
+  r.put_back(&i);
+  return Handlers::return_value(r.activation, Py_NewRef(r.constants[i.arg]));
 }
 
 }  // namespace evalframe::evaluator

@@ -52,7 +52,7 @@ EVALFRAME_INLINE inline Outcome append_text(Registers& r) {
 EVALFRAME_QUICK(BINARY_OP) {
   PyObject* const left = r.peek(2);
   PyObject* const right = r.peek(1);
-  const auto op = static_cast<BinaryOp>(i.arg >= bytecode::kBinaryOps ? i.arg - bytecode::kBinaryOps : i.arg);
+  const BinaryOp op = bytecode::binary_op(i.arg);
   if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) {
     const double first = PyFloat_AS_DOUBLE(left), second = PyFloat_AS_DOUBLE(right);
     if (op == BinaryOp::kAdd) return quick_float(r, first + second);
