@@ -1,9 +1,10 @@
 """What the evaluator has noted down at an instruction doesn't outlive what it was true of."""
 
+import collections
 import dis
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -368,9 +369,20 @@ def test_keys_that_are_no_strings_are_asked_as_often_as_by_cpython(function: Cal
         own(thing)
         return log
 
-    own = types.FunctionType(function.__code__.replace(), function.__globals__)
-    expected = asked()
+    def new() -> Callable[[Any], Any]:
+        return types.FunctionType(function.__code__.replace(), function.__globals__)
+
+    def most_often(answers: Iterable[list[str]]) -> tuple[tuple[str, ...], int]:
+        return collections.Counter(map(tuple, answers)).most_common(1)[0]
+
+    # CPython keeps what it found in types in 4096 places, chosen by the type's version and the name: now and then another type's
+    # takes the place between two askings, and a new version moves it away.
+    plain = []
+    for _ in range(5):
+        own = new()
+        plain.append(asked())
+    expected, _ = most_often(plain)
     for _ in range(12):
-        own = types.FunctionType(function.__code__.replace(), function.__globals__)
-        for _ in range(9):
-            assert evalframe._core.evaluate_deep(asked) == expected
+        own = new()
+        answer, times = most_often(evalframe._core.evaluate_deep(asked) for _ in range(9))
+        assert answer == expected and times >= 8

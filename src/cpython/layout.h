@@ -20,6 +20,8 @@ constexpr bool kGlobalThenNull = k313;
 constexpr bool kCallExNullAfterCallable = k313;
 // A starred call keeps its tuple and its dict until it's over; from 3.12 on, a function's frame has taken the values out of them.
 constexpr bool kStarredCallKeepsArguments = k311;
+// The position of a caller, while a Python function runs that it called, is the last of the instruction's caches.
+constexpr bool kCallerStandsAtCaches = !k313;
 // A CALL's keyword names are a constant (arg2); in 3.13 CALL_KW has them on the stack.
 constexpr bool kKeywordNamesAreConstant = !k313;
 

@@ -94,8 +94,12 @@ struct Handlers {
     return cpython::service_breaker(a.thread_) ? Outcome::kRan : Outcome::kRaised;
   }
   // RERAISE: where the exception was raised first.
-  static void set_running(const Activation& a, int unit) { a.running_.set(unit); }
+  static void set_running(Activation& a, int unit) { a.running_.set(unit); }
 
+  // The instruction is about to enter a Python function: f_lasti of the frame tells.
+  static void stand_in_call(const Activation& a, const Instruction& i) {
+    if (layout::kCallerStandsAtCaches) a.running_.set(i.end - 1);
+  }
   static bool delegates(const Instruction& i) { return layout::k313 && i.arg == 1; }
   static Outcome suspend(Activation& a, const Instruction& i) {
     a.yielded_ = true;

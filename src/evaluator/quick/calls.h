@@ -45,8 +45,7 @@ EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& 
     if (outcome != Outcome::kSwitched) return outcome;
     r.drop(i.arg + 2 + above);
   }
-  // 3.11 has gone past the instruction's caches by then: f_lasti of the caller tells.
-  if (layout::k311) Handlers::set_running(r.activation, i.end - 1);
+  Handlers::stand_in_call(r.activation, i);
   return enter_callee(r, i, callee);
 }
 
