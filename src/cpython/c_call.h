@@ -2,7 +2,7 @@
 // arguments, and len(), are called directly, and take no level of the recursion limit (3.11) or of the budget for C (later).
 #pragma once
 
-#include <cstring>
+#include <string_view>
 
 #include "core/ref.h"
 #include "cpython/objects.h"
@@ -25,7 +25,7 @@ namespace evalframe::cpython {
       result = reinterpret_cast<Fast>(function)(self, arguments, count);
       return true;
     case METH_O:
-      if (keyword_names || count != 1 || strcmp(method->ml_name, "len") != 0) return false;
+      if (keyword_names || count != 1 || std::string_view(method->ml_name) != "len") return false;
       result = method->ml_meth(self, arguments[0]);
       return true;
     default:

@@ -96,8 +96,10 @@ constexpr size_t kStackReserve = 128 * 1024;
 
 }  // namespace
 
+constinit thread_local uintptr_t known_stack_limit = 0;
+
 uintptr_t stack_limit() {
-  [[gnu::tls_model("initial-exec")]] static thread_local uintptr_t limit = 0;  // reached without a call
+  uintptr_t& limit = known_stack_limit;
   if (limit) return limit;
   pthread_attr_t attributes;
   void* lowest = nullptr;
@@ -112,8 +114,6 @@ uintptr_t stack_limit() {
 }
 
 namespace {
-
-bool c_stack_is_low() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_limit(); }
 
 bool raise_recursion_error(PyThreadState* thread) {
   thread->recursion_headroom++;
@@ -244,7 +244,7 @@ PyObject* call(PyThreadState* thread, PyObject* callable, PyObject* const* argum
 
 bool is_traced(PyThreadState* thread) { return layout::traced(thread); }
 bool is_traced(PyThreadState* thread, Frame* frame) { return layout::traced(thread) || layout::code_traced(layout::code(frame)); }
-TraceCells trace_cells(PyThreadState* thread, Frame* frame) { return layout::trace_cells(thread, layout::code(frame)); }
+const unsigned char* trace_cells(PyThreadState* thread) { return layout::trace_cells(thread); }
 BreakerCell breaker_cell(PyThreadState* thread) { return {layout::breaker_cell(thread)}; }
 
 #if PY_VERSION_HEX >= 0x030D0000

@@ -58,9 +58,10 @@ struct RunningCell {
   void set(int unit) const { *cell = code + 2 * unit; }
   int unit() const { return static_cast<int>((*cell - code) / 2); }
 };
-inline RunningCell running_cell(Frame* frame) {
-  return {reinterpret_cast<char**>(frame) + layout::kFramePointer, code_of(frame).as<PyCodeObject>()->co_code_adaptive};
+inline RunningCell running_cell(Frame* frame, PyCodeObject* code) {
+  return {reinterpret_cast<char**>(frame) + layout::kFramePointer, code->co_code_adaptive};
 }
+inline RunningCell running_cell(Frame* frame) { return running_cell(frame, code_of(frame).as<PyCodeObject>()); }
 inline int next_unit(Frame* frame) { return running_cell(frame).unit() + layout::kPointerToNext; }  // of a frame that CPython gave us
 // Slots in use, of a frame that isn't running; -1 while it runs: its stack is then nobody else's to see.
 inline int& depth_of(Frame* frame) { return reinterpret_cast<int*>(frame)[2 * layout::kFrameStackTop]; }
@@ -113,17 +114,16 @@ bool any_set(const unsigned char* bytes) {
   memcpy(&high, bytes + kCount - sizeof high, sizeof high);
   return (low | high) != 0;
 }
-// What is_traced looks at, for the evaluator's inner loop. False: is_traced is false; true: it has to be asked.
-struct TraceCells {
-  const unsigned char* thread;  // 3.11: a flag; later: a byte for each event, zero where no tool wants it
-  const PyCodeObject* code;     // from 3.12 on it has what tools want of it, null as long as no one looked at it
-  bool may_be_traced() const {
-    if (layout::k311) return *thread != 0;
-    return any_set<15>(thread) || *reinterpret_cast<void* const*>(reinterpret_cast<const char*>(code) + layout::kCodeMonitoring);
-  }
-};
-// Of the thread's current frame, as long as it is that.
-TraceCells trace_cells(PyThreadState* thread, Frame* frame);
+// What is_traced looks at, for the evaluator's inner loop. 3.11: a flag; later: a byte for each event, zero where no tool wants it.
+// As long as the thread's current frame is one that it was asked in.
+const unsigned char* trace_cells(PyThreadState* thread);
+// False: is_traced is false for a frame that runs `code`; true: it has to be asked. From 3.12 on code has what tools want of it,
+// null as long as no one looked at it.
+[[gnu::always_inline]] inline bool may_be_traced(const unsigned char* cells, const PyCodeObject* code) {
+  if (layout::k311) return *cells != 0;
+  const bool by_code = *reinterpret_cast<void* const*>(reinterpret_cast<const char*>(code) + layout::kCodeMonitoring) != nullptr;
+  return any_set<15>(cells) | by_code;
+}
 // Set where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
 struct BreakerCell {
   const volatile void* cell;
@@ -139,6 +139,11 @@ inline bool breaker_is_set(PyThreadState* thread) { return breaker_cell(thread).
 bool service_breaker(PyThreadState* thread);
 // Calls on this thread may begin from addresses above this one.
 uintptr_t stack_limit();
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local uintptr_t known_stack_limit;  // 0 before the first; reached without a call
+[[gnu::always_inline]] inline bool c_stack_is_low() {
+  const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return here < known_stack_limit || (!known_stack_limit && here < stack_limit());
+}
 // Python's recursion limit and the C stack; false with RecursionError. Balanced by leave_recursion.
 bool enter_recursion(PyThreadState* thread);
 void leave_recursion(PyThreadState* thread);

@@ -9,6 +9,7 @@ PyAPI_FUNC(PyObject*) _PyType_Lookup(PyTypeObject* type, PyObject* name);
 PyAPI_FUNC(int) _PyDict_MergeEx(PyObject* dict, PyObject* update, int override);
 PyAPI_FUNC(int) _PySet_Update(PyObject* set, PyObject* iterable);
 PyAPI_FUNC(PyObject*) _Py_CheckFunctionResult(PyThreadState* thread, PyObject* callable, PyObject* result, const char* where);
+PyAPI_FUNC(PyObject*) _PyUnicode_JoinArray(PyObject* separator, PyObject* const* items, Py_ssize_t count);
 PyAPI_FUNC(void) _PyErr_SetKeyError(PyObject* key);
 PyAPI_FUNC(PyObject*) _PyErr_FormatFromCause(PyObject* type, const char* format, ...);
 }

@@ -5,6 +5,7 @@
 #include "cpython/codec.h"
 #include "cpython/generators.h"
 #include "cpython/hook.h"
+#include "cpython/refcounts.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -25,15 +26,15 @@ void fill(PyObject** slots, PyFunctionObject* function, PyCodeObject* code, PyOb
   for (int index = 0; index < count; ++index) slots[index] = arguments[index];
   for (int index = missing; index > 0; --index) {
     PyObject* const defaults = function->func_defaults;
-    slots[code->co_argcount - index] = Py_NewRef(PyTuple_GET_ITEM(defaults, PyTuple_GET_SIZE(defaults) - index));
+    slots[code->co_argcount - index] = new_ref(PyTuple_GET_ITEM(defaults, PyTuple_GET_SIZE(defaults) - index));
   }
   for (int index = code->co_argcount; index < code->co_nlocalsplus; ++index) slots[index] = nullptr;
 }
 
 // The decoded form of code whose frame may be entered, or null.
 const bytecode::Code* code_to_enter(PyThreadState* thread, PyCodeObject* code) {
-  if (!all_frames_are_taken(thread) || layout::recursion_remaining(thread) <= 0) return nullptr;
-  if (layout::trace_cells(thread, code).may_be_traced() && (layout::traced(thread) || layout::code_traced(code))) return nullptr;
+  if (layout::recursion_remaining(thread) <= 0) return nullptr;
+  if (may_be_traced(layout::trace_cells(thread), code) && (layout::traced(thread) || layout::code_traced(code))) return nullptr;
   const bytecode::Code* const decoded = decoded_before(code);
   return decoded && decoded->notes ? decoded : nullptr;
 }
@@ -47,6 +48,20 @@ EnteredFrame enter(PyThreadState* thread, Frame* frame, const bytecode::Code* co
 void unlink(PyThreadState* thread, Frame* frame) {
   layout::current(thread) = frame->previous;
   layout::recursion_remaining(thread)++;
+}
+
+// pop_frame where nothing is to be told of it and its space is only given back. Finalizers run as in a callee, as when CPython drops
+// a frame.
+bool drop_quickly(PyThreadState* thread, Frame* frame, int depth) {
+  if (frame->frame_obj || frame->owner != FRAME_OWNED_BY_THREAD || reinterpret_cast<PyObject**>(frame) == thread->datastack_chunk->data) return false;
+  layout::current(thread) = frame->previous;
+  for (int index = 0; index < depth; ++index) xdecref(frame->localsplus[index]);
+  xdecref(frame->f_locals);
+  decref(reinterpret_cast<PyObject*>(layout::function(frame)));
+  decref(reinterpret_cast<PyObject*>(layout::code(frame)));
+  layout::recursion_remaining(thread)++;
+  thread->datastack_top = reinterpret_cast<PyObject**>(frame);
+  return true;
 }
 
 }  // namespace
@@ -67,6 +82,7 @@ EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** ar
   auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const int missing = missing_arguments(function, code, count);
   if (missing < 0 || !has_usual_vectorcall(function)) return {};
+  if (!all_frames_are_taken(thread)) return {};
   const bytecode::Code* const decoded = code_to_enter(thread, code);
   const size_t size = layout::frame_size(code);
   if (!decoded || size >= static_cast<size_t>(thread->datastack_limit - thread->datastack_top)) return {};
@@ -78,15 +94,22 @@ EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** ar
 }
 
 EnteredFrame enter_frame(PyThreadState* thread, Frame* frame) {
-  const bytecode::Code* const decoded = code_to_enter(thread, layout::code(frame));
+  const bytecode::Code* const decoded = all_frames_are_taken(thread) ? code_to_enter(thread, layout::code(frame)) : nullptr;
   return decoded ? enter(thread, frame, decoded) : EnteredFrame();
 }
+
+const bytecode::Code* enter_given(PyThreadState* thread, Frame* frame) {
+  const bytecode::Code* const decoded = c_stack_is_low() ? nullptr : code_to_enter(thread, layout::code(frame));
+  return decoded ? enter(thread, frame, decoded).code : nullptr;
+}
+void leave_given(PyThreadState* thread, Frame* frame) { unlink(thread, frame); }
 
 EnteredFrame enter_generator(PyThreadState* thread, PyObject* object, PyObject* sent) {
   if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return {};
   auto* const generator = reinterpret_cast<PyGenObject*>(object);
   if (generator->gi_frame_state >= FRAME_EXECUTING) return {};
   if (generator->gi_frame_state == FRAME_CREATED && sent != Py_None) return {};
+  if (!all_frames_are_taken(thread)) return {};
   auto* const frame = reinterpret_cast<Frame*>(generator->gi_iframe);
   const bytecode::Code* const decoded = code_to_enter(thread, layout::code(frame));
   if (!decoded) return {};
@@ -97,17 +120,15 @@ EnteredFrame enter_generator(PyThreadState* thread, PyObject* object, PyObject* 
   return enter(thread, frame, decoded);
 }
 
-EnteredFrame caller(PyThreadState* thread) {
-  Frame* const frame = layout::current(thread);
-  return {frame, decoded_before(layout::code(frame))};
-}
+Frame* current_frame(PyThreadState* thread) { return layout::current(thread); }
 
-EnteredFrame leave_call(PyThreadState* thread, Frame* frame, int depth) {
-  frame->stacktop = depth;
+Frame* leave_call(PyThreadState* thread, Frame* frame, int depth) {
   Frame* const outer = frame->previous;
+  if (drop_quickly(thread, frame, depth)) return outer;
+  frame->stacktop = depth;
   unlink(thread, frame);
   pop_frame(thread, frame);
-  return {outer, decoded_before(layout::code(outer))};
+  return outer;
 }
 
 Ref leave_call_to_cpython(PyThreadState* thread, Frame* frame) {

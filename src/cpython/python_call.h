@@ -23,6 +23,9 @@ bool has_usual_vectorcall(PyFunctionObject* function);
 EnteredFrame enter_call(PyThreadState* thread, PyObject* function, PyObject** arguments, int count);
 // A frame that push_frame has made, filled.
 EnteredFrame enter_frame(PyThreadState* thread, Frame* frame);
+// A frame that CPython's slot for frame evaluation was given, or one that push_frame has made, filled; whichever hook wants to see it.
+// None also with too little of the C stack left. Left by leave_given.
+const bytecode::Code* enter_given(PyThreadState* thread, Frame* frame);
 // Resumes a generator or coroutine that waits, with a value sent, and takes over the reference to it. None also of others.
 EnteredFrame enter_generator(PyThreadState* thread, PyObject* generator, PyObject* sent);
 
@@ -32,7 +35,7 @@ inline unsigned char& mark_of(Frame* frame) { return reinterpret_cast<unsigned c
 
 // --- leaving: the caller is the thread's current frame again ---------------------------------------------------------------------
 // Behind the end of a call: drops its frame. depth: slots in use. The caller's frame.
-EnteredFrame leave_call(PyThreadState* thread, Frame* frame, int depth);
+Frame* leave_call(PyThreadState* thread, Frame* frame, int depth);
 // Instead of that, where CPython is to run the rest of it: its position is saved. The result, or null with an exception.
 Ref leave_call_to_cpython(PyThreadState* thread, Frame* frame);
 // A generator's frame has yielded (its position is saved; delegates: at a `yield from` or `await`), ...
@@ -42,7 +45,9 @@ void leave_finished(PyThreadState* thread, Frame* frame, int depth);
 // ... or CPython is to run it up to where it yields or ends. `yielded` tells which.
 Ref leave_generator_to_cpython(PyThreadState* thread, Frame* frame, bool& yielded);
 
-// The thread's current frame, which one of these calls has left again.
-EnteredFrame caller(PyThreadState* thread);
+// Such a frame is the caller's again, to drop or to suspend it.
+void leave_given(PyThreadState* thread, Frame* frame);
+// The thread's current frame, once one of these has left the callee's.
+Frame* current_frame(PyThreadState* thread);
 
 }  // namespace evalframe::cpython

@@ -30,39 +30,49 @@ namespace evalframe::evaluator {
 using bytecode::Op;
 using cpython::ExceptionEvent;
 
-Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code)
-    : thread_(thread), trace_cells_(cpython::trace_cells(thread, frame)), breaker_(cpython::breaker_cell(thread)) {
+EVALFRAME_INLINE inline Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code, bool linked)
+    : thread_(thread), frame_(frame), code_(&code), trace_cells_(cpython::trace_cells(thread)), breaker_(cpython::breaker_cell(thread)) {
   CHECK(cpython::depth_of(frame) >= 0);
   if (!code.notes) prepare(code);
-  take_up({frame, &code});
   find_position();
   current_ = handled_at_ = next_;
-  for (Caller& caller : callers_) caller.frame = nullptr;
-  link_.link(thread, frame);
-  traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
+  if (!linked) link_.link(thread, frame);
+  traced_ = is_traced();
 }
+Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code) : Activation(thread, frame, code, false) {}
 
 Activation::~Activation() = default;
 
-int Activation::depth() const { return static_cast<int>(stack_pointer_ - base_); }
+int Activation::depth() const { return static_cast<int>(stack_pointer_ - base()); }
 
 void Activation::save() { cpython::set_next(frame_, instruction().offset, depth()); }
+
+namespace {
+
+// Out of line, so that run() keeps its registers.
+#define EVALFRAME_INSTRUCTION(name, argument, flow) \
+  [[gnu::noinline]] Outcome handle_##name(Activation& a, const Instruction& i) { return Handlers::name(a, i); }
+#include "bytecode/instructions.def"
+#undef EVALFRAME_INSTRUCTION
+
+}  // namespace
 
 Event Activation::step() {
   using Handler = Outcome (*)(Activation&, const Instruction&);
   static constexpr Handler kHandlers[] = {
-#define EVALFRAME_INSTRUCTION(name, argument, flow) [](Activation& a, const Instruction& i) { return Handlers::name(a, i); },
+#define EVALFRAME_INSTRUCTION(name, argument, flow) handle_##name,
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
   };
   if (traced_ && at_boundary()) return Event::kHandOver;
   const Instruction& now = instruction();
   current_ = handled_at_ = next_++;
-  running_.set(cpython::own_unit(now));
+  running().set(cpython::own_unit(now));
   return conclude(static_cast<uint8_t>(kHandlers[static_cast<size_t>(now.op)](*this, now)));
 }
 
-Event Activation::run() {
+// Not part of who calls it: it has its registers for itself.
+[[gnu::noinline]] Event Activation::run() {
   static const void* const labels[] = {
 #define EVALFRAME_INSTRUCTION(name, argument, flow) &&run_##name,
 #include "bytecode/instructions.def"
@@ -74,8 +84,6 @@ Event Activation::run() {
 #undef EVALFRAME_PAIR
   };
   Registers r(*this);
-  cpython::RunningCell running = running_;
-  cpython::TraceCells trace_cells = trace_cells_;
   const Instruction* now;
   Outcome outcome;
 
@@ -90,22 +98,24 @@ next:
   now = r.next++;          \
   goto* labels[now->label]
 #define EVALFRAME_RUN(name)                                                                   \
-  if (!is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                   \
+  if (!is_silent(Op::name)) r.running().set(cpython::own_unit(*now, Op::name));               \
   outcome = quick<Op::name>(r, *now);                                                         \
   if (outcome == Outcome::kHandOver) {                                                        \
-    if (is_silent(Op::name)) running.set(cpython::own_unit(*now, Op::name));                  \
+    if (is_silent(Op::name)) r.running().set(cpython::own_unit(*now, Op::name));              \
     learn<Op::name>(r, *now);                                                                 \
     r.put_back(now);                                                                          \
-    outcome = Handlers::name(*this, *now);                                                    \
+    outcome = handle_##name(*this, *now);                                                     \
     if (__builtin_expect(outcome > Outcome::kRan, 0)) goto concluded;                         \
-    if (outcome == Outcome::kRan && trace_cells.may_be_traced()) goto concluded;              \
+    if (outcome == Outcome::kRan && __builtin_expect(r.may_be_traced(), 0)) goto concluded;   \
     r.take();                                                                                 \
-  } else if (switches(Op::name) && outcome == Outcome::kSwitched) {                           \
-    goto switched;                                                                            \
   } else if (returns(Op::name)) {                                                             \
-    goto concluded;                                                                           \
+    goto returned;                                                                            \
+  } else if (yields(Op::name)) {                                                              \
+    goto yielded;                                                                             \
+  } else if (may_enter(Op::name) && outcome == Outcome::kSwitched) {                          \
+    goto entered;                                                                             \
   } else if (__builtin_expect(outcome > Outcome::kRan, 0) ||                                  \
-             (outcome == Outcome::kRan && __builtin_expect(trace_cells.may_be_traced(), 0))) { \
+             (outcome == Outcome::kRan && __builtin_expect(r.may_be_traced(), 0))) {          \
     r.put_back(now);                                                                          \
     goto concluded;                                                                           \
   }
@@ -128,6 +138,31 @@ next:
 #include "evaluator/shapes.def"
 #undef EVALFRAME_SHAPE
 #undef EVALFRAME_PAIR
+
+entered:
+  r.enter();
+  EVALFRAME_RUN_NEXT;
+
+returned:
+  if (returns_to_caller()) {
+    const bool made_instance = makes_instance();
+    r.go_on_in_caller(cpython::leave_call(r.thread, r.frame, static_cast<int>(r.top - r.base())));
+    if (__builtin_expect(r.may_be_traced(), 0)) traced_ = is_traced();
+    if (!made_instance) {
+      r.push(r.result);
+      goto next;
+    }
+    outcome = static_cast<Outcome>(give_instance(Ref::steal(r.result)));
+  } else {
+    r.put_back(now);
+    result_ = Ref::steal(r.result);
+    outcome = Outcome::kReturned;
+  }
+  goto concluded;
+
+yielded:
+  r.put_back(now);
+  outcome = static_cast<Outcome>(yield_value(r.result, *now));
 #undef EVALFRAME_RUN
 #undef EVALFRAME_RUN_NEXT
 
@@ -136,69 +171,48 @@ concluded : {
   while (entered_ > 0 && event != Event::kNext && event != Event::kCaught) event = leave(event);
   if (event != Event::kNext && event != Event::kCaught) return event;
 }
-switched:
   r.take_up();
-  running = running_;
-  trace_cells = trace_cells_;
   goto next;
 }
 
-// All but where it is: position and depth.
-EVALFRAME_INLINE inline void Activation::take_up(cpython::EnteredFrame entered) {
-  frame_ = entered.frame;
-  code_ = entered.code;
-  base_ = cpython::slot_base(frame_);
-  running_ = cpython::running_cell(frame_);
-  notes_ = code_->notes.get();
-  trace_cells_.code = Handlers::code(*this);
-  traced_ = false;
-}
-
-// Behind take_up: as the frame tells.
+// As the frame tells.
 EVALFRAME_INLINE inline void Activation::find_position() {
-  stack_pointer_ = base_ + std::exchange(cpython::depth_of(frame_), -1);
-  next_ = instruction_at(running_.unit() + layout::kPointerToNext);
+  stack_pointer_ = base() + std::exchange(cpython::depth_of(frame_), -1);
+  next_ = instruction_at(running().unit() + layout::kPointerToNext);
 }
 
-EVALFRAME_INLINE inline void Activation::enter(cpython::EnteredFrame callee) {
-  cpython::set_depth(frame_, depth());
-  caller() = {frame_, next_, stack_pointer_};
+EVALFRAME_INLINE inline void Activation::remember_caller(const Instruction* next, PyObject** stack_pointer) {
+  cpython::set_depth(frame_, static_cast<int>(stack_pointer - base()));
+  callers_[entered_ % kRemembered] = {code_, next, stack_pointer};
   ++entered_;
+  if (entered_ - remembered_from_ > kRemembered) ++remembered_from_;
   ++counts.evaluated;
-  take_up(callee);
-  find_position();
 }
 
 // Behind the instruction that called.
-EVALFRAME_INLINE inline void Activation::go_on_in(cpython::EnteredFrame outer) {
+EVALFRAME_INLINE inline void Activation::go_on_in_caller(cpython::Frame* caller) {
   --entered_;
-  take_up(outer);
-  if (const Caller& remembered = caller(); remembered.frame == frame_) {
+  frame_ = caller;
+  traced_ = false;
+  if (__builtin_expect(entered_ >= remembered_from_, 1)) {
+    const Caller& remembered = callers_[entered_ % kRemembered];
+    code_ = remembered.code;
     next_ = remembered.next;
     stack_pointer_ = remembered.stack_pointer;
     cpython::set_depth(frame_, -1);
   } else {
+    remembered_from_ = entered_;
+    code_ = cpython::decoded_before(cpython::code_of(frame_).as<PyCodeObject>());
     find_position();
-    next_ = instruction_at(running_.unit()) + 1;
+    next_ = instruction_at(running().unit()) + 1;
   }
   current_ = handled_at_ = next_ - 1;
 }
 
-bool Activation::makes_instance() const {
-  return cpython::mark_of(frame_) == cpython::kMakesInstance && !cpython::belongs_to_generator(frame_);
-}
+EVALFRAME_INLINE inline bool Activation::returns_to_caller() const { return entered_ > 0 && !cpython::belongs_to_generator(frame_); }
 
-uint8_t Activation::return_value(PyObject* result) {
-  if (entered_ == 0 || cpython::belongs_to_generator(frame_)) {
-    result_ = Ref::steal(result);
-    return static_cast<uint8_t>(Outcome::kReturned);
-  }
-  const bool made_instance = makes_instance();
-  go_on_in(cpython::leave_call(thread_, frame_, depth()));
-  if (made_instance) return give_instance(Ref::steal(result));
-  Handlers::push(*this, result);
-  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
-  return static_cast<uint8_t>(Outcome::kSwitched);
+EVALFRAME_INLINE inline bool Activation::makes_instance() const {
+  return cpython::mark_of(frame_) == cpython::kMakesInstance && !cpython::belongs_to_generator(frame_);
 }
 
 uint8_t Activation::yield_value(PyObject* value, const Instruction& i) {
@@ -208,9 +222,9 @@ uint8_t Activation::yield_value(PyObject* value, const Instruction& i) {
   }
   save();
   cpython::leave_suspended(thread_, frame_, Handlers::delegates(i));
-  go_on_in(cpython::caller(thread_));
+  go_on_in_caller(cpython::current_frame(thread_));
   Handlers::push(*this, value);
-  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
+  traced_ = is_traced();
   return static_cast<uint8_t>(Outcome::kSwitched);
 }
 
@@ -230,7 +244,7 @@ Event Activation::leave(Event event) {
   } else {
     cpython::leave_finished(thread_, frame_, depth());
   }
-  go_on_in(cpython::caller(thread_));
+  go_on_in_caller(cpython::current_frame(thread_));
   if (!result) return unwind(true);
   return made_instance ? conclude(give_instance(std::move(result))) : give_result(std::move(result), yielded);
 }
@@ -254,7 +268,7 @@ uint8_t Activation::give_instance(Ref result) {
     return static_cast<uint8_t>(Outcome::kRaised);
   }
   Handlers::drop(*this, 1);
-  if (trace_cells_.may_be_traced()) traced_ = cpython::is_traced(thread_, frame_);
+  traced_ = is_traced();
   return static_cast<uint8_t>(Outcome::kSwitched);
 }
 
@@ -262,7 +276,7 @@ Event Activation::conclude(uint8_t outcome) {
   switch (static_cast<Outcome>(outcome)) {
     case Outcome::kDone: return Event::kNext;
     case Outcome::kRan:
-      traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
+      traced_ = is_traced();
       return Event::kNext;
     case Outcome::kSwitched: return Event::kNext;
     case Outcome::kRaised: return unwind(true);
@@ -285,16 +299,16 @@ Event Activation::conclude(uint8_t outcome) {
 }
 
 void Activation::drop_to(PyObject** stack_pointer) {
-  while (stack_pointer_ > stack_pointer) Py_XDECREF(*--stack_pointer_);
+  while (stack_pointer_ > stack_pointer) cpython::xdecref(*--stack_pointer_);
 }
 
 Event Activation::unwind(bool add_entry) {
   CHECK(PyErr_Occurred());
   if (add_entry) cpython::add_traceback_entry(thread_, frame_);
-  const bool told = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
+  const bool told = is_traced();
   if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise);
   const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
-  PyObject** const stack = base_ + code->co_nlocalsplus;
+  PyObject** const stack = base() + code->co_nlocalsplus;
   const bytecode::ExceptionRegion* const handler = code_->handler(index(handled_at_));
   if (!handler) {
     drop_to(stack);
@@ -304,14 +318,14 @@ Event Activation::unwind(bool add_entry) {
   }
   drop_to(stack + handler->depth);
   if (handler->push_lasti) {
-    PyObject* const unit = PyLong_FromLong(static_cast<long>((*running_.cell - running_.code) / 2));
+    PyObject* const unit = PyLong_FromLong(running().unit());
     if (!unit) return unwind(false);  // with the MemoryError now
     Handlers::push(*this, unit);
   }
   if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
   Handlers::push(*this, cpython::take_raised());
   next_ = begin() + handler->target;
-  traced_ = trace_cells_.may_be_traced() && cpython::is_traced(thread_, frame_);
+  traced_ = is_traced();
   return Event::kCaught;
 }
 
@@ -339,13 +353,13 @@ std::optional<Activation::CallSite> Activation::call_site() const {
 }
 
 void Activation::begin_call(int slots_from) {
-  running_.set(cpython::own_unit(instruction()));
+  running().set(cpython::own_unit(instruction()));
   current_ = handled_at_ = next_++;
-  drop_to(base_ + slots_from);
+  drop_to(base() + slots_from);
   cpython::set_depth(frame_, depth());
 }
 
-void Activation::stay_in_call() { running_.set(cpython::own_unit(next_[-1])); }
+void Activation::stay_in_call() { running().set(cpython::own_unit(next_[-1])); }
 
 Borrowed Activation::instance_mark() {
   static PyObject* const mark = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
@@ -402,24 +416,15 @@ void drop(PyThreadState* thread, cpython::Frame* frame, Owner owner) {
   owner == Owner::kCaller ? cpython::finish_frame(thread, frame) : cpython::pop_frame(thread, frame);
 }
 
-PyObject* evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
-  const bytecode::Code* code = cpython::decoded_before(cpython::code_of(frame).as<PyCodeObject>());
-  if (!code) code = decoded_quietly(frame, throwing);
-  const bool traced = cpython::is_traced(thread, frame);
-  if (!code || traced) {
-    ++(traced ? counts.traced : counts.not_decoded);
-    return left_to_cpython(thread, frame, throwing, owner);
-  }
-  if (!cpython::enter_recursion(thread)) {
-    drop(thread, frame, owner);
-    return nullptr;
-  }
-  ++counts.evaluated;
+// The frame is the thread's current one, or the Activation makes it that.
+struct Evaluation {
   PyObject* result;
   Event event;
   bool yielded, delegates;
-  {
-    Activation activation(thread, frame, *code);
+
+  EVALFRAME_INLINE Evaluation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code, bool throwing, bool linked) {
+    ++counts.evaluated;
+    Activation activation(thread, frame, code, linked);
     event = throwing ? activation.throw_in() : Event::kNext;
     if (event != Event::kRaised) event = activation.run();
     if (event == Event::kHandOver) {
@@ -430,14 +435,32 @@ PyObject* evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool thro
     yielded = activation.yielded();
     delegates = activation.delegates();
   }
-  cpython::leave_recursion(thread);
-  if (event == Event::kHandOver) return left_to_cpython(thread, frame, false, owner);
-  if (yielded) {
-    cpython::suspend_generator(thread, frame, delegates);
+};
+
+PyObject* evaluate_frame(PyThreadState* thread, cpython::Frame* frame, bool throwing, Owner owner) {
+  const bytecode::Code* code = cpython::enter_given(thread, frame);
+  const bool entered = code != nullptr;
+  if (!entered) {
+    code = decoded_quietly(frame, throwing);
+    const bool traced = cpython::is_traced(thread, frame);
+    if (!code || traced) {
+      ++(traced ? counts.traced : counts.not_decoded);
+      return left_to_cpython(thread, frame, throwing, owner);
+    }
+    if (!cpython::enter_recursion(thread)) {
+      drop(thread, frame, owner);
+      return nullptr;
+    }
+  }
+  const Evaluation done(thread, frame, *code, throwing, entered);
+  entered ? cpython::leave_given(thread, frame) : cpython::leave_recursion(thread);
+  if (done.event == Event::kHandOver) return left_to_cpython(thread, frame, false, owner);
+  if (done.yielded) {
+    cpython::suspend_generator(thread, frame, done.delegates);
   } else {
     drop(thread, frame, owner);
   }
-  return result;
+  return done.result;
 }
 
 }  // namespace

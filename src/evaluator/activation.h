@@ -24,6 +24,8 @@ class Activation {
  public:
   // `frame`: filled, not linked. Starts at the frame's next instruction.
   Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code);
+  // linked: it's the thread's current frame already, and stays that.
+  Activation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code, bool linked);
   ~Activation();
 
   cpython::Frame* frame() const { return frame_; }
@@ -31,7 +33,7 @@ class Activation {
   const bytecode::Instruction& instruction() const { return *next_; }
   int32_t next() const { return index(next_); }  // of the next instruction
   int depth() const;                           // slots in use: localsplus + stack
-  PyObject* slot(int index) const { return base_[index]; }   // borrowed; index as in cpython::Slots
+  PyObject* slot(int index) const { return base()[index]; }  // borrowed; index as in cpython::Slots
   PyThreadState* thread() const { return thread_; }
   bool traced() const { return traced_; }      // a tracer is active: handed over at the next boundary
 
@@ -81,6 +83,10 @@ class Activation {
   bool keeps_instance() const;
   friend struct Handlers;
   friend struct Registers;
+  PyObject** base() const { return cpython::slot_base(frame_); }
+  cpython::RunningCell running() const { return cpython::running_cell(frame_); }
+  bool may_be_traced() const { return cpython::may_be_traced(trace_cells_, code_->code.as<PyCodeObject>()); }
+  bool is_traced() const { return may_be_traced() && cpython::is_traced(thread_, frame_); }
   const bytecode::Instruction* begin() const { return code_->instructions.data(); }
   int32_t index(const bytecode::Instruction* instruction) const { return static_cast<int32_t>(instruction - begin()); }
   // Of a code unit, whichever of the instruction's it is.
@@ -89,17 +95,15 @@ class Activation {
   // --- run(): calls and generators don't take a level of C. The frame that is up is a callee's, until it ends -----------
   // A caller, for when its callee has ended. Not all are remembered: of others the frame tells.
   struct Caller {
-    const cpython::Frame* frame;
+    const bytecode::Code* code;
     const bytecode::Instruction* next;
     PyObject** stack_pointer;
   };
   static constexpr uint32_t kRemembered = 8;
-  Caller& caller() { return callers_[entered_ % kRemembered]; }
-  void take_up(cpython::EnteredFrame entered);
   void find_position();
-  void enter(cpython::EnteredFrame callee);
-  void go_on_in(cpython::EnteredFrame caller);
-  uint8_t return_value(PyObject* result);
+  void remember_caller(const bytecode::Instruction* next, PyObject** stack_pointer);
+  void go_on_in_caller(cpython::Frame* caller);
+  bool returns_to_caller() const;
   uint8_t yield_value(PyObject* value, const bytecode::Instruction& i);
   Event leave(Event event);
   bool makes_instance() const;
@@ -109,21 +113,19 @@ class Activation {
   void drop_to(PyObject** stack_pointer);
 
   PyThreadState* thread_;
-  uint32_t entered_ = 0;  // callees on top of the frame that was given
+  uint32_t entered_ = 0;          // callees on top of the frame that was given
+  uint32_t remembered_from_ = 0;  // the callers from this level on are remembered
   cpython::Frame* frame_;
   const bytecode::Code* code_;
-  PyObject** base_;
   PyObject** stack_pointer_;
   const bytecode::Instruction* next_;
   const bytecode::Instruction* current_;     // the instruction being run
   const bytecode::Instruction* handled_at_;  // where its handler is looked up, should it raise
   bool yielded_ = false, delegates_ = false;
   bool traced_ = false;  // a tracer became active: hand over at the next boundary
-  cpython::RunningCell running_;
   Ref result_;
-  bytecode::Note* notes_;  // one for each instruction
   cpython::Link link_;
-  cpython::TraceCells trace_cells_;
+  const unsigned char* trace_cells_;
   cpython::BreakerCell breaker_;
   Caller callers_[kRemembered];
 };

@@ -6,6 +6,7 @@
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "cpython/python_call.h"
+#include "cpython/refcounts.h"
 #include "evaluator/activation.h"
 
 namespace evalframe::evaluator {
@@ -25,11 +26,7 @@ enum class Outcome : uint8_t {
 };
 
 // Drops a reference. Where it was the last one, any code may have run.
-[[gnu::always_inline]] inline Outcome let_go(PyObject* object) {
-  const bool last = Py_REFCNT(object) == 1;
-  Py_DECREF(object);
-  return last ? Outcome::kRan : Outcome::kDone;
-}
+[[gnu::always_inline]] inline Outcome let_go(PyObject* object) { return cpython::decref(object) ? Outcome::kRan : Outcome::kDone; }
 // Null: nothing.
 [[gnu::always_inline]] inline Outcome let_go_if_any(PyObject* object) { return object ? let_go(object) : Outcome::kDone; }
 
@@ -50,7 +47,7 @@ struct Handlers {
   // Drops `count` operands in the order in which they were pushed, as CPython does.
   static void drop(Activation& a, int count) {
     PyObject** const operands = a.stack_pointer_ -= count;
-    for (int index = 0; index < count; ++index) Py_XDECREF(operands[index]);
+    for (int index = 0; index < count; ++index) cpython::xdecref(operands[index]);
   }
   // The entries below are consumed and the result takes their place; null: raised.
   static Outcome replace(Activation& a, int count, PyObject* result) {
@@ -72,16 +69,16 @@ struct Handlers {
   }
 
   // --- the frame ---------------------------------------------------------------------------------------------------
-  static PyObject*& local(Activation& a, int index) { return a.base_[index]; }
+  static PyObject*& local(Activation& a, int index) { return a.base()[index]; }
   static PyCodeObject* code(const Activation& a) { return reinterpret_cast<PyCodeObject*>(a.code_->code.get()); }
   static PyObject* name(Activation& a, const Instruction& i) { return PyTuple_GET_ITEM(code(a)->co_names, i.arg); }
   static PyObject* constant(Activation& a, int index) { return PyTuple_GET_ITEM(code(a)->co_consts, index); }
-  static Outcome set_local(Activation& a, int index, PyObject* owned) { return let_go_if_any(std::exchange(a.base_[index], owned)); }
+  static Outcome set_local(Activation& a, int index, PyObject* owned) { return let_go_if_any(std::exchange(a.base()[index], owned)); }
   static bool goes_back(const Activation& a, const Instruction& i) { return i.target <= a.index(a.current_); }
   static void jump(Activation& a, int32_t target) { a.next_ = a.begin() + target; }
   static PyThreadState* thread(Activation& a) { return a.thread_; }
   static cpython::Frame* frame(Activation& a) { return a.frame_; }
-  static bytecode::Note& note(Activation& a) { return a.notes_[a.index(a.current_)]; }
+  static bytecode::Note& note(Activation& a) { return a.code_->notes[static_cast<size_t>(a.index(a.current_))]; }
   static void set_result(Activation& a, Ref result) { a.result_ = std::move(result); }
   // CPython looks the handler up at the unit before the next instruction; only up to 3.12 has it jumped by then.
   static void handle_before(Activation& a, int32_t target) {
@@ -94,11 +91,11 @@ struct Handlers {
     return cpython::service_breaker(a.thread_) ? Outcome::kRan : Outcome::kRaised;
   }
   // RERAISE: where the exception was raised first.
-  static void set_running(Activation& a, int unit) { a.running_.set(unit); }
+  static void set_running(Activation& a, int unit) { a.running().set(unit); }
 
   // The instruction is about to enter a Python function: f_lasti of the frame tells.
   static void stand_in_call(const Activation& a, const Instruction& i) {
-    if (layout::kCallerStandsAtCaches) a.running_.set(i.end - 1);
+    if (layout::kCallerStandsAtCaches) a.running().set(i.end - 1);
   }
   static bool delegates(const Instruction& i) { return layout::k313 && i.arg == 1; }
   static Outcome suspend(Activation& a, const Instruction& i) {
@@ -121,13 +118,6 @@ struct Handlers {
   static Outcome finish(Activation& a, int entries, PyObject* result);
   static Outcome enter_context(Activation& a, const char* enter_name, const char* exit_name, const char* no_enter, const char* no_exit);
   static Outcome run_bound(Activation& a, int entries, cpython::Frame* callee);
-  // run(): the operands of the instruction are off the stack, and the callee's frame is up.
-  static Outcome enter(Activation& a, cpython::EnteredFrame callee) {
-    a.enter(callee);
-    return Outcome::kSwitched;
-  }
-  static Outcome return_value(Activation& a, PyObject* result) { return static_cast<Outcome>(a.return_value(result)); }
-  static Outcome yield_value(Activation& a, PyObject* value, const Instruction& i) { return static_cast<Outcome>(a.yield_value(value, i)); }
 };
 
 }  // namespace evalframe::evaluator

@@ -13,28 +13,55 @@ namespace evalframe::evaluator {
 struct Registers {
   PyObject** top;           // of the stack: the first free entry
   const Instruction* next;  // behind the one that runs
-  PyObject** base;
+  cpython::Frame* frame;
+  PyCodeObject* code;
   PyObject* const* constants;
   PyObject* const* names;
-  cpython::Frame* frame;
   const Instruction* instructions;
   bytecode::Note* notes;
   PyThreadState* const thread;
   const cpython::BreakerCell breaker;
+  const unsigned char* trace_cells;
   Activation& activation;
+  // What an instruction that switches leaves to run(): the frame to go on in, or the value to take back to the caller's.
+  cpython::EnteredFrame callee;
+  PyObject* result;
 
   EVALFRAME_INLINE explicit Registers(Activation& a) : thread(a.thread_), breaker(a.breaker_), activation(a) { take_up(); }
-  // Another frame is up.
+  // The frame that the activation has up now.
   EVALFRAME_INLINE void take_up() {
-    const Activation& a = activation;
-    base = a.base_;
-    constants = reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_consts)->ob_item;
-    names = reinterpret_cast<PyTupleObject*>(Handlers::code(a)->co_names)->ob_item;
-    frame = a.frame_;
-    instructions = a.code_->instructions.data();
-    notes = a.notes_;
+    take_up_code();
+    trace_cells = activation.trace_cells_;
     take();
   }
+  EVALFRAME_INLINE void take_up_code() {
+    const bytecode::Code& decoded = *activation.code_;
+    frame = activation.frame_;
+    code = decoded.code.as<PyCodeObject>();
+    constants = reinterpret_cast<PyTupleObject*>(code->co_consts)->ob_item;
+    names = reinterpret_cast<PyTupleObject*>(code->co_names)->ob_item;
+    instructions = decoded.instructions.data();
+    notes = decoded.notes.get();
+  }
+  // Into `callee`, which begins or goes on.
+  EVALFRAME_INLINE void enter() {
+    activation.remember_caller(next, top);
+    activation.frame_ = callee.frame;
+    activation.code_ = callee.code;
+    take_up_code();
+    top = base() + std::exchange(cpython::depth_of(frame), -1);
+    next = instructions + callee.code->index_of_unit[static_cast<size_t>(running().unit() + layout::kPointerToNext)];
+  }
+  // Back to the caller, behind its call.
+  EVALFRAME_INLINE void go_on_in_caller(cpython::Frame* caller) {
+    activation.go_on_in_caller(caller);
+    take_up_code();
+    take();
+  }
+
+  EVALFRAME_INLINE PyObject** base() const { return cpython::slot_base(frame); }
+  EVALFRAME_INLINE cpython::RunningCell running() const { return cpython::running_cell(frame, code); }
+  EVALFRAME_INLINE bool may_be_traced() const { return cpython::may_be_traced(trace_cells, code); }
   // Back to where handlers find it, `now` being run; and taken from there.
   EVALFRAME_INLINE void put_back(const Instruction* now) {
     activation.stack_pointer_ = top;
@@ -51,7 +78,7 @@ struct Registers {
   EVALFRAME_INLINE PyObject*& peek(int distance) { return top[-distance]; }
   EVALFRAME_INLINE void drop(int count) {
     top -= count;
-    for (int index = 0; index < count; ++index) Py_XDECREF(top[index]);
+    for (int index = 0; index < count; ++index) cpython::xdecref(top[index]);
   }
   // The entries are consumed, the result takes their place.
   EVALFRAME_INLINE void replace(int count, PyObject* result) {
@@ -84,14 +111,12 @@ constexpr bool is_silent(bytecode::Op op) {
   }
   return false;
 }
-// What may leave the frame for its caller's, and so puts the registers back first; what may leave it for another one's at all.
-constexpr bool returns(bytecode::Op op) {
+// What always leaves the frame (kReturned: with r.result), and what may enter another one (kSwitched: r.callee).
+constexpr bool returns(bytecode::Op op) { return op == bytecode::Op::RETURN_VALUE || op == bytecode::Op::RETURN_CONST; }
+constexpr bool yields(bytecode::Op op) { return op == bytecode::Op::YIELD_VALUE; }
+constexpr bool may_enter(bytecode::Op op) {
   using enum bytecode::Op;
-  return op == RETURN_VALUE || op == RETURN_CONST || op == YIELD_VALUE;
-}
-constexpr bool switches(bytecode::Op op) {
-  using enum bytecode::Op;
-  return returns(op) || op == CALL || op == CALL_KW || op == FOR_ITER || op == SEND;
+  return op == CALL || op == CALL_KW || op == FOR_ITER || op == SEND;
 }
 // The handler is about to run: notes down for the next time what `quick` could have used.
 template <bytecode::Op op>

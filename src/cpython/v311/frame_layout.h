@@ -34,7 +34,7 @@ inline void link(PyThreadState* thread, Frame* frame) {
 }
 
 inline bool traced(PyThreadState* thread) { return thread->cframe->use_tracing != 0; }
-inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) { return {&thread->cframe->use_tracing, code}; }
+inline const unsigned char* trace_cells(PyThreadState* thread) { return &thread->cframe->use_tracing; }
 inline bool code_traced(PyCodeObject*) { return false; }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 

@@ -32,9 +32,9 @@ inline void link(PyThreadState* thread, Frame* frame) {
 
 inline bool traced(PyThreadState* thread) { return any_set<_PY_MONITORING_UNGROUPED_EVENTS>(thread->interp->monitors.tools); }
 inline bool code_traced(PyCodeObject* code) { return code->_co_monitoring && any_set<_PY_MONITORING_UNGROUPED_EVENTS>(code->_co_monitoring->local_monitors.tools); }
-inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
+inline const unsigned char* trace_cells(PyThreadState* thread) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, code};
+  return thread->interp->monitors.tools;
 }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->interp->ceval.eval_breaker; }
 

@@ -37,9 +37,9 @@ inline bool code_traced(PyCodeObject* code) {
   return code->_co_monitoring && any_set<_PY_MONITORING_LOCAL_EVENTS>(code->_co_monitoring->local_monitors.tools);
 }
 // The low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.
-inline TraceCells trace_cells(PyThreadState* thread, PyCodeObject* code) {
+inline const unsigned char* trace_cells(PyThreadState* thread) {
   static_assert(_PY_MONITORING_UNGROUPED_EVENTS == 15);
-  return {thread->interp->monitors.tools, code};
+  return thread->interp->monitors.tools;
 }
 inline const volatile void* breaker_cell(PyThreadState* thread) { return &thread->eval_breaker; }
 

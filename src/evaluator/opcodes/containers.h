@@ -42,11 +42,8 @@ inline Outcome Handlers::BUILD_CONST_KEY_MAP(Activation& a, const Instruction& i
   return replace(a, i.arg + 1, map.release());
 }
 inline Outcome Handlers::BUILD_STRING(Activation& a, const Instruction& i) {
-  const Ref pieces = Ref::steal(PyTuple_New(i.arg));
-  const Ref empty = Ref::steal(PyUnicode_New(0, 0));
-  if (!pieces || !empty) return Outcome::kRaised;
-  for (int index = 0; index < i.arg; ++index) PyTuple_SET_ITEM(pieces.get(), index, Py_NewRef(peek(a, i.arg - index)));
-  return replace(a, i.arg, PyUnicode_Join(empty.get(), pieces.get()));
+  static PyObject* const empty = PyUnicode_New(0, 0);
+  return replace(a, i.arg, _PyUnicode_JoinArray(empty, &peek(a, i.arg), i.arg));
 }
 inline Outcome Handlers::BUILD_SLICE(Activation& a, const Instruction& i) {
   PyObject* const step = i.arg == 3 ? peek(a, 1) : nullptr;

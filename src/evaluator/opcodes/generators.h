@@ -17,7 +17,7 @@ inline Outcome Handlers::RETURN_GENERATOR(Activation& a, const Instruction&) {
     cpython::set_depth(frame(a), -1);
     return Outcome::kRaised;
   }
-  a.stack_pointer_ = a.base_;
+  a.stack_pointer_ = a.base();
   set_result(a, std::move(generator));
   return Outcome::kReturned;
 }

@@ -73,8 +73,8 @@ EVALFRAME_QUICK(LOAD_ATTR) {
   if (known.kind() == cpython::AttributePlace::kMethod) return Outcome::kHandOver;
   PyObject* const value = value_in_place(object, known);
   if (!value) return Outcome::kHandOver;
-  r.peek(1) = Py_NewRef(value);
-  Py_DECREF(object);
+  r.peek(1) = cpython::new_ref(value);
+  cpython::decref(object);
   return Outcome::kRan;
 }
 EVALFRAME_LEARN(LOAD_ATTR) { learn_place(r, i, false); }
@@ -85,13 +85,13 @@ EVALFRAME_QUICK(LOAD_METHOD) {
   PyObject* const value = value_in_place(object, known);
   if (!value) return Outcome::kHandOver;
   if (known.kind() == cpython::AttributePlace::kMethod) {
-    r.peek(1) = Py_NewRef(value);
+    r.peek(1) = cpython::new_ref(value);
     r.push(object);
     return Outcome::kDone;
   }
-  r.peek(1) = layout::kSelfAfterCallable ? Py_NewRef(value) : nullptr;
-  r.push(layout::kSelfAfterCallable ? nullptr : Py_NewRef(value));
-  Py_DECREF(object);
+  r.peek(1) = layout::kSelfAfterCallable ? cpython::new_ref(value) : nullptr;
+  r.push(layout::kSelfAfterCallable ? nullptr : cpython::new_ref(value));
+  cpython::decref(object);
   return Outcome::kRan;
 }
 EVALFRAME_LEARN(LOAD_METHOD) { learn_place(r, i, false); }
@@ -111,8 +111,8 @@ EVALFRAME_QUICK(STORE_ATTR) {
     old = std::exchange(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + known.where()), r.peek(2));
   }
   r.top -= 2;
-  Py_XDECREF(old);
-  Py_DECREF(object);
+  cpython::xdecref(old);
+  cpython::decref(object);
   return Outcome::kRan;
 }
 EVALFRAME_LEARN(STORE_ATTR) { learn_place(r, i, true); }

@@ -15,10 +15,6 @@ EVALFRAME_INLINE inline Outcome finish_quick_call(Registers& r, PyObject* result
   return r.breaker.is_set() ? Outcome::kServe : Outcome::kRan;
 }
 
-EVALFRAME_INLINE inline Outcome enter_callee(Registers& r, const Instruction& i, cpython::EnteredFrame callee) {
-  r.put_back(&i);
-  return Handlers::enter(r.activation, callee);
-}
 
 // A call whose arguments don't fit one by one. Leaves the operands to its caller; raised where there's neither frame nor handing over.
 inline Outcome bind_and_enter(PyThreadState* thread, PyObject* function, PyObject* const* arguments, int count, PyObject* keyword_names,
@@ -36,17 +32,18 @@ inline Outcome bind_and_enter(PyThreadState* thread, PyObject* function, PyObjec
 EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& i, PyObject* function, bool has_self, PyObject* keyword_names,
                                                int above) {
   PyObject** const first = r.top - above - i.arg - has_self;
-  cpython::EnteredFrame callee;
-  if (!keyword_names) callee = cpython::enter_call(r.thread, function, first, i.arg + has_self);
-  if (callee.frame) {
+  r.callee = keyword_names ? cpython::EnteredFrame() : cpython::enter_call(r.thread, function, first, i.arg + has_self);
+  if (r.callee.frame) {
     r.top -= i.arg + 2;
   } else {
+    cpython::EnteredFrame callee;
     const Outcome outcome = bind_and_enter(r.thread, function, first, i.arg + has_self, keyword_names, callee);
     if (outcome != Outcome::kSwitched) return outcome;
     r.drop(i.arg + 2 + above);
+    r.callee = callee;
   }
-  Handlers::stand_in_call(r.activation, i);
-  return enter_callee(r, i, callee);
+  if (layout::kCallerStandsAtCaches) r.running().set(i.end - 1);
+  return Outcome::kSwitched;
 }
 
 // The frame of `initializer` for a new instance: [NULL and the class, arguments] -> [instance, class], and a frame. `arguments` are
@@ -61,12 +58,12 @@ inline Outcome make_instance(PyThreadState* thread, PyTypeObject* type, PyObject
   callee = cpython::enter_call(thread, initializer, arguments - 1, count + 1);
   if (!callee.frame) {
     arguments[-1] = upper;
-    Py_DECREF(instance);
+    cpython::decref(instance);
     return Outcome::kHandOver;
   }
   (void)held.release();  // the frame has it
   cpython::mark_of(callee.frame) = cpython::kMakesInstance;
-  arguments[-2] = Py_NewRef(instance);
+  arguments[-2] = cpython::new_ref(instance);
   arguments[-1] = reinterpret_cast<PyObject*>(type);
   return Outcome::kSwitched;
 }
@@ -97,9 +94,9 @@ EVALFRAME_QUICK(CALL) {
     if (known.kind() != cpython::AttributePlace::kOwner || type->tp_version_tag != known.version() || has_self) return Outcome::kHandOver;
     cpython::EnteredFrame callee;
     const Outcome outcome = make_instance(r.thread, type, known.value(), arguments, i.arg, callee);
-    if (outcome != Outcome::kSwitched) return outcome;
-    r.top = arguments;
-    return enter_callee(r, i, callee);
+    if (outcome == Outcome::kSwitched) r.top = arguments;
+    r.callee = callee;
+    return outcome;
   }
   if (!PyCFunction_CheckExact(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return Outcome::kHandOver;
   const size_t count = static_cast<size_t>(i.arg + has_self);
@@ -127,25 +124,23 @@ EVALFRAME_QUICK(SEND) {
     r.replace(1, item);
     return Outcome::kDone;
   }
-  const cpython::EnteredFrame callee = cpython::enter_generator(r.thread, receiver, r.peek(1));
-  if (!callee.frame) return Outcome::kHandOver;
+  r.callee = cpython::enter_generator(r.thread, receiver, r.peek(1));
+  if (!r.callee.frame) return Outcome::kHandOver;
   r.pop();
-  return enter_callee(r, i, callee);
-}
-EVALFRAME_QUICK(YIELD_VALUE) {
-  PyObject* const value = r.pop();
-  r.put_back(&i);
-  return Handlers::yield_value(r.activation, value, i);
+  return Outcome::kSwitched;
 }
 
+EVALFRAME_QUICK(YIELD_VALUE) {
+  r.result = r.pop();
+  return Outcome::kReturned;
+}
 EVALFRAME_QUICK(RETURN_VALUE) {
-  PyObject* const result = r.pop();
-  r.put_back(&i);
-  return Handlers::return_value(r.activation, result);
+  r.result = r.pop();
+  return Outcome::kReturned;
 }
 EVALFRAME_QUICK(RETURN_CONST) {
-  r.put_back(&i);
-  return Handlers::return_value(r.activation, Py_NewRef(r.constants[i.arg]));
+  r.result = cpython::new_ref(r.constants[i.arg]);
+  return Outcome::kReturned;
 }
 
 }  // namespace evalframe::evaluator

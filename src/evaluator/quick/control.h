@@ -51,12 +51,10 @@ EVALFRAME_QUICK(JUMP_IF_TRUE_OR_POP) { return jump_if(r, i, known_truth(r.peek(1
 EVALFRAME_QUICK(FOR_ITER) {
   PyObject* const iterator = r.peek(1);
   if (PyGen_CheckExact(iterator)) {
-    const cpython::EnteredFrame callee = cpython::enter_generator(r.thread, iterator, Py_NewRef(Py_None));
-    if (!callee.frame) {
-      Py_DECREF(Py_None);
-      return Outcome::kHandOver;
-    }
-    return enter_callee(r, i, callee);
+    r.callee = cpython::enter_generator(r.thread, iterator, cpython::new_ref(Py_None));
+    if (r.callee.frame) return Outcome::kSwitched;
+    cpython::decref(Py_None);
+    return Outcome::kHandOver;
   }
   if (PyObject* const item = Py_TYPE(iterator)->tp_iternext(iterator)) {
     r.push(item);

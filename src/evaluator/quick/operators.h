@@ -11,12 +11,12 @@ namespace evalframe::evaluator {
 EVALFRAME_INLINE inline bool reuse_float(Registers& r, double value) {
   PyObject* const left = r.peek(2);
   PyObject* const right = r.peek(1);
-  if (PyFloat_CheckExact(left) && Py_REFCNT(left) == 1) {
+  if (PyFloat_CheckExact(left) && cpython::has_one_reference(left)) {
     reinterpret_cast<PyFloatObject*>(left)->ob_fval = value;
     r.drop(1);
     return true;
   }
-  if (!PyFloat_CheckExact(right) || Py_REFCNT(right) != 1) return false;
+  if (!PyFloat_CheckExact(right) || !cpython::has_one_reference(right)) return false;
   reinterpret_cast<PyFloatObject*>(right)->ob_fval = value;
   std::swap(r.peek(1), r.peek(2));
   r.drop(1);
@@ -29,7 +29,22 @@ EVALFRAME_INLINE inline Outcome quick_float(Registers& r, double value) {
   r.replace(2, result);
   return Outcome::kDone;
 }
+// The same of an int of one digit.
+EVALFRAME_INLINE inline bool reuse_int(Registers& r, int64_t value) {
+  if (!cpython::is_own_small_int(value)) return false;
+  if (cpython::has_one_reference(r.peek(2))) {
+    cpython::set_small_int(r.peek(2), value);
+  } else if (cpython::has_one_reference(r.peek(1))) {
+    cpython::set_small_int(r.peek(1), value);
+    std::swap(r.peek(1), r.peek(2));
+  } else {
+    return false;
+  }
+  r.drop(1);
+  return true;
+}
 EVALFRAME_INLINE inline Outcome quick_int(Registers& r, int64_t value) {
+  if (reuse_int(r, value)) return Outcome::kDone;
   PyObject* const result = PyLong_FromLongLong(value);
   if (!result) return Outcome::kRaised;
   r.replace(2, result);
@@ -39,9 +54,9 @@ EVALFRAME_INLINE inline Outcome quick_int(Registers& r, int64_t value) {
 // `text += more` where the variable is the text's only other holder: it grows in its place.
 EVALFRAME_INLINE inline Outcome append_text(Registers& r) {
   PyObject* const left = r.peek(2);
-  if (r.next->op != bytecode::Op::STORE_FAST || r.base[r.next->arg] != left) return Outcome::kHandOver;
-  r.base[r.next->arg] = nullptr;
-  Py_DECREF(left);
+  if (r.next->op != bytecode::Op::STORE_FAST || r.base()[r.next->arg] != left) return Outcome::kHandOver;
+  r.base()[r.next->arg] = nullptr;
+  cpython::decref(left);
   PyUnicode_Append(&r.peek(2), r.peek(1));
   PyObject* const result = r.peek(2);
   if (!result) return Outcome::kRaised;
@@ -129,7 +144,7 @@ EVALFRAME_QUICK(TO_BOOL) {
 EVALFRAME_QUICK(BINARY_SUBSCR) {
   PyObject* const container = r.peek(2);
   if (PyObject** const item = item_at(container, r.peek(1))) {
-    r.replace(2, Py_NewRef(*item));
+    r.replace(2, cpython::new_ref(*item));
     return Outcome::kRan;
   }
   if (!PyDict_CheckExact(container)) return Outcome::kHandOver;
@@ -138,7 +153,7 @@ EVALFRAME_QUICK(BINARY_SUBSCR) {
     if (!PyErr_Occurred()) _PyErr_SetKeyError(r.peek(1));
     return Outcome::kRaised;
   }
-  r.replace(2, Py_NewRef(value));
+  r.replace(2, cpython::new_ref(value));
   return Outcome::kRan;
 }
 EVALFRAME_QUICK(STORE_SUBSCR) {
@@ -150,7 +165,7 @@ EVALFRAME_QUICK(STORE_SUBSCR) {
   }
   PyObject** const item = PyList_CheckExact(container) ? item_at(container, r.peek(1)) : nullptr;
   if (!item) return Outcome::kHandOver;
-  let_go(std::exchange(*item, Py_NewRef(r.peek(3))));
+  let_go(std::exchange(*item, cpython::new_ref(r.peek(3))));
   r.drop(3);
   return Outcome::kRan;
 }
@@ -170,8 +185,8 @@ EVALFRAME_QUICK(UNPACK_SEQUENCE) {
   PyObject* const source = r.peek(1);
   if (!PyTuple_CheckExact(source) || PyTuple_GET_SIZE(source) != i.arg) return Outcome::kHandOver;
   r.pop();
-  for (int index = i.arg; index-- > 0;) r.push(Py_NewRef(PyTuple_GET_ITEM(source, index)));
-  Py_DECREF(source);
+  for (int index = i.arg; index-- > 0;) r.push(cpython::new_ref(PyTuple_GET_ITEM(source, index)));
+  cpython::decref(source);
   return Outcome::kRan;
 }
 

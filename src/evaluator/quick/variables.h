@@ -14,7 +14,7 @@ EVALFRAME_QUICK(PUSH_NULL) {
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(COPY) {
-  r.push(Py_XNewRef(r.peek(i.arg)));
+  r.push(cpython::xnew_ref(r.peek(i.arg)));
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(SWAP) {
@@ -22,29 +22,29 @@ EVALFRAME_QUICK(SWAP) {
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(LOAD_CONST) {
-  r.push(Py_NewRef(r.constants[i.arg]));
+  r.push(cpython::new_ref(r.constants[i.arg]));
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(LOAD_FAST) {
-  PyObject* const value = r.base[i.arg];
+  PyObject* const value = r.base()[i.arg];
   if (!value) return Outcome::kHandOver;
-  r.push(Py_NewRef(value));
+  r.push(cpython::new_ref(value));
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(LOAD_FAST_CHECK) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
 EVALFRAME_QUICK(LOAD_CLOSURE) { return quick<bytecode::Op::LOAD_FAST>(r, i); }
-EVALFRAME_QUICK(STORE_FAST) { return let_go_if_any(std::exchange(r.base[i.arg], r.pop())); }
+EVALFRAME_QUICK(STORE_FAST) { return let_go_if_any(std::exchange(r.base()[i.arg], r.pop())); }
 EVALFRAME_QUICK(LOAD_DEREF) {
-  PyObject* const value = PyCell_GET(r.base[i.arg]);
+  PyObject* const value = PyCell_GET(r.base()[i.arg]);
   if (!value) return Outcome::kHandOver;
-  r.push(Py_NewRef(value));
+  r.push(cpython::new_ref(value));
   return Outcome::kDone;
 }
 EVALFRAME_QUICK(STORE_DEREF) {
-  PyObject* const cell = r.base[i.arg];
+  PyObject* const cell = r.base()[i.arg];
   PyObject* const old = PyCell_GET(cell);
   PyCell_SET(cell, r.pop());
-  Py_XDECREF(old);
+  cpython::xdecref(old);
   return Outcome::kRan;
 }
 
@@ -55,7 +55,7 @@ EVALFRAME_QUICK(LOAD_GLOBAL) {
   if (!PyDict_CheckExact(globals.get()) || !PyDict_CheckExact(builtins.get())) return Outcome::kHandOver;
   if (known.first != cpython::dict_version(globals) || known.second != cpython::dict_version(builtins)) return Outcome::kHandOver;
   if (i.arg2 == 1 && !layout::kGlobalThenNull) r.push(nullptr);
-  r.push(Py_NewRef(known.value));
+  r.push(cpython::new_ref(known.value));
   if (i.arg2 == 1 && layout::kGlobalThenNull) r.push(nullptr);
   return Outcome::kDone;
 }
