@@ -19,20 +19,20 @@ inline std::optional<double> small_number(PyObject* object) {
   return std::nullopt;
 }
 
-// Both of one digit: no result overflows. Null without an exception where it isn't done here.
-inline PyObject* small_int_result(BinaryOp op, int64_t left, int64_t right) {
+// Both of one digit: no result overflows. None where it isn't done here.
+[[gnu::always_inline]] inline std::optional<int64_t> small_int_operation(BinaryOp op, int64_t left, int64_t right) {
   switch (op) {
-    case BinaryOp::kAdd: return PyLong_FromLongLong(left + right);
-    case BinaryOp::kSubtract: return PyLong_FromLongLong(left - right);
-    case BinaryOp::kMultiply: return PyLong_FromLongLong(left * right);
-    case BinaryOp::kAnd: return PyLong_FromLongLong(left & right);
-    case BinaryOp::kOr: return PyLong_FromLongLong(left | right);
-    case BinaryOp::kXor: return PyLong_FromLongLong(left ^ right);
-    case BinaryOp::kRshift: return right >= 0 ? PyLong_FromLongLong(left >> (right < 63 ? right : 63)) : nullptr;
+    case BinaryOp::kAdd: return left + right;
+    case BinaryOp::kSubtract: return left - right;
+    case BinaryOp::kMultiply: return left * right;
+    case BinaryOp::kAnd: return left & right;
+    case BinaryOp::kOr: return left | right;
+    case BinaryOp::kXor: return left ^ right;
+    case BinaryOp::kRshift: return right >= 0 ? std::optional(left >> (right < 63 ? right : 63)) : std::nullopt;
     // C rounds to zero, Python down: the same where neither is negative.
-    case BinaryOp::kFloorDivide: return left >= 0 && right > 0 ? PyLong_FromLongLong(left / right) : nullptr;
-    case BinaryOp::kRemainder: return left >= 0 && right > 0 ? PyLong_FromLongLong(left % right) : nullptr;
-    default: return nullptr;
+    case BinaryOp::kFloorDivide: return left >= 0 && right > 0 ? std::optional(left / right) : std::nullopt;
+    case BinaryOp::kRemainder: return left >= 0 && right > 0 ? std::optional(left % right) : std::nullopt;
+    default: return std::nullopt;
   }
 }
 inline PyObject* float_result(BinaryOp op, double left, double right) {
@@ -49,7 +49,8 @@ inline PyObject* float_result(BinaryOp op, double left, double right) {
 inline PyObject* number_result(int operation, PyObject* left, PyObject* right) {
   const BinaryOp op = bytecode::binary_op(operation);
   if (is_small_int(left) && is_small_int(right)) {
-    return small_int_result(op, cpython::small_int_value(left), cpython::small_int_value(right));
+    const std::optional<int64_t> value = small_int_operation(op, cpython::small_int_value(left), cpython::small_int_value(right));
+    return value ? PyLong_FromLongLong(*value) : nullptr;
   }
   if (!PyFloat_CheckExact(left) && !PyFloat_CheckExact(right)) return nullptr;
   const std::optional<double> first = small_number(left), second = small_number(right);

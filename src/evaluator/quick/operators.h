@@ -77,10 +77,8 @@ EVALFRAME_QUICK(BINARY_OP) {
     return Outcome::kHandOver;
   }
   if (is_small_int(left) && is_small_int(right)) {
-    const int64_t first = cpython::small_int_value(left), second = cpython::small_int_value(right);
-    if (op == BinaryOp::kAdd) return quick_int(r, first + second);
-    if (op == BinaryOp::kSubtract) return quick_int(r, first - second);
-    if (op == BinaryOp::kMultiply) return quick_int(r, first * second);
+    const auto value = small_int_operation(op, cpython::small_int_value(left), cpython::small_int_value(right));
+    return value ? quick_int(r, *value) : Outcome::kHandOver;
   }
   if (op == BinaryOp::kAdd && PyUnicode_CheckExact(left) && PyUnicode_CheckExact(right)) return append_text(r);
   PyObject* const result = number_result(i.arg, left, right);
