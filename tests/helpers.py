@@ -1,10 +1,8 @@
-"""What several test files use: captured functions beside plain ones, graphs that are left early, threads that run at once."""
+"""What several test files use: captured functions beside plain ones, graphs that are left early."""
 
 from __future__ import annotations
 
 import math
-import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -57,31 +55,6 @@ def leaving_before(node: int) -> Iterator[None]:
         yield
     finally:
         _core.set_leave_before(-1)
-
-
-def run_in_threads(*work: Callable[[], None], switch_interval: float) -> list[BaseException]:
-    """Runs each in a thread of its own, all begun together; what they raised."""
-    failures: list[BaseException] = []
-    start = threading.Barrier(len(work))
-
-    def run(one: Callable[[], None]) -> None:
-        try:
-            start.wait()
-            one()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in work]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(switch_interval)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    return failures
 
 
 Calls = Iterable[tuple[Any, ...]]

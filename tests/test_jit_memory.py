@@ -18,7 +18,8 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before, run_in_threads
+from helpers import leaving_before
+from threads_at_once import run_in_threads
 
 X = np.arange(6.0)
 Y = np.ones(6)
@@ -366,7 +367,7 @@ def test_threads_record_small_functions_at_once() -> None:
 def test_threads_may_all_be_the_first_to_compile() -> None:
     program = (
         "import numpy as np, evalframe\n"
-        "from helpers import run_in_threads\n"
+        "from threads_at_once import run_in_threads\n"
         "@evalframe.jit\n"
         "def scaled(x): return x * 2 + 1\n"
         "def first():\n"

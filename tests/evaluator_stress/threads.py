@@ -17,33 +17,16 @@ import time
 import traceback
 import types
 
+from threads_at_once import run_in_threads
+
 MANY = 16
 here = sys.modules[__name__]
 
 
 def _at_once(*work, interval=1e-6):
     """Runs each in a thread of its own; what they raised."""
-    failures = []
-    start = threading.Barrier(len(work))
-
-    def run(one):
-        try:
-            start.wait()
-            one()
-        except BaseException as error:
-            failures.append("".join(traceback.format_exception(error)))
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in work]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(interval)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    return failures
+    failures = run_in_threads(*work, switch_interval=interval)
+    return ["".join(traceback.format_exception(error)) for error in failures]
 
 
 # --- what one thread rebinds, the others see at once ------------------------------------------------------------------
