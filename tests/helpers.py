@@ -34,6 +34,8 @@ def same(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, (tuple, list)):
         return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict):
+        return same(list(left.items()), list(right.items()))
     if isinstance(left, np.ndarray):
         close = left.dtype.kind != "f" or np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
         return (
