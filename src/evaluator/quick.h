@@ -116,7 +116,7 @@ constexpr bool returns(bytecode::Op op) { return op == bytecode::Op::RETURN_VALU
 constexpr bool yields(bytecode::Op op) { return op == bytecode::Op::YIELD_VALUE; }
 constexpr bool may_enter(bytecode::Op op) {
   using enum bytecode::Op;
-  return op == CALL || op == CALL_KW || op == FOR_ITER || op == SEND;
+  return op == CALL || op == CALL_KW || op == CALL_FUNCTION_EX || op == FOR_ITER || op == SEND;
 }
 // The handler is about to run: notes down for the next time what `quick` could have used.
 template <bytecode::Op op>

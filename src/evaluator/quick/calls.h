@@ -16,17 +16,24 @@ EVALFRAME_INLINE inline Outcome finish_quick_call(Registers& r, PyObject* result
 }
 
 
+// Of a frame that has its arguments; null where it couldn't be made.
+inline Outcome enter_bound(PyThreadState* thread, cpython::Frame* frame, cpython::EnteredFrame& callee) {
+  if (frame) callee = cpython::enter_frame(thread, frame);
+  if (callee.frame) return Outcome::kSwitched;
+  if (frame) cpython::pop_frame(thread, frame);
+  return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+}
 // A call whose arguments don't fit one by one. Leaves the operands to its caller; raised where there's neither frame nor handing over.
 inline Outcome bind_and_enter(PyThreadState* thread, PyObject* function, PyObject* const* arguments, int count, PyObject* keyword_names,
                               cpython::EnteredFrame& callee) {
   if (!cpython::all_frames_are_taken(thread)) return Outcome::kHandOver;
-  cpython::Frame* const frame = cpython::push_frame(thread, function);
-  if (!frame) return Outcome::kRaised;
   const int keywords = keyword_names ? static_cast<int>(PyTuple_GET_SIZE(keyword_names)) : 0;
-  if (bind_into(frame, function, arguments, static_cast<size_t>(count - keywords), keyword_names)) callee = cpython::enter_frame(thread, frame);
-  if (callee.frame) return Outcome::kSwitched;
-  cpython::pop_frame(thread, frame);
-  return PyErr_Occurred() ? Outcome::kRaised : Outcome::kHandOver;
+  return enter_bound(thread, bound_frame(thread, function, arguments, static_cast<size_t>(count - keywords), keyword_names), callee);
+}
+// The same of f(*arguments, **named), the latter or null.
+inline Outcome bind_starred_and_enter(PyThreadState* thread, PyObject* function, PyObject* arguments, PyObject* named, cpython::EnteredFrame& callee) {
+  if (!cpython::all_frames_are_taken(thread)) return Outcome::kHandOver;
+  return enter_bound(thread, frame_of_starred_call(thread, function, arguments, named), callee);
 }
 // The `count` arguments, those of keywords last, end `above` entries below the top; below them stand the callable, and self or NULL.
 EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& i, PyObject* function, bool has_self, PyObject* keyword_names,
@@ -108,6 +115,22 @@ EVALFRAME_QUICK(CALL_KW) {
   PyObject** const arguments = r.top - 1 - i.arg;
   PyObject* const callable = arguments[-2];
   return PyFunction_Check(callable) ? enter_function(r, i, callable, arguments[-1] != nullptr, r.peek(1), 1) : Outcome::kHandOver;
+}
+
+EVALFRAME_QUICK(CALL_FUNCTION_EX) {
+  if (layout::kStarredCallKeepsArguments) return Outcome::kHandOver;
+  const int keywords = i.arg & 1;
+  PyObject* const callable = r.peek(layout::kCallExNullAfterCallable ? 3 + keywords : 2 + keywords);
+  PyObject* const arguments = r.peek(1 + keywords);
+  PyObject* const named = keywords ? r.peek(1) : nullptr;
+  if (!PyFunction_Check(callable) || !PyTuple_CheckExact(arguments) || (named && !PyDict_CheckExact(named))) return Outcome::kHandOver;
+  cpython::EnteredFrame callee;
+  const Outcome outcome = bind_starred_and_enter(r.thread, callable, arguments, named, callee);
+  if (outcome != Outcome::kSwitched) return outcome;
+  r.drop(3 + keywords);
+  r.callee = callee;
+  if (layout::kCallerStandsAtCaches) r.running().set(i.end - 1);
+  return outcome;
 }
 
 // Those whose end can be asked for again.
