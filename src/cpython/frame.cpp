@@ -164,13 +164,12 @@ void pop_frame(PyThreadState* thread, Frame* frame) {
     generator->gi_frame_state = FRAME_CLEARED;
     layout::leave_generator(thread, generator);
   }
-  // Finalizers run here as in a callee, as when CPython drops a frame.
   PyCodeObject* const code = layout::code(frame);
-  layout::recursion_remaining(thread)--;
+  if (layout::kFinalizersCountAsCallees) layout::recursion_remaining(thread)--;
   clear(thread, frame);
   // A generator's frame keeps it (3.12).
   if (!of_generator) Py_DECREF(code);
-  layout::recursion_remaining(thread)++;
+  if (layout::kFinalizersCountAsCallees) layout::recursion_remaining(thread)++;
   if (of_generator) {
     frame->previous = nullptr;
   } else {

@@ -20,6 +20,9 @@ constexpr bool kGlobalThenNull = k313;
 constexpr bool kCallExNullAfterCallable = k313;
 // A starred call keeps its tuple and its dict until it's over; from 3.12 on, a function's frame has taken the values out of them.
 constexpr bool kStarredCallKeepsArguments = k311;
+// A class that is called with just the arguments that its __init__ has parameters for, and whose instances have inline values, gives
+// them away; otherwise they are the caller's, too, until the instance is set up.
+constexpr bool kInstanceTakesArguments = k313;
 // The position of a caller, while a Python function runs that it called, is the last of the instruction's caches.
 constexpr bool kCallerStandsAtCaches = !k313;
 // A CALL's keyword names are a constant (arg2); in 3.13 CALL_KW has them on the stack.
@@ -62,6 +65,8 @@ constexpr int kFrameStackTop = 8;  // an int, and whose frame it is
 constexpr int kFrameSlots = 9;
 constexpr int kFrameOwner = 8 * kFrameStackTop + (k311 ? 5 : 6);  // in bytes
 constexpr char kOwnedByGenerator = 1;
+// Finalizers of what a frame held, when it's dropped, run at the recursion depth of its callees.
+constexpr bool kFinalizersCountAsCallees = k311;
 // In bytes. 3.11: whether CPython's evaluator was entered with the frame; later: how far behind a call it goes on. No one but
 // that evaluator reads it, and sets it first.
 constexpr int kFrameMark = 8 * kFrameStackTop + 4;

@@ -50,16 +50,16 @@ void unlink(PyThreadState* thread, Frame* frame) {
   layout::recursion_remaining(thread)++;
 }
 
-// pop_frame where nothing is to be told of it and its space is only given back. Finalizers run as in a callee, as when CPython drops
-// a frame.
+// pop_frame where nothing is to be told of it and its space is only given back.
 bool drop_quickly(PyThreadState* thread, Frame* frame, int depth) {
   if (frame->frame_obj || frame->owner != FRAME_OWNED_BY_THREAD || reinterpret_cast<PyObject**>(frame) == thread->datastack_chunk->data) return false;
   layout::current(thread) = frame->previous;
+  if (!layout::kFinalizersCountAsCallees) layout::recursion_remaining(thread)++;
   for (int index = 0; index < depth; ++index) xdecref(frame->localsplus[index]);
   xdecref(frame->f_locals);
   decref(reinterpret_cast<PyObject*>(layout::function(frame)));
   decref(reinterpret_cast<PyObject*>(layout::code(frame)));
-  layout::recursion_remaining(thread)++;
+  if (layout::kFinalizersCountAsCallees) layout::recursion_remaining(thread)++;
   thread->datastack_top = reinterpret_cast<PyObject**>(frame);
   return true;
 }

@@ -245,6 +245,7 @@ Event Activation::leave(Event event) {
     cpython::leave_finished(thread_, frame_, depth());
   }
   go_on_in_caller(cpython::current_frame(thread_));
+  if (!result && made_instance) drop_instance();
   if (!result) return unwind(true);
   return made_instance ? conclude(give_instance(std::move(result))) : give_result(std::move(result), yielded);
 }
@@ -261,16 +262,18 @@ Event Activation::give_result(Ref result, bool yielded) {
   return conclude(static_cast<uint8_t>(Outcome::kRan));
 }
 
-// The callee was the __init__ of a new instance: [instance, class] is on the stack.
+// The callee was the __init__ of a new instance: [instance, class, arguments or NULLs] is on the stack.
 uint8_t Activation::give_instance(Ref result) {
-  if (result.get() != Py_None) {
-    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
+  if (!gives_instance(result)) {
+    result.reset();
+    drop_instance();
     return static_cast<uint8_t>(Outcome::kRaised);
   }
-  Handlers::drop(*this, 1);
+  Handlers::drop(*this, current_->arg + 1);
   traced_ = is_traced();
   return static_cast<uint8_t>(Outcome::kSwitched);
 }
+void Activation::drop_instance() { Handlers::drop(*this, current_->arg + 2); }
 
 Event Activation::conclude(uint8_t outcome) {
   switch (static_cast<Outcome>(outcome)) {
@@ -383,10 +386,7 @@ Event Activation::finish_call(Ref result) {
   if (!result) return unwind(true);
   if (keeps_instance()) {
     drop_to(stack_pointer_ - 1);
-    if (result.get() != Py_None) {
-      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
-      return unwind(true);
-    }
+    if (!gives_instance(result)) return unwind(true);
   } else if (takes_result()) {
     Handlers::push(*this, std::move(result));
   }

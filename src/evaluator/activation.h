@@ -109,6 +109,7 @@ class Activation {
   bool makes_instance() const;
   Event give_result(Ref result, bool yielded);
   uint8_t give_instance(Ref result);
+  void drop_instance();
   Event unwind(bool add_entry);
   void drop_to(PyObject** stack_pointer);
 

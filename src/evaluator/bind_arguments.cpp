@@ -26,7 +26,7 @@ class Binder {
   }
 
   bool bind() {
-    return runs_its_code() && positional() && rest() && keywords() && defaults() && keyword_defaults();
+    return runs_its_code() && positional() && rest() && keywords() && (takes_rest() || extra() == 0) && defaults() && keyword_defaults();
   }
 
  private:
@@ -44,12 +44,12 @@ class Binder {
     return true;
   }
 
+  int extra() const { return given_ > code_->co_argcount ? given_ - code_->co_argcount : 0; }
   bool rest() {
-    const int extra = given_ > code_->co_argcount ? given_ - code_->co_argcount : 0;
-    if (!takes_rest()) return extra == 0;
-    Ref tuple = Ref::steal(PyTuple_New(extra));
+    if (!takes_rest()) return true;
+    Ref tuple = Ref::steal(PyTuple_New(extra()));
     if (!tuple) return false;
-    for (int index = 0; index < extra; ++index) {
+    for (int index = 0; index < extra(); ++index) {
       PyTuple_SET_ITEM(tuple.get(), index, Py_NewRef(arguments_[code_->co_argcount + index]));
     }
     slots_[parameters()] = std::move(tuple);
@@ -68,7 +68,8 @@ class Binder {
   }
 
   bool keywords() {
-    Ref others = takes_keywords() ? Ref::steal(PyDict_New()) : Ref();
+    PyObject* const others = takes_keywords() ? PyDict_New() : nullptr;
+    if (takes_keywords()) slots_[parameters() + takes_rest()] = Ref::steal(others);
     if (takes_keywords() && !others) return false;
     const Py_ssize_t count = keyword_names_ ? PyTuple_GET_SIZE(keyword_names_) : 0;
     for (Py_ssize_t index = 0; index < count; ++index) {
@@ -77,14 +78,13 @@ class Binder {
       if (!PyUnicode_CheckExact(name)) return false;
       const int slot = parameter(name);
       if (slot >= 0 && slots_[slot]) return false;
-      if (slot < 0 && (!others || PyDict_Contains(others.get(), name) != 0)) return false;
+      if (slot < 0 && (!others || PyDict_Contains(others, name) != 0)) return false;
       if (slot >= 0) {
         slots_[slot] = Ref::borrow(value);
-      } else if (PyDict_SetItem(others.get(), name, value) < 0) {
+      } else if (PyDict_SetItem(others, name, value) < 0) {
         return false;
       }
     }
-    if (others) slots_[parameters() + takes_rest()] = std::move(others);
     return true;
   }
 

@@ -56,6 +56,11 @@ struct Handlers {
     push(a, result);
     return Outcome::kRan;
   }
+  // The same where CPython drops the last one first.
+  static Outcome replace_backwards(Activation& a, int count, PyObject* result) {
+    a.drop_to(a.stack_pointer_ - count);
+    return replace(a, 0, result);
+  }
   // The same where nothing but the evaluator has run, and dropping the entries runs nothing either: numbers.
   static Outcome replace_quietly(Activation& a, int count, PyObject* result) {
     if (!result) return Outcome::kRaised;

@@ -54,12 +54,16 @@ inline Outcome Handlers::call_entries(Activation& a, int count, PyObject* keywor
   PyObject** const first = arguments - has_self;
   const size_t given = static_cast<size_t>(count) + has_self - (keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(keyword_names)) : 0);
   const int entries = count + 2 + above;
-  if (stays_in_our_evaluator(thread(a), callable)) {
-    cpython::Frame* const callee = bound_frame(thread(a), callable, first, given, keyword_names);
-    if (callee) return run_bound(a, entries, callee);
-    if (PyErr_Occurred()) return Outcome::kRaised;
-  }
-  return finish(a, entries, cpython::call(thread(a), callable, first, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names));
+  const auto called_by_cpython = [&] { return cpython::call(thread(a), callable, first, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names); };
+  if (!stays_in_our_evaluator(thread(a), callable)) return finish(a, entries, called_by_cpython());
+  cpython::Frame* const callee = cpython::push_frame(thread(a), callable);
+  if (!callee) return Outcome::kRaised;
+  if (bind_into(callee, callable, first, given, keyword_names)) return run_bound(a, entries, callee);
+  // CPython knows why the arguments don't fit. Those that do are dropped last, as its frame has them.
+  PyObject* const result = PyErr_Occurred() ? nullptr : called_by_cpython();
+  const Outcome outcome = replace(a, entries, result);
+  cpython::pop_frame(thread(a), callee);
+  return outcome == Outcome::kRaised ? outcome : service_breaker(a);
 }
 inline Outcome Handlers::CALL(Activation& a, const Instruction& i) {
   return call_entries(a, i.arg, i.arg2 >= 0 ? constant(a, i.arg2) : nullptr, 0);

@@ -21,9 +21,12 @@ inline Outcome Handlers::BUILD_LIST(Activation& a, const Instruction& i) {
 }
 inline Outcome Handlers::BUILD_SET(Activation& a, const Instruction& i) {
   Ref set = Ref::steal(PySet_New(nullptr));
-  for (int distance = i.arg; set && distance > 0; --distance) {
-    if (PySet_Add(set.get(), peek(a, distance)) < 0) set.reset();
+  bool ok = static_cast<bool>(set);
+  for (int distance = i.arg; distance > 0; --distance) {
+    ok = ok && PySet_Add(set.get(), peek(a, distance)) == 0;
+    Py_CLEAR(peek(a, distance));
   }
+  if (!ok) set.reset();
   return replace(a, i.arg, set.release());
 }
 inline Outcome Handlers::BUILD_MAP(Activation& a, const Instruction& i) {
@@ -31,7 +34,7 @@ inline Outcome Handlers::BUILD_MAP(Activation& a, const Instruction& i) {
   for (int distance = 2 * i.arg; map && distance > 0; distance -= 2) {
     if (PyDict_SetItem(map.get(), peek(a, distance), peek(a, distance - 1)) < 0) map.reset();
   }
-  return replace(a, 2 * i.arg, map.release());
+  return replace_backwards(a, 2 * i.arg, map.release());
 }
 inline Outcome Handlers::BUILD_CONST_KEY_MAP(Activation& a, const Instruction& i) {
   PyObject* const keys = peek(a, 1);
@@ -39,11 +42,11 @@ inline Outcome Handlers::BUILD_CONST_KEY_MAP(Activation& a, const Instruction& i
   for (int index = 0; map && index < i.arg; ++index) {
     if (PyDict_SetItem(map.get(), PyTuple_GET_ITEM(keys, index), peek(a, i.arg + 1 - index)) < 0) map.reset();
   }
-  return replace(a, i.arg + 1, map.release());
+  return replace_backwards(a, i.arg + 1, map.release());
 }
 inline Outcome Handlers::BUILD_STRING(Activation& a, const Instruction& i) {
   static PyObject* const empty = PyUnicode_New(0, 0);
-  return replace(a, i.arg, _PyUnicode_JoinArray(empty, &peek(a, i.arg), i.arg));
+  return replace_backwards(a, i.arg, _PyUnicode_JoinArray(empty, &peek(a, i.arg), i.arg));
 }
 inline Outcome Handlers::BUILD_SLICE(Activation& a, const Instruction& i) {
   PyObject* const step = i.arg == 3 ? peek(a, 1) : nullptr;

@@ -14,11 +14,11 @@ class PlaceNote {
   uint64_t where() const { return note_.second; }
   PyObject* value() const { return note_.value; }
   // What runs once needs no place, and where objects of many classes pass by, looking for places takes longer than they save.
-  bool wants_another() {
+  bool wants_another(uint64_t from = 1) {
     constexpr uint64_t kFirst = 8, kThenEach = 64;
     const uint64_t misses = note_.first >> 40;
     note_.first += uint64_t{1} << 40;
-    return (misses > 0 && misses < kFirst) || (misses + 1) % kThenEach == 0;
+    return (misses >= from && misses < kFirst) || (misses + 1) % kThenEach == 0;
   }
   void set(const cpython::AttributePlace& place) {
     const uint64_t misses = note_.first >> 40 << 40;

@@ -53,33 +53,53 @@ EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& 
   return Outcome::kSwitched;
 }
 
-// The frame of `initializer` for a new instance: [NULL and the class, arguments] -> [instance, class], and a frame. `arguments` are
-// taken over then.
+// `initializer`, called with the instance and the arguments, has to give None: the instance is what the program gets.
+inline bool gives_instance(const Ref& result) {
+  if (result && result.get() != Py_None) PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
+  return result.get() == Py_None;
+}
+inline bool takes_just(PyObject* function, int count) {
+  return reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code)->co_argcount == count;
+}
+// make_instance where the initializer isn't entered in one step. Leaves the operands to its caller.
+[[gnu::noinline]] inline Outcome set_up_instance(PyThreadState* thread, PyObject* initializer, PyObject* const* arguments, int count,
+                                                 cpython::EnteredFrame& callee) {
+  const Outcome outcome = bind_and_enter(thread, initializer, arguments, count, nullptr, callee);
+  if (outcome != Outcome::kHandOver) return outcome;
+  const Ref result = Ref::steal(cpython::call(thread, initializer, arguments, static_cast<size_t>(count), nullptr));
+  return gives_instance(result) ? Outcome::kRan : Outcome::kRaised;
+}
+// [class and NULL, arguments] -> [instance, class, arguments or NULLs], and a frame of `initializer`, which sets the instance up; or
+// that has been done already, or has raised.
 inline Outcome make_instance(PyThreadState* thread, PyTypeObject* type, PyObject* initializer, PyObject** arguments, int count,
                              cpython::EnteredFrame& callee) {
   static PyObject* const no_arguments = PyTuple_New(0);
   Ref held = Ref::borrow(initializer);  // making the instance may run any code
   PyObject* const instance = type->tp_new(type, no_arguments, nullptr);
   if (!instance) return Outcome::kRaised;
-  PyObject* const upper = std::exchange(arguments[-1], instance);
-  callee = cpython::enter_call(thread, initializer, arguments - 1, count + 1);
-  if (!callee.frame) {
-    arguments[-1] = upper;
-    cpython::decref(instance);
-    return Outcome::kHandOver;
-  }
-  (void)held.release();  // the frame has it
-  cpython::mark_of(callee.frame) = cpython::kMakesInstance;
   arguments[-2] = cpython::new_ref(instance);
+  arguments[-1] = instance;
+  callee = cpython::enter_call(thread, initializer, arguments - 1, count + 1);
+  Outcome outcome = Outcome::kSwitched;
+  if (callee.frame) {
+    (void)held.release();  // the frame has it, and the instance and the arguments
+    const bool moves = layout::kInstanceTakesArguments && takes_just(initializer, count + 1) && (type->tp_flags & cpython::kHasInlineValues);
+    for (int index = 0; index < count; ++index) moves ? void(arguments[index] = nullptr) : void(cpython::new_ref(arguments[index]));
+  } else {
+    outcome = set_up_instance(thread, initializer, arguments - 1, count + 1, callee);
+    cpython::decref(instance);
+  }
+  if (callee.frame) cpython::mark_of(callee.frame) = cpython::kMakesInstance;
   arguments[-1] = reinterpret_cast<PyObject*>(type);
-  return Outcome::kSwitched;
+  return outcome;
 }
 
 EVALFRAME_LEARN(CALL) {
   PyObject* const callable = r.top[-i.arg - (layout::kSelfAfterCallable ? 2 : 1)];
   if (!callable || !PyType_Check(callable)) return;
   PlaceNote known(r.note(i));
-  if (!known.wants_another()) return;
+  // As soon as CPython: when the arguments are dropped depends on it.
+  if (!known.wants_another(layout::kInstanceTakesArguments ? 0 : 1)) return;
   auto* const type = reinterpret_cast<PyTypeObject*>(callable);
   PyObject* const initializer = cpython::initializer_of(type);
   known.set(initializer ? cpython::AttributePlace{cpython::AttributePlace::kOwner, type->tp_version_tag, 0, initializer} : cpython::AttributePlace{});
@@ -101,9 +121,10 @@ EVALFRAME_QUICK(CALL) {
     if (known.kind() != cpython::AttributePlace::kOwner || type->tp_version_tag != known.version() || has_self) return Outcome::kHandOver;
     cpython::EnteredFrame callee;
     const Outcome outcome = make_instance(r.thread, type, known.value(), arguments, i.arg, callee);
-    if (outcome == Outcome::kSwitched) r.top = arguments;
     r.callee = callee;
-    return outcome;
+    if (outcome == Outcome::kSwitched) return outcome;
+    r.drop(outcome == Outcome::kRan ? i.arg + 1 : i.arg + 2);
+    return outcome == Outcome::kRan && r.breaker.is_set() ? Outcome::kServe : outcome;
   }
   if (!PyCFunction_CheckExact(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return Outcome::kHandOver;
   const size_t count = static_cast<size_t>(i.arg + has_self);
