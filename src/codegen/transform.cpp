@@ -20,6 +20,7 @@ Transformed Transform::make() {
 void Transform::choose_base() {
   if (!(code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw limit(CodegenLimit::kNamespace);
   if (recording_.iterator >= 0) throw limit(CodegenLimit::kTurns);
+  if (recording_.handles) throw limit(CodegenLimit::kHandles);
   if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
   const recorder::FrameStart& start = recording_.start[0];
   const std::vector<uint32_t>& initial = recording_.initial[0];

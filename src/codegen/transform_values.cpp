@@ -26,6 +26,9 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt
+    case Value::Kind::kOuterException:  // there is no code then
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kNode:
@@ -84,6 +87,9 @@ bool Transform::visit(uint32_t index, std::vector<bool>& seen) {
     case Value::Kind::kIterator: return visit(static_cast<uint32_t>(of.a), seen);
     case Value::Kind::kNull:
     case Value::Kind::kNode:
+    case Value::Kind::kOuterException:
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
     case Value::Kind::kConstant: return false;
     case Value::Kind::kTuple:
     case Value::Kind::kList:
@@ -196,6 +202,9 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt
+    case Value::Kind::kOuterException:  // there is no code then
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
     case Value::Kind::kNull:
     case Value::Kind::kNode: return;  // an output has its home
   }

@@ -125,7 +125,7 @@ bool raise_recursion_error(PyThreadState* thread) {
 }  // namespace
 
 Slots slots(Frame* frame) { return Slots(frame->localsplus); }
-bool has_frame_object(Frame* frame) { return frame->frame_obj != nullptr; }
+bool has_frame_object(Frame* frame) { return frame->frame_obj && Py_REFCNT(frame->frame_obj) > 1; }
 Borrowed function_of(Frame* frame) { return Borrowed(layout::function(frame)); }
 static_assert(offsetof(Frame, owner) == layout::kFrameOwner && FRAME_OWNED_BY_GENERATOR == layout::kOwnedByGenerator);
 static_assert(offsetof(Frame, stacktop) == layout::kFrameStackTop * sizeof(PyObject*));

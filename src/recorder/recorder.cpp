@@ -159,6 +159,7 @@ void Recorder::relabel_result(const Site& site, const Plan& plan) {
     case Plan::Kind::kValue: result = plan.label; break;
     case Plan::Kind::kLabels:
     case Plan::Kind::kBreak:
+    case Plan::Kind::kRaise:
     case Plan::Kind::kInline: break;
   }
   const int kept = pushes ? depth - 1 : depth;
@@ -209,12 +210,12 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
 }
 
 void Recorder::returned(const Activation& callee, bool outermost) {
-  (void)callee;
   if (outermost) {
     recording_->returns = true;
     stopped_ = true;
     return;
   }
+  if (traced_.count(frames_.back().graph_frame)) end_frame(callee);
   recording_->journal.push_back({Change::Kind::kPop, 0, 0});
   frames_.pop_back();
 }
@@ -552,6 +553,9 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     }
     case Value::Kind::kNull:
     case Value::Kind::kTruth:
+    case Value::Kind::kOuterException:
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
@@ -623,6 +627,9 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   switch (value.kind) {
     case Value::Kind::kNull:
     case Value::Kind::kTruth:
+    case Value::Kind::kOuterException:
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
     case Value::Kind::kCell:

@@ -29,6 +29,7 @@ struct Plan {
     kValue,     // its result has the label `label`
     kBreak,     // can't be recorded
     kInline,    // a call whose callee is recorded, too
+    kRaise,     // it raises the exception `label`, or (0) one that depends on what the guards fix alone
   };
   Kind kind = Kind::kLabels;
   graph::Form form = graph::Form::kCall;
@@ -55,6 +56,8 @@ struct Plan {
   bool appends = false;
   bool appends_outside = false;  // ... a list from outside
   std::vector<uint32_t> contents;
+  uint32_t cause = 0;     // kRaise: ... from
+  bool reraises = false;  // kRaise: what is being handled isn't the exception's context
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
   std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
 };
@@ -114,6 +117,13 @@ class Recorder {
   void returned(const evaluator::Activation& callee, bool outermost);
   // The inlined call is over. takes_result: its result is now at the top of the caller's stack.
   void resumed(const evaluator::Activation& caller, bool takes_result);
+  // The instruction that the plan is for raised the exception in the innermost frame. False: it can't be recorded.
+  bool raised(const evaluator::Activation& frame, const Plan& plan, PyObject* exception);
+  // ... and the innermost frame has a handler, where it stands now.
+  void caught(const evaluator::Activation& frame, int32_t instruction, int depth_before);
+  // ... and has none: the frame is about to end. Then its caller is the innermost, to which the exception has come.
+  void unwound(const evaluator::Activation& callee);
+  bool passed(PyObject* exception);
   // Ends the recording before the present instruction.
   void stop(Break why, std::string detail = {});
   bool stopped() const { return stopped_; }
@@ -135,8 +145,20 @@ class Recorder {
   uint32_t source(guards::Source source);
   // A new instance of the class, without attributes.
   uint32_t instance(Borrowed type);
+  // A new exception of the class, a constant, with this tuple of arguments.
+  uint32_t exception(Borrowed type, uint32_t arguments);
+  bool is_exception(uint32_t value) const { return recording_->values[value].kind == Value::Kind::kException; }
+  void set_attribute(uint32_t exception, const char* name, uint32_t value);
+  // The exception being handled; 0: as at the start.
+  uint32_t handled() const { return handled_; }
+  void handle(uint32_t value);
+  // What the thread handles at the start: of the innermost frame's own, or of whichever.
+  uint32_t outer_exception(bool own);
+  // Whether the outermost frame is the innermost, and an exception with a traceback would outlive it as (part of) the value.
+  bool lets_traceback_out(uint32_t value) const;
   // What it has under the name; 0: nothing.
   uint32_t attribute_of(const Value& instance, Borrowed name) const;
+  uint32_t attribute_of(const Value& instance, const char* name) const;
   // The object of a constant; null: another value.
   PyObject* constant_of(uint32_t value) const;
   // super(type, object), as the recorded code made it.
@@ -223,6 +245,11 @@ class Recorder {
   void drop(uint32_t iterator);
   bool holds(uint32_t item, uint32_t element) const;
   void apply(const Plan& plan);
+  uint32_t exception_made(PyObject* exception);
+  bool set_context(uint32_t exception, PyObject* object);
+  bool note_traceback(PyObject* exception);
+  void end_frame(const evaluator::Activation& frame);
+  bool reaches_traceback(uint32_t value, std::vector<bool>& seen) const;
   void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
@@ -249,6 +276,10 @@ class Recorder {
   std::unordered_multiset<int32_t> iterated_;        // containers, once for each iterator over them
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
   uint32_t called_ = 0;
+  uint32_t handled_ = 0;
+  uint32_t outer_[2]{};               // the values of outer_exception
+  uint32_t raised_ = 0;               // the exception on its way
+  std::unordered_set<int32_t> traced_;  // frames that are in tracebacks, or lead from them
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes

@@ -5,6 +5,9 @@
 
 #include "core/check.h"
 #include "cpython/attributes.h"
+#include "cpython/codec.h"
+#include "cpython/exceptions.h"
+#include "cpython/objects.h"
 
 namespace evalframe::recorder {
 
@@ -37,6 +40,7 @@ struct Recording::Cursor {
   std::vector<Window> windows;  // of each container
   std::vector<PendingStore> stores;
   int32_t advanced = 0;
+  uint32_t handled = 0;
 
   void store(int32_t name, uint32_t value) {
     for (PendingStore& known : stores) {
@@ -86,6 +90,7 @@ struct Recording::Cursor {
       case Change::Kind::kAppend: windows[change.where].length++; return;
       case Change::Kind::kWindow: windows[change.where] = recording.windows[change.value]; return;
       case Change::Kind::kAdvance: advanced++; return;
+      case Change::Kind::kHandled: handled = change.value; return;
       case Change::Kind::kStore: return store(change.where, change.value);
     }
   }
@@ -122,6 +127,8 @@ std::vector<PendingStore> Recording::stores_at(int32_t node) const { return curs
 
 int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
+uint32_t Recording::handled_at(int32_t node) const { return handles ? cursor_to(node).handled : 0; }
+
 void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& operands) const {
   if (!cursor.is_first(index)) return;
   const Value& value = values[index];
@@ -136,6 +143,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kInstance:
+    case Value::Kind::kException:
     case Value::Kind::kCell: {
       const Window window = cursor.windows[value.a];
       for (uint32_t i = value.kind == Value::Kind::kCell ? window.length - 1 : 0; i < window.length; i++) {
@@ -145,16 +153,39 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     }
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
+    case Value::Kind::kTraceback:
+      collect(containers[value.a].elements[0], cursor, operands);
+      return collect_ended(trace_points[value.b].graph_frame, cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
+    case Value::Kind::kOuterException:
     case Value::Kind::kConstant: return;
   }
+}
+
+// What a frame has that an exception has left, and its callers, which its frame object leads to.
+void Recording::collect_ended(int32_t graph_frame, Cursor& cursor, std::vector<Operand>& operands) const {
+  const auto is_there = [&](const Cursor::Live& live) { return live.frame->graph_frame == graph_frame; };
+  const auto found = ended.find(graph_frame);
+  if (found == ended.end() || std::any_of(cursor.frames.begin(), cursor.frames.end(), is_there)) return;
+  for (const uint32_t value : found->second.slots) collect(value, cursor, operands);
+  collect_ended(graph.frames[graph_frame].parent, cursor, operands);
+}
+
+const FrameStart& Recording::frame_start(int32_t graph_frame) const {
+  for (const FrameStart& frame : start) {
+    if (frame.graph_frame == graph_frame) return frame;
+  }
+  const auto found = std::find_if(pushes.begin(), pushes.end(), [&](const FrameStart& frame) { return frame.graph_frame == graph_frame; });
+  CHECK(found != pushes.end());
+  return *found;
 }
 
 graph::ExitPoint Recording::find_exit(int32_t node) const {
   graph::ExitPoint exit{node, {}};
   Cursor& cursor = cursor_to(node);
   cursor.begin_search(values.size());
+  collect(cursor.handled, cursor, exit.values);
   for (const PendingStore& store : cursor.stores) {
     collect(names[store.name].owner, cursor, exit.values);
     collect(store.value, cursor, exit.values);
@@ -179,18 +210,24 @@ graph::ExitPoint Recording::exit_at(int32_t node) const {
 }
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,
-                 PyObject* const* sources)
-    : recording_(recording), exit_(exit), objects_(objects), sources_(sources) {}
+                 PyObject* const* sources, LiveFrames* frames)
+    : recording_(recording), exit_(exit), objects_(objects), sources_(sources), frames_(frames) {}
 
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
-  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance;
+  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance ||
+         kind == Value::Kind::kException || kind == Value::Kind::kTraceback;
+}
+
+PyObject* Rebuild::known(uint32_t value) const {
+  for (const auto& [other, object] : made_) {
+    if (other == value) return object.get();
+  }
+  return nullptr;
 }
 
 Ref Rebuild::make(uint32_t value) {
-  for (const auto& [known, object] : made_) {
-    if (known == value) return Ref::borrow(object.get());
-  }
+  if (PyObject* const made = known(value)) return Ref::borrow(made);
   Ref object = make_fresh(value);
   const Value::Kind kind = recording_.values[value].kind;
   if (kind >= Value::Kind::kTuple && !makes_itself_known(kind) && object) made_.emplace_back(value, Ref::borrow(object.get()));
@@ -219,6 +256,54 @@ Ref Rebuild::make_instance(uint32_t index, const Value& value) {
     if (!name || !attribute || PyObject_GenericSetAttr(instance.get(), name.get(), attribute.get()) < 0) return Ref();
   }
   return instance;
+}
+
+Ref Rebuild::make_exception(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  const auto part = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
+  const Ref arguments = make(part(1));
+  Ref exception = arguments ? cpython::make_exception(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()), arguments.get()) : Ref();
+  if (exception) made_.emplace_back(index, Ref::borrow(exception.get()));
+  for (uint32_t i = 2; exception && i < window.length; i += 2) {
+    const Ref name = make(part(i)), attribute = make(part(i + 1));
+    if (!name || !attribute || PyObject_GenericSetAttr(exception.get(), name.get(), attribute.get()) < 0) return Ref();
+  }
+  return exception;
+}
+
+Ref Rebuild::make_traceback(uint32_t index, const Value& value) {
+  const TracePoint& point = recording_.trace_points[value.b];
+  const uint32_t next = recording_.containers[value.a].elements[0];
+  const Ref behind = next ? make(next) : Ref::borrow(Py_None), frame = frame_object(point.graph_frame);
+  if (!behind || !frame) return Ref();
+  // One of the frame's variables may have had it.
+  if (PyObject* const made = known(index)) return Ref::borrow(made);
+  Ref traceback = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", behind.get(), frame.get(), point.lasti, point.line));
+  if (traceback) made_.emplace_back(index, Ref::borrow(traceback.get()));
+  return traceback;
+}
+
+Ref Rebuild::frame_object(int32_t graph_frame) {
+  Ref live = frames_->frame_object(graph_frame);
+  return live || PyErr_Occurred() ? std::move(live) : ended_frame(graph_frame);
+}
+
+// A frame is made, filled, and ended at once. The variables may lead to its frame object.
+Ref Rebuild::ended_frame(int32_t graph_frame) {
+  const auto found = ended_.find(graph_frame);
+  if (found != ended_.end()) return Ref::borrow(found->second.get());
+  const FrameStart& start = recording_.frame_start(graph_frame);
+  const EndedFrame& ended = recording_.ended.at(graph_frame);
+  cpython::EndedFrame frame(PyThreadState_Get(), start.function.get(), ended.unit);
+  if (!frame.object()) return Ref();
+  ended_.emplace(graph_frame, Ref::borrow(frame.object().get()));
+  for (size_t i = 0; i < ended.slots.size(); i++) {
+    Ref value = make(ended.slots[i]);
+    if (!value && PyErr_Occurred()) return Ref();
+    frame.put(static_cast<int>(i), std::move(value));
+  }
+  const Ref back = frame_object(recording_.graph.frames[graph_frame].parent);
+  return back ? frame.end(back.get()) : Ref();
 }
 
 // An iterator goes on behind what it has given.
@@ -261,6 +346,10 @@ Ref Rebuild::make_fresh(uint32_t index) {
       CHECK(at != exit_.values.end());
       return Ref::borrow(objects_[at - exit_.values.begin()].get());
     }
+    case Value::Kind::kOuterException: {
+      Ref outer = value.b ? cpython::handled_exception(PyThreadState_Get()) : cpython::own_handled_exception(PyThreadState_Get());
+      return outer ? std::move(outer) : Ref::borrow(Py_None);
+    }
     case Value::Kind::kTruth: {
       const Ref compared = make(static_cast<uint32_t>(value.a));
       const int truth = compared ? PyObject_IsTrue(compared.get()) : -1;
@@ -284,6 +373,8 @@ Ref Rebuild::make_fresh(uint32_t index) {
     }
     case Value::Kind::kDict: return make_dict(index, value);
     case Value::Kind::kInstance: return make_instance(index, value);
+    case Value::Kind::kException: return make_exception(index, value);
+    case Value::Kind::kTraceback: return make_traceback(index, value);
     case Value::Kind::kMade: return call_again(value);
     case Value::Kind::kSlice: {
       const auto& parts = recording_.containers[value.a].elements;

@@ -1,6 +1,7 @@
 // What a recording is: the graph, the guards, and for every point at which it may be left, the interpreter's state there.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Value {
     kNode,
     kConstant,
     kTruth,  // the truth of the NumPy scalar of another value
+    kOuterException,  // being handled around the recorded frames, or None
     // What follows is made by the recorded code, and one object each.
     kTuple,
     kList,
@@ -37,20 +39,22 @@ struct Value {
     kCell,
     kFunction,
     kInstance,  // of a class of the program's
+    kException,
+    kTraceback,
     kIterator,
   };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
   int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value
-  int32_t b = 0;           // kIterator: position; kInstance: the class, a constant
+  int32_t b = 0;           // kIterator: position; kInstance, kException: the class, a constant; kTraceback: the trace point; kOuterException: 1: whoever handles it
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
-// Elements of what the recorded code has made. A list's, a dict's (keys and values in turn), or an instance's (names and values
-// of its attributes) are a window of all that it
+// Elements of what the recorded code has made. A list's, a dict's (keys and values in turn), or an instance's or exception's (names
+// and values of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
 // nothing). A function's are its code, globals, defaults and closure (0: none). What a call made has the callable, the names
-// of keywords (0: none) and its arguments; its window begins behind as many elements as it has given, if it is an iterator.
+// of keywords (0: none) and its arguments, a traceback the next one (0: none); a call's window begins behind as many elements as it has given, if it is an iterator.
 struct Window {
   uint32_t begin = 0, length = 0;
 };
@@ -61,10 +65,10 @@ struct Container {
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kWindow, kStore, kAdvance };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kWindow, kStore, kAdvance, kHandled };
   Kind kind;
-  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend, kWindow: container; kStore: index into Recording::names; kAdvance: none
-  uint32_t value;  // kSlot, kAppend, kStore; kWindow: index into Recording::windows
+  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend, kWindow: container; kStore: index into Recording::names; kAdvance, kHandled: none
+  uint32_t value;  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows
 };
 
 // What the recorded code stored into: a name in the dict of a module, or an attribute. The store itself is put off to the exit.
@@ -97,6 +101,17 @@ struct FrameState {
   std::vector<uint32_t> slots;  // values, localsplus and stack
 };
 
+// Where an exception passed: an entry of a traceback, in the terms of CPython's.
+struct TracePoint {
+  int32_t graph_frame;
+  int lasti, line;
+};
+// What a frame that is in a traceback had when it ended: it lives on in its frame object.
+struct EndedFrame {
+  int unit;  // that ran last
+  std::vector<uint32_t> slots;
+};
+
 // Where in the journal, and at which instruction, a node's exit stands.
 struct Mark {
   uint32_t journal;
@@ -118,6 +133,9 @@ struct Recording {
   std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
   std::vector<FrameStart> pushes;
   std::vector<Name> names;
+  std::vector<TracePoint> trace_points;
+  std::map<int32_t, EndedFrame> ended;  // by graph frame
+  bool handles = false;                 // exceptions: makes them, or changes which one is being handled
   int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end
 
@@ -134,6 +152,8 @@ struct Recording {
   std::vector<PendingStore> stores_at(int32_t node) const;
   // How often the iterator has been advanced there.
   int32_t advanced_at(int32_t node) const;
+  // The exception being handled there; 0: the same as at the start.
+  uint32_t handled_at(int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
 
@@ -143,15 +163,26 @@ struct Recording {
   Cursor& cursor_to(int32_t node) const;
   mutable std::unique_ptr<graph::ExitPoint> end_;  // the exit that is asked for most: kept
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
+  void collect_ended(int32_t graph_frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
+  const FrameStart& frame_start(int32_t graph_frame) const;
   graph::ExitPoint find_exit(int32_t node) const;
   friend class Rebuild;
+};
+
+// The frames of a state that is being made again.
+class LiveFrames {
+ public:
+  virtual ~LiveFrames() = default;
+  // The frame object of a frame that is there; null without an exception: it has ended.
+  virtual Ref frame_object(int32_t graph_frame) = 0;
 };
 
 // Makes the objects of a state again from the exit's graph values: one object for each value, so that identities hold.
 class Rebuild {
  public:
-  // objects: one for each of exit.values. sources: the objects of the guards' sources.
-  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, PyObject* const* sources);
+  // objects: one for each of exit.values. sources: the objects of the guards' sources. frames: what tracebacks are made of; null:
+  // there are none.
+  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, PyObject* const* sources, LiveFrames* frames = nullptr);
   // A new reference; null for value 0, or with an exception (memory).
   Ref make(uint32_t value);
 
@@ -160,13 +191,20 @@ class Rebuild {
   Ref make_dict(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
   Ref call_again(const Value& value);
+  Ref make_exception(uint32_t index, const Value& value);
+  Ref make_traceback(uint32_t index, const Value& value);
+  Ref frame_object(int32_t graph_frame);
+  Ref ended_frame(int32_t graph_frame);
+  PyObject* known(uint32_t value) const;
   bool advance(PyObject* iterable, PyObject* iterator, int32_t position);
   Window window_of(const Value& value) const;
   const Recording& recording_;
   const graph::ExitPoint& exit_;
   const std::vector<Ref>& objects_;
   PyObject* const* sources_;
+  LiveFrames* const frames_;
   std::vector<std::pair<uint32_t, Ref>> made_;
+  std::map<int32_t, Ref> ended_;  // frame objects
 };
 
 }  // namespace evalframe::recorder

@@ -1,10 +1,20 @@
 // Runs the graph of a recording, and brings the frames to where it was left.
+#include "cpython/exceptions.h"
+#include "cpython/objects.h"
 #include "runtime/capture.h"
 #include "runtime/graph_inputs.h"
 #include "runtime/pending_exception.h"
 #include "runtime/replay.h"
 
 namespace evalframe::runtime {
+
+// The exception that is set was raised where the frames would have handled another one.
+static void attach_to_handled(PyThreadState* thread, Borrowed outer) {
+  const Ref handled = cpython::handled_exception(thread);
+  Ref raised = cpython::take_raised();
+  cpython::attach_context(raised.get(), outer, handled.get());
+  cpython::set_raised(std::move(raised));
+}
 
 // Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
 Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result) {
@@ -24,6 +34,8 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   }
   if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) compilation.left_early++;
   bool made = false;
+  const bool handles = outcome.raised && recording.handled_at(outcome.node);
+  const Ref outer = handles ? cpython::handled_exception(thread) : Ref();
   {
     const PendingException pending;
     made = take_exit(chain, recording, outcome.node, outcome.values, objects.data());
@@ -33,6 +45,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
     if (!PyErr_Occurred()) PyErr_NoMemory();
     return Ended::kRaised;
   }
+  if (handles) attach_to_handled(thread, outer.get());
   if (outcome.raised) {
     result = chain.throw_here();
     return result ? Ended::kReturned : Ended::kRaised;

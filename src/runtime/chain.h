@@ -70,6 +70,7 @@ class Chain {
   Ended settle(Live& live, evaluator::Event event, Ref& result);
   bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
+  Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "bytecode/stack.h"
+#include "cpython/objects.h"
 #include "recorder/recorder.h"
 #include "runtime/bind_followed.h"
 #include "runtime/chain.h"
@@ -18,8 +19,16 @@ namespace {
 int first_operand(const Activation& frame) {
   const bytecode::Instruction& call = frame.instruction();
   if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
+  if (call.op == bytecode::Op::WITH_EXCEPT_START) return frame.depth();
   if (call.op != bytecode::Op::CALL && call.op != bytecode::Op::CALL_KW) return frame.depth() - bytecode::stack_effect(call).takes;
   return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
+}
+
+// The exception that is set, which stays set.
+Ref pending_exception() {
+  Ref exception = cpython::take_raised();
+  cpython::set_raised(Ref::borrow(exception.get()));
+  return exception;
 }
 
 }  // namespace
@@ -77,19 +86,54 @@ Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
   return ended;
 }
 
+// The innermost frame doesn't handle the exception that is set: its callers are asked.
+Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
+  while (live.size() > 1) {
+    recorder.unwound(live.back());
+    live.pop_back();
+    cpython::pop_frame(thread_, take_last());
+    Activation& caller = live.back();
+    const int32_t call = caller.next() - 1;
+    const int depth = caller.depth();
+    const Event event = caller.finish_call(Ref());
+    const bool caught = event == Event::kCaught;
+    if (!recorder.passed(caught ? caller.slot(caller.depth() - 1) : pending_exception().get())) {
+      recorder.stop(Break::kException);
+      stepped_past_exception = true;
+      return caught ? Ended::kRunning : finish_inner(live, Ref(), result);
+    }
+    if (!caught) continue;
+    recorder.caught(caller, call, depth);
+    return Ended::kRunning;
+  }
+  // It leaves the recording where it was raised last.
+  recorder.stop(Break::kException);
+  stepped_past_exception = true;
+  return finish_inner(live, Ref(), result);
+}
+
 // Runs the instruction that the plan is for, and tells the recorder what became of it.
 Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
   Activation& frame = live.back();
   const int32_t index = frame.next();
   const int depth = frame.depth();
   switch (frame.step()) {
-    case Event::kNext: recorder.after(frame, plan, index, depth); return Ended::kRunning;
+    case Event::kNext:
+      if (plan.kind != Plan::Kind::kRaise) return recorder.after(frame, plan, index, depth), Ended::kRunning;
+      recorder.stop(Break::kException);
+      stepped_past_exception = true;
+      return Ended::kRunning;
     case Event::kReturned: return return_recorded(live, recorder, result, stepped_past_exception);
     case Event::kCaught:
+      if (recorder.raised(frame, plan, frame.slot(frame.depth() - 1))) {
+        recorder.caught(frame, index, depth);
+        return Ended::kRunning;
+      }
       recorder.stop(Break::kException);
       stepped_past_exception = true;
       return Ended::kRunning;
     case Event::kRaised:
+      if (recorder.raised(frame, plan, pending_exception().get())) return unwind_recorded(live, recorder, result, stepped_past_exception);
       recorder.stop(Break::kException);
       stepped_past_exception = true;
       return finish_inner(live, Ref(), result);

@@ -1,7 +1,9 @@
 #include "runtime/replay.h"
 
 #include "cpython/codec.h"
+#include "cpython/exceptions.h"
 #include "cpython/iterators.h"
+#include "cpython/objects.h"
 
 namespace evalframe::runtime {
 
@@ -71,6 +73,16 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
   return true;
 }
 
+// The exception that is being handled from here on. False with an exception (memory).
+static bool handle(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
+  const uint32_t handled = recording.handled_at(node);
+  if (!handled) return true;
+  Ref exception = rebuild.make(handled);
+  if (!exception) return false;
+  const Ref old = cpython::exchange_handled(PyThreadState_Get(), std::move(exception));
+  return true;
+}
+
 void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources) {
   if (const int32_t turns = recording.advanced_at(node)) cpython::advance(sources[recording.iterator], turns);
 }
@@ -78,7 +90,7 @@ void advance_iterator(const recorder::Recording& recording, int32_t node, PyObje
 Ref make_result(const recorder::Recording& recording, int32_t end, const std::vector<Ref>& values, PyObject* const* sources) {
   advance_iterator(recording, end, sources);
   const recorder::Value& result = recording.values[recording.result];
-  if (recording.names.empty()) switch (result.kind) {
+  if (recording.names.empty() && !recording.handles) switch (result.kind) {
     case recorder::Value::Kind::kSource: return Ref::borrow(sources[result.a]);
     case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
@@ -87,40 +99,58 @@ Ref make_result(const recorder::Recording& recording, int32_t end, const std::ve
   const graph::ExitPoint exit = recording.exit_at(end);
   recorder::Rebuild rebuild(recording, exit, values, sources);
   if (!store_names(recording, end, rebuild)) return Ref();
-  return rebuild.make(recording.result);
+  Ref made = rebuild.make(recording.result);
+  return made && handle(recording, end, rebuild) ? std::move(made) : Ref();
 }
+
+namespace {
+
+// The chain's frames, for tracebacks.
+class ChainFrames final : public recorder::LiveFrames {
+ public:
+  ChainFrames(const Chain& chain, const std::vector<recorder::FrameState>& states) : chain_(chain), states_(states) {}
+  Ref frame_object(int32_t graph_frame) override {
+    for (size_t k = 0; k < states_.size(); k++) {
+      if (states_[k].graph_frame == graph_frame) return cpython::frame_object_of(PyThreadState_Get(), chain_.frames()[k]);
+    }
+    return Ref();
+  }
+
+ private:
+  const Chain& chain_;
+  const std::vector<recorder::FrameState>& states_;
+};
+
+}  // namespace
 
 bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);
   const graph::ExitPoint exit = recording.exit_at(node);
-  recorder::Rebuild rebuild(recording, exit, values, sources);
   const std::vector<recorder::FrameState> states = recording.state_at(node);
+  ChainFrames frames(chain, states);
+  recorder::Rebuild rebuild(recording, exit, values, sources, &frames);
   std::vector<Ref> old;
   size_t kept = 0;
   while (kept < chain.size() && kept < states.size() && states[kept].graph_frame == recording.start[kept].graph_frame) kept++;
-  for (size_t k = 0; k < kept; k++) {
+  chain.drop_to(kept);
+  // All frames are there before anything is made: tracebacks lead to them.
+  for (size_t k = kept; k < states.size(); k++) {
+    if (!chain.push(states[k].function, *states[k].code, {}, states[k].next)) return false;
+  }
+  for (size_t k = 0; k < states.size(); k++) {
     const recorder::FrameState& state = states[k];
-    const std::vector<uint32_t>& before = recording.initial[k];
+    const bool is_kept = k < kept;
     std::vector<std::pair<int, Ref>> changed;
     for (size_t i = 0; i < state.slots.size(); i++) {
-      if (i < before.size() && before[i] == state.slots[i]) continue;
+      if (is_kept ? i < recording.initial[k].size() && recording.initial[k][i] == state.slots[i] : state.slots[i] == 0) continue;
       changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));
-      if (state.slots[i] && !changed.back().second) return false;
+      if (state.slots[i] && !changed.back().second && (is_kept || !is_missing(recording, state.slots[i], sources))) return false;
     }
     chain.refill(k, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
   }
-  chain.drop_to(kept);
-  for (size_t k = kept; k < states.size(); k++) {
-    const recorder::FrameState& state = states[k];
-    std::vector<Ref> slots;
-    for (uint32_t value : state.slots) {
-      slots.push_back(rebuild.make(value));
-      if (value && !slots.back() && !is_missing(recording, value, sources)) return false;
-    }
-    if (!chain.push(state.function, *state.code, std::move(slots), state.next)) return false;
-  }
-  return store_names(recording, node, rebuild);
+  if (!store_names(recording, node, rebuild)) return false;
+  return handle(recording, node, rebuild);
 }
 
 }  // namespace evalframe::runtime

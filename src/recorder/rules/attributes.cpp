@@ -1,6 +1,7 @@
 // Rules for attributes: of arrays, modules, ordinary objects and instances that the recorded code makes; properties; super().
 #include "core/builtins.h"
 #include "cpython/attributes.h"
+#include "cpython/exceptions.h"
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "cpython/versions.h"
@@ -12,6 +13,9 @@ namespace evalframe::recorder {
 namespace {
 
 using guards::Reach;
+
+// By the recorded code: its attributes are in the journal.
+bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kException; }
 
 // The Python function that a property of the class calls ("fget", "fset"), to be followed as a call of it; null: another attribute.
 PyObject* function_of_property(PyObject* object, PyObject* name, const char* which) {
@@ -62,7 +66,7 @@ Plan store_attr(const Site& site) {
   const bool plain = is_object(owner) && cpython::is_plain_to_store(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
   if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
-  if (owner.kind == Value::Kind::kInstance) return store_into_instance(recorder, recorder.label(site.depth - 1), name, recorder.label(site.depth - 2));
+  if (is_made(owner)) return store_into_instance(recorder, recorder.label(site.depth - 1), name, recorder.label(site.depth - 2));
   if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
   recorder.stored_attribute(recorder.label(site.depth - 1), object, name);  // asks for its guards
   Plan plan;
@@ -131,6 +135,7 @@ Plan super_attribute(const Site& site, uint32_t type, uint32_t self, PyObject* o
   if (found && PyFunction_Check(found.get())) {
     return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found.get()), self}));
   }
+  if (found && recorder.is_exception(self) && cpython::keeps_arguments_only(found.get())) return exception_initializer(recorder, found.get(), self);
   if (found && found.get() == object_initializer()) return plan_value(recorder.made(bound_initializer(), nullptr, {self}));
   return plan_break(Break::kAttribute, "of super");
 }
@@ -173,7 +178,7 @@ PyObject* method_of(const Site& site, PyObject* object, PyObject* name) {
   if (!is_object(owner) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr) return nullptr;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   if (!found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR) || !fixes_class(recorder, owner, object)) return nullptr;
-  if (owner.kind == Value::Kind::kInstance) return recorder.attribute_of(owner, name) ? nullptr : found;
+  if (is_made(owner)) return recorder.attribute_of(owner, name) ? nullptr : found;
   const Ref method = cpython::bound_function(object, name);
   if (!method || recorder.stored_attribute(label, object, name)) return nullptr;
   guards::Source source{Reach::kMethod};
@@ -235,10 +240,10 @@ Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   if (!is_object(owner) || !cpython::is_plain_to_load(object, name) || !fixes_class(recorder, owner, object)) {
     return plan_break(Break::kAttribute, "of " + type_name(object));
   }
-  if (owner.kind == Value::Kind::kInstance && !recorder.attribute_of(owner, name)) {
+  if (is_made(owner) && !recorder.attribute_of(owner, name)) {
     if (const Ref function = function_of_class_method(Py_TYPE(object), name)) return class_method(recorder, function.get(), Py_TYPE(object));
   }
-  if (owner.kind == Value::Kind::kInstance) return instance_attribute(site, owner, object, name);
+  if (is_made(owner)) return instance_attribute(site, owner, object, name);
   // 0: the label is made once the attribute is there.
   return plan_value(recorder.stored_attribute(label, object, name));
 }
@@ -248,6 +253,7 @@ Plan load_attr(const Site& site) {
   PyObject* name = name_of(site);
   if (site.recorder.is_graph_value(site.recorder.label(site.depth - 1), object)) return array_attribute(site, object, name);
   if (PyModule_CheckExact(object) && site.recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  if (std::optional<Plan> plan = exception_attribute(site, object, name)) return *std::move(plan);
   const bool generic = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr;
   if (PyObject* const getter = generic ? function_of_property(object, name, "fget") : nullptr) return property_call(site, getter, {site.depth - 1});
   if (PyObject* const method = method_of(site, object, name)) return bound_method(site, method);
@@ -295,6 +301,7 @@ Plan load_method(const Site& site) {
     const Ref self = Ref::steal(PyObject_GetAttrString(object, "__self__"));
     return super_attribute(site, recorder.elements(owner)[2], recorder.elements(owner)[3], self.get());
   }
+  if (std::optional<Plan> plan = exception_attribute(site, object, name)) return *std::move(plan);
   if (method_of(site, object, name)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
     return plan_value(0);
@@ -341,9 +348,9 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
 
 }  // namespace
 
-bool is_object(const Value& value) { return value.kind == Value::Kind::kSource || value.kind == Value::Kind::kInstance; }
+bool is_object(const Value& value) { return value.kind == Value::Kind::kSource || is_made(value); }
 bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
-  return owner.kind == Value::Kind::kInstance || (owner.kind == Value::Kind::kSource && recorder.guards().require_type_version(owner.a, object));
+  return is_made(owner) || (owner.kind == Value::Kind::kSource && recorder.guards().require_type_version(owner.a, object));
 }
 
 PyObject* object_initializer() {

@@ -212,7 +212,7 @@ Plan super_call(const Site& site) {
   const Value first = recorder.value_at(0);
   const uint32_t self = first.kind == Value::Kind::kCell ? recorder.elements(first).back() : recorder.label(0);
   const Value::Kind kind = recorder.value(self).kind;
-  if (kind != Value::Kind::kSource && kind != Value::Kind::kInstance) return plan_break(Break::kUnknownCall, "super");
+  if (kind != Value::Kind::kSource && kind != Value::Kind::kInstance && kind != Value::Kind::kException) return plan_break(Break::kUnknownCall, "super");
   Plan plan = plan_value(0);
   plan.contents = {self};
   return plan;
@@ -324,11 +324,12 @@ Plan call(const Site& site) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
   const CallKind kind = numpy::call_kind(callable);
+  if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && is_fixed(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {container_call, iterator_call, metadata_call}) {
+    for (const auto rule : {container_call, iterator_call, metadata_call, exception_construction, exception_call, class_test}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

@@ -111,15 +111,17 @@ void for_iter_after(const Site& site, const Plan&) {
   recorder.set_label(site.depth, element);
 }
 
-Plan return_value(const Site& site) {
-  site.recorder.recording().result = site.recorder.label(site.depth - 1);
+Plan returned(Recorder& recorder, uint32_t value) {
+  if (recorder.lets_traceback_out(value)) return plan_break(Break::kException, "a traceback that outlives the call");
+  recorder.recording().result = value;
   return {};
 }
 
+Plan return_value(const Site& site) { return returned(site.recorder, site.recorder.label(site.depth - 1)); }
+
 Plan return_const(const Site& site) {
   PyObject* constants = site.frame.code().code.as<PyCodeObject>()->co_consts;
-  site.recorder.recording().result = site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg));
-  return {};
+  return returned(site.recorder, site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg)));
 }
 
 }  // namespace

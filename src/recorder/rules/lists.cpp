@@ -402,6 +402,7 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
   const Value value = recorder.value(dict.label);
   if (!is_known_key(recorder, key)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const Py_ssize_t place = place_of(dict.object, key.object);
+  if (place < 0 && (value.kind == Value::Kind::kDict || require_keys(recorder, value, dict.object))) return plan_raise();
   if (place < 0) return plan_break(Break::kException, "no such key");
   if (value.kind == Value::Kind::kDict) return plan_value(recorder.elements(value)[2 * place + 1]);
   recorder.guards().require_type(value.a, dict.object);

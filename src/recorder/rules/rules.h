@@ -19,6 +19,7 @@ void add_container_rules(RuleTable& table);  // building, unpacking
 void add_list_rules(RuleTable& table);       // lists and dicts
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
+void add_exception_rules(RuleTable& table);
 
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
@@ -53,6 +54,20 @@ std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Oper
 Plan list_to_tuple(const Site& site);
 // row += more, of a list that the recorded code made.
 Plan extended(Recorder& recorder, uint32_t list, const Operated& more);
+
+// An exception of a class that makes it plainly; none: another class.
+std::optional<Plan> exception_construction(const Site& site, const evaluator::Activation::CallSite& call, PyObject* type);
+// Exception.__init__, bound to an exception that the recorded code has made, and a call of that.
+Plan exception_initializer(Recorder& recorder, PyObject* initializer, uint32_t exception);
+std::optional<Plan> call_of_initializer(const Site& site, const evaluator::Activation::CallSite& call);
+// What BaseException gives an exception that the recorded code has made; none: another attribute, or object.
+std::optional<Plan> exception_attribute(const Site& site, PyObject* object, PyObject* name);
+// issubclass of fixed classes.
+std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// str(exception), and methods of exceptions.
+std::optional<Plan> exception_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Raises an exception that depends on what the guards fix.
+Plan plan_raise(uint32_t exception = 0);
 
 // A method of str whose result follows from its arguments.
 bool is_text_method(PyObject* callable);

@@ -1,0 +1,92 @@
+// Exceptions and frames that have ended, made by the means of the running version.
+#define Py_BUILD_CORE 1
+#include "cpython/exceptions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "cpython/objects.h"
+#include "frame_layout.h"
+
+namespace evalframe::cpython {
+
+namespace {
+
+PyTypeObject* as_type(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type); }
+
+PyObject* looked_up(PyTypeObject* type, const char* name) {
+  const Ref interned = Ref::steal(PyUnicode_InternFromString(name));
+  return interned ? _PyType_Lookup(type, interned.get()) : nullptr;
+}
+
+}  // namespace
+
+PyObject* exception_initializer(PyTypeObject* type) {
+  PyObject* const found = looked_up(type, "__init__");
+  return found && PyFunction_Check(found) ? found : nullptr;
+}
+
+bool keeps_arguments_only(PyObject* initializer) {
+  if (!Py_IS_TYPE(initializer, &PyWrapperDescr_Type)) return false;
+  PyTypeObject* const type = PyDescr_TYPE(initializer);
+  return PyExceptionClass_Check(reinterpret_cast<PyObject*>(type)) && type->tp_init == as_type(PyExc_BaseException)->tp_init;
+}
+
+bool makes_exception_plainly(PyTypeObject* type, Py_ssize_t arguments) {
+  if (type->tp_finalize || type->tp_del || Py_TYPE(type)->tp_call != PyType_Type.tp_call) return false;
+  // Which class of errors it is may depend on the number of the error.
+  if (type->tp_new == as_type(PyExc_OSError)->tp_new) return type->tp_init == as_type(PyExc_OSError)->tp_init && arguments <= 1;
+  if (type->tp_new != as_type(PyExc_BaseException)->tp_new) return false;
+  PyObject* const own[] = {PyExc_BaseException, PyExc_StopIteration, PyExc_SystemExit, PyExc_AttributeError, PyExc_NameError, PyExc_ImportError};
+  return exception_initializer(type) || std::any_of(std::begin(own), std::end(own), [&](PyObject* of) { return as_type(of)->tp_init == type->tp_init; });
+}
+
+Ref make_exception(PyTypeObject* type, Borrowed arguments) {
+  Ref exception = Ref::steal(type->tp_new(type, arguments.get(), nullptr));
+  if (!exception || exception_initializer(type)) return exception;
+  return type->tp_init(exception.get(), arguments.get(), nullptr) < 0 ? Ref() : std::move(exception);
+}
+
+Ref own_handled_exception(PyThreadState* thread) {
+  PyObject* const own = thread->exc_info->exc_value;
+  return own && own != Py_None ? Ref::borrow(own) : Ref();
+}
+
+void attach_context(Borrowed exception, Borrowed outer, Borrowed handled) {
+  Ref last = Ref::borrow(exception);
+  while (last.get() != handled.get()) {
+    Ref context = Ref::steal(PyException_GetContext(last.get()));
+    if (!context || context.get() == outer.get()) return PyException_SetContext(last.get(), Py_XNewRef(handled.get()));
+    last = std::move(context);
+  }
+}
+
+Ref frame_object_of(PyThreadState* thread, Frame* frame) {
+  const Link link(thread, frame);
+  Ref object = frame_object(thread);
+  if (!object) PyErr_NoMemory();
+  return object;
+}
+
+EndedFrame::EndedFrame(PyThreadState* thread, Borrowed function, int unit) : thread_(thread), frame_(push_frame(thread, function)) {
+  if (!frame_) return;
+  set_next(frame_, 0, layout::code(frame_)->co_nlocalsplus);
+  running_cell(frame_).set(unit);
+  object_ = frame_object_of(thread, frame_);
+}
+
+EndedFrame::~EndedFrame() {
+  if (frame_) pop_frame(thread_, frame_);
+}
+
+void EndedFrame::put(int slot, Ref value) { slots(frame_).put(slot, std::move(value)); }
+
+Ref EndedFrame::end(Borrowed back) {
+  pop_frame(thread_, std::exchange(frame_, nullptr));
+  PyFrameObject*& place = object_.as<PyFrameObject>()->f_back;
+  const Ref old = Ref::steal(reinterpret_cast<PyObject*>(std::exchange(place, reinterpret_cast<PyFrameObject*>(Py_NewRef(back.get())))));
+  return std::move(object_);
+}
+
+}  // namespace evalframe::cpython

@@ -1,0 +1,43 @@
+// Exceptions that are made again as if they had been raised: their tracebacks, the frames in those, and what they were raised in.
+#pragma once
+
+#include "cpython/frame.h"
+
+namespace evalframe::cpython {
+
+// Whether calling the class, with so many positional arguments, makes an exception of it, and no Python code runs but __init__.
+bool makes_exception_plainly(PyTypeObject* type, Py_ssize_t arguments);
+// __init__, where it is a function of Python's; else null.
+PyObject* exception_initializer(PyTypeObject* type);
+// Whether the initializer, of a type in C, only keeps the arguments.
+bool keeps_arguments_only(PyObject* initializer);
+// An exception of such a class with these arguments; a function of Python's isn't called.
+Ref make_exception(PyTypeObject* type, Borrowed arguments);
+
+// What the innermost frame handles (a generator's: itself), or null.
+Ref own_handled_exception(PyThreadState* thread);
+// The exception was raised where `outer` was being handled; it is to be as if `handled` had been. Null: nothing.
+void attach_context(Borrowed exception, Borrowed outer, Borrowed handled);
+
+// The frame object of a frame that isn't linked. Null with an exception.
+Ref frame_object_of(PyThreadState* thread, Frame* frame);
+
+// A frame that has ended, but for its frame object, which has its variables.
+class EndedFrame {
+ public:
+  EndedFrame(PyThreadState* thread, Borrowed function, int unit);
+  ~EndedFrame();
+  EndedFrame(const EndedFrame&) = delete;
+  EndedFrame& operator=(const EndedFrame&) = delete;
+  Borrowed object() const { return object_.get(); }  // null with an exception
+  void put(int slot, Ref value);
+  // Gives the object; `back` is that of the caller.
+  Ref end(Borrowed back);
+
+ private:
+  PyThreadState* thread_;
+  Frame* frame_;
+  Ref object_;
+};
+
+}  // namespace evalframe::cpython

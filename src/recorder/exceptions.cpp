@@ -1,0 +1,189 @@
+// What the recorder knows of exceptions: which one is handled, where one came from, and the frames that it has left.
+#include <algorithm>
+
+#include "cpython/objects.h"
+#include "recorder/recorder.h"
+
+namespace evalframe::recorder {
+
+using evaluator::Activation;
+
+namespace {
+
+int locals_count(const Activation& frame) { return frame.code().code.as<PyCodeObject>()->co_nlocalsplus; }
+
+size_t length_of(PyObject* exception) {
+  const Ref first = Ref::steal(PyException_GetTraceback(exception));
+  size_t length = 0;
+  for (auto* entry = first.as<PyTracebackObject>(); entry; entry = entry->tb_next) length++;
+  return length;
+}
+
+}  // namespace
+
+uint32_t Recorder::attribute_of(const Value& instance, const char* name) const {
+  return attribute_of(instance, Ref::steal(PyUnicode_InternFromString(name)).get());
+}
+
+uint32_t Recorder::exception(Borrowed type, uint32_t arguments) {
+  recording_->handles = true;
+  const uint32_t name = constant(Ref::steal(PyUnicode_InternFromString("args")).get());
+  const uint32_t made = container(Value::Kind::kException, {name, arguments});
+  recording_->values[made].b = recording_->values[constant(type)].a;
+  return made;
+}
+
+void Recorder::set_attribute(uint32_t exception, const char* name, uint32_t value) {
+  std::vector<uint32_t> parts = copied_elements(recording_->values[exception]);
+  const Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  size_t i = 0;
+  while (i < parts.size() && constant_of(parts[i]) != key.get()) i += 2;
+  if (i < parts.size()) {
+    parts[i + 1] = value;
+  } else {
+    parts.insert(parts.end(), {constant(key.get()), value});
+  }
+  replace(recording_->values[exception], parts);
+}
+
+void Recorder::handle(uint32_t value) {
+  recording_->handles = true;
+  handled_ = value == outer_[1] ? 0 : value;
+  recording_->journal.push_back({Change::Kind::kHandled, 0, handled_});
+}
+
+uint32_t Recorder::outer_exception(bool own) {
+  uint32_t& known = outer_[own];
+  if (!known) known = add_value({Value::Kind::kOuterException, false, -1, own ? 0 : 1});
+  return known;
+}
+
+// One that CPython made of what the guards fix.
+uint32_t Recorder::exception_made(PyObject* object) {
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  PyObject* const plain[] = {PyExc_KeyError,      PyExc_IndexError,    PyExc_ZeroDivisionError, PyExc_ValueError, PyExc_TypeError,
+                             PyExc_OverflowError, PyExc_StopIteration, PyExc_AssertionError,    PyExc_ArithmeticError};
+  const bool known = std::find(std::begin(plain), std::end(plain), type) != std::end(plain);
+  PyObject* const arguments = reinterpret_cast<PyBaseExceptionObject*>(object)->args;
+  if (!known || !arguments || !is_immutable(arguments)) return 0;
+  return exception(type, constant(arguments));
+}
+
+// As _PyErr_SetObject does: what is being handled is the context, and no chain of contexts is a ring. False: not known.
+bool Recorder::set_context(uint32_t exception, PyObject* object) {
+  const uint32_t before = attribute_of(recording_->values[exception], "__context__");
+  if (!handled_) {
+    const uint32_t outer = outer_exception(false);
+    // Where nothing is handled around, it would keep the one it has.
+    if (before && before != outer) return false;
+    if (!before) set_attribute(exception, "__context__", outer);
+    return true;
+  }
+  if (handled_ == exception) return true;
+  if (!is_exception(handled_)) return false;
+  for (uint32_t of = handled_; is_exception(of);) {
+    const uint32_t context = attribute_of(recording_->values[of], "__context__");
+    if (!context) break;
+    if (context == exception) {
+      set_attribute(of, "__context__", constant(Py_None));
+      break;
+    }
+    of = context;
+  }
+  if (before != handled_) set_attribute(exception, "__context__", handled_);
+  const Ref context = Ref::steal(PyException_GetContext(object));
+  return static_cast<bool>(context);
+}
+
+// The innermost frame may have been added to it.
+bool Recorder::note_traceback(PyObject* exception) {
+  const uint32_t before = attribute_of(recording_->values[raised_], "__traceback__");
+  size_t known = 0;
+  for (uint32_t of = before; recording_->values[of].kind == Value::Kind::kTraceback; of = elements(recording_->values[of])[0]) known++;
+  const size_t length = length_of(exception);
+  if (length == known) return true;
+  if (length != known + 1) return false;
+  const Ref added = Ref::steal(PyException_GetTraceback(exception));
+  const auto* entry = added.as<PyTracebackObject>();
+  const int32_t frame = frames_.back().graph_frame;
+  recording_->trace_points.push_back({frame, entry->tb_lasti, entry->tb_lineno});
+  const uint32_t traceback = container(Value::Kind::kTraceback, {known ? before : 0});
+  recording_->values[traceback].b = static_cast<int32_t>(recording_->trace_points.size()) - 1;
+  set_attribute(raised_, "__traceback__", traceback);
+  for (int32_t of = frame; of >= 0; of = recording_->graph.frames[of].parent) traced_.insert(of);
+  return true;
+}
+
+bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
+  if (plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) return false;
+  raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception);
+  if (!raised_) return false;
+  if (plan.cause) {
+    set_attribute(raised_, "__cause__", plan.cause);
+    if (attribute_of(recording_->values[raised_], "__suppress_context__")) set_attribute(raised_, "__suppress_context__", constant(Py_True));
+  }
+  if (!plan.reraises && !set_context(raised_, exception)) return false;
+  return note_traceback(exception);
+}
+
+bool Recorder::passed(PyObject* exception) { return note_traceback(exception); }
+
+void Recorder::caught(const Activation& frame, int32_t instruction, int depth_before) {
+  const bytecode::ExceptionRegion* const region = frame.code().handler(instruction);
+  int slot = locals_count(frame) + region->depth;
+  for (int i = slot; i < depth_before; i++) set_label(i, 0);
+  if (region->push_lasti) {
+    set_label(slot, constant(frame.slot(slot)));
+    slot++;
+  }
+  set_label(slot, raised_);
+}
+
+void Recorder::unwound(const Activation& callee) {
+  end_frame(callee);
+  recording_->journal.push_back({Change::Kind::kPop, 0, 0});
+  frames_.pop_back();
+}
+
+void Recorder::end_frame(const Activation& frame) {
+  const Live& live = frames_.back();
+  const auto first = labels_.begin() + live.base;
+  recording_->ended[live.graph_frame] = {cpython::running_cell(frame.frame()).unit(), {first, first + locals_count(frame)}};
+}
+
+bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const {
+  const Value& of = recording_->values[index];
+  if (seen[index]) return false;
+  seen[index] = true;
+  switch (of.kind) {
+    case Value::Kind::kTraceback: return true;
+    case Value::Kind::kTruth:
+    case Value::Kind::kIterator: return reaches_traceback(static_cast<uint32_t>(of.a), seen);
+    case Value::Kind::kNull:
+    case Value::Kind::kSource:
+    case Value::Kind::kNode:
+    case Value::Kind::kConstant:
+    case Value::Kind::kOuterException: return false;
+    case Value::Kind::kTuple:
+    case Value::Kind::kList:
+    case Value::Kind::kSlice:
+    case Value::Kind::kDict:
+    case Value::Kind::kMade:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
+    case Value::Kind::kException: break;
+  }
+  const auto parts = elements(of);
+  return std::any_of(parts.begin(), parts.end(), [&](uint32_t part) { return reaches_traceback(part, seen); });
+}
+
+bool Recorder::lets_traceback_out(uint32_t value) const {
+  if (frames_.size() > 1 || recording_->trace_points.empty()) return false;
+  std::vector<bool> seen(recording_->values.size());
+  const auto reaches = [&](uint32_t of) { return reaches_traceback(of, seen); };
+  return reaches(value) || reaches(handled_) || std::any_of(stored_.begin(), stored_.end(), [&](const Stored& stored) { return reaches(stored.value); }) ||
+         std::any_of(recording_->names.begin(), recording_->names.end(), [&](const Name& name) { return reaches(name.owner); });
+}
+
+}  // namespace evalframe::recorder
