@@ -37,15 +37,13 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, dict):
         return same(list(left.items()), list(right.items()))
     if isinstance(left, np.ndarray):
-        close = left.dtype.kind != "f" or np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
-        return (
-            left.dtype == right.dtype
-            and left.shape == right.shape
-            and close
-            and (left.dtype.kind == "f" or np.array_equal(left, right))
-        )
+        if left.dtype != right.dtype or left.shape != right.shape:
+            return False
+        if left.dtype.kind == "f":
+            return np.allclose(left, right, rtol=1e-14, atol=0, equal_nan=True)
+        return np.array_equal(left, right)
     if isinstance(left, float):
-        return math.isclose(left, right, rel_tol=1e-14) or left == right
+        return math.isclose(left, right, rel_tol=1e-14) or left == right or (left != left and right != right)
     return bool(left == right)
 
 

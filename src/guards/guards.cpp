@@ -69,7 +69,7 @@ Fact fact_of(Check check, PyObject* want) {
 }
 
 // What a key is about, beside the kinds of Reach.
-enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey };
+enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey, kModuleKey };
 
 size_t hash(const KeyIndex::Key& key) {
   size_t result = 0;
@@ -200,6 +200,11 @@ void GuardTable::require_function(Borrowed object) {
                        Ref::borrow(function->func_kwdefaults)});
 }
 
+void GuardTable::require_module(Borrowed module) {
+  const auto next = static_cast<int32_t>(modules.size());
+  if (index_.find_or_add({kModuleKey, 0, 0, 0, module.get(), nullptr}, next) == next) modules.push_back(Ref::borrow(module));
+}
+
 namespace {
 std::string address(PyObject* object) { return std::to_string(reinterpret_cast<uintptr_t>(object)); }
 }  // namespace
@@ -302,6 +307,12 @@ std::vector<GuardTable::Line> GuardTable::lines() const {
     const std::string name = "function " + object_text(guard.function.get());
     lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call"});
   }
+  for (const Ref& module : modules) {
+    const char* const own = PyModule_GetName(module.get());
+    if (!own) PyErr_Clear();
+    const std::string name = own ? own : "a module";
+    lines.push_back({name, name + " is a plain module", "give the module its class before the first call"});
+  }
   for (const DictGuard& guard : dicts) {
     const std::string prefix = module_prefix(guard.dict.get());
     for (const auto& [name, value] : guard.names) {
@@ -332,6 +343,7 @@ int GuardTable::traverse(visitproc visit, void* arg) const {
     Py_VISIT(source.fact.want.get());
     for (const Fact& fact : source.more) Py_VISIT(fact.want.get());
   }
+  for (const Ref& module : modules) Py_VISIT(module.get());
   for (const DictGuard& guard : dicts) {
     Py_VISIT(guard.dict.get());
     for (const auto& [name, value] : guard.names) {

@@ -101,6 +101,7 @@ class GuardTable {
   std::vector<Source> sources;
   std::vector<DictGuard> dicts;
   std::vector<FunctionGuard> functions;
+  std::vector<Ref> modules;  // whose attributes are those of their dicts, as no class of the program's looks them up
 
   int32_t add(Source source);  // or the equal one that is there already
   // Strengthen what is asked of a source; `object` is its present value.
@@ -116,6 +117,7 @@ class GuardTable {
   void require_same(int32_t source, int32_t other, bool same);
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
+  void require_module(Borrowed module);
 
   // The way to the source's value.
   std::string path(int32_t source) const;

@@ -196,6 +196,10 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
     if (!function_holds(guard)) return false;
     line++;
   }
+  for (const Ref& module : table_.modules) {
+    if (!PyModule_CheckExact(module.get())) return false;
+    line++;
+  }
   for (const DictGuard& guard : table_.dicts) {
     const int32_t name = failing_name(guard);
     if (name >= 0) return line += name, false;

@@ -177,6 +177,16 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
   mark_ = here;
 }
 
+// What a parameter has that wasn't given. The dict of those that are keywords may be stored into.
+uint32_t Recorder::default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value) {
+  if (parameter < code.co_argcount) return fixed(value);
+  Borrowed defaults = function.as<PyFunctionObject>()->func_kwdefaults, name = PyTuple_GET_ITEM(code.co_localsplusnames, parameter);
+  if (!defaults) return fixed(value);
+  if (guards::is_data(value) && name_varies(defaults, name)) return name_source(defaults, name);
+  guards().require_name(defaults, name, value);
+  return fixed(value);
+}
+
 void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
                       const std::vector<uint32_t>& given, int caller_depth) {
   const Live& outer = frames_.back();
@@ -200,7 +210,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
       const std::span<const uint32_t> defaults = elements(value(parts[2]));
       labels.push_back(defaults[i + defaults.size() - static_cast<size_t>(code->co_argcount)]);
     } else {
-      labels.push_back(object ? fixed(object) : 0);
+      labels.push_back(object ? default_of(function, *code, static_cast<int>(i), object) : 0);
     }
   }
   for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);

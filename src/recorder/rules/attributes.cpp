@@ -58,6 +58,7 @@ Plan store_attr(const Site& site) {
   const Value owner = recorder.value_at(site.depth - 1);
   if (PyModule_CheckExact(object) && owner.kind == Value::Kind::kConstant && !_PyType_Lookup(&PyModule_Type, name)) {
     Plan plan = store_into(recorder, PyModule_GetDict(object), name);
+    recorder.guards().require_module(object);
     plan.stored_into = Ref::borrow(object);
     return plan;
   }
@@ -162,6 +163,7 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
 
 Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
   PyObject* dict = PyModule_GetDict(module);
+  site.recorder.guards().require_module(module);
   if (const uint32_t stored = site.recorder.stored(dict, name)) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(dict, name);
   if (!value) return plan_break(Break::kAttribute, "made by the module's __getattr__");
@@ -196,9 +198,9 @@ Plan instance_attribute(const Site& site, const Value& owner, PyObject* object, 
   return Py_TYPE(found)->tp_descr_get && !Py_IS_TYPE(found, &PyStaticMethod_Type) ? plan_break(Break::kAttribute, "of " + type_name(object)) : plan_constant();
 }
 
-// Whether Class.name is looked up in the class and its bases alone.
-bool reads_class_plainly(PyObject* type, PyObject* name) {
-  return Py_TYPE(type)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(type), name);
+// Whether Class.name is looked up in the class and its bases alone, and that stays so.
+bool reads_class_plainly(Recorder& recorder, PyObject* type, PyObject* name) {
+  return Py_TYPE(type)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(type), name) && fixes_metaclass(recorder, type);
 }
 
 std::string class_name(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_name; }
@@ -207,7 +209,7 @@ std::string class_name(PyObject* type) { return reinterpret_cast<PyTypeObject*>(
 Plan class_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   PyObject* const found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name);
-  if (!reads_class_plainly(object, name) || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
+  if (!reads_class_plainly(recorder, object, name) || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
   const bool plain = !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type);
   if (!plain || !recorder.fix_class(object)) return plan_break(Break::kAttribute, "of class " + class_name(object));
   return plan_constant();
@@ -231,7 +233,7 @@ Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   const Value owner = recorder.value(label);
   if (owner.kind == Value::Kind::kConstant && PyType_Check(object)) {
     const Ref function = function_of_class_method(reinterpret_cast<PyTypeObject*>(object), name);
-    if (function && reads_class_plainly(object, name) && recorder.fix_class(object)) {
+    if (function && reads_class_plainly(recorder, object, name) && recorder.fix_class(object)) {
       return class_method(recorder, function.get(), reinterpret_cast<PyTypeObject*>(object));
     }
     return class_attribute(site, object, name);
@@ -352,6 +354,8 @@ bool is_object(const Value& value) { return value.kind == Value::Kind::kSource |
 bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
   return is_made(owner) || (owner.kind == Value::Kind::kSource && recorder.guards().require_type_version(owner.a, object));
 }
+
+bool fixes_metaclass(Recorder& recorder, PyObject* type) { return Py_TYPE(type) == &PyType_Type || recorder.fix_class(Py_TYPE(type)); }
 
 PyObject* object_initializer() {
   static PyObject* const found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__init__");

@@ -126,21 +126,28 @@ Plan length_call(const Site& site, const Activation::CallSite& call, PyObject* c
   return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
 }
 
+// What an object's class says of it stays so, bases included; false: the object itself may answer.
+bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__class__");
+  if (_PyType_Lookup(Py_TYPE(object), name) != _PyType_Lookup(&PyBaseObject_Type, name)) return false;
+  const Value value = recorder.value(label);
+  const bool may_change = PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE);
+  if (value.kind == Value::Kind::kSource && may_change) return recorder.guards().require_type_version(value.a, object);
+  if (value.kind == Value::Kind::kSource && !recorder.operand(label, object)) recorder.guards().require_type(value.a, object);
+  return !may_change || value.kind == Value::Kind::kInstance || recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+}
+
 // isinstance, type: the answer follows from the type, which is guarded.
 Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
   if (call.keyword_names || call.count < 1 || call.count > 2) return plan_break(Break::kUnknownCall, callable_name(callable));
   PyObject* object = site.frame.slot(call.first);
   if (Py_TYPE(Py_TYPE(object)) != &PyType_Type) return plan_break(Break::kUnknownCall, callable_name(callable));
-  for (int i = 0; i < call.count; i++) {
-    PyObject* argument = site.frame.slot(call.first + i);
-    const Value value = recorder.value_at(call.first + i);
-    if (i == 1 && (!PyType_Check(argument) || Py_TYPE(argument) != &PyType_Type)) return plan_break(Break::kUnknownCall, callable_name(callable));
-    if (value.kind == Value::Kind::kSource) {
-      if (!recorder.operand(recorder.label(call.first + i), argument)) recorder.guards().require_type(value.a, argument);
-    }
-  }
-  return plan_constant();
+  if (!fixes_kind(recorder, recorder.label(call.first), object)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (call.count == 1) return plan_constant();
+  PyObject* const type = site.frame.slot(call.first + 1);
+  const bool plain = PyType_Check(type) && Py_TYPE(type) == &PyType_Type && is_fixed(recorder, recorder.label(call.first + 1), type);
+  return plain ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
 }
 
 // A bound method that is a value: what it calls, and with what as the first argument.
@@ -192,7 +199,7 @@ Plan construction(const Site& site, const Activation::CallSite& call, PyTypeObje
   static PyObject* const name = PyUnicode_InternFromString("__init__");
   PyObject* const initializer = _PyType_Lookup(type, name);
   const bool bare = initializer == object_initializer() && call.count == 0;
-  if ((!bare && !is_plain_function(initializer)) || !recorder.fix_class(type)) return plan_break(Break::kUnknownCall, type->tp_name);
+  if ((!bare && !is_plain_function(initializer)) || !recorder.fix_class(type) || !fixes_metaclass(recorder, reinterpret_cast<PyObject*>(type))) return plan_break(Break::kUnknownCall, type->tp_name);
   const uint32_t instance = recorder.instance(type);
   if (bare) return plan_value(instance);
   Ref object = cpython::bare_instance(type);

@@ -85,6 +85,8 @@ Plan store_into(const Recorder& recorder, Borrowed dict, PyObject* name);
 bool is_object(const Value& value);
 // What the object's class has stays as it is. False: it can't be guarded.
 bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object);
+// What the class's own class has stays as it is.
+bool fixes_metaclass(Recorder& recorder, PyObject* type);
 // object.__init__, and what binds it to an object.
 PyObject* object_initializer();
 PyObject* bound_initializer();

@@ -1,0 +1,1608 @@
+"""Whatever changes between two calls is seen: each case is captured, changed, called, and compared with plain Python.
+
+A case is a generator. It first yields the function (or the function and its arguments, if these aren't one array), then changes
+something and yields again, with new arguments where it has some.
+"""
+
+from __future__ import annotations
+
+import abc
+import ast
+import builtins
+import collections
+import dataclasses
+import enum
+import functools
+import importlib
+import inspect
+import sys
+import textwrap
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from helpers import outcome, same
+
+X = np.arange(6.0) - 2
+CASES: dict[str, Callable[..., Iterator[Any]]] = {}
+
+
+def case(function: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    CASES[function.__name__] = function
+    return function
+
+
+def module(source: str, name: str = "changing") -> Any:
+    made: Any = types.ModuleType(name)
+    exec(source, made.__dict__)
+    return made
+
+
+# --- classes ---------------------------------------------------------------------------------------------------------
+
+
+class _Base:
+    def apply(self, a: Any) -> Any:
+        return a + 1
+
+
+def _box() -> tuple[Any, Any, Any]:
+    """An object, its class and the class's base, all of them new."""
+
+    class Base:
+        shared = 2
+
+        def apply(self, a: Any) -> Any:
+            return a * 2
+
+    class Box(Base):
+        def __init__(self) -> None:
+            self.gain = 3.0
+
+    return Box(), Box, Base
+
+
+def _applies(box: Any) -> Any:
+    return lambda x: box.apply(x) + 1
+
+
+@case
+def method_rebound_on_a_base_class() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    Base.apply = lambda self, a: a * 3
+    yield
+
+
+@case
+def method_added_before_the_bases() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    Box.apply = lambda self, a: a * 3
+    yield
+    del Box.apply
+    yield
+
+
+@case
+def method_shadowed_by_an_instance() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    box.apply = lambda a: a * 3
+    yield
+    del box.apply
+    yield
+
+
+@case
+def method_becomes_static() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    Base.apply = staticmethod(lambda a: a * 3)
+    yield
+    Base.apply = classmethod(lambda cls, a: a * cls.shared * 5)
+    yield
+
+
+@case
+def method_deleted() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    del Base.apply
+    yield
+
+
+@case
+def method_called_through_the_class() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: Box.apply(box, x)
+    Base.apply = lambda self, a: a * 3
+    yield
+
+
+@case
+def code_of_a_method() -> Any:
+    box, Box, Base = _box()
+    yield _applies(box)
+    Base.apply.__code__ = (lambda self, a: a * 3).__code__
+    yield
+
+
+@case
+def class_attribute_rebound() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.shared
+    Base.shared = 3
+    yield
+    Box.shared = 4
+    yield
+    del Box.shared
+    yield
+
+
+@case
+def class_attribute_becomes_the_instances() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.shared
+    box.shared = 5
+    yield
+    del box.shared
+    yield
+
+
+@case
+def instance_attribute_deleted_before_a_class_attribute() -> Any:
+    box, Box, Base = _box()
+    Box.gain = 7
+    yield lambda x: x * box.gain
+    del box.gain
+    yield
+
+
+@case
+def instance_attribute_deleted() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    del box.gain
+    yield
+
+
+@case
+def instance_attribute_of_another_type() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    box.gain = 3
+    yield
+    box.gain = X
+    yield
+    box.gain = "abc"
+    yield
+
+
+@case
+def instance_dict_replaced() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    box.__dict__ = {"gain": 9.0}
+    yield
+
+
+@case
+def instance_dict_changed_through_vars() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    vars(box)["gain"] = 9.0
+    yield
+
+
+@case
+def property_put_over_an_instance_attribute() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    Box.gain = property(lambda self: 11)
+    yield
+
+
+@case
+def descriptor_put_over_an_instance_attribute() -> Any:
+    class Constant:
+        def __get__(self, instance: Any, owner: Any) -> Any:
+            return 11
+
+        def __set__(self, instance: Any, value: Any) -> None: ...
+
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    Box.gain = Constant()
+    yield
+
+
+@case
+def descriptor_gets_another_get() -> Any:
+    class Constant:
+        def __get__(self, instance: Any, owner: Any) -> Any:
+            return 11
+
+    box, Box, Base = _box()
+    Box.by = Constant()
+    yield lambda x: x * box.by
+    Constant.__get__ = lambda self, instance, owner: 12  # type: ignore[method-assign]
+    yield
+
+
+@case
+def class_attribute_becomes_a_descriptor() -> Any:
+    class Value:
+        pass
+
+    box, Box, Base = _box()
+    value = Value()
+    Box.by = value
+    yield lambda x: x * 2 if box.by is value else x * 3
+    Value.__get__ = lambda self, instance, owner: 12  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def instance_attribute_hidden_by_a_class_that_becomes_a_descriptor() -> Any:
+    class Value:
+        pass
+
+    box, Box, Base = _box()
+    Box.gain = Value()
+    yield lambda x: x * box.gain
+    Value.__get__ = lambda self, instance, owner: 12  # type: ignore[attr-defined]
+    Value.__set__ = lambda self, instance, value: None  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def property_replaced() -> Any:
+    box, Box, Base = _box()
+    Box.by = property(lambda self: self.gain)
+    yield lambda x: x * box.by
+    Box.by = property(lambda self: self.gain * 2)
+    yield
+    Box.by = 5
+    yield
+
+
+@case
+def code_of_a_property() -> Any:
+    box, Box, Base = _box()
+    Box.by = property(lambda self: self.gain)
+    yield lambda x: x * box.by
+    Box.__dict__["by"].fget.__code__ = (lambda self: self.gain * 2).__code__
+    yield
+
+
+@case
+def getattr_added() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * getattr(box, "missing", 2)
+    Box.__getattr__ = lambda self, name: len(name)
+    yield
+    Box.__getattr__ = lambda self, name: len(name) + 1
+    yield
+
+
+@case
+def attribute_appears_before_getattr() -> Any:
+    box, Box, Base = _box()
+    Box.__getattr__ = lambda self, name: len(name)
+    yield lambda x: x * box.missing
+    box.missing = 2
+    yield
+    Box.missing = property(lambda self: 3)
+    yield
+
+
+@case
+def getattribute_added() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * box.gain
+    Box.__getattribute__ = lambda self, name: 5
+    yield
+
+
+@case
+def setattr_added() -> Any:
+    box, Box, Base = _box()
+
+    def stores(x: Any) -> Any:
+        box.last = 3
+        return x * box.last
+
+    yield stores
+    Box.__setattr__ = lambda self, name, value: object.__setattr__(self, name, value + 1)
+    yield
+
+
+@case
+def property_put_over_a_stored_attribute() -> Any:
+    box, Box, Base = _box()
+
+    def stores(x: Any) -> Any:
+        box.last = 3
+        return x * box.last
+
+    yield stores
+    Box.last = property(lambda self: 5, lambda self, value: None)
+    yield
+
+
+@case
+def bases_changed() -> Any:
+    box, Box, Base = _box()
+
+    class Other(Base):
+        shared = 8
+
+        def apply(self, a: Any) -> Any:
+            return a * 8
+
+    yield lambda x: box.apply(x) * box.shared
+    Box.__bases__ = (Other,)
+    yield
+
+
+@case
+def class_of_an_object() -> Any:
+    box, Box, Base = _box()
+
+    class Other(Box):
+        def apply(self, a: Any) -> Any:
+            return a * 8
+
+    yield lambda x: box.apply(x)
+    box.__class__ = Other
+    yield
+    box.__class__ = Box
+    yield
+
+
+@case
+def class_of_an_object_that_is_asked() -> Any:
+    box, Box, Base = _box()
+
+    class Other(Base):
+        pass
+
+    yield lambda x: x * (2 if isinstance(box, Box) else 3) + (1 if type(box) is Box else 4)
+    box.__class__ = Other
+    yield
+
+
+@case
+def bases_of_a_class_that_is_asked() -> Any:
+    box, Box, Base = _box()
+
+    class Other:
+        pass
+
+    class Empty(Box):
+        pass
+
+    made = Empty()
+    yield lambda x: x * (2 if isinstance(made, Base) else 3) + (1 if issubclass(Empty, Base) else 2)
+    Empty.__bases__ = (type("Other", (), {"apply": None}),)
+    yield
+
+
+@case
+def class_that_an_object_claims() -> Any:
+    class Other:
+        pass
+
+    class Claiming:
+        claims: Any = Other
+
+        @property
+        def __class__(self) -> Any:
+            return Claiming.claims
+
+    claiming = Claiming()
+    yield lambda x: x * (2 if isinstance(claiming, Other) else 3)
+    Claiming.claims = int
+    yield
+
+
+@case
+def class_that_is_asked_for_is_another() -> Any:
+    box, Box, Base = _box()
+    yield lambda x, kind: x * (2 if isinstance(box, kind) else 3), (X, Box)
+    yield X, Base
+    yield X, int
+    yield X, (int, Box)
+
+
+@case
+def attributes_of_the_class_of_an_object() -> Any:
+    box, Box, Base = _box()
+    yield lambda x: x * type(box).shared + box.__class__.shared
+    Box.shared = 8
+    yield
+    Base.shared = 9
+    del Box.shared
+    yield
+
+
+def _vector() -> tuple[Any, Any]:
+    class Vector:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+        def __add__(self, other: Any) -> Any:
+            return self.a + other
+
+        def __call__(self, a: Any) -> Any:
+            return self.a * a
+
+        def __len__(self) -> int:
+            return 2
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __getitem__(self, i: int) -> Any:
+            if i > 3:
+                raise IndexError(i)
+            return self.a * i
+
+        def __contains__(self, i: int) -> bool:
+            return True
+
+        def __iter__(self) -> Any:
+            return iter((self.a, 2))
+
+        def __enter__(self) -> Any:
+            return self.a
+
+        def __exit__(self, *details: object) -> None:
+            pass
+
+        def __float__(self) -> float:
+            return 2.5
+
+        def __index__(self) -> int:
+            return 1
+
+        def __format__(self, spec: str) -> str:
+            return "abc"
+
+        def __radd__(self, other: Any) -> Any:
+            return other + 7
+
+    return Vector(2.0), Vector
+
+
+def _special(name: str, function: Callable[..., Any], changed: Callable[..., Any]) -> None:
+    def changes() -> Any:
+        vector, Vector = _vector()
+        yield function, (X, vector)
+        setattr(Vector, name, changed)
+        yield
+        delattr(Vector, name)
+        yield
+
+    CASES[f"special_method {name}"] = changes
+
+
+def _enters(x: Any, v: Any) -> Any:
+    with v as a:
+        z = x * a
+    return z
+
+
+_special("__add__", lambda x, v: x * 2 + (v + 1), lambda self, other: 9)
+_special("__radd__", lambda x, v: x * 2 + (1 + v), lambda self, other: 9)
+_special("__call__", lambda x, v: v(x), lambda self, a: a * 9)
+_special("__len__", lambda x, v: x * len(v), lambda self: 9)
+_special("__bool__", lambda x, v: x * 2 if v else x, lambda self: False)
+_special("__eq__", lambda x, v: x * 2 if v == 3 else x, lambda self, other: False)
+_special("__getitem__", lambda x, v: x * v[2], lambda self, i: 9)
+_special("__contains__", lambda x, v: x * 2 if 3 in v else x, lambda self, i: False)
+_special("__iter__", lambda x, v: [x * a for a in v], lambda self: iter((3, 4)))
+_special("__enter__", _enters, lambda self: 9)
+_special("__float__", lambda x, v: x * float(v), lambda self: 9.5)
+_special("__index__", lambda x, v: x * (3, 4, 5)[v], lambda self: 2)
+_special("__format__", lambda x, v: x * len(f"{v}"), lambda self, spec: "x")
+_special("__init__", lambda x, v: x * type(v)(3.0).a, lambda self, a: setattr(self, "a", 9.0))
+
+
+@case
+def new_added() -> Any:
+    class Box:
+        def __init__(self) -> None:
+            self.gain = 2.0
+
+    def makes(x: Any) -> Any:
+        return x * Box().gain
+
+    yield makes
+
+    def new(cls: Any) -> Any:
+        made = object.__new__(cls)
+        made.gain = 1.0
+        return types.SimpleNamespace(gain=7.0)
+
+    Box.__new__ = new  # type: ignore[assignment]
+    yield
+
+
+@case
+def initialiser_inherited_and_replaced() -> Any:
+    class Base:
+        def __init__(self) -> None:
+            self.gain = 2.0
+
+    class Box(Base):
+        pass
+
+    yield lambda x: x * Box().gain
+    Base.__init__ = lambda self: setattr(self, "gain", 5.0)  # type: ignore[method-assign, misc]
+    yield
+    Box.__init__ = lambda self: setattr(self, "gain", 6.0)  # type: ignore[method-assign, misc]
+    yield
+
+
+@case
+def what_super_finds() -> Any:
+    class Base:
+        def apply(self, a: Any) -> Any:
+            return a * 2
+
+    class Middle(Base):
+        pass
+
+    class Box(Middle):
+        def apply(self, a: Any) -> Any:
+            return super().apply(a) + 1
+
+    box = Box()
+    yield lambda x: box.apply(x)
+    Base.apply = lambda self, a: a * 3  # type: ignore[method-assign]
+    yield
+    Middle.apply = lambda self, a: a * 4  # type: ignore[method-assign]
+    yield
+
+
+@case
+def class_method_rebound() -> Any:
+    class Box:
+        gain = 2
+
+        @classmethod
+        def by(cls) -> int:
+            return cls.gain
+
+    yield lambda x: x * Box.by()
+    Box.gain = 3
+    yield
+    Box.by = classmethod(lambda cls: 7)  # type: ignore[assignment, method-assign]
+    yield
+
+
+@case
+def metaclass_gets_an_attribute() -> Any:
+    class Meta(type):
+        pass
+
+    class Box(metaclass=Meta):
+        gain = 2
+
+    yield lambda x: x * Box.gain
+    Meta.gain = property(lambda cls: 9)  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def metaclass_gets_a_call() -> Any:
+    class Meta(type):
+        pass
+
+    class Box(metaclass=Meta):
+        def __init__(self) -> None:
+            self.gain = 2
+
+    yield lambda x: x * Box().gain
+    Meta.__call__ = lambda cls: types.SimpleNamespace(gain=9)  # type: ignore[method-assign]
+    yield
+
+
+@case
+def instance_check_added() -> Any:
+    class Meta(type):
+        pass
+
+    class Box(metaclass=Meta):
+        pass
+
+    yield lambda x: x * 2 if isinstance(x, Box) else x * 3
+    Meta.__instancecheck__ = lambda cls, instance: True  # type: ignore[method-assign]
+    yield
+
+
+@case
+def class_registered_with_an_abstract_base() -> Any:
+    class Shape(abc.ABC):
+        pass
+
+    class Square:
+        pass
+
+    square = Square()
+    yield lambda x: x * 2 if isinstance(square, Shape) else x * 3
+    Shape.register(Square)
+    yield
+
+
+@case
+def slot_changed() -> Any:
+    class Slotted:
+        __slots__ = ("gain",)
+
+    box = Slotted()
+    box.gain = 2.0
+    yield lambda x: x * box.gain
+    box.gain = 3.0
+    yield
+    box.gain = 4
+    yield
+    del box.gain
+    yield
+
+
+@case
+def slot_descriptor_replaced() -> Any:
+    class Slotted:
+        __slots__ = ("gain",)
+
+    box = Slotted()
+    box.gain = 2.0
+    yield lambda x: x * box.gain
+    Slotted.gain = property(lambda self: 9)  # type: ignore[assignment]
+    yield
+
+
+@case
+def cached_property_emptied() -> Any:
+    class Caching:
+        source = 2
+
+        @functools.cached_property
+        def gain(self) -> int:
+            return self.source
+
+    caching = Caching()
+    yield lambda x: x * caching.gain
+    caching.source = 5
+    del caching.gain
+    yield
+    caching.gain = 7  # type: ignore[misc]
+    yield
+
+
+@case
+def dataclass_default_changed() -> Any:
+    @dataclasses.dataclass
+    class Setting:
+        gain: float = 2.0
+
+    setting = Setting()
+    yield lambda x: x * setting.gain * Setting().gain
+    setting.gain = 5.0
+    yield
+    Setting.__init__.__defaults__ = (7.0,)
+    yield
+
+
+@case
+def enum_value_changed() -> Any:
+    class Color(enum.Enum):
+        RED = 1
+
+    yield lambda x: x * Color.RED.value
+    Color.RED._value_ = 5
+    yield
+
+
+@case
+def named_tuple_of_other_values() -> Any:
+    Point = collections.namedtuple("Point", "a b")
+    yield lambda x, p: x * p.a + p[1], (X, Point(1, 2))
+    yield X, Point(3, 2)
+    yield X, Point(3, 2.5)
+    yield X, (3, 2.5)
+
+
+@case
+def class_statement_reads_what_is_outside() -> Any:
+    gain = 2
+
+    def makes(x: Any) -> Any:
+        class Box:
+            by = gain
+
+        return x * Box.by
+
+    yield makes
+    gain = 3
+    yield
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def _helper() -> Any:
+    def helper(a: Any, b: Any = 2, *, c: Any = 3) -> Any:
+        return a * b + c
+
+    return helper
+
+
+@case
+def code_of_a_function() -> Any:
+    helper = _helper()
+    yield lambda x: helper(x)
+    helper.__code__ = (lambda a, b=2, *, c=3: a - b - c).__code__
+    yield
+
+
+@case
+def defaults_of_a_function() -> Any:
+    helper = _helper()
+    yield lambda x: helper(x)
+    helper.__defaults__ = (5,)
+    yield
+    helper.__defaults__ = None
+    yield
+
+
+@case
+def keyword_defaults_of_a_function() -> Any:
+    helper = _helper()
+    yield lambda x: helper(x)
+    helper.__kwdefaults__ = {"c": 7}
+    yield
+    helper.__kwdefaults__["c"] = 8
+    yield
+    helper.__kwdefaults__["c"] = X
+    yield
+    del helper.__kwdefaults__["c"]
+    yield
+
+
+@case
+def own_code_and_defaults() -> Any:
+    helper = _helper()
+    yield helper
+    helper.__defaults__ = (5,)
+    yield
+    helper.__kwdefaults__["c"] = 8
+    yield
+    helper.__kwdefaults__ = {"c": 9}
+    yield
+    helper.__code__ = (lambda a, b=2, *, c=3: a - b - c).__code__
+    yield
+
+
+@case
+def mutable_default_filled() -> Any:
+    def helper(a: Any, seen: Any = []) -> Any:  # noqa: B006
+        return a * (len(seen) + 1) + sum(seen)
+
+    yield lambda x: helper(x)
+    helper.__defaults__[0].append(3)
+    yield
+    helper.__defaults__[0][0] = 4
+    yield
+
+
+@case
+def closure_cell_changed() -> Any:
+    gain = 2
+
+    def helper(a: Any) -> Any:
+        return a * gain
+
+    yield lambda x: helper(x)
+    gain = 3
+    yield
+    helper.__closure__[0].cell_contents = 4.5
+    yield
+    helper.__closure__[0].cell_contents = X
+    yield
+    del helper.__closure__[0].cell_contents
+    yield
+    gain = 1
+
+
+@case
+def function_in_a_cell_replaced() -> Any:
+    def first(a: Any) -> Any:
+        return a * 2
+
+    apply = first
+    yield lambda x: apply(x)
+    apply = lambda a: a * 3  # noqa: E731
+    yield
+
+
+@case
+def function_attribute_changed() -> Any:
+    helper = _helper()
+    helper.gain = 2
+    yield lambda x: x * helper.gain
+    helper.gain = 3
+    yield
+
+
+@case
+def argument_is_another_function() -> Any:
+    yield lambda x, f: f(x), (X, np.sin)
+    yield X, np.cos
+    yield X, lambda a: a * 2
+    yield X, lambda a: a * 3
+    yield X, _Base().apply
+    yield X, functools.partial(np.add, 1)
+
+
+@case
+def partial_of_other_arguments() -> Any:
+    yield lambda x, f: f(x), (X, functools.partial(np.add, 1))
+    yield X, functools.partial(np.add, 2)
+    yield X, functools.partial(np.multiply, 2)
+
+
+@case
+def decorated_function_replaced() -> Any:
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def inner(a: Any) -> Any:
+            return inner.__wrapped__(a) + 1
+
+        return inner
+
+    decorated = decorate(lambda a: a * 2)
+    yield lambda x: decorated(x)
+    decorated.__wrapped__ = lambda a: a * 3
+    yield
+
+
+@case
+def name_and_doc_of_a_function() -> Any:
+    helper = _helper()
+    yield lambda x: x * len(helper.__name__) + len(helper.__qualname__)
+    helper.__name__ = "b"
+    yield
+    helper.__qualname__ = "ab"
+    yield
+
+
+# --- names and modules -----------------------------------------------------------------------------------------------
+
+
+@case
+def global_rebound() -> Any:
+    changing = module("gain = 2\ndef helper(a): return a * gain\ndef f(x): return helper(x) + gain")
+    yield changing.f
+    changing.gain = 3
+    yield
+    changing.gain = 3.0
+    yield
+    changing.gain = X
+    yield
+    changing.helper = lambda a: a * 7
+    yield
+    del changing.gain
+    yield
+
+
+@case
+def builtin_shadowed() -> Any:
+    changing = module("def f(x): return x * abs(-2) + len((1, 2)) + max(1, 2)")
+    yield changing.f
+    changing.abs = lambda n: 5
+    yield
+    changing.max = min
+    yield
+    del changing.abs
+    yield
+
+
+@case
+def builtin_replaced() -> Any:
+    changing = module("def f(x): return x * abs(-2) + len((1, 2))")
+    yield changing.f
+    plain = builtins.abs
+    builtins.abs = lambda n: 5  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        builtins.abs = plain
+    yield
+
+
+@case
+def builtins_of_a_module_replaced() -> Any:
+    names: dict[str, Any] = {"__builtins__": {"abs": abs, "len": len}}
+    exec("def f(x): return x * abs(-2)", names)
+    yield names["f"]
+    names["__builtins__"]["abs"] = lambda n: 5
+    yield
+    del names["__builtins__"]["abs"]
+    yield
+
+
+@case
+def module_attribute_rebound() -> Any:
+    other = module("gain = 2\ndef helper(a): return a * gain", "other")
+    changing = module("def f(x): return other.helper(x) + other.gain")
+    changing.other = other
+    yield changing.f
+    other.gain = 3
+    yield
+    other.helper = lambda a: a - 1
+    yield
+    del other.gain
+    yield
+    other.__getattr__ = lambda name: len(name)
+    yield
+
+
+@case
+def module_gets_another_class() -> Any:
+    class Constant(types.ModuleType):
+        gain = property(lambda self: 9)  # type: ignore[assignment]
+
+    other = module("gain = 2", "other")
+    changing = module("def f(x): return x * other.gain")
+    changing.other = other
+    yield changing.f
+    other.__class__ = Constant
+    yield
+
+
+@case
+def module_reloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    source = tmp_path / "reloaded_by_a_test.py"
+    source.write_text("gain = 2\ndef helper(a):\n    return a * gain\n")
+    reloaded = importlib.import_module("reloaded_by_a_test")
+    yield lambda x: reloaded.helper(x)
+    source.write_text("# This is longer.\ngain = 3\ndef helper(a):\n    return a * gain + 100\n")
+    importlib.invalidate_caches()
+    importlib.reload(reloaded)
+    yield
+    del sys.modules["reloaded_by_a_test"]
+
+
+@case
+def imported_module_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def f(x: Any) -> Any:
+        import changing_module
+
+        return x * changing_module.gain
+
+    monkeypatch.setitem(sys.modules, "changing_module", module("gain = 2"))
+    yield f
+    monkeypatch.setitem(sys.modules, "changing_module", module("gain = 3"))
+    yield
+    sys.modules["changing_module"].gain = 4
+    yield
+    monkeypatch.setitem(sys.modules, "changing_module", None)
+    yield
+
+
+@case
+def import_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def f(x: Any) -> Any:
+        import math
+
+        return x * math.floor(2.5)
+
+    yield f
+    monkeypatch.setattr(builtins, "__import__", lambda *arguments: types.SimpleNamespace(floor=lambda n: 9))
+    yield
+    monkeypatch.undo()
+    yield
+
+
+@case
+def name_imported_from_a_module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def f(x: Any) -> Any:
+        from changing_module import gain
+
+        return x * gain
+
+    monkeypatch.setitem(sys.modules, "changing_module", module("gain = 2"))
+    yield f
+    sys.modules["changing_module"].gain = 4
+    yield
+    del sys.modules["changing_module"].gain
+    yield
+
+
+@case
+def function_of_numpy_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    yield lambda x: np.sin(x) + np.linalg.norm(x)
+    monkeypatch.setattr(np, "sin", np.cos)
+    yield
+    monkeypatch.setattr(np.linalg, "norm", lambda a: 5.0)
+    yield
+
+
+# --- containers ------------------------------------------------------------------------------------------------------
+
+
+@case
+def list_changed() -> Any:
+    row: list[Any] = [1, 2, 3]
+    yield lambda x: x * row[0] + len(row) + sum(row)
+    row[0] = 5
+    yield
+    row[0] = 5.0
+    yield
+    row.append(4)
+    yield
+    row.reverse()
+    yield
+    row.clear()
+    yield
+
+
+@case
+def list_that_is_gone_through() -> Any:
+    row: list[Any] = [1, 2, 3]
+
+    def f(x: Any) -> Any:
+        for n in row:
+            x = x * 2 + n
+        return x
+
+    yield f
+    row[:] = [3, 2, 1]
+    yield
+    row.append(5)
+    yield
+    del row[:3]
+    yield
+    row[0] = X
+    yield
+
+
+@case
+def nested_list_changed() -> Any:
+    rows = [[1, 2], [3, X]]
+    yield lambda x: x * rows[0][1] + rows[1][1]
+    rows[0][1] = 5
+    yield
+    rows[0] = [7, 8]
+    yield
+    rows[1][1] = X * 2
+    yield
+
+
+@case
+def membership_in_containers_from_outside() -> Any:
+    row, names, numbers = [1, 2], {"a": 1}, {3}
+    yield lambda x: x * (2 if 2 in row else 3) + (4 if "a" in names else 5) + (6 if 3 in numbers else 7)
+    row.remove(2)
+    yield
+    del names["a"]
+    yield
+    numbers.clear()
+    yield
+
+
+@case
+def dict_changed() -> Any:
+    table: dict[str, Any] = {"a": 2, "b": 3}
+    yield lambda x: x * table["a"] + table.get("b", 9) + table.get("c", 4) + len(table)
+    table["a"] = 5
+    yield
+    table["c"] = 6
+    yield
+    del table["b"]
+    yield
+    table["a"] = X
+    yield
+    table.clear()
+    yield
+
+
+@case
+def dict_in_another_order() -> Any:
+    table: dict[str, Any] = {"a": 2, "b": 3}
+
+    def f(x: Any) -> Any:
+        for name, n in table.items():
+            x = x * n + len(name)
+        return x
+
+    yield f
+    table["a"] = table.pop("a")
+    yield
+    table["abc"] = 4
+    yield
+    table["b"] = 2.5
+    yield
+
+
+@case
+def keys_of_a_dict_of_another_type() -> Any:
+    yield lambda x, d: [[x * n, n] for n in d], (X, {1: 0, 2: 0})
+    yield X, {1.0: 0, 2: 0}
+    yield X, {True: 0, 2: 0}
+
+
+@case
+def dict_as_keywords() -> Any:
+    def helper(a: Any, b: Any = 2, c: Any = 3) -> Any:
+        return a * b - c
+
+    table: dict[str, Any] = {"b": 5}
+    yield lambda x: helper(x, **table)
+    table["c"] = 7
+    yield
+    del table["b"]
+    yield
+    table["d"] = 1
+    yield
+
+
+@case
+def list_as_arguments() -> Any:
+    def helper(a: Any, b: Any = 2, c: Any = 3) -> Any:
+        return a * b - c
+
+    row = [5]
+    yield lambda x: helper(x, *row)
+    row.append(7)
+    yield
+    row.append(9)
+    yield
+
+
+@case
+def default_dict_and_counter() -> Any:
+    table: Any = collections.defaultdict(lambda: 3, a=2)
+    yield lambda x: x * table["a"] + table["b"]
+    table["b"] = 7
+    yield
+    table.default_factory = None
+    del table["b"]
+    yield
+
+
+@case
+def deque_changed() -> Any:
+    queue = collections.deque([1, 2])
+    yield lambda x: x * queue[0] + len(queue)
+    queue.appendleft(5)
+    yield
+
+
+@case
+def bytes_that_change() -> Any:
+    data = bytearray(b"ab")
+    yield lambda x: x * data[0] + len(data)
+    data[0] = 1
+    yield
+    data.append(1)
+    yield
+
+
+@case
+def list_is_another_list() -> Any:
+    yield lambda x, row: [row[0] * x, row[1]], (X, [X, 1])
+    yield X, [X, 2]
+    yield X, (X, 2)
+    yield X, [2, X]
+    yield X, {0: 5, 1: X}
+
+
+@case
+def tuples_of_equal_numbers() -> Any:
+    yield lambda x, t: [x, t, [n * 2 for n in t]], (X, (1, 2))
+    yield X, (1.0, 2)
+    yield X, (True, 2)
+    yield X, (1, 2 + 0j)
+
+
+@case
+def constants_of_equal_numbers() -> Any:
+    yield lambda x, t: (x, repr(t), t), (X, (0.0, 1))
+    yield X, (-0.0, 1)
+    yield X, (0, 1)
+    yield X, (False, True)
+    yield X, frozenset((0, 1))
+    yield X, frozenset((False, True))
+    yield X, frozenset((0.0, 1))
+
+
+@case
+def ranges_that_are_equal() -> Any:
+    yield lambda x, r: x * r.start + r.stop + len(r), (X, range(0, 3, 2))
+    yield X, range(0, 4, 2)
+    yield X, range(5, 5)
+    yield X, range(7, 7)
+
+
+@case
+def slices_and_bytes_as_arguments() -> Any:
+    yield lambda x, s: (x[s], repr(s)), (X, slice(1, 4))
+    yield X, slice(1, 3)
+    yield X, slice(True, 3)
+    yield X, slice(np.int64(1), 3)
+    yield X, slice(None)
+    yield X, 2
+    yield X, Ellipsis
+    yield X, None
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+@case
+def number_of_another_type() -> Any:
+    yield lambda x, n: [x * n, n, repr(n)], (X, 1)
+    for n in (True, 1.0, 1 + 0j, np.float64(1), np.float32(1), np.int64(1), np.True_, 2, 2**70, -0.0, 0.0, float("nan")):
+        yield X, n
+
+
+@case
+def text_of_another_value() -> Any:
+    class Name(str):
+        def upper(self) -> str:
+            return "other"
+
+    yield lambda x, s: x * len(s.upper()) if s != "abc" else x, (X, "ab")
+    yield X, "abc"
+    yield X, Name("ab")
+    yield X, b"ab"
+
+
+@case
+def subclass_of_int() -> Any:
+    class Level(int):
+        def __mul__(self, other: Any) -> Any:
+            return 9
+
+        def __add__(self, other: Any) -> Any:
+            return 9
+
+    yield lambda x, n: x * (n * 2 + (n + 1)), (X, 3)
+    yield X, Level(3)
+
+
+@case
+def subclass_of_list_and_dict() -> Any:
+    class Row(list):
+        def __getitem__(self, i: Any) -> Any:
+            return 9
+
+        def __len__(self) -> int:
+            return 7
+
+        def __iter__(self) -> Any:
+            return iter((1,))
+
+    class Table(dict):
+        def __getitem__(self, key: Any) -> Any:
+            return 9
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            return 8
+
+    yield lambda x, r, d: x * r[0] + len(r) + sum([n for n in r]) + d["a"] + d.get("a"), (X, [1, 2], {"a": 1})
+    yield X, Row([1, 2]), {"a": 1}
+    yield X, [1, 2], Table(a=1)
+
+
+@case
+def flag_that_is_asked() -> Any:
+    yield lambda x, flag=None: x * 2 if flag is None else x * 3 if flag else x * 4, (X, None)
+    for flag in (True, False, 0, 1, "", "a", [], [1], np.True_, np.False_, np.zeros(1), ...):
+        yield X, flag
+
+
+@case
+def type_as_argument() -> Any:
+    yield lambda x, t: x.astype(t) * 2, (X, float)
+    yield X, int
+    yield X, np.float32
+    yield X, np.dtype("f4")
+    yield X, "i2"
+
+
+@case
+def number_that_is_not_an_array_any_more() -> Any:
+    yield lambda x: x * 2 + 1, (X,)
+    yield (3,)
+    yield ([1],)
+    yield ("ab",)
+    yield (np.float64(3),)
+    yield (None,)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+@case
+def arrays_of_another_type() -> Any:
+    yield lambda x: (x * 2 + 1, x / 2, x.sum(), x.dtype.kind), (X,)
+    for kind in ("f4", "i8", "i4", "u1", "c16", "?", ">f8", "O", "f2", "M8[s]"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield (X.astype(kind),)
+
+
+@case
+def arrays_of_another_shape() -> Any:
+    yield lambda x: (x * 2 + 1, x.sum(axis=-1), x.shape, len(x)), (X,)
+    yield (X[:3],)
+    yield (X[:0],)
+    yield (X.reshape(2, 3),)
+    yield (X.reshape(3, 2),)
+    yield (X.reshape(1, 6, 1),)
+    yield (np.array(3.0),)
+
+
+@case
+def arrays_of_another_layout() -> Any:
+    grid = X.reshape(2, 3)
+    yield lambda x: (x * 2 + 1, x.ravel(), x.flags.c_contiguous, x.strides, (x + 1).flags.f_contiguous), (grid,)
+    yield (np.asfortranarray(grid),)
+    yield (grid[:, ::-1],)
+    yield (grid.T,)
+    yield (np.broadcast_to(X[:3], (2, 3)),)
+    yield (np.lib.stride_tricks.as_strided(X, (2, 3), (8, 8)),)
+    packed = np.zeros(49, np.uint8)[1:].view(np.float64).reshape(2, 3)
+    yield (packed,)
+
+
+@case
+def array_becomes_read_only() -> Any:
+    array = X.copy()
+
+    def f(x: Any) -> Any:
+        array[1:3] = x[:2] * 2
+        array[0] = x[3]
+        return array + 1
+
+    yield f
+    array.flags.writeable = False
+    yield
+    array.flags.writeable = True
+    yield
+
+
+@case
+def arguments_that_share_memory() -> Any:
+    def f(x: Any, y: Any) -> Any:
+        x[1:] = y[:-1] * 2
+        y += 1
+        return x + y, x is y
+
+    base = X.copy()
+    yield f, (X.copy(), X.copy())
+    yield base, base
+    longer = np.arange(7.0)
+    yield longer[1:], longer[:-1]
+    yield longer[:-1], longer[1:]
+    yield longer[:6], longer[5::-1]
+    yield X.copy(), X.copy()
+
+
+@case
+def array_changed_in_place() -> Any:
+    array = X.copy()
+    yield lambda x: x * array.sum() + len(array) + array.ndim
+    array[:] = 1
+    yield
+    array.shape = (2, 3)
+    yield
+    array.shape = (6,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        array.dtype = np.dtype("i8")
+    yield
+    array.resize(3, refcheck=False)
+    yield
+
+
+@case
+def subclasses_of_arrays() -> Any:
+    class Loud(np.ndarray):
+        def __mul__(self, other: Any) -> Any:
+            return np.ndarray.__mul__(self, 9)
+
+    yield lambda x: (type(x * 2).__name__, np.asarray(x * 2), np.asarray(x + 1)), (X,)
+    yield (X.view(Loud),)
+    yield (np.ma.masked_array(X, X > 1),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        matrix = np.matrix([[1.0, 2.0]])
+    yield (matrix,)
+
+
+@case
+def data_that_decides() -> Any:
+    def f(x: Any) -> Any:
+        z = x + 1
+        if z.sum() > 3:
+            return z * 2
+        return z[z > 0] if z.max() > 0 else -z
+
+    yield f, (X,)
+    yield (X - 3,)
+    yield (X * 10,)
+    yield (X - 100,)
+
+
+@case
+def elements_as_python_numbers() -> Any:
+    yield lambda x: [x * int(x[0]), range(int(x.max())), float(x.sum())], (X,)
+    yield (X + 1,)
+    yield (X - 1,)
+
+
+@case
+def index_arrays_and_masks() -> Any:
+    yield lambda x, i: (x[i], x[i].shape), (X, np.array([0, 1]))
+    yield X, np.array([0, 1, 2])
+    yield X, X > 0
+    yield X, [1, 2]
+    yield X, (1,)
+    yield X, np.array([], int)
+    yield X, np.array([9])
+
+
+# --- the state of NumPy and of the interpreter -----------------------------------------------------------------------
+
+
+@case
+def error_state_changed() -> Any:
+    yield lambda x: 1 / (x * 0) + np.log(x)
+    with np.errstate(all="ignore"):
+        yield
+    with np.errstate(all="raise"):
+        yield
+    with np.errstate(all="call", call=lambda *arguments: None):
+        yield
+    yield
+
+
+@case
+def error_state_made_outside() -> Any:
+    state = {"divide": "ignore", "invalid": "ignore"}
+
+    def f(x: Any) -> Any:
+        with np.errstate(**state):
+            return 1 / (x * 0)
+
+    yield f
+    state["divide"] = "raise"
+    yield
+    state["divide"] = "warn"
+    yield
+
+
+@case
+def warnings_become_errors() -> Any:
+    action: Any = "always"
+
+    def f(x: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter(action)
+            return np.log(x)
+
+    yield f
+    action = "error"
+    yield
+    action = "ignore"
+    yield
+
+
+@case
+def print_options_changed() -> Any:
+    yield lambda x: x * len(str(x)) + len(f"{x}") + len(repr(x))
+    with np.printoptions(precision=2, threshold=3):
+        yield
+    yield
+
+
+@case
+def print_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        seen.clear()
+        print("in the middle")
+        return x * (len(seen) + 1)
+
+    yield f
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(write=seen.append, flush=lambda: None))
+    yield
+    monkeypatch.undo()
+    monkeypatch.setattr(builtins, "print", lambda *texts: seen.extend(texts))
+    yield
+
+
+def told(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What came of a call, and what it left in its arguments; those that overlapped do so in the call, too."""
+    copies: dict[int, Any] = {}
+
+    def copied(argument: Any) -> Any:
+        if type(argument) is not np.ndarray:
+            return argument
+        base = argument if argument.base is None or type(argument.base) is not np.ndarray else argument.base
+        if base.base is not None or argument.dtype.hasobject or not argument.flags.writeable:
+            return argument
+        own = copies.setdefault(id(base), base.copy())
+        offset = argument.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return own if argument is base else np.ndarray(argument.shape, argument.dtype, own.data, offset, argument.strides)
+
+    given = [copied(argument) for argument in arguments]
+    return outcome(function, *given), [argument for argument in given if type(argument) is np.ndarray]
+
+
+def with_globals(changes: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """The same case, but that what it shares with its function is a global: that is guarded in other ways than a closure."""
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(changes)))
+    (definition,) = tree.body
+    definition.decorator_list.clear()
+    code = changes.__code__
+    for statement in definition.body:  # a global can't be annotated
+        if isinstance(statement, ast.AnnAssign):
+            definition.body[definition.body.index(statement)] = ast.Assign([statement.target], statement.value)
+    names = dict.fromkeys((*code.co_varnames[code.co_argcount :], *code.co_cellvars))
+    if names:
+        definition.body.insert(0, ast.Global(list(names)))
+    namespace = dict(changes.__globals__)
+    exec(compile(ast.fix_missing_locations(tree), __file__, "exec"), namespace)
+    made: Callable[..., Iterator[Any]] = namespace[changes.__name__]
+    return made
+
+
+def check_is_seen(changes: Callable[..., Iterator[Any]], backend: str, request: pytest.FixtureRequest) -> None:
+    fixtures = {wanted: request.getfixturevalue(wanted) for wanted in changes.__code__.co_varnames[: changes.__code__.co_argcount]}
+    steps = changes(**fixtures)
+    first = next(steps)
+    function, arguments = first if isinstance(first, tuple) else (first, (X,))
+    captured = evalframe.jit(function, backend=backend)
+    results = []
+    for number in range(100):
+        for call in range(3):
+            expected = told(function, arguments)
+            got = told(captured, arguments)
+            assert same(got, expected), f"behind change {number}, call {call}: {got} instead of {expected}"
+        results.append(expected)
+        try:
+            arguments = next(steps) or arguments
+        except StopIteration:
+            break
+    assert any(not same(before, after) for before, after in zip(results, results[1:])), "a case that changes nothing shows nothing"
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("name", CASES)
+def test_is_seen(name: str, backend: str, request: pytest.FixtureRequest) -> None:
+    check_is_seen(CASES[name], backend, request)
+
+
+@pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.__name__ == name and name != "closure_cell_changed"])
+def test_is_seen_of_globals(name: str, request: pytest.FixtureRequest) -> None:
+    check_is_seen(with_globals(CASES[name]), "reference", request)
