@@ -32,10 +32,9 @@ bool call_tool(PyThreadState* thread, PyObject* tool, PyObject* code, PyObject* 
   return static_cast<bool>(answer);
 }
 
-bool call_tools(PyThreadState* thread, Frame* frame, int event, PyObject* exception) {
+bool call_tools(PyThreadState* thread, Frame* frame, int event, PyObject* exception, int unit) {
   const uint8_t tools = thread->interp->monitors.tools[event];
-  const auto position = reinterpret_cast<char*>(layout::pointer(frame)) - reinterpret_cast<char*>(_PyCode_CODE(layout::code(frame)));
-  const Ref offset = Ref::steal(PyLong_FromLong(static_cast<long>(position)));
+  const Ref offset = Ref::steal(PyLong_FromLong(2L * unit));
   if (!offset) return false;
   for (int id = PY_MONITORING_TOOL_IDS - 1; id >= 0; --id) {
     const Ref tool = tools & (1 << id) ? Ref::borrow(thread->interp->monitoring_callables[id][event]) : Ref();
@@ -47,11 +46,11 @@ bool call_tools(PyThreadState* thread, Frame* frame, int event, PyObject* except
 
 }  // namespace
 
-void tell_tools(PyThreadState* thread, Frame* frame, ExceptionEvent what) {
+void tell_tools(PyThreadState* thread, Frame* frame, ExceptionEvent what, int unit) {
   const int event = monitoring_event(what);
   if (thread->tracing || !thread->interp->monitors.tools[event]) return;
   Ref exception = take_raised();
-  if (call_tools(thread, frame, event, exception.get())) set_raised(std::move(exception));
+  if (call_tools(thread, frame, event, exception.get(), unit)) set_raised(std::move(exception));
 }
 
 #else
@@ -88,7 +87,7 @@ void tell_of_return(PyThreadState* thread, Frame* frame, Py_tracefunc function, 
 
 }  // namespace
 
-void tell_tools(PyThreadState* thread, Frame* frame, ExceptionEvent event) {
+void tell_tools(PyThreadState* thread, Frame* frame, ExceptionEvent event, int) {
   if (event == ExceptionEvent::kRaise && thread->c_tracefunc && !thread->tracing) tell_of_exception(thread, frame);
   if (event != ExceptionEvent::kUnwind) return;
   tell_of_return(thread, frame, thread->c_tracefunc, thread->c_traceobj);

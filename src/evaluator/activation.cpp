@@ -147,9 +147,13 @@ returned:
   if (returns_to_caller()) {
     const bool made_instance = makes_instance();
     r.go_on_in_caller(cpython::leave_call(r.thread, r.frame, static_cast<int>(r.top - r.base())));
-    if (__builtin_expect(r.may_be_traced(), 0)) traced_ = is_traced();
     if (!made_instance) {
       r.push(r.result);
+      if (__builtin_expect(!r.may_be_traced(), 1)) {
+        EVALFRAME_RUN_NEXT;
+      }
+      stack_pointer_ = r.top;
+      traced_ = is_traced();
       goto next;
     }
     outcome = static_cast<Outcome>(give_instance(Ref::steal(r.result)));
@@ -246,7 +250,7 @@ Event Activation::leave(Event event) {
   }
   go_on_in_caller(cpython::current_frame(thread_));
   if (!result && made_instance) drop_instance();
-  if (!result) return unwind(true);
+  if (!result) return unwind(true, true);
   return made_instance ? conclude(give_instance(std::move(result))) : give_result(std::move(result), yielded);
 }
 
@@ -305,17 +309,18 @@ void Activation::drop_to(PyObject** stack_pointer) {
   while (stack_pointer_ > stack_pointer) cpython::xdecref(*--stack_pointer_);
 }
 
-Event Activation::unwind(bool add_entry) {
+Event Activation::unwind(bool add_entry, bool by_callee) {
   CHECK(PyErr_Occurred());
   if (add_entry) cpython::add_traceback_entry(thread_, frame_);
   const bool told = is_traced();
-  if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise);
+  const int told_at = told ? cpython::unit_told(*current_, by_callee) : 0;
+  if (told) cpython::tell_tools(thread_, frame_, add_entry ? ExceptionEvent::kRaise : ExceptionEvent::kReraise, told_at);
   const auto* const code = reinterpret_cast<PyCodeObject*>(code_->code.get());
   PyObject** const stack = base() + code->co_nlocalsplus;
   const bytecode::ExceptionRegion* const handler = code_->handler(index(handled_at_));
   if (!handler) {
     drop_to(stack);
-    if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kUnwind);
+    if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kUnwind, told_at);
     cpython::set_depth(frame_, depth());
     return Event::kRaised;
   }
@@ -325,7 +330,7 @@ Event Activation::unwind(bool add_entry) {
     if (!unit) return unwind(false);  // with the MemoryError now
     Handlers::push(*this, unit);
   }
-  if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled);
+  if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled, code_->instructions[static_cast<size_t>(handler->target)].offset);
   Handlers::push(*this, cpython::take_raised());
   next_ = begin() + handler->target;
   traced_ = is_traced();
@@ -383,7 +388,7 @@ Event Activation::finish_call(Ref result) {
   stay_in_call();
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
-  if (!result) return unwind(true);
+  if (!result) return unwind(true, true);
   if (keeps_instance()) {
     drop_to(stack_pointer_ - 1);
     if (!gives_instance(result)) return unwind(true);

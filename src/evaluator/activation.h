@@ -110,7 +110,7 @@ class Activation {
   Event give_result(Ref result, bool yielded);
   uint8_t give_instance(Ref result);
   void drop_instance();
-  Event unwind(bool add_entry);
+  Event unwind(bool add_entry, bool by_callee = false);
   void drop_to(PyObject** stack_pointer);
 
   PyThreadState* thread_;
