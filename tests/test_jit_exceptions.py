@@ -316,7 +316,62 @@ def context_lets_through(x: Any, y: Any) -> Any:
     return x * y
 
 
+def of_builtins(x: Any, y: Any) -> Any:
+    kept = []
+    row, steps = [x, y], iter((1, 2))
+    for turn in range(7):
+        try:
+            if turn == 0:
+                x = row[2]
+            elif turn == 1:
+                x = x * next(steps) + next(steps)
+                x = next(steps)
+            elif turn == 2:
+                x = x.missing
+            elif turn == 3:
+                a, b, c = row
+            elif turn == 4:
+                x = x + undefined  # type: ignore[name-defined]  # noqa: F821
+            elif turn == 5:
+                x = unbound  # noqa: F821
+                unbound = x  # noqa: F841
+            else:
+                [].pop()
+        except Exception as error:
+            x = x + len(str(error))
+            kept.append(error)
+    x = x * y
+    x = x - next(steps, 3)
+    return x, [str(error) for error in kept]
+
+
+def kept_of_builtins(x: Any, y: Any) -> Any:
+    try:
+        x = x.missing
+    except AttributeError as error:
+        x = x + 1
+        missing = error
+    x = x * y
+    assert missing.name == "missing"
+    return x * missing.obj.ndim
+
+
+def context_from_outside(x: Any, y: Any) -> Any:
+    try:
+        try:
+            return x @ y[:3]
+        except ValueError:
+            x = x + 1
+            raise KeyError("new")
+    except KeyError as error:
+        x = x * 2
+        return x + y, error.__context__
+
+
 FUNCTIONS = [
+    of_builtins,
+    kept_of_builtins,
+    context_from_outside,
     raised_here,
     raised_in_callee,
     two_levels,
@@ -337,7 +392,7 @@ FUNCTIONS = [
     context_lets_through,
 ]
 # What raises in the graph is handled outside of it.
-SEVERAL = {array_raises_in_handler: 2}
+SEVERAL = {array_raises_in_handler: 2, context_from_outside: 2}
 
 
 @pytest.mark.parametrize("seen", [told, told_in_handler])

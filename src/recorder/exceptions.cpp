@@ -61,12 +61,21 @@ uint32_t Recorder::outer_exception(bool own) {
 // One that CPython made of what the guards fix.
 uint32_t Recorder::exception_made(PyObject* object) {
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  PyObject* const plain[] = {PyExc_KeyError,      PyExc_IndexError,    PyExc_ZeroDivisionError, PyExc_ValueError, PyExc_TypeError,
-                             PyExc_OverflowError, PyExc_StopIteration, PyExc_AssertionError,    PyExc_ArithmeticError};
+  PyObject* const plain[] = {PyExc_KeyError,      PyExc_IndexError,    PyExc_ZeroDivisionError, PyExc_ValueError,     PyExc_TypeError,
+                             PyExc_OverflowError, PyExc_StopIteration, PyExc_NameError,         PyExc_AttributeError, PyExc_UnboundLocalError};
   const bool known = std::find(std::begin(plain), std::end(plain), type) != std::end(plain);
   PyObject* const arguments = reinterpret_cast<PyBaseExceptionObject*>(object)->args;
   if (!known || !arguments || !is_immutable(arguments)) return 0;
-  return exception(type, constant(arguments));
+  const uint32_t made = exception(type, constant(arguments));
+  const bool of_object = type == PyExc_AttributeError;
+  if (!of_object && type != PyExc_NameError) return made;
+  const Ref name = Ref::steal(PyObject_GetAttrString(object, "name"));  // members
+  const Ref of = of_object ? Ref::steal(PyObject_GetAttrString(object, "obj")) : Ref();
+  if (!name || !is_immutable(name.get())) return PyErr_Clear(), 0;
+  set_attribute(made, "name", constant(name.get()));
+  // The operand: its slot is as it was in front of the instruction.
+  if (of_object) set_attribute(made, "obj", of.get() == Py_None ? constant(Py_None) : label(mark_.depth - 1));
+  return made;
 }
 
 // As _PyErr_SetObject does: what is being handled is the context, and no chain of contexts is a ring. False: not known.
@@ -80,7 +89,11 @@ bool Recorder::set_context(uint32_t exception, PyObject* object) {
     return true;
   }
   if (handled_ == exception) return true;
-  if (!is_exception(handled_)) return false;
+  if (!is_exception(handled_)) {
+    if (before) return false;
+    set_attribute(exception, "__context__", handled_);
+    return true;
+  }
   for (uint32_t of = handled_; is_exception(of);) {
     const uint32_t context = attribute_of(recording_->values[of], "__context__");
     if (!context) break;
@@ -118,6 +131,7 @@ bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) 
   if (plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) return false;
   raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception);
   if (!raised_) return false;
+  apply(plan);
   if (plan.cause) {
     set_attribute(raised_, "__cause__", plan.cause);
     if (attribute_of(recording_->values[raised_], "__suppress_context__")) set_attribute(raised_, "__suppress_context__", constant(Py_True));

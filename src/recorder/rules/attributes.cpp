@@ -104,6 +104,7 @@ Plan method_of_array(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   const uint32_t label = recorder.label(site.depth - 1);
+  if (!found && numpy::is_exact_array(object) && recorder.operand(label, object)) return plan_raise();
   if (!found || Py_TYPE(found) != &PyMethodDescr_Type || !recorder.operand(label, object)) return plan_break(Break::kAttribute, "attribute of an array");
   return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
 }
@@ -194,7 +195,8 @@ PyObject* method_of(const Site& site, PyObject* object, PyObject* name) {
 Plan instance_attribute(const Site& site, const Value& owner, PyObject* object, PyObject* name) {
   if (const uint32_t own = site.recorder.attribute_of(owner, name)) return plan_value(own);
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
-  if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return plan_break(Break::kException, "no such attribute");
+  if (!found) return plan_raise();
+  if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return plan_break(Break::kException, "no such attribute");
   return Py_TYPE(found)->tp_descr_get && !Py_IS_TYPE(found, &PyStaticMethod_Type) ? plan_break(Break::kAttribute, "of " + type_name(object)) : plan_constant();
 }
 

@@ -62,7 +62,10 @@ Plan unpack_sequence(const Site& site) {
   PyObject* const object = site.frame.slot(site.depth - 1);
   const Value value = site.recorder.value_at(site.depth - 1);
   const bool sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
-  if (sequence && PySequence_Fast_GET_SIZE(object) != site.instruction.arg) return plan_break(Break::kException, "wrong number of values to unpack");
+  if (sequence && PySequence_Fast_GET_SIZE(object) != site.instruction.arg) {
+    const bool known = value.kind != Value::Kind::kNode && parts_of(site.recorder, site.recorder.label(site.depth - 1), object);
+    return known ? plan_raise() : plan_break(Break::kException, "wrong number of values to unpack");
+  }
   const bool of_graph = value.kind == Value::Kind::kNode ? !value.of_shapes : numpy::is_exact_array(object);
   return of_graph ? unpack_node(site) : unpack_parts(site);
 }
@@ -96,7 +99,7 @@ Plan unpack_ex(const Site& site) {
   PyObject* const object = site.frame.slot(site.depth - 1);
   std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
   if (!parts) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
-  if (static_cast<int>(parts->size()) < before_star(site) + behind_star(site)) return plan_break(Break::kException, "too few values to unpack");
+  if (static_cast<int>(parts->size()) < before_star(site) + behind_star(site)) return plan_raise();
   Plan plan;
   exhaust(plan, recorder, label, object);
   plan.contents = *std::move(parts);

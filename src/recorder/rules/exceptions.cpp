@@ -273,6 +273,11 @@ std::optional<Plan> exception_attribute(const Site& site, PyObject* object, PyOb
     if (set && recorder.value(set).kind == Value::Kind::kOuterException) return plan_break(Break::kException, "what is handled around the call");
     return plan_value(set ? set : recorder.constant(Py_None));
   }
+  const bool member = found && Py_IS_TYPE(found, &PyMemberDescr_Type);
+  if (member && is_named(name, "__suppress_context__")) {
+    return plan_value(recorder.constant(reinterpret_cast<PyBaseExceptionObject*>(object)->suppress_context ? Py_True : Py_False));
+  }
+  if (const uint32_t known = member ? recorder.attribute_of(value, name) : 0) return plan_value(known);
   const bool value_of_stop = is_named(name, "value") && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
   if (value_of_stop) {
     const Value arguments = recorder.value(recorder.attribute_of(value, "args"));

@@ -222,13 +222,12 @@ bool is_strict(PyObject* keyword_names, const Arguments& arguments, bool* strict
 
 Plan plan_next(const Site& site, const Activation::CallSite& call) {
   const uint32_t iterator = site.recorder.label(call.first);
-  if (call.count != 1 || call.keyword_names || !site.recorder.is_iterator(iterator)) return plan_break(Break::kIterator, "next");
+  if (call.count > 2 || call.keyword_names || !site.recorder.is_iterator(iterator)) return plan_break(Break::kIterator, "next");
   const std::vector<uint32_t>& items = site.recorder.items(iterator);
   const uint32_t at = site.recorder.given(iterator);
-  if (at >= items.size()) return plan_break(Break::kException, "the iterator is at its end");
-  Plan plan = plan_value(items[at]);
+  Plan plan = at < items.size() ? plan_value(items[at]) : call.count == 2 ? plan_value(site.recorder.label(call.first + 1)) : plan_raise();
   plan.consumed = iterator;
-  plan.steps = 1;
+  plan.steps = at <= items.size();
   return plan;
 }
 

@@ -82,7 +82,7 @@ Plan store_into_dict(Recorder& recorder, const Operated& dict, const Operated& k
   if (!is_known_key(recorder, key)) return plan_break(Break::kStore, "key of type " + type_name(key.object));
   if (value) return changed(recorder, dict.label, with_item(recorder, dict, key, value), {});
   const Py_ssize_t place = place_of(dict.object, key.object);
-  return place < 0 ? plan_break(Break::kException, "no such key") : changed(recorder, dict.label, without_item(recorder, dict, place), {});
+  return place < 0 ? plan_raise() : changed(recorder, dict.label, without_item(recorder, dict, place), {});
 }
 
 // --- methods ---------------------------------------------------------------------------------------------------------
@@ -98,6 +98,7 @@ Plan list_pop(const Site& site, const Activation::CallSite& call) {
   Labels contents = recorder.copied_elements(recorder.value_at(call.first));
   const auto last = static_cast<Py_ssize_t>(contents.size()) - 1;
   const Py_ssize_t index = call.count == 2 ? known_index(recorder, argument(site, call, 1), contents.size()) : last;
+  if (contents.empty() && call.count == 1) return plan_raise();
   if (call.count > 2 || index < 0) return not_known("list.pop");
   const uint32_t popped = contents[index];
   contents.erase(contents.begin() + index);
@@ -169,7 +170,7 @@ Plan dict_pop(const Site& site, const Activation::CallSite& call) {
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
   if (!is_known_key(recorder, key)) return not_known("dict.pop");
   const Py_ssize_t place = place_of(dict.object, key.object);
-  if (place < 0) return call.count == 3 ? plan_value(argument(site, call, 2).label) : plan_break(Break::kException, "no such key");
+  if (place < 0) return call.count == 3 ? plan_value(argument(site, call, 2).label) : plan_raise();
   const uint32_t popped = recorder.elements(recorder.value(dict.label))[2 * place + 1];
   return changed(recorder, dict.label, without_item(recorder, dict, place), plan_value(popped));
 }

@@ -23,10 +23,9 @@ Plan load_global(const Site& site) {
   guards::GuardTable& guards = site.recorder.guards();
   if (!value) {
     value = PyDict_GetItemWithError(builtins.get(), name);
-    if (!value) return plan_break(Break::kException, "name is not defined");
     guards.require_name(builtins, name, value);
     guards.require_name(globals, name, nullptr);
-    return plan_constant();
+    return value ? plan_constant() : plan_raise();
   }
   guards.require_name(globals, name, value);
   return plan_constant();
@@ -103,7 +102,7 @@ Plan load_deref(const Site& site) {
   const Value cell = site.recorder.value_at(site.instruction.arg);
   if (cell.kind == Value::Kind::kCell) {
     const uint32_t content = site.recorder.elements(cell).back();
-    return content ? plan_value(content) : plan_break(Break::kException, "variable without a value");
+    return content ? plan_value(content) : plan_raise();
   }
   if (cell.kind == Value::Kind::kSource) {
     site.recorder.guards().require_type(cell.a, site.frame.slot(site.instruction.arg));

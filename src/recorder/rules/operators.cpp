@@ -234,7 +234,7 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
   recorder.guards().require_length(owner.a, container.object);
   Py_ssize_t index = PyLong_AsSsize_t(key.object);
   if (index < 0) index += PySequence_Fast_GET_SIZE(container.object);
-  if (PyErr_Occurred() || index < 0 || index >= PySequence_Fast_GET_SIZE(container.object)) return PyErr_Clear(), plan_break(Break::kException, "index out of range");
+  if (PyErr_Occurred() || index < 0 || index >= PySequence_Fast_GET_SIZE(container.object)) return PyErr_Clear(), plan_raise();
   return plan_value(item_source(recorder, owner, index));
 }
 
@@ -249,7 +249,7 @@ Plan item_of_container(const Site& site, const Input& container, const Input& ke
   Py_ssize_t index = PyLong_AsSsize_t(key.object);
   const auto count = static_cast<Py_ssize_t>(recorder.elements(owner).size());
   if (index < 0) index += count;
-  if (index < 0 || index >= count) return plan_break(Break::kException, "index out of range");
+  if (index < 0 || index >= count) return PyErr_Clear(), plan_raise();
   return plan_value(recorder.elements(owner)[index]);
 }
 

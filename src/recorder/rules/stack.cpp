@@ -17,6 +17,8 @@ void load_const(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.constant(site.frame.slot(site.depth)));
 }
 
+Plan load_fast_bound(const Site& site) { return site.frame.slot(site.instruction.arg) ? Plan{} : plan_raise(); }
+
 void load_fast(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
 }
@@ -55,8 +57,8 @@ void add_stack_rules(RuleTable& table) {
   add(END_FOR, clear_popped);
   add(PUSH_NULL, push_null);
   add(LOAD_CONST, load_const);
-  add(LOAD_FAST, load_fast);
-  add(LOAD_FAST_CHECK, load_fast);
+  table[static_cast<size_t>(LOAD_FAST)] = {load_fast_bound, load_fast};
+  table[static_cast<size_t>(LOAD_FAST_CHECK)] = {load_fast_bound, load_fast};
   add(LOAD_FAST_AND_CLEAR, load_fast_and_clear);
   add(STORE_FAST, store_fast);
   add(DELETE_FAST, delete_fast);
