@@ -25,7 +25,8 @@ LOG: list[Any] = []
 
 
 def note(*what: Any) -> Any:
-    LOG.insert(len(LOG), what)  # a break
+    sys.getrecursionlimit()  # a break
+    LOG.append(what)
     return what[-1]
 
 

@@ -52,6 +52,7 @@ void Transform::write() {
   if (calls) call_graph();
   const int32_t to = calls ? call_end_ : from;
   if (!rebuilt_.empty()) {
+    if (changes_dicts()) throw limit(CodegenLimit::kDict);
     rebuild();
   } else {
     make_shared_containers();

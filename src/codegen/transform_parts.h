@@ -76,6 +76,7 @@ class Transform {
   const Value& value(uint32_t index) const { return recording_.values[index]; }
 
   std::span<const uint32_t> elements(const Value& of) const;
+  uint32_t stand_in(uint32_t index) const;
   void use(uint32_t index);
 
   bool is_changed(int32_t slot) const { return states_[0].slots[slot] != recording_.initial[0][slot]; }
@@ -102,7 +103,9 @@ class Transform {
   void make_shared_containers();
   void share(uint32_t index);
   void share_if_used_often(uint32_t index);
+  bool changes_dicts() const;
   void store_names();
+  void store_one(const recorder::Name& name, uint32_t stored);
 
   // the graph: transform_graph.cpp
   void call_graph();

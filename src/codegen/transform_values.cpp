@@ -9,7 +9,16 @@ std::span<const uint32_t> Transform::elements(const Value& of) const {
   return {container.elements.data() + container.present.begin, container.present.length};
 }
 
+// What stands for the value: that of a list or dict from outside, which the recorded code changes, for its place there.
+uint32_t Transform::stand_in(uint32_t index) const {
+  const Value& of = value(index);
+  const bool may_be_outer = of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict;
+  const uint32_t outer = may_be_outer ? recording_.containers[of.a].outer : 0;
+  return outer ? outer : index;
+}
+
 void Transform::use(uint32_t index) {
+  index = stand_in(index);
   homes_.resize(recording_.values.size());
   if (homes_[index].uses++ > 0) return;
   const Value& of = value(index);
@@ -40,10 +49,17 @@ void Transform::use(uint32_t index) {
 std::vector<uint32_t> Transform::wanted() const {
   std::vector<uint32_t> all;
   for (const recorder::PendingStore& store : recording_.stores_at(end_)) {
-    all.push_back(store.value);
-    if (recording_.names[store.name].owner) all.push_back(recording_.names[store.name].owner);
+    const recorder::Name& name = recording_.names[store.name];
+    for (const uint32_t index : {name.owner, name.key}) {
+      if (index) all.push_back(stand_in(index));
+    }
+    if (name.kind == recorder::Name::Kind::kContents) {
+      for (const uint32_t element : elements(value(store.value))) all.push_back(stand_in(element));
+    } else if (store.value) {
+      all.push_back(stand_in(store.value));
+    }
   }
-  if (recording_.returns) all.push_back(recording_.result);
+  if (recording_.returns) all.push_back(stand_in(recording_.result));
   for (size_t k = 0; k < states_.size(); k++) {
     const Code& of = *states_[k].code;
     for (size_t i = 0; i < states_[k].slots.size(); i++) {
@@ -51,7 +67,7 @@ std::vector<uint32_t> Transform::wanted() const {
       const bool is_variable = static_cast<int>(i) < cpython::variable_count(of.code);
       if (!index || (is_variable && is_cell(of, static_cast<int>(i)) && value(index).kind != Value::Kind::kCell)) continue;
       if (k == 0 && is_variable && !is_changed(static_cast<int32_t>(i))) continue;
-      all.push_back(index);
+      all.push_back(stand_in(index));
     }
   }
   return all;
@@ -78,6 +94,7 @@ void Transform::count_uses() {
 
 // Whether what instructions alone can't make is among the value and its parts. The sources among them: rebuilt_from_.
 bool Transform::visit(uint32_t index, std::vector<bool>& seen) {
+  index = stand_in(index);
   if (!index || seen[index]) return false;
   seen[index] = true;
   const Value& of = value(index);
@@ -180,6 +197,7 @@ void Transform::load(uint32_t index) {
     b_->emit(Op::PUSH_NULL);
     return;
   }
+  index = stand_in(index);
   Home& home = homes_[index];
   if (home.slot < 0) return load_fresh(value(index));
   const bool last = --home.uses == 0 && is_own(home.slot);
@@ -289,31 +307,59 @@ void Transform::share_if_used_often(uint32_t index) {
   if (homes_[index].uses > 1) share(index);
 }
 
-// Stores into names of modules and attributes, which the recording put off.
+bool Transform::changes_dicts() const {
+  const auto on_dict = [](const recorder::Name& name) { return name.kind == recorder::Name::Kind::kItem || name.kind == recorder::Name::Kind::kDelete; };
+  return std::any_of(recording_.names.begin(), recording_.names.end(), on_dict);
+}
+
+// Stores that the recording put off.
 void Transform::store_names() {
-  PyObject* globals = reinterpret_cast<PyFunctionObject*>(recording_.start[0].function.get())->func_globals;
-  for (const recorder::PendingStore& store : recording_.stores_at(end_)) {
-    const recorder::Name& name = recording_.names[store.name];
-    if (!name.name) {
-      load(name.owner);
-      load(store.value);
-      b_->emit(Op::LIST_APPEND, 1);
-      b_->emit(Op::POP_TOP);
-      continue;
-    }
-    load(store.value);
-    if (name.owner) {
+  for (const recorder::PendingStore& store : recording_.stores_at(end_)) store_one(recording_.names[store.name], store.value);
+}
+
+void Transform::store_one(const recorder::Name& name, uint32_t stored) {
+  switch (name.kind) {
+    using enum recorder::Name::Kind;
+    case kName:
+      load(stored);
+      if (name.dict.get() == reinterpret_cast<PyFunctionObject*>(recording_.start[0].function.get())->func_globals) {
+        b_->emit(Op::STORE_GLOBAL, b_->name(Borrowed(name.name.get())));
+        return;
+      }
+      b_->load_constant(name.dict.get());
+      b_->load_constant(name.name.get());
+      b_->emit(Op::STORE_SUBSCR);
+      return;
+    case kAttribute:
+      load(stored);
       load(name.owner);
       b_->emit(Op::STORE_ATTR, b_->name(Borrowed(name.name.get())));
-      continue;
+      return;
+    case kAppend:
+      load(name.owner);
+      load(stored);
+      b_->emit(Op::LIST_APPEND, 1);
+      b_->emit(Op::POP_TOP);
+      return;
+    case kItem:
+      load(stored);
+      load(name.owner);
+      load(name.key);
+      b_->emit(Op::STORE_SUBSCR);
+      return;
+    case kDelete:
+      load(name.owner);
+      load(name.key);
+      b_->emit(Op::DELETE_SUBSCR);
+      return;
+    case kContents: {
+      build(value(stored), Op::BUILD_LIST);
+      load(name.owner);
+      const Ref all = Ref::steal(PySlice_New(nullptr, nullptr, nullptr));
+      b_->load_constant(all.get());
+      b_->emit(Op::STORE_SUBSCR);
+      return;
     }
-    if (name.dict.get() == globals) {
-      b_->emit(Op::STORE_GLOBAL, b_->name(Borrowed(name.name.get())));
-      continue;
-    }
-    b_->load_constant(name.dict.get());
-    b_->load_constant(name.name.get());
-    b_->emit(Op::STORE_SUBSCR);
   }
 }
 

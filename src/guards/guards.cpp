@@ -160,9 +160,11 @@ bool GuardTable::require_class_version(int32_t index, Borrowed type) {
   return true;
 }
 
-void GuardTable::require_length(int32_t index, Borrowed object) {
+void GuardTable::require_length(int32_t index, Borrowed object) { require_length_of(index, object, PyObject_Size(object.get())); }
+
+void GuardTable::require_length_of(int32_t index, Borrowed object, Py_ssize_t length) {
   Fact fact = fact_of(Check::kLength, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
-  fact.length = PyObject_Size(object.get());
+  fact.length = length;
   require(index, std::move(fact));
 }
 

@@ -112,6 +112,7 @@ class GuardTable {
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   bool require_class_version(int32_t source, Borrowed type);   // of a source that is the class itself
   void require_length(int32_t source, Borrowed object);
+  void require_length_of(int32_t source, Borrowed object, Py_ssize_t length);  // ... where it has another length by now
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
   // The two sources reach one object, or two.
   void require_same(int32_t source, int32_t other, bool same);

@@ -124,7 +124,7 @@ Plan Recorder::before(const Activation& frame) {
     plan.why = Break::kLoop;
     return plan;
   }
-  if (looks_into_list(frame, instruction)) {
+  if (!resolve_operands(frame, instruction)) {
     Plan plan;
     plan.kind = Plan::Kind::kBreak;
     plan.why = Break::kStore;
@@ -138,7 +138,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
-  if (plan.changed || plan.consumed) apply(plan);
+  if (plan.changed || plan.consumed || plan.extended) apply(plan);
   if (present.after) return present.after(site, plan);
   relabel_result(site, plan);
 }
@@ -326,13 +326,17 @@ void Recorder::append(const Value& list, uint32_t element) {
   container.elements.push_back(element);
   container.present.length++;
   recording_->journal.push_back({Change::Kind::kAppend, list.a, element});
+  if (container.outer) note_change(list.a, {});
 }
 
 void Recorder::replace(const Value& value, const std::vector<uint32_t>& elements) {
   Container& container = recording_->containers[value.a];
+  const int32_t at = value.a;
+  const std::vector<uint32_t> before = container.outer ? copied_elements(value) : std::vector<uint32_t>{};
   container.present = {static_cast<uint32_t>(container.elements.size()), static_cast<uint32_t>(elements.size())};
   container.elements.insert(container.elements.end(), elements.begin(), elements.end());
-  move_window(value.a);
+  move_window(at);
+  if (recording_->containers[at].outer) note_change(at, before);
 }
 
 uint32_t Recorder::made(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments) {
@@ -410,6 +414,7 @@ void Recorder::apply(const Plan& plan) {
   if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
   if (plan.consumed) give(plan.consumed, plan.steps);
   if (plan.dropped) drop(plan.consumed);
+  if (plan.extended) append_outside(plan.extended, plan.stored_into.get(), plan.contents);
 }
 
 void Recorder::move_window(int32_t container) {
@@ -429,11 +434,14 @@ void Recorder::store(Borrowed dict, Borrowed name, uint32_t value) {
   std::vector<Name>& names = recording_->names;
   size_t at = 0;
   while (at < names.size() && !(names[at].dict.get() == dict.get() && names[at].name.get() == name.get())) at++;
-  if (at == names.size()) {
-    names.push_back({Ref::borrow(dict), Ref::borrow(name)});
-    stored_.push_back({0, Ref()});
-  }
+  if (at == names.size()) add_name({Name::Kind::kName, Ref::borrow(dict), Ref::borrow(name)}, Borrowed());
   note_store(static_cast<int32_t>(at), value);
+}
+
+int32_t Recorder::add_name(Name name, Borrowed object) {
+  recording_->names.push_back(std::move(name));
+  stored_.push_back({0, object ? Ref::borrow(object) : Ref()});
+  return static_cast<int32_t>(stored_.size()) - 1;
 }
 
 void Recorder::note_store(int32_t name, uint32_t value) {
@@ -446,7 +454,7 @@ int32_t Recorder::place_of_attribute(uint32_t owner, Borrowed object, Borrowed n
   const std::vector<Name>& names = recording_->names;
   int32_t found = -1;
   for (size_t i = 0; i < names.size(); i++) {
-    if (names[i].dict || names[i].name.get() != name.get()) continue;
+    if (names[i].kind != Name::Kind::kAttribute || names[i].name.get() != name.get()) continue;
     const bool same = stored_[i].owner.get() == object.get();
     if (same) found = static_cast<int32_t>(i);
     const Value known = value(names[i].owner), present = value(owner);
@@ -463,11 +471,7 @@ uint32_t Recorder::stored_attribute(uint32_t owner, Borrowed object, Borrowed na
 
 void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value) {
   int32_t at = place_of_attribute(owner, object, name);
-  if (at < 0) {
-    at = static_cast<int32_t>(stored_.size());
-    recording_->names.push_back({Ref(), Ref::borrow(name), owner});
-    stored_.push_back({0, Ref::borrow(object)});
-  }
+  if (at < 0) at = add_name({Name::Kind::kAttribute, Ref(), Ref::borrow(name), owner}, object);
   note_store(at, value);
 }
 
@@ -475,40 +479,13 @@ bool Recorder::may_put_off() const {
   return std::all_of(telling_.begin(), telling_.end(), [&](const auto& slot) { return labels_[slot.first] == slot.second; });
 }
 
-static bool is_class(PyObject* object) { return PyType_Check(object) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE); }
-
-bool Recorder::may_append_outside() const {
-  const auto goes_through = [&](const Value& of) { return of.kind == Value::Kind::kIterator && value(static_cast<uint32_t>(of.a)).kind == Value::Kind::kSource; };
-  return may_put_off() && iterators_.empty() && std::none_of(recording_->values.begin(), recording_->values.end(), goes_through);
-}
-
-void Recorder::append_outside(uint32_t list, uint32_t value) {
-  recording_->names.push_back({Ref(), Ref(), list});
-  stored_.push_back({0, Ref()});
-  note_store(static_cast<int32_t>(stored_.size()) - 1, value);
-  appended_outside_ = true;
-}
-
-// A list from outside might be one that was appended to: it may be handed on, but not be looked into.
-bool Recorder::looks_into_list(const Activation& frame, const bytecode::Instruction& instruction) const {
-  using enum bytecode::Op;
-  if (!appended_outside_) return false;
-  const bytecode::Op op = instruction.op;
-  const bool hands_on = op == STORE_FAST || op == STORE_NAME || op == STORE_GLOBAL || op == STORE_DEREF || op == STORE_ATTR || op == POP_TOP ||
-                        op == COPY || op == SWAP || op == RETURN_VALUE || op == BUILD_TUPLE || op == BUILD_LIST || op == LOAD_METHOD;
-  if (hands_on) return false;
-  const auto call = frame.call_site();
-  PyObject* const callable = call ? frame.slot(call->callable) : nullptr;
-  if (callable && (PyFunction_Check(callable) || PyMethod_Check(callable) || callable == list_append() || is_class(callable))) return false;
-  for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {
-    if (frame.slot(slot) && PyList_CheckExact(frame.slot(slot)) && value_at(slot).kind == Value::Kind::kSource) return true;
-  }
-  return false;
-}
-
 bool Recorder::takes_turn(uint32_t iterator, Borrowed object) {
   const size_t nodes = recording_->graph.nodes.size();
   const bool fits = nodes + nodes / static_cast<size_t>(turns_taken_ + 1) <= kMaxTurnNodes;
+  // What a list is about to give is read at the start.
+  const auto is_list = [](const Outer& outer) { return PyList_CheckExact(outer.object.get()); };
+  const bool lists_change = !appended_.empty() || std::any_of(outers_.begin(), outers_.end(), is_list);
+  if (lists_change && !Py_IS_TYPE(object.get(), &PyRangeIter_Type)) return false;
   return recording_->values[iterator].a == turn_iterator_ && turns_taken_ + 1 < turns_ && fits && cpython::ahead(object, 0);
 }
 

@@ -54,7 +54,7 @@ struct Plan {
   uint32_t changed = 0, consumed = 0, steps = 0;
   bool dropped = false;
   bool appends = false;
-  bool appends_outside = false;  // ... a list from outside
+  uint32_t extended = 0;  // the list from outside, of which nothing is known, that gets `contents` at its end
   std::vector<uint32_t> contents;
   uint32_t cause = 0;     // kRaise: ... from
   bool reraises = false;  // kRaise: what is being handled isn't the exception's context
@@ -67,8 +67,11 @@ class Recorder;
 // Whether someone is told when the object dies: a finaliser, or a weak reference.
 bool tells_of_its_end(PyObject* object);
 
-// The method descriptor of list.append.
+// The method descriptors of list.append and list.extend.
 PyObject* list_append();
+PyObject* list_extend();
+
+constexpr Py_ssize_t kMaxParts = 256;  // what is known as many single elements must be few: each is a value
 
 // What a rule sees.
 struct Site {
@@ -143,6 +146,7 @@ class Recorder {
   uint32_t fixed(Borrowed object);
   uint32_t container(Value::Kind kind, std::vector<uint32_t> elements);
   uint32_t source(guards::Source source);
+  uint32_t source_value(int32_t source) const { return source_values_[source]; }
   // A new instance of the class, without attributes.
   uint32_t instance(Borrowed type);
   // A new exception of the class, a constant, with this tuple of arguments.
@@ -196,9 +200,20 @@ class Recorder {
   // Whether effects may be put off to the exit. Not behind the end of an object from outside that tells someone of it: what it
   // held is let go at the exit, behind them.
   bool may_put_off() const;
-  // Appends to a list from outside, at the exit. False: what the recording knows of lists might not be true any more then.
-  bool may_append_outside() const;
-  void append_outside(uint32_t list, uint32_t value);
+  // A list or dict from outside that the recorded code is about to change is known element by element from here on, as one that
+  // it has made: every slot gets the new value. The changes are made at the exit. 0: it can't be known so.
+  uint32_t enter(uint32_t source, Borrowed object);
+  // Whether its elements may be changed: its own value, or that of what the recorded code made.
+  bool may_change(uint32_t container) const;
+  // The source that stands for a list or dict from outside; 0: another value.
+  uint32_t outer_of(uint32_t container) const;
+  // The elements of the source are gone through.
+  void goes_through(uint32_t source, Borrowed object) { through_.push_back({source, object.get()}); }
+  // Appends to a list from outside of which nothing is known, at the exit.
+  bool may_append_outside(uint32_t list, Borrowed object);
+  // Whether the list is gone through, or was.
+  bool is_gone_through(Borrowed object) const;
+  void append_outside(uint32_t list, Borrowed object, const std::vector<uint32_t>& values);
   // Whether one more turn of the loop that the recording started in belongs to it. Its iterator is advanced at the exit.
   bool takes_turn(uint32_t iterator, Borrowed object);
   uint32_t turn(const Value& iterator);
@@ -288,11 +303,33 @@ class Recorder {
     uint32_t value;  // that it has now
     Ref owner;       // of an attribute: the object, in this run
   };
-  bool looks_into_list(const evaluator::Activation& frame, const bytecode::Instruction& instruction) const;
+  // A list or dict that the recorded code changes.
+  struct Outer {
+    uint32_t value, source;
+    Ref object;
+    bool stored = false;  // a list's contents are
+    std::vector<std::pair<uint32_t, int32_t>> items;  // a dict's keys that were stored, and Recording::names of each
+  };
+  // ... to which it only appends.
+  struct Appended {
+    uint32_t source;
+    Ref object;
+    std::vector<uint32_t> values;
+  };
+  bool resolve_operands(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
+  bool resolve_operand(int slot, PyObject* object, bool is_looked_into);
+  uint32_t enter_known(uint32_t source, Borrowed object, std::vector<uint32_t> elements, size_t added);
+  void take_over_iterators(uint32_t source, const Outer& outer);
+  void note_change(int32_t container, const std::vector<uint32_t>& before);
+  void note_items(Outer& outer, const std::vector<uint32_t>& before, const std::vector<uint32_t>& now);
+  int32_t add_name(Name name, Borrowed object);
+  Outer* find_outer(uint32_t value);
   int32_t place_of_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void note_store(int32_t name, uint32_t value);
   std::vector<Stored> stored_;  // by Recording::names
-  bool appended_outside_ = false;
+  std::vector<Outer> outers_;
+  std::vector<Appended> appended_;
+  std::vector<std::pair<uint32_t, PyObject*>> through_;  // sources whose elements are gone through
   std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels
 };
 

@@ -142,15 +142,11 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       return;
     case Value::Kind::kList:
     case Value::Kind::kDict:
+      if (containers[value.a].outer) return;
+      [[fallthrough]];
     case Value::Kind::kInstance:
     case Value::Kind::kException:
-    case Value::Kind::kCell: {
-      const Window window = cursor.windows[value.a];
-      for (uint32_t i = value.kind == Value::Kind::kCell ? window.length - 1 : 0; i < window.length; i++) {
-        collect(containers[value.a].elements[window.begin + i], cursor, operands);
-      }
-      return;
-    }
+    case Value::Kind::kCell: return collect_elements(value, cursor, operands);
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
     case Value::Kind::kTraceback:
@@ -160,6 +156,13 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kSource:
     case Value::Kind::kOuterException:
     case Value::Kind::kConstant: return;
+  }
+}
+
+void Recording::collect_elements(const Value& value, Cursor& cursor, std::vector<Operand>& operands) const {
+  const Window window = cursor.windows[value.a];
+  for (uint32_t i = value.kind == Value::Kind::kCell ? window.length - 1 : 0; i < window.length; i++) {
+    collect(containers[value.a].elements[window.begin + i], cursor, operands);
   }
 }
 
@@ -188,7 +191,9 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   collect(cursor.handled, cursor, exit.values);
   for (const PendingStore& store : cursor.stores) {
     collect(names[store.name].owner, cursor, exit.values);
+    collect(names[store.name].key, cursor, exit.values);
     collect(store.value, cursor, exit.values);
+    if (names[store.name].kind == Name::Kind::kContents) collect_elements(values[store.value], cursor, exit.values);
   }
   if (static_cast<size_t>(node) == graph.nodes.size() && returns) {
     collect(result, cursor, exit.values);
@@ -227,6 +232,10 @@ PyObject* Rebuild::known(uint32_t value) const {
 }
 
 Ref Rebuild::make(uint32_t value) {
+  const Value::Kind of = recording_.values[value].kind;
+  if (of == Value::Kind::kList || of == Value::Kind::kDict) {
+    if (const uint32_t outer = recording_.containers[recording_.values[value].a].outer) return make(outer);
+  }
   if (PyObject* const made = known(value)) return Ref::borrow(made);
   Ref object = make_fresh(value);
   const Value::Kind kind = recording_.values[value].kind;
@@ -235,6 +244,19 @@ Ref Rebuild::make(uint32_t value) {
 }
 
 Window Rebuild::window_of(const Value& value) const { return recording_.cursor_to(exit_.node).windows[value.a]; }
+
+// A list may hold itself: it has to be known before its elements are made.
+Ref Rebuild::make_list(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(window.length)));
+  if (list && index) made_.emplace_back(index, Ref::borrow(list.get()));
+  for (uint32_t i = 0; list && i < window.length; i++) {
+    PyList_SET_ITEM(list.get(), i, make(recording_.containers[value.a].elements[window.begin + i]).release());
+  }
+  return list;
+}
+
+Ref Rebuild::make_contents(uint32_t list) { return make_list(0, recording_.values[list]); }
 
 Ref Rebuild::make_dict(uint32_t index, const Value& value) {
   const Window window = window_of(value);
@@ -361,16 +383,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       for (size_t i = 0; tuple && i < elements.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, make(elements[i]).release());
       return tuple;
     }
-    case Value::Kind::kList: {
-      const Window window = window_of(value);
-      Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(window.length)));
-      // A list may hold itself: it has to be known before its elements are made.
-      if (list) made_.emplace_back(index, Ref::borrow(list.get()));
-      for (uint32_t i = 0; list && i < window.length; i++) {
-        PyList_SET_ITEM(list.get(), i, make(recording_.containers[value.a].elements[window.begin + i]).release());
-      }
-      return list;
-    }
+    case Value::Kind::kList: return make_list(index, value);
     case Value::Kind::kDict: return make_dict(index, value);
     case Value::Kind::kInstance: return make_instance(index, value);
     case Value::Kind::kException: return make_exception(index, value);

@@ -61,6 +61,7 @@ struct Window {
 struct Container {
   std::vector<uint32_t> elements;
   Window initial, present;
+  uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
@@ -71,10 +72,19 @@ struct Change {
   uint32_t value;  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows
 };
 
-// What the recorded code stored into: a name in the dict of a module, or an attribute. The store itself is put off to the exit.
+// What the recorded code stored into. The store itself is put off to the exit.
 struct Name {
+  enum class Kind : uint8_t {
+    kName,       // `name` in the dict of a module
+    kAttribute,  // attribute `name` of the owner
+    kAppend,     // the end of the owner, a list
+    kItem,       // the owner, a dict, at `key`
+    kDelete,     // the same: the key is taken out
+    kContents,   // all that the owner, a list, holds: that of the stored value
+  };
+  Kind kind = Kind::kName;
   Ref dict, name;
-  uint32_t owner = 0;  // of the attribute: the value; there is no dict then. Without a name: a list, to which it is appended
+  uint32_t owner = 0, key = 0;  // values
 };
 struct PendingStore {
   int32_t name;    // index into Recording::names
@@ -165,6 +175,7 @@ struct Recording {
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_ended(int32_t graph_frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   const FrameStart& frame_start(int32_t graph_frame) const;
+  void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
   friend class Rebuild;
 };
@@ -185,9 +196,12 @@ class Rebuild {
   Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, PyObject* const* sources, LiveFrames* frames = nullptr);
   // A new reference; null for value 0, or with an exception (memory).
   Ref make(uint32_t value);
+  // A new list of what the list holds at the exit.
+  Ref make_contents(uint32_t list);
 
  private:
   Ref make_fresh(uint32_t value);
+  Ref make_list(uint32_t index, const Value& value);
   Ref make_dict(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
   Ref call_again(const Value& value);

@@ -59,16 +59,27 @@ bool is_missing(const recorder::Recording& recording, uint32_t value, PyObject* 
 
 }  // namespace
 
+static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key, PyObject* value) {
+  switch (name.kind) {
+    using enum recorder::Name::Kind;
+    case kName: return PyDict_SetItem(name.dict.get(), name.name.get(), value) == 0;
+    case kAttribute: return PyObject_SetAttr(owner, name.name.get(), value) == 0;
+    case kAppend: return PyList_Append(owner, value) == 0;
+    case kItem: return PyDict_SetItem(owner, key, value) == 0;
+    case kDelete: return PyDict_DelItem(owner, key) == 0;
+    case kContents: return PyList_SetSlice(owner, 0, PY_SSIZE_T_MAX, value) == 0;
+  }
+  return false;
+}
+
 bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
   if (recording.names.empty()) return true;
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& name = recording.names[store.name];
-    const Ref value = rebuild.make(store.value), owner = rebuild.make(name.owner);
-    if (!value || PyErr_Occurred()) return false;
-    const bool done = !name.name ? PyList_Append(owner.get(), value.get()) == 0
-                      : owner    ? PyObject_SetAttr(owner.get(), name.name.get(), value.get()) == 0
-                                 : PyDict_SetItem(name.dict.get(), name.name.get(), value.get()) == 0;
-    if (!done) return false;
+    const bool contents = name.kind == recorder::Name::Kind::kContents;
+    const Ref value = contents ? rebuild.make_contents(store.value) : rebuild.make(store.value);
+    const Ref owner = rebuild.make(name.owner), key = rebuild.make(name.key);
+    if ((!value && store.value) || PyErr_Occurred() || !store_one(name, owner.get(), key.get(), value.get())) return false;
   }
   return true;
 }
@@ -138,6 +149,8 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
   for (size_t k = kept; k < states.size(); k++) {
     if (!chain.push(states[k].function, *states[k].code, {}, states[k].next)) return false;
   }
+  // Iterators are made over what dicts hold then.
+  if (!store_names(recording, node, rebuild)) return false;
   for (size_t k = 0; k < states.size(); k++) {
     const recorder::FrameState& state = states[k];
     const bool is_kept = k < kept;
@@ -149,7 +162,6 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     }
     chain.refill(k, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
   }
-  if (!store_names(recording, node, rebuild)) return false;
   return handle(recording, node, rebuild);
 }
 

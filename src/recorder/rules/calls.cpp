@@ -373,7 +373,6 @@ void call_after(const Site& site, const Plan& plan) {
     if (plan.check_result) recorder.check_result(site.frame, node);
     return;
   }
-  if (plan.appends_outside) recorder.append_outside(recorder.label(site.depth - 2), recorder.label(site.depth - 1));
   if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));
   if (Py_TYPE(result) == &PySuper_Type && !plan.contents.empty()) {
     const Ref type = Ref::steal(PyObject_GetAttrString(result, "__thisclass__"));

@@ -55,6 +55,7 @@ Plan get_iter(const Site& site) {
   }
   if (value.kind == Value::Kind::kSource && sequence) {
     recorder.guards().require_length(value.a, object);
+    if (PyList_CheckExact(object)) recorder.goes_through(recorder.label(top), object);
   } else if (value.kind != Value::Kind::kTuple && value.kind != Value::Kind::kList && !fixed) {
     return plan_break(Break::kIterator, type_name(object));
   }

@@ -11,9 +11,6 @@ namespace {
 
 using evaluator::Activation;
 
-// What is known as many single elements must be few: each is a value.
-constexpr Py_ssize_t kMaxParts = 256;
-
 bool is_builtin_container(PyObject* object) {
   return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
 }
@@ -30,10 +27,12 @@ std::optional<std::vector<uint32_t>> parts_of_source(Recorder& recorder, const V
   if (recorder.varies(value.a)) return std::nullopt;
   if (PyDict_CheckExact(object)) {
     if (!require_keys(recorder, value, object)) return std::nullopt;
+    recorder.goes_through(recorder.source_value(value.a), object);
     return constants_of(recorder, object);
   }
   if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return std::nullopt;
   recorder.guards().require_length(value.a, object);
+  if (PyList_CheckExact(object)) recorder.goes_through(recorder.source_value(value.a), object);
   std::vector<uint32_t> parts;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) parts.push_back(item_source(recorder, value, i));
   return parts;

@@ -24,6 +24,7 @@ bool is_seen_by_iterators(const Recorder& recorder, uint32_t container, const La
 // The list or dict will hold `contents`.
 Plan changed(Recorder& recorder, uint32_t container, Labels contents, Plan plan) {
   if (is_seen_by_iterators(recorder, container, contents)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (!recorder.may_change(container)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
   plan.changed = container;
   plan.contents = std::move(contents);
   return plan;
@@ -133,23 +134,31 @@ Plan copy(const Site& site, const Activation::CallSite& call) {
   return plan_value(site.recorder.container(of.kind, site.recorder.copied_elements(of)));
 }
 
+// More elements for a list of which nothing is known.
+Plan extended_outside(Recorder& recorder, const Operated& list, Labels more, Plan plan) {
+  recorder.guards().require_type(recorder.value(list.label).a, list.object);
+  plan.extended = list.label;
+  plan.stored_into = Ref::borrow(list.object);
+  plan.contents = std::move(more);
+  return plan;
+}
+
 Plan list_extend(const Site& site, const Activation::CallSite& call) {
   if (call.count != 2) return not_known("list.extend");
-  Plan plan = extended(site.recorder, site.recorder.label(call.first), argument(site, call, 1));
+  Plan plan = extended(site.recorder, argument(site, call, 0), argument(site, call, 1));
   if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kConstant;  // None
   return plan;
 }
 
 Plan append(const Site& site, const Activation::CallSite& call) {
   if (call.count != 2) return not_known("list.append");
-  if (site.recorder.value_at(call.first).kind == Value::Kind::kSource) {
-    if (!site.recorder.may_append_outside()) return plan_break(Break::kStore, "a list that may be iterated over");
-    site.recorder.guards().require_type(site.recorder.value_at(call.first).a, site.frame.slot(call.first));
-    Plan plan = plan_constant();
-    plan.appends_outside = true;
-    return plan;
+  Operated list = argument(site, call, 0);
+  if (site.recorder.value(list.label).kind == Value::Kind::kSource) {
+    if (site.recorder.may_append_outside(list.label, list.object)) return extended_outside(site.recorder, list, {argument(site, call, 1).label}, plan_constant());
+    if (!enter(site.recorder, list)) return plan_break(Break::kStore, "a list that may be iterated over");
   }
-  if (site.recorder.is_iterated(site.recorder.label(call.first))) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (site.recorder.is_iterated(list.label)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (!site.recorder.may_change(list.label)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
   Plan plan = plan_constant();
   plan.appends = true;
   return plan;
@@ -228,16 +237,37 @@ Plan updated(Recorder& recorder, const Operated& dict, const Operated& other, Pl
   return contents ? changed(recorder, dict.label, *std::move(contents), std::move(plan)) : not_known("dict.update");
 }
 
+// update(other), update(other, key=value): the dict has the items of one, then those of the other.
 Plan dict_update(const Site& site, const Activation::CallSite& call) {
-  if (call.count != 2) return not_known("dict.update");
-  return updated(site.recorder, argument(site, call, 0), argument(site, call, 1), plan_constant());
+  Recorder& recorder = site.recorder;
+  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  if (call.count - keywords > 2) return not_known("dict.update");
+  const Operated dict = argument(site, call, 0);
+  std::optional<Entries> more = call.count - keywords == 2 ? entries_of(recorder, argument(site, call, 1)) : Entries{};
+  for (int i = 0; more && i < keywords; i++) {
+    PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
+    more->key_objects.push_back(name);
+    more->keys.push_back(recorder.constant(name));
+    more->values.push_back(recorder.label(call.first + call.count - keywords + i));
+  }
+  std::optional<Labels> contents;
+  if (more) contents = merged(recorder.copied_elements(recorder.value(dict.label)), dict.object, more->keys, more->key_objects, more->values);
+  return contents ? changed(recorder, dict.label, *std::move(contents), plan_constant()) : not_known("dict.update");
 }
 
 Plan dict_view(const Site& site, const Activation::CallSite& call) {
-  const Value value = site.recorder.value_at(call.first);
-  PyObject* const dict = site.frame.slot(call.first);
-  if (value.kind == Value::Kind::kSource && (site.recorder.varies(value.a) || !require_keys(site.recorder, value, dict))) return not_known("view of a dict");
+  Operated dict = argument(site, call, 0);
+  if (site.recorder.value(dict.label).kind == Value::Kind::kSource && !enter(site.recorder, dict)) return not_known("view of a dict");
   return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {site.recorder.label(call.first)}));
+}
+
+Plan dict_popitem(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  const Operated dict = argument(site, call, 0);
+  const Labels contents = recorder.copied_elements(recorder.value(dict.label));
+  if (call.count != 1 || contents.empty()) return not_known("dict.popitem");
+  const uint32_t popped = recorder.container(Value::Kind::kTuple, {contents.end() - 2, contents.end()});
+  return changed(recorder, dict.label, {contents.begin(), contents.end() - 2}, plan_value(popped));
 }
 
 struct Method {
@@ -247,24 +277,27 @@ struct Method {
   bool of_sources;  // of those from outside, too
 };
 const Method kMethods[] = {
-    {&PyList_Type, "append", append, true}, {&PyList_Type, "extend", list_extend, false},
+    {&PyList_Type, "append", append, true},       {&PyList_Type, "extend", list_extend, true},
     {&PyList_Type, "pop", list_pop, false},       {&PyList_Type, "insert", list_insert, false},
     {&PyList_Type, "reverse", list_reverse, false}, {&PyList_Type, "clear", clear, false},
     {&PyList_Type, "copy", copy, false},          {&PyDict_Type, "copy", copy, false},
     {&PyDict_Type, "clear", clear, false},        {&PyDict_Type, "get", dict_get, true},
     {&PyDict_Type, "pop", dict_pop, false},       {&PyDict_Type, "setdefault", dict_setdefault, false},
     {&PyDict_Type, "update", dict_update, false}, {&PyDict_Type, "keys", dict_view, true},
-    {&PyDict_Type, "values", dict_view, true},    {&PyDict_Type, "items", dict_view, true}};
+    {&PyDict_Type, "values", dict_view, true},    {&PyDict_Type, "items", dict_view, true},
+    {&PyDict_Type, "popitem", dict_popitem, false}};
 
 std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const auto* descriptor = reinterpret_cast<PyDescrObject*>(callable);
-  if (call.count < 1 || call.keyword_names) return std::nullopt;
+  if (call.count < 1) return std::nullopt;
   const Value::Kind kind = site.recorder.value_at(call.first).kind;
   for (const Method& method : kMethods) {
     if (descriptor->d_type != method.type || PyUnicode_CompareWithASCIIString(descriptor->d_name, method.name)) continue;
+    if (call.keyword_names && method.plan != dict_update) return std::nullopt;
     const bool made = kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict);
-    const bool source = kind == Value::Kind::kSource && method.of_sources && Py_TYPE(site.frame.slot(call.first)) == method.type;
-    if (made || source) return method.plan(site, call);
+    Operated self = argument(site, call, 0);
+    const bool source = kind == Value::Kind::kSource && Py_TYPE(self.object) == method.type;
+    if (made || (source && (method.of_sources || enter(site.recorder, self)))) return method.plan(site, call);
   }
   return std::nullopt;
 }
@@ -363,7 +396,7 @@ Plan dict_merge(const Site& site) {
 Plan list_extend_instruction(const Site& site) {
   const int list = site.depth - 1 - site.instruction.arg;
   if (site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kStore, "items of a list");
-  Plan plan = extended(site.recorder, site.recorder.label(list), at(site, site.depth - 1));
+  Plan plan = extended(site.recorder, at(site, list), at(site, site.depth - 1));
   if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kLabels;
   return plan;
 }
@@ -379,7 +412,9 @@ void list_append_after(const Site& site, const Plan&) {
 }
 
 Plan delete_subscript(const Site& site) {
-  const Operated container = at(site, site.depth - 2), key = at(site, site.depth - 1);
+  Operated container = at(site, site.depth - 2);
+  const Operated key = at(site, site.depth - 1);
+  enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;
   if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
   return store_into_made(site.recorder, container, key, 0);
@@ -418,14 +453,37 @@ std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Oper
   return place_of(dict.object, key.object) >= 0;
 }
 
-Plan extended(Recorder& recorder, uint32_t list, const Operated& more) {
-  const std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
+bool enter(Recorder& recorder, Operated& container) {
+  if (recorder.value(container.label).kind != Value::Kind::kSource) return true;
+  const uint32_t entered = recorder.enter(container.label, container.object);
+  if (entered) container.label = entered;
+  return entered;
+}
+
+Plan extended(Recorder& recorder, Operated list, const Operated& more) {
+  std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
   if (!parts) return plan_break(Break::kUnknownObject, "list with the items of " + type_name(more.object));
-  Labels contents = recorder.copied_elements(recorder.value(list));
-  contents.insert(contents.end(), parts->begin(), parts->end());
-  Plan plan = changed(recorder, list, std::move(contents), plan_value(list));
+  Plan plan;
+  if (recorder.value(list.label).kind == Value::Kind::kSource && list.object != more.object && recorder.may_append_outside(list.label, list.object)) {
+    plan = extended_outside(recorder, list, *std::move(parts), plan_value(list.label));
+  } else {
+    if (!enter(recorder, list)) return plan_break(Break::kStore, "items of a list");
+    Labels contents = recorder.copied_elements(recorder.value(list.label));
+    contents.insert(contents.end(), parts->begin(), parts->end());
+    plan = changed(recorder, list.label, std::move(contents), plan_value(list.label));
+  }
   if (plan.kind != Plan::Kind::kBreak) exhaust(plan, recorder, more.label, more.object);
   return plan;
+}
+
+Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool in_place) {
+  if (in_place) return enter(recorder, left) ? updated(recorder, left, right, plan_value(left.label)) : not_known("dict.update");
+  const std::optional<Entries> first = entries_of(recorder, left), second = first ? entries_of(recorder, right) : std::nullopt;
+  if (!second) return not_known("union of dicts");
+  Labels contents;
+  for (size_t i = 0; i < first->keys.size(); i++) contents.insert(contents.end(), {first->keys[i], first->values[i]});
+  std::optional<Labels> both = merged(std::move(contents), left.object, second->keys, second->key_objects, second->values);
+  return both ? plan_value(recorder.container(Value::Kind::kDict, *std::move(both))) : not_known("union of dicts");
 }
 
 std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
@@ -455,6 +513,11 @@ void add_list_rules(RuleTable& table) {
 
 PyObject* list_append() {
   static PyObject* const found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+  return found;
+}
+
+PyObject* list_extend() {
+  static PyObject* const found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "extend");
   return found;
 }
 

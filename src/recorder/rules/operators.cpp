@@ -64,7 +64,7 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   return plan;
 }
 
-constexpr int kAdd = 0, kMultiply = 5, kInplaceAdd = 13;  // NB_ADD, NB_MULTIPLY, NB_INPLACE_ADD
+constexpr int kAdd = 0, kMultiply = 5, kOr = 7, kInplaceAdd = 13, kInplaceOr = 20;  // NB_ADD, NB_MULTIPLY, NB_OR, NB_INPLACE_ADD, NB_INPLACE_OR
 
 // (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
 Plan joined(const Site& site) {
@@ -96,8 +96,13 @@ Plan binary_op(const Site& site) {
   const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
   if (site.instruction.arg == kAdd && left == right && made) return joined(site);
   if (site.instruction.arg == kInplaceAdd && left == right && left == Value::Kind::kTuple) return joined(site);
-  if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kList) return extended(site.recorder, input_at(site, 2).label, input_at(site, 1));
+  const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
+  if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
+  const bool dicts = PyDict_CheckExact(input_at(site, 2).object) && PyDict_CheckExact(input_at(site, 1).object);
+  if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
+    return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
+  }
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 Plan compare_op(const Site& site) {
@@ -159,7 +164,8 @@ Plan truth(const Site& site) {
 
 // The place that the guards know an object by; -1: it is made anew by the recorded code, or computed.
 int32_t place_of(Recorder& recorder, const Input& input) {
-  const Value value = recorder.value(input.label);
+  const uint32_t outer = recorder.outer_of(input.label);
+  const Value value = recorder.value(outer ? outer : input.label);
   if (value.kind == Value::Kind::kSource) return value.a;
   if (value.kind != Value::Kind::kConstant) return -1;
   guards::Source at{guards::Reach::kObject};
@@ -171,6 +177,7 @@ int32_t place_of(Recorder& recorder, const Input& input) {
 Plan is_op(const Site& site) {
   Recorder& recorder = site.recorder;
   const Input left = input_at(site, 2), right = input_at(site, 1);
+  if (left.label == right.label) return plan_constant();
   const bool with_none = left.object == Py_None || right.object == Py_None;
   bool open = false;  // one of them is known by its place only
   for (const Input& input : {left, right}) {
@@ -299,8 +306,9 @@ Plan binary_slice(const Site& site) {
   return slice ? subscript_of(site, input_at(site, 3), slice.input()) : plan_break(Break::kUnknownObject, "slice");
 }
 
-Plan store(const Site& site, const Input& value, const Input& container, const Input& key) {
+Plan store(const Site& site, const Input& value, Input container, const Input& key) {
   Recorder& recorder = site.recorder;
+  enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value.label);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));

@@ -45,6 +45,8 @@ struct Operated {
   uint32_t label;
   PyObject* object;
 };
+// A list or dict from outside that an instruction is about to change, as one whose elements are known. False: it can't be.
+bool enter(Recorder& recorder, Operated& container);
 Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, uint32_t value);
 // d[key] of a dict that the recorded code made.
 Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key);
@@ -52,8 +54,11 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
 std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key);
 // tuple(row), of a list that the recorded code made, as starred arguments are put together.
 Plan list_to_tuple(const Site& site);
-// row += more, of a list that the recorded code made.
-Plan extended(Recorder& recorder, uint32_t list, const Operated& more);
+// row += more.
+Plan extended(Recorder& recorder, Operated list, const Operated& more);
+
+// left | right, and left |= right, of dicts.
+Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool in_place);
 
 // An exception of a class that makes it plainly; none: another class.
 std::optional<Plan> exception_construction(const Site& site, const evaluator::Activation::CallSite& call, PyObject* type);
