@@ -335,6 +335,11 @@ void Transform::store_one(const recorder::Name& name, uint32_t stored) {
       load(name.owner);
       b_->emit(Op::STORE_ATTR, b_->name(Borrowed(name.name.get())));
       return;
+    case kCell:
+      load(stored);
+      load(name.owner);
+      b_->emit(Op::STORE_ATTR, b_->name("cell_contents"));
+      return;
     case kAppend:
       load(name.owner);
       load(stored);

@@ -475,6 +475,37 @@ void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, u
   note_store(at, value);
 }
 
+// One that a function holds is fixed; one in a frame's slot may be any.
+int32_t Recorder::place_of_cell(uint32_t owner, Borrowed cell) {
+  const auto source_of = [&](uint32_t of, PyObject* object) {
+    if (value(of).kind == Value::Kind::kSource) return value(of).a;
+    guards::Source at{guards::Reach::kObject};
+    at.object = Ref::borrow(object);
+    return value(source(std::move(at))).a;
+  };
+  int32_t found = -1;
+  for (size_t i = 0; i < recording_->names.size(); i++) {
+    const uint32_t known = recording_->names[i].owner;
+    if (recording_->names[i].kind != Name::Kind::kCell) continue;
+    const bool same = stored_[i].owner.get() == cell.get();
+    if (same) found = static_cast<int32_t>(i);
+    const bool fixed = value(known).kind == Value::Kind::kConstant && value(owner).kind == Value::Kind::kConstant;
+    if (known != owner && !fixed) guards().require_same(source_of(known, stored_[i].owner.get()), source_of(owner, cell.get()), same);
+  }
+  return found;
+}
+
+uint32_t Recorder::stored_in_cell(uint32_t owner, Borrowed cell) {
+  const int32_t at = place_of_cell(owner, cell);
+  return at < 0 ? 0 : stored_[at].value;
+}
+
+void Recorder::store_in_cell(uint32_t owner, Borrowed cell, uint32_t value) {
+  int32_t at = place_of_cell(owner, cell);
+  if (at < 0) at = add_name({Name::Kind::kCell, Ref(), Ref(), owner}, cell);
+  note_store(at, value);
+}
+
 bool Recorder::may_put_off() const {
   return std::all_of(telling_.begin(), telling_.end(), [&](const auto& slot) { return labels_[slot.first] == slot.second; });
 }

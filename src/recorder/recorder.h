@@ -197,6 +197,9 @@ class Recorder {
   // may stand for the same object: that it does, or doesn't, is guarded.
   uint32_t stored_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
+  // The same of a cell that other functions share.
+  uint32_t stored_in_cell(uint32_t owner, Borrowed cell);
+  void store_in_cell(uint32_t owner, Borrowed cell, uint32_t value);
   // Whether effects may be put off to the exit. Not behind the end of an object from outside that tells someone of it: what it
   // held is let go at the exit, behind them.
   bool may_put_off() const;
@@ -324,6 +327,7 @@ class Recorder {
   void note_items(Outer& outer, const std::vector<uint32_t>& before, const std::vector<uint32_t>& now);
   int32_t add_name(Name name, Borrowed object);
   Outer* find_outer(uint32_t value);
+  int32_t place_of_cell(uint32_t owner, Borrowed cell);
   int32_t place_of_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void note_store(int32_t name, uint32_t value);
   std::vector<Stored> stored_;  // by Recording::names

@@ -80,6 +80,7 @@ struct Name {
     kAppend,     // the end of the owner, a list
     kItem,       // the owner, a dict, at `key`
     kDelete,     // the same: the key is taken out
+    kCell,       // the owner, a cell that other functions share
     kContents,   // all that the owner, a list, holds: that of the stored value
   };
   Kind kind = Kind::kName;

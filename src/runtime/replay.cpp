@@ -67,6 +67,7 @@ static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key
     case kAppend: return PyList_Append(owner, value) == 0;
     case kItem: return PyDict_SetItem(owner, key, value) == 0;
     case kDelete: return PyDict_DelItem(owner, key) == 0;
+    case kCell: return PyCell_Set(owner, value) == 0;
     case kContents: return PyList_SetSlice(owner, 0, PY_SSIZE_T_MAX, value) == 0;
   }
   return false;

@@ -89,13 +89,31 @@ void load_closure_after(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
 }
 
+// The store into a cell from outside is put off to the exit.
 Plan store_deref(const Site& site) {
-  const bool made_here = site.recorder.value_at(site.instruction.arg).kind == Value::Kind::kCell;
-  return made_here ? Plan{} : plan_break(Break::kStore, "variable shared with other functions");
+  Recorder& recorder = site.recorder;
+  const Value cell = recorder.value_at(site.instruction.arg);
+  if (cell.kind == Value::Kind::kCell) return {};
+  PyObject* const object = site.frame.slot(site.instruction.arg);
+  const bool outside = object && PyCell_Check(object) && (cell.kind == Value::Kind::kSource || cell.kind == Value::Kind::kConstant);
+  PyObject* const old = outside ? PyCell_GET(object) : nullptr;
+  if (!outside || !recorder.may_put_off() || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old))) {
+    return plan_break(Break::kStore, "variable shared with other functions");
+  }
+  if (cell.kind == Value::Kind::kSource) recorder.guards().require_type(cell.a, object);
+  recorder.stored_in_cell(recorder.label(site.instruction.arg), object);  // asks for its guards
+  return {};
 }
 void store_deref_after(const Site& site, const Plan&) {
-  site.recorder.append(site.recorder.value_at(site.instruction.arg), site.recorder.label(site.depth - 1));
-  site.recorder.set_label(site.depth - 1, 0);
+  Recorder& recorder = site.recorder;
+  const Value cell = recorder.value_at(site.instruction.arg);
+  const uint32_t stored = recorder.label(site.depth - 1);
+  if (cell.kind == Value::Kind::kCell) {
+    recorder.append(cell, stored);
+  } else {
+    recorder.store_in_cell(recorder.label(site.instruction.arg), site.frame.slot(site.instruction.arg), stored);
+  }
+  recorder.set_label(site.depth - 1, 0);
 }
 
 Plan load_deref(const Site& site) {
@@ -109,7 +127,8 @@ Plan load_deref(const Site& site) {
   } else if (cell.kind != Value::Kind::kConstant) {
     return plan_break(Break::kInstruction, "variable shared with an inner function");
   }
-  return plan_value(0);
+  // 0: the label is made once the value is there.
+  return plan_value(site.recorder.stored_in_cell(site.recorder.label(site.instruction.arg), site.frame.slot(site.instruction.arg)));
 }
 
 void load_deref_after(const Site& site, const Plan& plan) {
