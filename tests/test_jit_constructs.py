@@ -305,3 +305,23 @@ def test_a_function_that_leaves_the_graph_has_its_own_cells() -> None:
         first, second = captured(A), captured(A)
         first()
         assert np.array_equal(first(), A + 2) and np.array_equal(second(), A + 1)
+
+
+def annotated(x: Any, y: Any) -> Any:
+    def scaled(a: Any, factor: float = 2.0) -> Any:
+        return a * factor + y
+
+    z = scaled(x) * 2
+    return z, scaled
+
+
+def test_annotations_of_local_functions_are_kept() -> None:
+    captured = evalframe.jit(annotated, backend="reference", fullgraph=True)
+    captured(A, B)
+    assert _core.jit_counters(captured)["recordings"] == 1
+    expected, function = annotated(A, B)
+    for node in (-1, -1, 0, 1, 2):
+        with leaving_before(node):
+            z, made = captured(A, B)
+        assert same(z, expected) and same(made(B), function(B))
+        assert made.__annotations__ == function.__annotations__ == {"a": "Any", "factor": "float", "return": "Any"}

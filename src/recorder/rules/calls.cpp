@@ -390,12 +390,12 @@ void call_after(const Site& site, const Plan& plan) {
 
 namespace {
 
-constexpr int kDefaults = 1, kClosure = 8;  // MAKE_FUNCTION's flags
+constexpr int kDefaults = 1, kAnnotations = 4, kClosure = 8;  // MAKE_FUNCTION's flags
 
 // Below the code lie, as the flags say, defaults and closure (3.13: SET_FUNCTION_ATTRIBUTE adds them).
 Plan make_function(const Site& site) {
   const int flags = site.instruction.op == bytecode::Op::MAKE_FUNCTION && !cpython::layout::kMakeFunctionTakesAttributes ? 0 : site.instruction.arg;
-  if (flags & ~(kDefaults | kClosure)) return plan_break(Break::kInstruction, "function with keyword-only defaults or annotations");
+  if (flags & ~(kDefaults | kAnnotations | kClosure)) return plan_break(Break::kInstruction, "function with keyword-only defaults");
   return {};
 }
 
@@ -404,9 +404,10 @@ void make_function_after(const Site& site, const Plan&) {
   const int flags = cpython::layout::kMakeFunctionTakesAttributes ? site.instruction.arg : 0;
   int below = site.depth - 2;
   const uint32_t closure = flags & kClosure ? recorder.label(below--) : 0;
+  const uint32_t annotations = flags & kAnnotations ? recorder.label(below--) : 0;
   const uint32_t defaults = flags & kDefaults ? recorder.label(below--) : 0;
   const uint32_t globals = recorder.constant(cpython::globals_of(site.frame.frame()));
-  const uint32_t made = recorder.container(Value::Kind::kFunction, {recorder.label(site.depth - 1), globals, defaults, closure});
+  const uint32_t made = recorder.container(Value::Kind::kFunction, {recorder.label(site.depth - 1), globals, defaults, closure, annotations});
   for (int i = below + 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(below + 1, made);
 }
@@ -419,7 +420,7 @@ Plan set_function_attribute(const Site& site) {
 void set_function_attribute_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
   std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(site.depth - 1));
-  parts[site.instruction.arg == kDefaults ? 2 : 3] = recorder.label(site.depth - 2);
+  parts[site.instruction.arg == kDefaults ? 2 : site.instruction.arg == kClosure ? 3 : 4] = recorder.label(site.depth - 2);
   recorder.set_label(site.depth - 1, 0);
   recorder.set_label(site.depth - 2, recorder.container(Value::Kind::kFunction, std::move(parts)));
 }
