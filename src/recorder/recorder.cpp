@@ -663,7 +663,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
-  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object)) {
+  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object) || is_random_stream(object)) {
     guards().require_type(value.a, borrowed);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);

@@ -64,6 +64,9 @@ struct Plan {
 
 class Recorder;
 
+// A stream of Python's random numbers: random.Random.
+bool is_random_stream(PyObject* object);
+
 // Whether someone is told when the object dies: a finaliser, or a weak reference.
 bool tells_of_its_end(PyObject* object);
 

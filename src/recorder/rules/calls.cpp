@@ -17,11 +17,6 @@ using evaluator::Activation;
 using graph::Operand;
 using numpy::CallKind;
 
-std::string callable_name(PyObject* callable) {
-  std::string name = qualified_name(callable);
-  return name.empty() ? type_name(callable) : name;
-}
-
 PyObject* enter_name() {
   static const Ref* const name = new Ref(Ref::steal(PyUnicode_InternFromString("__enter__")));  // lives as long as the process
   return name->get();
@@ -193,6 +188,24 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   return plan;
 }
 
+// Whether it's a bound method that something keeps: random.uniform, or a global `step = machine.step`. One that a frame has was
+// made by the call, most likely, and never is the same.
+bool is_kept_method(Recorder& recorder, uint32_t label, PyObject* callable) {
+  if (!PyMethod_Check(callable) || !is_plain_function(PyMethod_GET_FUNCTION(callable)) || numpy::call_kind(callable) != CallKind::kUnknown) return false;
+  const Value value = recorder.value(label);
+  const bool of_frame = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
+  return !of_frame && is_fixed(recorder, label, callable);
+}
+Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyObject* method) {
+  Recorder& recorder = site.recorder;
+  PyObject* const function = PyMethod_GET_FUNCTION(method);
+  Plan plan = inlined_call(site, recorder.constant(function), function, call.keyword_names);
+  plan.contents.push_back(recorder.fixed(PyMethod_GET_SELF(method)));
+  plan.arguments.push_back(PyMethod_GET_SELF(method));
+  add_arguments(site, call, plan);
+  return plan;
+}
+
 // A call of a class of the program's: a new instance, and __init__ is followed.
 Plan construction(const Site& site, const Activation::CallSite& call, PyTypeObject* type) {
   Recorder& recorder = site.recorder;
@@ -343,10 +356,14 @@ Plan call(const Site& site) {
   const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
   if (constructs && is_fixed(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
-  const bool text = is_text_method(callable);
-  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !text;
+  if (kind == CallKind::kUnknown && has_known_effect(site, call, callable)) {
+    if (is_fixed(recorder, recorder.label(call.callable), callable)) return node_call(site, call, callable, true);
+  }
+  if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
+  const bool pure = is_pure_method(callable);
+  const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !pure;
   if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (text) return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
+  if (pure) return call_of_pure_method(site, call, callable);
   switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);
     case CallKind::kOpaque: return node_call(site, call, callable, !numpy::result_follows(callable));
@@ -381,7 +398,7 @@ void call_after(const Site& site, const Plan& plan) {
     return recorder.set_label(depth - 1, label);
   }
   // What has attributes of its own is a place to read them from.
-  label = plan.kind == Plan::Kind::kValue ? plan.label : PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : recorder.constant(result);
+  label = plan.kind == Plan::Kind::kValue ? plan.label : PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : value_of_constant_result(recorder, result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(depth - 1, label);
 }
@@ -426,6 +443,11 @@ void set_function_attribute_after(const Site& site, const Plan&) {
 }
 
 }  // namespace
+
+std::string callable_name(PyObject* callable) {
+  std::string name = qualified_name(callable);
+  return name.empty() ? type_name(callable) : name;
+}
 
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;

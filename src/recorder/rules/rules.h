@@ -73,9 +73,16 @@ std::optional<Plan> class_test(const Site& site, const evaluator::Activation::Ca
 std::optional<Plan> exception_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // Raises an exception that depends on what the guards fix.
 Plan plan_raise(uint32_t exception = 0);
+// A call that may stand in a graph though nothing of it follows from its arguments: print, clocks, streams of random numbers.
+bool has_known_effect(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 
-// A method of str whose result follows from its arguments.
-bool is_text_method(PyObject* callable);
+// A method of an immutable builtin type whose result follows from its arguments, and a call of it.
+bool is_pure_method(PyObject* callable);
+Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// The result of a call of what is known; a list is a new one each time.
+uint32_t value_of_constant_result(Recorder& recorder, PyObject* result);
+// How breaks name what was called.
+std::string callable_name(PyObject* callable);
 
 // Functions whose frames can be run beside their caller's.
 bool is_plain_function(PyObject* callable);

@@ -1,4 +1,4 @@
-// Rules for text made of what is known: formatted strings and the methods of str.
+// Rules for text made of what is known: formatted strings.
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -34,22 +34,6 @@ Plan format_value(const Site& site) {
 }
 
 }  // namespace
-
-bool is_text_method(PyObject* callable) {
-  static constexpr const char* kNames[] = {"upper", "lower", "title", "capitalize", "strip", "lstrip", "rstrip", "startswith", "endswith",
-                                           "replace", "find", "rfind", "count", "zfill", "ljust", "rjust", "center", "isdigit", "isalpha",
-                                           "isidentifier", "removeprefix", "removesuffix"};
-  static const std::vector<PyObject*> methods = [] {
-    std::vector<PyObject*> found;
-    for (const char* name : kNames) found.push_back(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), name));
-    return found;
-  }();
-  if (Py_TYPE(callable) != &PyMethodDescr_Type) return false;
-  for (PyObject* method : methods) {
-    if (method == callable) return true;
-  }
-  return false;
-}
 
 void add_text_rules(RuleTable& table) {
   auto add = [&](bytecode::Op op, Plan (*before)(const Site&)) { table[static_cast<size_t>(op)] = {before, nullptr}; };

@@ -1,0 +1,61 @@
+// Methods of immutable builtin types, of what is known: their results are known, too.
+#include <unordered_set>
+
+#include "core/made_once.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+std::unordered_set<PyObject*> find_methods() {
+  std::unordered_set<PyObject*> found;
+  const auto add = [&](PyTypeObject& type, const char* name) {
+    // Not every version has all of them. The types have them for good.
+    const Ref method = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&type), name));
+    if (method) found.insert(method.get());
+    PyErr_Clear();
+  };
+#define EVALFRAME_METHOD(type, name) add(type##_Type, #name);
+#include "recorder/methods.def"
+#undef EVALFRAME_METHOD
+  return found;
+}
+
+// Known, or a list or tuple of the recorded code's whose elements are: what `join` gets.
+bool is_known(Recorder& recorder, uint32_t label, PyObject* object) {
+  if (recorder.known(label, object)) return true;
+  const Value::Kind kind = recorder.value(label).kind;
+  if (kind != Value::Kind::kList && kind != Value::Kind::kTuple) return false;
+  const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  if (!parts) return false;
+  for (size_t i = 0; i < parts->size(); i++) {
+    if (!recorder.known((*parts)[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_pure_method(PyObject* callable) {
+  static MadeOnce<std::unordered_set<PyObject*>> methods;
+  return Py_TYPE(callable) == &PyMethodDescr_Type && methods.get(find_methods).contains(callable);
+}
+
+Plan call_of_pure_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  for (int slot = call.first; slot < call.first + call.count; slot++) {
+    if (!is_known(site.recorder, site.recorder.label(slot), site.frame.slot(slot))) return plan_break(Break::kUnknownCall, callable_name(callable));
+  }
+  return plan_constant();
+}
+
+uint32_t value_of_constant_result(Recorder& recorder, PyObject* result) {
+  if (!PyList_CheckExact(result)) return recorder.constant(result);
+  std::vector<uint32_t> parts;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); i++) parts.push_back(recorder.constant(PyList_GET_ITEM(result, i)));
+  return recorder.container(Value::Kind::kList, std::move(parts));
+}
+
+}  // namespace evalframe::recorder
