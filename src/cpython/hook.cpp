@@ -387,7 +387,7 @@ PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing)
 
 }  // namespace
 
-SlotLent::SlotLent(bool is_traced) : lent_(!layout::k311 && is_traced && sole_taker) {
+SlotLent::SlotLent(bool is_traced) : lent_(is_traced && sole_taker) {
   if (!lent_) return;
   ++frames_with_slot_lent;
   lend_slot();

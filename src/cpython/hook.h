@@ -46,7 +46,7 @@ bool all_frames_are_taken(PyThreadState* thread);
 
 // While a frame that a tool sees runs in CPython's evaluator: where one hook takes all frames, the slot is what it was before it,
 // for all threads. CPython then runs calls between Python functions, and generators, inside one evaluator as it does without
-// any hook; with one, tools see them as calls of C code (3.12 and later).
+// any hook; with one, tools see them as calls of C code (3.12 and later), and callers hold on to the arguments.
 class SlotLent {
  public:
   explicit SlotLent(bool is_traced);
