@@ -66,6 +66,8 @@ uint32_t Recorder::exception_made(PyObject* object) {
   const bool known = std::find(std::begin(plain), std::end(plain), type) != std::end(plain);
   PyObject* const arguments = reinterpret_cast<PyBaseExceptionObject*>(object)->args;
   if (!known || !arguments || !is_immutable(arguments)) return 0;
+  // What another thread has raised in this one is a class alone, as CPython's own errors are not.
+  if (PyTuple_GET_SIZE(arguments) == 0 && type != PyExc_StopIteration) return 0;
   const uint32_t made = exception(type, constant(arguments));
   const bool of_object = type == PyExc_AttributeError;
   if (!of_object && type != PyExc_NameError) return made;
@@ -130,7 +132,7 @@ bool Recorder::note_traceback(PyObject* exception) {
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
   if (plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) return false;
   raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception);
-  if (!raised_) return false;
+  if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
   apply(plan);
   if (plan.cause) {
     set_attribute(raised_, "__cause__", plan.cause);
