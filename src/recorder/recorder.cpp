@@ -187,6 +187,17 @@ uint32_t Recorder::default_of(Borrowed function, const PyCodeObject& code, int p
   return fixed(value);
 }
 
+// What a dict that the recorded code made has under the name; 0: nothing.
+uint32_t Recorder::value_of_key(const Value& dict, PyObject* name) const {
+  if (dict.kind != Value::Kind::kDict) return 0;
+  const std::span<const uint32_t> parts = elements(dict);
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    PyObject* const key = constant_of(parts[i]);
+    if (key && PyUnicode_CheckExact(key) && PyUnicode_Compare(key, name) == 0) return parts[i + 1];
+  }
+  return 0;
+}
+
 void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
                       const std::vector<uint32_t>& given, int caller_depth) {
   const Live& outer = frames_.back();
@@ -204,11 +215,15 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   const auto* code = callee.code().code.as<PyCodeObject>();
   for (size_t i = 0; i < given.size(); i++) {
     PyObject* const object = callee.slot(static_cast<int>(i));
+    const bool of_keyword = given[i] == kDefault && static_cast<int>(i) >= code->co_argcount && !parts.empty() && parts[5];
+    const uint32_t keyword_default = of_keyword ? value_of_key(value(parts[5]), PyTuple_GET_ITEM(code->co_localsplusnames, i)) : 0;
     if (given[i] != kDefault) {
       labels.push_back(given[i]);
-    } else if (object && !parts.empty() && parts[2] && value(parts[2]).kind == Value::Kind::kTuple) {
+    } else if (object && static_cast<int>(i) < code->co_argcount && !parts.empty() && parts[2] && value(parts[2]).kind == Value::Kind::kTuple) {
       const std::span<const uint32_t> defaults = elements(value(parts[2]));
       labels.push_back(defaults[i + defaults.size() - static_cast<size_t>(code->co_argcount)]);
+    } else if (object && keyword_default) {
+      labels.push_back(keyword_default);
     } else {
       labels.push_back(object ? default_of(function, *code, static_cast<int>(i), object) : 0);
     }

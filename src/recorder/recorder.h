@@ -261,6 +261,7 @@ class Recorder {
     int32_t graph_frame;
     uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
   };
+  uint32_t value_of_key(const Value& dict, PyObject* name) const;
   uint32_t default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value);
   void move_window(int32_t container);
   void claim(uint32_t value, bool claimed);

@@ -406,6 +406,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       const auto& parts = recording_.containers[value.a].elements;
       Ref function = Ref::steal(PyFunction_New(make(parts[0]).get(), make(parts[1]).get()));
       if (function && parts[2] && PyFunction_SetDefaults(function.get(), make(parts[2]).get()) < 0) return Ref();
+      if (function && parts[5] && PyObject_SetAttrString(function.get(), "__kwdefaults__", make(parts[5]).get()) < 0) return Ref();
       if (function && parts[3] && PyFunction_SetClosure(function.get(), make(parts[3]).get()) < 0) return Ref();
       // A tuple of names and values, until someone asks for them.
       if (function && parts[4]) function.as<PyFunctionObject>()->func_annotations = make(parts[4]).release();

@@ -137,6 +137,21 @@ def mutable_default(x: Any, y: Any) -> Any:
     return _default_list(x) + y
 
 
+def keyword_default_of_local_function(x: Any, y: Any) -> Any:
+    def inner(a: Any, *, by: Any = y) -> Any:
+        return a * by
+
+    return inner(x) + inner(x, by=2)
+
+
+def local_function_is_looked_at(x: Any, y: Any) -> Any:
+    def inner(a: int, b: float = 2.0, *, by: Any = 3) -> Any:
+        return a * by + b
+
+    z = inner(x) + y
+    return z, inner.__annotations__, inner.__kwdefaults__, inner.__defaults__, inner.__name__
+
+
 def lambda_call(x: Any, y: Any) -> Any:
     return (lambda a, b=2: a * b)(x) + y
 

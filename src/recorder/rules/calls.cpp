@@ -1,5 +1,6 @@
 // Rules for calls, by what is called: a Python function is recorded, too; NumPy's functions become nodes; a builtin that
 // only looks at what is known here gives a constant; anything else breaks.
+#include "core/builtins.h"
 #include "cpython/attributes.h"
 #include "cpython/codec.h"
 #include "cpython/frame.h"
@@ -80,6 +81,32 @@ Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan;
 }
 
+// The first argument is a list or tuple of values that are known, or known itself, and so are the others.
+bool contents_known(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  for (int i = call.first + 1; i < call.first + call.count; i++) {
+    if (recorder.is_input_number(recorder.label(i), site.frame.slot(i)) || !recorder.known(recorder.label(i), site.frame.slot(i))) return false;
+  }
+  if (call.count < 1) return false;
+  PyObject* const sequence = site.frame.slot(call.first);
+  const uint32_t label = recorder.label(call.first);
+  const Value::Kind kind = recorder.value(label).kind;
+  const bool made_here = kind == Value::Kind::kList || kind == Value::Kind::kTuple;
+  if (!made_here || (!PyList_CheckExact(sequence) && !PyTuple_CheckExact(sequence))) return recorder.known(label, sequence);
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
+  for (size_t i = 0; i < parts.size(); i++) {
+    PyObject* const part = PySequence_Fast_GET_ITEM(sequence, i);
+    if (!is_immutable(part) || recorder.is_input_number(parts[i], part) || !recorder.known(parts[i], part)) return false;
+  }
+  return true;
+}
+
+// sorted(...), of what is known: a new list of constants.
+std::optional<Plan> sorted_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const bool sorts = callable == builtin("sorted").get() && contents_known(site, call);
+  return sorts ? std::optional<Plan>(plan_constant()) : std::nullopt;
+}
+
 // math.sqrt(x), int(x), float(x): of things known here a constant, of arrays and computed numbers a node.
 Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   bool in_graph = any_in_graph(site, call), numbers = true;
@@ -94,6 +121,7 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     return plan;
   }
   if (all_known(site, call)) return plan_constant();
+  if (contents_known(site, call)) return plan_constant();
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {
     const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
@@ -132,6 +160,20 @@ bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
   return !may_change || value.kind == Value::Kind::kInstance || recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(object)));
 }
 
+// A class that says nothing of its own on what its instances are, or a tuple of such.
+bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type) {
+  const Value value = recorder.value(label);
+  if (!PyTuple_CheckExact(type)) return PyType_Check(type) && Py_TYPE(type) == &PyType_Type && is_fixed(recorder, label, type);
+  const bool made_here = value.kind == Value::Kind::kTuple;
+  if (!made_here && !is_fixed(recorder, label, type)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); i++) {
+    PyObject* const one = PyTuple_GET_ITEM(type, i);
+    if (!PyType_Check(one) || Py_TYPE(one) != &PyType_Type) return false;
+    if (made_here && !is_fixed(recorder, recorder.elements(value)[i], one)) return false;
+  }
+  return true;
+}
+
 // isinstance, type: the answer follows from the type, which is guarded.
 Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
@@ -141,8 +183,7 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   if (!fixes_kind(recorder, recorder.label(call.first), object)) return plan_break(Break::kUnknownCall, callable_name(callable));
   if (call.count == 1) return plan_constant();
   PyObject* const type = site.frame.slot(call.first + 1);
-  const bool plain = PyType_Check(type) && Py_TYPE(type) == &PyType_Type && is_fixed(recorder, recorder.label(call.first + 1), type);
-  return plain ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
+  return is_plain_class(recorder, recorder.label(call.first + 1), type) ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
 }
 
 // A bound method that is a value: what it calls, and with what as the first argument.
@@ -349,7 +390,7 @@ Plan call(const Site& site) {
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && is_fixed(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {container_call, iterator_call, metadata_call, exception_construction, exception_call, class_test}) {
+    for (const auto rule : {container_call, iterator_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -407,37 +448,39 @@ void call_after(const Site& site, const Plan& plan) {
 
 namespace {
 
-constexpr int kDefaults = 1, kAnnotations = 4, kClosure = 8;  // MAKE_FUNCTION's flags
+// MAKE_FUNCTION's flags, and where a function's value has each.
+struct Attribute {
+  int flag, part;
+};
+constexpr Attribute kAttributes[] = {{8, 3}, {4, 4}, {2, 5}, {1, 2}};  // closure, annotations, keyword defaults, defaults
 
-// Below the code lie, as the flags say, defaults and closure (3.13: SET_FUNCTION_ATTRIBUTE adds them).
-Plan make_function(const Site& site) {
-  const int flags = site.instruction.op == bytecode::Op::MAKE_FUNCTION && !cpython::layout::kMakeFunctionTakesAttributes ? 0 : site.instruction.arg;
-  if (flags & ~(kDefaults | kAnnotations | kClosure)) return plan_break(Break::kInstruction, "function with keyword-only defaults");
-  return {};
-}
+// Below the code lie, as the flags say, what the function has (3.13: SET_FUNCTION_ATTRIBUTE adds it).
+Plan make_function(const Site&) { return {}; }
 
 void make_function_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
   const int flags = cpython::layout::kMakeFunctionTakesAttributes ? site.instruction.arg : 0;
+  std::vector<uint32_t> parts{recorder.label(site.depth - 1), recorder.constant(cpython::globals_of(site.frame.frame())), 0, 0, 0, 0};
   int below = site.depth - 2;
-  const uint32_t closure = flags & kClosure ? recorder.label(below--) : 0;
-  const uint32_t annotations = flags & kAnnotations ? recorder.label(below--) : 0;
-  const uint32_t defaults = flags & kDefaults ? recorder.label(below--) : 0;
-  const uint32_t globals = recorder.constant(cpython::globals_of(site.frame.frame()));
-  const uint32_t made = recorder.container(Value::Kind::kFunction, {recorder.label(site.depth - 1), globals, defaults, closure, annotations});
+  for (const Attribute& attribute : kAttributes) {
+    if (flags & attribute.flag) parts[attribute.part] = recorder.label(below--);
+  }
+  const uint32_t made = recorder.container(Value::Kind::kFunction, std::move(parts));
   for (int i = below + 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(below + 1, made);
 }
 
 Plan set_function_attribute(const Site& site) {
-  if (site.recorder.value_at(site.depth - 1).kind != Value::Kind::kFunction) return plan_break(Break::kInstruction, "SET_FUNCTION_ATTRIBUTE");
-  return make_function(site);
+  const bool made_here = site.recorder.value_at(site.depth - 1).kind == Value::Kind::kFunction;
+  return made_here ? Plan{} : plan_break(Break::kInstruction, "SET_FUNCTION_ATTRIBUTE");
 }
 
 void set_function_attribute_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
   std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(site.depth - 1));
-  parts[site.instruction.arg == kDefaults ? 2 : site.instruction.arg == kClosure ? 3 : 4] = recorder.label(site.depth - 2);
+  for (const Attribute& attribute : kAttributes) {
+    if (site.instruction.arg == attribute.flag) parts[attribute.part] = recorder.label(site.depth - 2);
+  }
   recorder.set_label(site.depth - 1, 0);
   recorder.set_label(site.depth - 2, recorder.container(Value::Kind::kFunction, std::move(parts)));
 }

@@ -17,6 +17,7 @@ void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscrip
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
 void add_list_rules(RuleTable& table);       // lists and dicts
+void add_import_rules(RuleTable& table);     // of modules that are loaded
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 void add_exception_rules(RuleTable& table);
