@@ -7,6 +7,7 @@ import io
 import random
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -203,3 +204,20 @@ def test_a_list_that_a_method_gives_is_a_new_one_each_time() -> None:
     captured = evalframe.jit(pure_methods, backend="reference", fullgraph=True)
     first, second = captured(X, 1), captured(X, 1)
     assert first[2] == second[2] and first[2] is not second[2]
+
+
+def lets_go(x: Any, n: Any) -> Any:
+    y = x + n
+    weakref.finalize(y, print, "dropped")
+    z = y * 2
+    print("before")
+    del y
+    print("after")
+    return z
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_let_go_of_tells_so_before_the_next_line(backend: str) -> None:
+    captured = evalframe.jit(lets_go, backend=backend)
+    for _ in range(4):
+        assert same(printed(captured, X, 1), printed(lets_go, X, 1))

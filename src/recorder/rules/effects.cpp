@@ -162,6 +162,8 @@ bool is_random_stream(PyObject* object) {
 }
 
 bool has_known_effect(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  // What the program has let go of, and the recording still has, would tell of its end behind the effect.
+  if (!site.recorder.may_put_off()) return false;
   if (callable == builtin("print").get()) return !names_a_file(call) && have_plain_text(site, call) && prints_plainly(site.recorder);
   return (is_clock(callable) || draws_a_number(callable)) && all_are_numbers(site, call, PyCFunction_Check(callable) ? 0 : 1);
 }
