@@ -39,6 +39,9 @@ const bytecode::Code* code_to_enter(PyThreadState* thread, PyCodeObject* code) {
   return decoded && decoded->notes ? decoded : nullptr;
 }
 
+// The same for frames that we make or resume ourselves: no other hook is to see them.
+const bytecode::Code* code_to_call(PyThreadState* thread, PyCodeObject* code) { return all_frames_are_taken(thread) ? code_to_enter(thread, code) : nullptr; }
+
 EnteredFrame enter(PyThreadState* thread, Frame* frame, const bytecode::Code* code) {
   layout::link(thread, frame);
   layout::recursion_remaining(thread)--;
@@ -82,8 +85,7 @@ EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** ar
   auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const int missing = missing_arguments(function, code, count);
   if (missing < 0 || !has_usual_vectorcall(function)) return {};
-  if (!all_frames_are_taken(thread)) return {};
-  const bytecode::Code* const decoded = code_to_enter(thread, code);
+  const bytecode::Code* const decoded = code_to_call(thread, code);
   const size_t size = layout::frame_size(code);
   if (!decoded || size >= static_cast<size_t>(thread->datastack_limit - thread->datastack_top)) return {};
   auto* const frame = reinterpret_cast<Frame*>(thread->datastack_top);
@@ -94,7 +96,7 @@ EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** ar
 }
 
 EnteredFrame enter_frame(PyThreadState* thread, Frame* frame) {
-  const bytecode::Code* const decoded = all_frames_are_taken(thread) ? code_to_enter(thread, layout::code(frame)) : nullptr;
+  const bytecode::Code* const decoded = code_to_call(thread, layout::code(frame));
   return decoded ? enter(thread, frame, decoded) : EnteredFrame();
 }
 
@@ -109,9 +111,8 @@ EnteredFrame enter_generator(PyThreadState* thread, PyObject* object, PyObject* 
   auto* const generator = reinterpret_cast<PyGenObject*>(object);
   if (generator->gi_frame_state >= FRAME_EXECUTING) return {};
   if (generator->gi_frame_state == FRAME_CREATED && sent != Py_None) return {};
-  if (!all_frames_are_taken(thread)) return {};
   auto* const frame = reinterpret_cast<Frame*>(generator->gi_iframe);
-  const bytecode::Code* const decoded = code_to_enter(thread, layout::code(frame));
+  const bytecode::Code* const decoded = code_to_call(thread, layout::code(frame));
   if (!decoded) return {};
   frame->localsplus[frame->stacktop++] = sent;
   generator->gi_exc_state.previous_item = thread->exc_info;

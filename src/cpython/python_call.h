@@ -45,7 +45,7 @@ void leave_finished(PyThreadState* thread, Frame* frame, int depth);
 // ... or CPython is to run it up to where it yields or ends. `yielded` tells which.
 Ref leave_generator_to_cpython(PyThreadState* thread, Frame* frame, bool& yielded);
 
-// Such a frame is the caller's again, to drop or to suspend it.
+// A frame that enter_given has entered is its caller's again, to drop or to suspend it.
 void leave_given(PyThreadState* thread, Frame* frame);
 // The thread's current frame, once one of these has left the callee's.
 Frame* current_frame(PyThreadState* thread);

@@ -99,8 +99,8 @@ struct Handlers {
   static void set_running(Activation& a, int unit) { a.running().set(unit); }
 
   // The instruction is about to enter a Python function: f_lasti of the frame tells.
-  static void stand_in_call(const Activation& a, const Instruction& i) {
-    if (layout::kCallerStandsAtCaches) a.running().set(i.end - 1);
+  static void stand_in_call(cpython::RunningCell running, const Instruction& i) {
+    if (layout::kCallerStandsAtCaches) running.set(i.end - 1);
   }
   static bool delegates(const Instruction& i) { return layout::k313 && i.arg == 1; }
   static Outcome suspend(Activation& a, const Instruction& i) {

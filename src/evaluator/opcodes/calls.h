@@ -33,7 +33,7 @@ inline Outcome Handlers::finish(Activation& a, int entries, PyObject* result) {
 // The callee's frame has its arguments for itself: the operands go before it runs.
 inline Outcome Handlers::run_bound(Activation& a, int entries, cpython::Frame* callee) {
   drop(a, entries);
-  stand_in_call(a, *a.current_);
+  stand_in_call(a.running(), *a.current_);
   return finish(a, 0, evaluate(thread(a), callee).release());
 }
 

@@ -15,7 +15,6 @@ EVALFRAME_INLINE inline Outcome finish_quick_call(Registers& r, PyObject* result
   return r.breaker.is_set() ? Outcome::kServe : Outcome::kRan;
 }
 
-
 // Of a frame that has its arguments; null where it couldn't be made.
 inline Outcome enter_bound(PyThreadState* thread, cpython::Frame* frame, cpython::EnteredFrame& callee) {
   if (frame) callee = cpython::enter_frame(thread, frame);
@@ -49,7 +48,7 @@ EVALFRAME_INLINE inline Outcome enter_function(Registers& r, const Instruction& 
     r.drop(i.arg + 2 + above);
     r.callee = callee;
   }
-  if (layout::kCallerStandsAtCaches) r.running().set(i.end - 1);
+  Handlers::stand_in_call(r.running(), i);
   return Outcome::kSwitched;
 }
 
@@ -150,7 +149,7 @@ EVALFRAME_QUICK(CALL_FUNCTION_EX) {
   if (outcome != Outcome::kSwitched) return outcome;
   r.drop(3 + keywords);
   r.callee = callee;
-  if (layout::kCallerStandsAtCaches) r.running().set(i.end - 1);
+  Handlers::stand_in_call(r.running(), i);
   return outcome;
 }
 

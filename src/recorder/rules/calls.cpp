@@ -81,24 +81,13 @@ Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan;
 }
 
-// The first argument is a list or tuple of values that are known, or known itself, and so are the others.
+// The first argument is known, if only element by element, and so are the others.
 bool contents_known(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   for (int i = call.first + 1; i < call.first + call.count; i++) {
     if (recorder.is_input_number(recorder.label(i), site.frame.slot(i)) || !recorder.known(recorder.label(i), site.frame.slot(i))) return false;
   }
-  if (call.count < 1) return false;
-  PyObject* const sequence = site.frame.slot(call.first);
-  const uint32_t label = recorder.label(call.first);
-  const Value::Kind kind = recorder.value(label).kind;
-  const bool made_here = kind == Value::Kind::kList || kind == Value::Kind::kTuple;
-  if (!made_here || (!PyList_CheckExact(sequence) && !PyTuple_CheckExact(sequence))) return recorder.known(label, sequence);
-  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
-  for (size_t i = 0; i < parts.size(); i++) {
-    PyObject* const part = PySequence_Fast_GET_ITEM(sequence, i);
-    if (!is_immutable(part) || recorder.is_input_number(parts[i], part) || !recorder.known(parts[i], part)) return false;
-  }
-  return true;
+  return call.count > 0 && is_known_with_elements(recorder, recorder.label(call.first), site.frame.slot(call.first));
 }
 
 // sorted(...), of what is known: a new list of constants.

@@ -1,5 +1,6 @@
 // Methods of immutable builtin types, of what is known: their results are known, too.
 #include <unordered_set>
+#include <vector>
 
 #include "core/made_once.h"
 #include "recorder/rules/rules.h"
@@ -24,20 +25,19 @@ std::unordered_set<PyObject*> find_methods() {
   return found;
 }
 
-// Known, or a list or tuple of the recorded code's whose elements are: what `join` gets.
-bool is_known(Recorder& recorder, uint32_t label, PyObject* object) {
-  if (recorder.known(label, object)) return true;
+}  // namespace
+
+bool is_known_with_elements(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value::Kind kind = recorder.value(label).kind;
-  if (kind != Value::Kind::kList && kind != Value::Kind::kTuple) return false;
-  const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
-  if (!parts) return false;
-  for (size_t i = 0; i < parts->size(); i++) {
-    if (!recorder.known((*parts)[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)))) return false;
+  const bool made_here = kind == Value::Kind::kList || kind == Value::Kind::kTuple;
+  if (!made_here || (!PyList_CheckExact(object) && !PyTuple_CheckExact(object))) return recorder.known(label, object);
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
+  for (size_t i = 0; i < parts.size(); i++) {
+    PyObject* const part = PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i));
+    if (!is_immutable(part) || recorder.is_input_number(parts[i], part) || !recorder.known(parts[i], part)) return false;
   }
   return true;
 }
-
-}  // namespace
 
 bool is_pure_method(PyObject* callable) {
   static MadeOnce<std::unordered_set<PyObject*>> methods;
@@ -46,7 +46,7 @@ bool is_pure_method(PyObject* callable) {
 
 Plan call_of_pure_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   for (int slot = call.first; slot < call.first + call.count; slot++) {
-    if (!is_known(site.recorder, site.recorder.label(slot), site.frame.slot(slot))) return plan_break(Break::kUnknownCall, callable_name(callable));
+    if (!is_known_with_elements(site.recorder, site.recorder.label(slot), site.frame.slot(slot))) return plan_break(Break::kUnknownCall, callable_name(callable));
   }
   return plan_constant();
 }

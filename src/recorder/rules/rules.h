@@ -77,6 +77,8 @@ Plan plan_raise(uint32_t exception = 0);
 // A call that may stand in a graph though nothing of it follows from its arguments: print, clocks, streams of random numbers.
 bool has_known_effect(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 
+// Known, or a list or tuple that the recorded code made of elements that are.
+bool is_known_with_elements(Recorder& recorder, uint32_t label, PyObject* object);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
 Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
