@@ -910,7 +910,7 @@ def tools_of_all_threads():
 
     def profiler(frame, event, argument):
         if frame.f_code is step.__code__:
-            seen[event] += 1
+            seen[threading.get_ident(), event] += 1  # each thread its own: CPython may switch threads in the middle of it
 
     def switch():
         for _ in range(20):
@@ -921,7 +921,8 @@ def tools_of_all_threads():
         stop.append(True)
 
     failures = _at_once(switch, *[work] * 8)
-    return failures, seen["call"] > 100, abs(seen["call"] - seen["return"]) <= 40 * 8
+    calls = {thread: number for (thread, event), number in seen.items() if event == "call"}
+    return failures, sum(calls.values()) > 100, all(abs(number - seen[thread, "return"]) <= 40 for thread, number in calls.items())
 
 
 # --- interpreters -----------------------------------------------------------------------------------------------------
