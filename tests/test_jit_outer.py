@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -397,3 +398,26 @@ def test_transformed_code_does_the_same(function: Callable[..., Any]) -> None:
             with evalframe.hook(run_transformed(captured)):
                 came = effects(function, *arguments, kind=kind)
             assert same(came, expected), kind
+
+
+class OtherModule(types.ModuleType):
+    pass
+
+
+@pytest.mark.parametrize("kind", [types.ModuleType, OtherModule])
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_a_module_that_is_passed_is_stored_into(kind: type[types.ModuleType], backend: str) -> None:
+    def change(module, gain):
+        module.before = getattr(module, "gain", None)
+        module.gain = A * gain
+        return module.gain
+
+    captured = evalframe.jit(change, backend=backend)
+    modules = {"plain": kind("plain"), "captured": kind("captured")}
+    for gain in (1, 2, 2, 3):
+        for again in range(2):
+            if again:
+                modules = {name: kind(name) for name in modules}
+            expected, came = change(modules["plain"], gain), captured(modules["captured"], gain)
+            assert same(came, expected)
+            assert same(modules["captured"].before, modules["plain"].before) and modules["captured"].gain is came

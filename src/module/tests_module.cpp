@@ -9,9 +9,12 @@
 
 #include <cstdlib>
 
+#include "core/builtins.h"
 #include "core/testing.h"
 #include "evaluator/counts.h"
+#include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
+#include "runtime/enabled.h"
 
 namespace {
 
@@ -57,5 +60,12 @@ NB_MODULE(_core_tests, module) {
     throw nanobind::key_error(name.c_str());
   });
   evalframe::bind_evaluator(module);
+  module.def("capture_all_frames", [] {
+    evalframe::runtime::Settings settings;
+    settings.backend = "reference";
+    settings.everything = true;
+    evalframe::remember_builtins();
+    if (!evalframe::numpy::load_api() || !evalframe::runtime::enable(std::move(settings), true)) throw nanobind::python_error();
+  });
   module.def("write_counts_at_exit", write_counts_at_exit);
 }

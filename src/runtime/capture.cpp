@@ -20,7 +20,7 @@ std::vector<Capture*>& captures() {
 constinit Counters gone_counters;  // of captures that are gone
 
 // Who chose another backend, or one graph, wants that and not speed.
-bool wants_speed(const Settings& settings) { return !settings.custom && !settings.fullgraph && settings.backend == "native"; }
+bool wants_speed(const Settings& settings) { return !settings.everything && !settings.custom && !settings.fullgraph && settings.backend == "native"; }
 
 }  // namespace
 

@@ -271,7 +271,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
 Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure) {
   Run run{thread, chain, stretch, worth, result, {}, {stretch, measure}};
   while (true) {
-    worth.count_exit();
+    if (!settings_.everything) worth.count_exit();
     if (!worth.pays) return Ended::kRunning;
     if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);

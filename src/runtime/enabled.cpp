@@ -87,7 +87,7 @@ class CaptureHook final : public cpython::FrameHook {
     bool handled = false;
     value = capture->call(thread, slots.data(), &handled);
     const uint64_t calls = capture->counters().calls;
-    if (calls >= kCallsOnTrial && std::has_single_bit(calls) && capture->is_idle()) leave(frame);
+    if (!settings_.everything && calls >= kCallsOnTrial && std::has_single_bit(calls) && capture->is_idle()) leave(frame);
     if (!handled) return Decision::kPass;
     return value ? Decision::kResult : Decision::kRaised;
   }
@@ -107,6 +107,7 @@ class CaptureHook final : public cpython::FrameHook {
     settings.custom = Ref::borrow(settings_.custom.get());
     settings.max_entries = settings_.max_entries;
     settings.exact = settings_.exact;
+    settings.everything = settings_.everything;
     return settings;
   }
 
@@ -125,7 +126,7 @@ class CaptureHook final : public cpython::FrameHook {
     PyObject* function = frame.function().get();
     const auto found = known_.find(function);
     if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
-    if (!is_wanted(frame, code)) return nullptr;
+    if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
     functions_of_[code]++;
@@ -169,8 +170,8 @@ class CaptureHook final : public cpython::FrameHook {
 
 }  // namespace
 
-cpython::HookId enable(Settings settings) {
-  return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)));
+cpython::HookId enable(Settings settings, bool all_threads) {
+  return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)), all_threads);
 }
 
 }  // namespace evalframe::runtime

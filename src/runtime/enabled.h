@@ -8,7 +8,7 @@
 
 namespace evalframe::runtime {
 
-// Installs the hook for this thread; 0 with an exception. Removed by cpython::remove_frame_hook.
-cpython::HookId enable(Settings settings);
+// Installs the hook for this thread, or for all; 0 with an exception. Removed by cpython::remove_frame_hook.
+cpython::HookId enable(Settings settings, bool all_threads = false);
 
 }  // namespace evalframe::runtime

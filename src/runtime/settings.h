@@ -13,6 +13,7 @@ struct Settings {
   bool fullgraph = false;  // a break is an error
   bool exact = false;      // every bit as NumPy computes it: no elementary functions of our own
   int max_entries = 8;     // recordings that start at the same place
+  bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
 };
 
 }  // namespace evalframe::runtime

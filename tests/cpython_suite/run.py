@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
@@ -69,11 +70,13 @@ def interpreter() -> str:
     return str(below if below.exists() else sys.executable)
 
 
-def environment(folder: str, counts: str | None) -> dict[str, str]:
-    """counts: of an evaluated run, the file that each of its processes adds its counts to."""
+def environment(folder: str, mode: str, counts: str | None) -> dict[str, str]:
+    """counts: of a run of ours, the file that each of its processes adds its counts to."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EVALFRAME", "LD_"))}
     kept |= {"PYTHONHASHSEED": "0", "TMPDIR": folder, "PYTHONPATH": str(HERE / "site")}
-    return {**kept, "EVALFRAME_SUITE_CORE": str(core()), "EVALFRAME_SUITE_COUNTS": counts} if counts else kept
+    if mode == "capture":  # which needs NumPy: then it is there on both sides
+        kept["EVALFRAME_SUITE_LIBRARIES"] = sysconfig.get_path("platlib")
+    return {**kept, "EVALFRAME_SUITE_CORE": str(core()), "EVALFRAME_SUITE_COUNTS": counts, "EVALFRAME_SUITE_MODE": mode} if counts else kept
 
 
 def status(case: ElementTree.Element) -> str:
@@ -95,8 +98,8 @@ def counts_in(report: Path) -> collections.Counter[str]:
     return total
 
 
-def run(module: str, evaluated: bool, options: argparse.Namespace) -> Run:
-    timeout = (3 if evaluated else 1) * options.timeout
+def run(module: str, ours: bool, options: argparse.Namespace) -> Run:
+    timeout = (3 if ours else 1) * options.timeout
     folder = tempfile.mkdtemp(prefix="suite-")
     counts = tempfile.mkdtemp(prefix="suite-counts-")
     report = Path(folder, "report.xml")
@@ -105,7 +108,7 @@ def run(module: str, evaluated: bool, options: argparse.Namespace) -> Run:
     command += [word for pattern in options.leave_out for word in ("--ignore", pattern)]
     began = time.monotonic()
     process = subprocess.Popen(
-        command, env=environment(folder, str(count_file) if evaluated else None), cwd=folder, stdin=subprocess.DEVNULL,
+        command, env=environment(folder, options.mode, str(count_file) if ours else None), cwd=folder, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
@@ -199,6 +202,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE")
     parser.add_argument("--language", action="store_true", help="the modules of language.txt instead of the core set")
+    parser.add_argument("--mode", choices=("evaluate", "capture"), default="evaluate", help="evaluate all frames, or capture them all")
     parser.add_argument("--jobs", type=int, default=1, help="how many modules run at the same time")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for a module run plainly")
     parser.add_argument("--leave-out", action="append", default=[], metavar="CASE", help="cases (a pattern) that can't run here")

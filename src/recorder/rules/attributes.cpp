@@ -50,13 +50,24 @@ Plan store_into_instance(Recorder& recorder, uint32_t instance, PyObject* name, 
   return plan;
 }
 
+// Whether it is this module in every run, by a guard if need be: its attributes are the names of its dict then.
+bool is_fixed_module(const Site& site, PyObject* object) {
+  Recorder& recorder = site.recorder;
+  const Value owner = recorder.value_at(site.depth - 1);
+  if (!PyModule_CheckExact(object) || owner.kind == Value::Kind::kConstant) return PyModule_CheckExact(object);
+  if (owner.kind != Value::Kind::kSource || recorder.varies(owner.a)) return false;
+  recorder.guards().require_identity(owner.a, object);
+  return true;
+}
+
 // The store is put off to the exit, as that into a name.
 Plan store_attr(const Site& site) {
   Recorder& recorder = site.recorder;
   PyObject* const object = site.frame.slot(site.depth - 1);
   PyObject* const name = name_of(site);
   const Value owner = recorder.value_at(site.depth - 1);
-  if (PyModule_CheckExact(object) && owner.kind == Value::Kind::kConstant && !_PyType_Lookup(&PyModule_Type, name)) {
+  if (PyModule_Check(object)) {
+    if (_PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(site, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
     Plan plan = store_into(recorder, PyModule_GetDict(object), name);
     recorder.guards().require_module(object);
     plan.stored_into = Ref::borrow(object);
@@ -256,7 +267,8 @@ Plan load_attr(const Site& site) {
   PyObject* object = site.frame.slot(site.depth - 1);
   PyObject* name = name_of(site);
   if (site.recorder.is_graph_value(site.recorder.label(site.depth - 1), object)) return array_attribute(site, object, name);
-  if (PyModule_CheckExact(object) && site.recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  if (is_fixed_module(site, object)) return module_attribute(site, object, name);
+  if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (std::optional<Plan> plan = exception_attribute(site, object, name)) return *std::move(plan);
   const bool generic = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr;
   if (PyObject* const getter = generic ? function_of_property(object, name, "fget") : nullptr) return property_call(site, getter, {site.depth - 1});
@@ -288,7 +300,8 @@ Plan load_method(const Site& site) {
   PyObject* object = site.frame.slot(site.depth - 1);
   PyObject* name = name_of(site);
   Recorder& recorder = site.recorder;
-  if (PyModule_CheckExact(object) && recorder.value_at(site.depth - 1).kind == Value::Kind::kConstant) return module_attribute(site, object, name);
+  if (is_fixed_module(site, object)) return module_attribute(site, object, name);
+  if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
   const bool is_method = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
   const Value owner = recorder.value_at(site.depth - 1);

@@ -1,10 +1,19 @@
-"""Imported by every Python process of a test run, its children too: switches evaluation of all frames on.
+"""Imported by every Python process of a test run, its children too: has all frames evaluated or captured.
 
 A process in which that fails ends with status 97: it never runs plainly in silence.
 """
 
 import os
 
+_libraries = os.environ.get("EVALFRAME_SUITE_LIBRARIES")
+if _libraries:
+    import sys
+
+    sys.path.insert(0, _libraries)
+    import numpy  # noqa: F401
+
+    sys.path.remove(_libraries)
+    del sys, numpy
 _path = os.environ.get("EVALFRAME_SUITE_CORE")
 if _path:
     try:
@@ -13,7 +22,10 @@ if _path:
 
         _loader = _frozen_importlib_external.ExtensionFileLoader("_core_tests", _path)
         _core = _frozen_importlib._load(_frozen_importlib.ModuleSpec("_core_tests", _loader, origin=_path))
-        _core.evaluate_all_frames(True)
+        if os.environ["EVALFRAME_SUITE_MODE"] == "capture":
+            _core.capture_all_frames()
+        else:
+            _core.evaluate_all_frames(True)
         if "EVALFRAME_SUITE_COUNTS" in os.environ:
             _core.write_counts_at_exit(os.environ["EVALFRAME_SUITE_COUNTS"])
         del _core, _loader
@@ -21,4 +33,4 @@ if _path:
         if "interpreter" not in str(error):  # it isn't for subinterpreters, and says so
             os.write(2, f"evalframe could not be loaded: {error!r}\n".encode())
             os._exit(97)
-del os, _path
+del os, _path, _libraries
