@@ -10,6 +10,7 @@ import abc
 import ast
 import builtins
 import collections
+import collections.abc
 import dataclasses
 import enum
 import functools
@@ -737,6 +738,128 @@ def class_statement_reads_what_is_outside() -> Any:
 
     yield makes
     gain = 3
+    yield
+
+
+# --- match -----------------------------------------------------------------------------------------------------------
+
+
+def _described(subject: Any, x: Any) -> Any:
+    match subject:
+        case [a, *rest]:
+            return x * a + len(rest)
+        case {"gain": gain, **rest}:
+            return x * gain - len(rest)
+        case collections.UserString():
+            return x / 2
+        case object(gain=gain, extra=extra):
+            return x * gain + extra
+        case object(gain=gain):
+            return x * gain
+    return x
+
+
+@case
+def matched_sequence_changes() -> Any:
+    subject: Any = [2, 3]
+    yield lambda x: _described(subject, x)
+    subject.append(4)
+    yield
+    subject[0] = 5
+    yield
+    subject.clear()
+    yield
+
+
+@case
+def matched_mapping_changes() -> Any:
+    subject: Any = {"gain": 2}
+    yield lambda x: _described(subject, x)
+    subject["other"] = 4
+    yield
+    subject["gain"] = 5
+    yield
+    del subject["gain"]
+    yield
+
+
+@case
+def matched_attributes_change() -> Any:
+    subject, Box, _ = _box()
+    yield lambda x: _described(subject, x)
+    subject.extra = 4
+    yield
+    del subject.extra
+    yield
+    Box.extra = 7
+    yield
+    del subject.gain
+    yield
+
+
+@case
+def matched_attribute_becomes_a_property() -> Any:
+    subject, Box, _ = _box()
+    yield lambda x: _described(subject, x)
+    Box.extra = property(lambda self: 9)
+    yield
+    Box.gain = property(lambda self: 2)
+    yield
+
+
+@case
+def class_registered_as_a_sequence() -> Any:
+    class Items:
+        gain = 3
+
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> int:
+            if index > 1:
+                raise IndexError(index)
+            return index + 5
+
+    yield lambda x: _described(Items(), x)
+    collections.abc.Sequence.register(Items)
+    yield
+
+
+@case
+def match_args_replaced() -> Any:
+    class Pair:
+        __match_args__ = ("a", "b")
+
+        def __init__(self) -> None:
+            self.a, self.b = 2, 3
+
+    pair = Pair()
+
+    def function(x: Any) -> Any:
+        match pair:
+            case Pair(first):
+                return x * first
+        return x
+
+    yield function
+    Pair.__match_args__ = ("b", "a")
+    yield
+    Pair.__match_args__ = ()  # type: ignore[assignment]
+    yield
+
+
+@case
+def class_of_the_subject_changes() -> Any:
+    subject, Box, Base = _box()
+
+    def function(x: Any) -> Any:
+        match subject:
+            case Box(gain=gain):
+                return x * gain
+        return x - 1
+
+    yield function
+    subject.__class__ = type("Other", (Base,), {})
     yield
 
 

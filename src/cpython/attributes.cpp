@@ -138,11 +138,33 @@ PyObject* own_value(PyObject* object, PyObject* name) {
   return value;
 }
 
+bool looks_up_plainly(PyTypeObject* type) {
+  if (type->tp_getattro == PyObject_GenericGetAttr) return true;
+  static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
+  PyObject* found = nullptr;
+  return name && find_in_class(type, name, found) && found == _PyType_Lookup(&PyBaseObject_Type, name);
+}
+
+bool lacks_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* found;
+  if (type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found) || found) return false;
+  if (!has_dict(type)) return true;
+  if (PyObject** const values = has_inline_values(type) ? inline_values(object) : nullptr) {
+    const Py_ssize_t index = index_of_name(type, name);
+    return index < 0 || !values[index];
+  }
+  PyObject** const dict = _PyObject_GetDictPtr(object);
+  return !dict || !*dict || (has_string_keys(*dict) && !own_value(object, name));
+}
+
 bool is_plain_to_load(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
-  if (type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found)) return false;
-  if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return true;
+  if (!looks_up_plainly(type) || !find_in_class(type, name, found)) return false;
+  if (!found && type->tp_getattro != PyObject_GenericGetAttr) return own_value(object, name);
+  if (!found) return true;
+  if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return type->tp_getattro == PyObject_GenericGetAttr || own_value(object, name);
   if (Py_TYPE(found)->tp_descr_set) return false;
   return binds_quietly(found) || own_value(object, name);
 }

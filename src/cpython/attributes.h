@@ -34,6 +34,10 @@ PyObject* own_value(PyObject* object, PyObject* name);
 // without: it would, or there is none.
 Ref plain_attribute(PyObject* object, PyObject* name);
 bool is_plain_to_load(PyObject* object, PyObject* name);
+// Whether reading an attribute asks neither __getattribute__ nor, as long as it is found, __getattr__.
+bool looks_up_plainly(PyTypeObject* type);
+// Whether neither the object nor its class has the attribute, and nobody is asked for it either. Runs no code.
+bool lacks_attribute(PyObject* object, PyObject* name);
 // Whether `object.name = value` does nothing but keep the value, as long as the class stays.
 bool is_plain_to_store(PyObject* object, PyObject* name);
 

@@ -15,6 +15,7 @@ namespace evalframe::guards {
 namespace {
 
 static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
+static_assert(kPatternFlags == (Py_TPFLAGS_SEQUENCE | Py_TPFLAGS_MAPPING));
 
 bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
 
@@ -45,7 +46,7 @@ bool implies(const Fact& fact, Check other) {
   if (fact.check == other || other == Check::kNone) return true;
   switch (other) {
     // An object may be given another class.
-    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.other < 0;
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.check != Check::kLacks && fact.check != Check::kPattern && fact.other < 0;
     // Only immutable objects are asked for equality.
     case Check::kEqual: return fact.check == Check::kIdentity;
     case Check::kLength: return fact.check == Check::kEqual;
@@ -55,6 +56,8 @@ bool implies(const Fact& fact, Check other) {
     case Check::kDistinct:
     case Check::kArray:
     case Check::kKeys:
+    case Check::kLacks:
+    case Check::kPattern:
     case Check::kTypeVersion:
     case Check::kClassVersion: break;
   }
@@ -175,13 +178,26 @@ void GuardTable::require_keys(int32_t index, Borrowed dict) {
   require(index, fact_of(Check::kKeys, tuple.get()));
 }
 
+// A fact that no other implies, and of which there may be several.
+void GuardTable::require_too(int32_t index, Fact fact) {
+  Source& source = sources[index];
+  const auto is_known = [&](const Fact& known) { return known.check == fact.check && known.other == fact.other && known.want.get() == fact.want.get(); };
+  if (std::none_of(source.more.begin(), source.more.end(), is_known)) source.more.push_back(std::move(fact));
+}
+
+void GuardTable::require_lacks(int32_t index, Borrowed name) { require_too(index, fact_of(Check::kLacks, name.get())); }
+
+void GuardTable::require_pattern(int32_t index, Borrowed type) {
+  Fact fact = fact_of(Check::kPattern, type.get());
+  fact.length = static_cast<Py_ssize_t>(type.as<PyTypeObject>()->tp_flags & kPatternFlags);
+  require_too(index, std::move(fact));
+}
+
 void GuardTable::require_same(int32_t index, int32_t other, bool same) {
-  Source& source = sources[std::max(index, other)];
   Fact fact;
   fact.check = same ? Check::kSame : Check::kDistinct;
   fact.other = std::min(index, other);
-  const auto is_known = [&](const Fact& known) { return known.check == fact.check && known.other == fact.other; };
-  if (std::none_of(source.more.begin(), source.more.end(), is_known)) source.more.push_back(std::move(fact));
+  require_too(std::max(index, other), std::move(fact));
 }
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {

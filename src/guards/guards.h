@@ -25,6 +25,9 @@ enum class Reach : uint8_t {
 // Flags of an array that kernels and replays depend on (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE).
 constexpr int kArrayFlags = 0x0100 | 0x0400;
 
+// What sequence and mapping patterns ask of a class (Py_TPFLAGS_SEQUENCE | Py_TPFLAGS_MAPPING): registering it with an ABC changes it.
+constexpr unsigned long kPatternFlags = 1UL << 5 | 1UL << 6;
+
 enum class Check : uint8_t {
 #define EVALFRAME_CHECK(name, text, hint) name,
 #include "guards/checks.def"
@@ -34,9 +37,9 @@ enum class Check : uint8_t {
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys: a tuple
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys: a tuple; kLacks: the name; kPattern: the class
   uint32_t type_version = 0;  // kTypeVersion, kClassVersion
-  Py_ssize_t length = 0;      // kLength
+  Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
   int32_t array_flags = 0;    // kArray: of kArrayFlags
   int32_t other = -1;         // kSame, kDistinct: an earlier source
@@ -114,6 +117,8 @@ class GuardTable {
   void require_length(int32_t source, Borrowed object);
   void require_length_of(int32_t source, Borrowed object, Py_ssize_t length);  // ... where it has another length by now
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
+  void require_lacks(int32_t source, Borrowed name);  // no attribute of its own of this name; its class, which has none, is guarded
+  void require_pattern(int32_t source, Borrowed type);  // sequence and mapping patterns go on matching instances of the class, or not
   // The two sources reach one object, or two.
   void require_same(int32_t source, int32_t other, bool same);
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
@@ -138,6 +143,7 @@ class GuardTable {
 
  private:
   void require(int32_t source, Fact fact);
+  void require_too(int32_t source, Fact fact);
   std::string slot_name(const Source& source) const;
   std::string object_name(Borrowed object) const;
   std::string wanted_text(const Fact& fact) const;

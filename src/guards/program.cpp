@@ -74,6 +74,10 @@ struct Checks {
   static bool kLength(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && PyObject_Size(object) == step.length;
   }
+  static bool kLacks(const Step& step, PyObject* object, Items) { return cpython::lacks_attribute(object, step.want); }
+  static bool kPattern(const Step& step, PyObject*, Items) {
+    return static_cast<Py_ssize_t>(reinterpret_cast<PyTypeObject*>(step.want)->tp_flags & kPatternFlags) == step.length;
+  }
   static bool kSame(const Step& step, PyObject* object, Items items) { return items[step.other] == object; }
   static bool kDistinct(const Step& step, PyObject* object, Items items) { return items[step.other] != object; }
 };

@@ -365,6 +365,39 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
 
 }  // namespace
 
+// What the class has, if getting it is no more than that; the class is guarded.
+static Attribute attribute_of_class(Recorder& recorder, PyObject* found) {
+  PyTypeObject* const type = Py_TYPE(found);
+  if (type->tp_descr_get) return {};
+  const bool may_become_descriptor = !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE);
+  if (may_become_descriptor && !recorder.fix_class(reinterpret_cast<PyObject*>(type))) return {};
+  return {Attribute::State::kKnown, recorder.fixed(found)};
+}
+
+Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
+  const Value owner = recorder.value(label);
+  PyTypeObject* const type = Py_TYPE(object);
+  if (owner.kind == Value::Kind::kException || !is_object(owner)) return {};
+  if (!cpython::is_plain_to_load(object, name) || !fixes_class(recorder, owner, object)) return {};
+  PyObject* const found = _PyType_Lookup(type, name);
+  const Attribute missing{type->tp_getattro == PyObject_GenericGetAttr ? Attribute::State::kMissing : Attribute::State::kUnknown};
+  if (is_made(owner)) {
+    if (const uint32_t own = recorder.attribute_of(owner, name)) return {Attribute::State::kKnown, own};
+    if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return missing;
+    return attribute_of_class(recorder, found);
+  }
+  if (const uint32_t stored = recorder.stored_attribute(label, object, name)) return {Attribute::State::kKnown, stored};
+  if (!cpython::own_value(object, name)) {
+    if (found) return Py_IS_TYPE(found, &PyMemberDescr_Type) ? Attribute{} : attribute_of_class(recorder, found);
+    if (missing.state == Attribute::State::kMissing) recorder.guards().require_lacks(owner.a, name);
+    return missing;
+  }
+  guards::Source source{Reach::kAttribute};
+  source.parent = owner.a;
+  source.object = Ref::borrow(name);
+  return {Attribute::State::kKnown, recorder.source(std::move(source))};
+}
+
 bool is_object(const Value& value) { return value.kind == Value::Kind::kSource || is_made(value); }
 bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
   return is_made(owner) || (owner.kind == Value::Kind::kSource && recorder.guards().require_type_version(owner.a, object));

@@ -23,15 +23,6 @@ PyObject* enter_name() {
   return name->get();
 }
 
-// Whether the callable is fixed by the guards (asking for it where it is a source).
-bool is_fixed(Recorder& recorder, uint32_t label, PyObject* callable) {
-  const Value value = recorder.value(label);
-  if (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kFunction) return true;
-  if (value.kind != Value::Kind::kSource || recorder.varies(value.a)) return false;
-  recorder.guards().require_identity(value.a, callable);
-  return true;
-}
-
 // Every argument as an operand; the detail of the first that can't be one.
 bool add_operands(const Site& site, const Activation::CallSite& call, Plan& plan) {
   for (int i = 0; i < call.count; i++) {
@@ -121,58 +112,7 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
 
 Plan length_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (call.count != 1 || call.keyword_names) return plan_break(Break::kUnknownCall, callable_name(callable));
-  Recorder& recorder = site.recorder;
-  PyObject* object = site.frame.slot(call.first);
-  const Value value = recorder.value_at(call.first);
-  if (recorder.is_graph_value(recorder.label(call.first), object)) {
-    Plan plan = node_call(site, call, callable, false);
-    plan.of_shapes = numpy::is_exact_array(object);
-    return plan;
-  }
-  const bool view = PyDictViewSet_Check(object) || PyDictValues_Check(object);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || (view && value.kind == Value::Kind::kMade)) return plan_constant();
-  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object))) {
-    recorder.guards().require_length(value.a, object);
-    return plan_constant();
-  }
-  return all_known(site, call) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
-}
-
-// What an object's class says of it stays so, bases included; false: the object itself may answer.
-bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
-  static PyObject* const name = PyUnicode_InternFromString("__class__");
-  if (_PyType_Lookup(Py_TYPE(object), name) != _PyType_Lookup(&PyBaseObject_Type, name)) return false;
-  const Value value = recorder.value(label);
-  const bool may_change = PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE);
-  if (value.kind == Value::Kind::kSource && may_change) return recorder.guards().require_type_version(value.a, object);
-  if (value.kind == Value::Kind::kSource && !recorder.operand(label, object)) recorder.guards().require_type(value.a, object);
-  return !may_change || value.kind == Value::Kind::kInstance || recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-}
-
-// A class that says nothing of its own on what its instances are, or a tuple of such.
-bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type) {
-  const Value value = recorder.value(label);
-  if (!PyTuple_CheckExact(type)) return PyType_Check(type) && Py_TYPE(type) == &PyType_Type && is_fixed(recorder, label, type);
-  const bool made_here = value.kind == Value::Kind::kTuple;
-  if (!made_here && !is_fixed(recorder, label, type)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); i++) {
-    PyObject* const one = PyTuple_GET_ITEM(type, i);
-    if (!PyType_Check(one) || Py_TYPE(one) != &PyType_Type) return false;
-    if (made_here && !is_fixed(recorder, recorder.elements(value)[i], one)) return false;
-  }
-  return true;
-}
-
-// isinstance, type: the answer follows from the type, which is guarded.
-Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  Recorder& recorder = site.recorder;
-  if (call.keyword_names || call.count < 1 || call.count > 2) return plan_break(Break::kUnknownCall, callable_name(callable));
-  PyObject* object = site.frame.slot(call.first);
-  if (Py_TYPE(Py_TYPE(object)) != &PyType_Type) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (!fixes_kind(recorder, recorder.label(call.first), object)) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (call.count == 1) return plan_constant();
-  PyObject* const type = site.frame.slot(call.first + 1);
-  return is_plain_class(recorder, recorder.label(call.first + 1), type) ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
+  return length_of(site.recorder, site.recorder.label(call.first), site.frame.slot(call.first));
 }
 
 // A bound method that is a value: what it calls, and with what as the first argument.
@@ -224,7 +164,7 @@ bool is_kept_method(Recorder& recorder, uint32_t label, PyObject* callable) {
   if (!PyMethod_Check(callable) || !is_plain_function(PyMethod_GET_FUNCTION(callable)) || numpy::call_kind(callable) != CallKind::kUnknown) return false;
   const Value value = recorder.value(label);
   const bool of_frame = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
-  return !of_frame && is_fixed(recorder, label, callable);
+  return !of_frame && fixes_object(recorder, label, callable);
 }
 Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyObject* method) {
   Recorder& recorder = site.recorder;
@@ -344,7 +284,7 @@ Plan call_spread(const Site& site) {
   const uint32_t label = bound.function ? recorder.constant(callable) : recorder.label(callee);
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
-  if ((!node && !followed) || !is_fixed(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan;
   if (!spread(site, tuple, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
   if (bound.function) {
@@ -377,22 +317,22 @@ Plan call(const Site& site) {
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
-  const bool is_type = PyType_Check(callable) && is_fixed(recorder, recorder.label(call.callable), callable);
+  const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {container_call, iterator_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
   const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
-  if (constructs && is_fixed(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
+  if (constructs && fixes_object(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
   if (kind == CallKind::kUnknown && has_known_effect(site, call, callable)) {
-    if (is_fixed(recorder, recorder.label(call.callable), callable)) return node_call(site, call, callable, true);
+    if (fixes_object(recorder, recorder.label(call.callable), callable)) return node_call(site, call, callable, true);
   }
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
   const bool pure = is_pure_method(callable);
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !pure;
-  if (unknown || !is_fixed(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (unknown || !fixes_object(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   if (pure) return call_of_pure_method(site, call, callable);
   switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);

@@ -100,15 +100,6 @@ bool fixes_classes(Recorder& recorder, uint32_t label, PyObject* object) {
   return true;
 }
 
-bool fixes_type(Recorder& recorder, uint32_t label, PyObject* exception) {
-  const Value value = recorder.value(label);
-  if (value.kind == Value::Kind::kException) return true;
-  if (value.kind != Value::Kind::kSource) return false;
-  if (PyType_HasFeature(Py_TYPE(exception), Py_TPFLAGS_HEAPTYPE)) return recorder.guards().require_type_version(value.a, exception);
-  recorder.guards().require_type(value.a, exception);
-  return true;
-}
-
 // [exception, classes] -> [exception, whether it is of them]
 Plan check_exc_match(const Site& site) {
   Recorder& recorder = site.recorder;

@@ -106,6 +106,8 @@ Plan binary_op(const Site& site) {
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 Plan compare_op(const Site& site) {
+  const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
+  if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 // 3.13 may ask for the truth in the same instruction.

@@ -19,6 +19,7 @@ RuleTable make_table() {
   add_list_rules(table);
   add_text_rules(table);
   add_control_rules(table);
+  add_matching_rules(table);
   add_exception_rules(table);
   add_import_rules(table);
   return table;

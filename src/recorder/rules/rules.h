@@ -20,6 +20,7 @@ void add_list_rules(RuleTable& table);       // lists and dicts
 void add_import_rules(RuleTable& table);     // of modules that are loaded
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
+void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
@@ -105,6 +106,28 @@ bool fixes_metaclass(Recorder& recorder, PyObject* type);
 // object.__init__, and what binds it to an object.
 PyObject* object_initializer();
 PyObject* bound_initializer();
+
+// Whether the value is one object in all runs, by the guards.
+bool fixes_object(Recorder& recorder, uint32_t label, PyObject* object);
+// ... or at least of one type.
+bool fixes_type(Recorder& recorder, uint32_t label, PyObject* object);
+// A class whose instances its metaclass doesn't decide on, or a tuple of such; fixed.
+bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type);
+// isinstance(object, class), type(object), callable(object).
+Plan type_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What an object's class says of it stays so, bases included; false: the object itself may answer.
+bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object);
+// Objects of two builtin types that are never equal: a list and a string.
+bool never_equal(Recorder& recorder, const Operated& left, const Operated& right);
+// len(object).
+Plan length_of(Recorder& recorder, uint32_t label, PyObject* object);
+// What object.name is, where asking runs no code.
+struct Attribute {
+  enum class State : uint8_t { kUnknown, kMissing, kKnown };
+  State state = State::kUnknown;
+  uint32_t label = 0;
+};
+Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
