@@ -172,8 +172,12 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
   const Mark here = mark_;
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
   const graph::Meta meta = recording_->graph.nodes[node].meta;
-  const int32_t check = add_plain_node(Form::kCheckMeta, 0, nullptr, {Operand::node(node)}, Py_None);
-  recording_->graph.nodes[check].meta = meta;
+  if (meta.kind == Kind::kObject) {
+    check_type(Operand::node(node), frame.slot(frame.depth() - 1));
+  } else {
+    const int32_t check = add_plain_node(Form::kCheckMeta, 0, nullptr, {Operand::node(node)}, Py_None);
+    recording_->graph.nodes[check].meta = meta;
+  }
   mark_ = here;
 }
 
@@ -678,7 +682,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
-  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object) || is_random_stream(object)) {
+  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);

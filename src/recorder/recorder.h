@@ -39,6 +39,7 @@ struct Plan {
   bool of_numbers = false;     // kNode: see Value
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
+  bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
   Borrowed callable, keyword_names;
   std::vector<graph::Operand> operands;
   uint32_t label = 0;
@@ -66,6 +67,8 @@ class Recorder;
 
 // A stream of Python's random numbers: random.Random.
 bool is_random_stream(PyObject* object);
+// Of a type in C whose methods may stand in a graph for what they do: streams of text, locks, context variables.
+bool is_acted_on(PyObject* object);
 
 // Whether someone is told when the object dies: a finaliser, or a weak reference.
 bool tells_of_its_end(PyObject* object);
@@ -251,6 +254,8 @@ class Recorder {
   void check_type(graph::Operand whole, Borrowed object);
   // Makes the value of a node a constant, by a check in the graph.
   void check_constant(uint32_t value, Borrowed object);
+  // In front of the instruction: what the callable says of a value of the graph, by a check in the graph.
+  void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
   bool check_truth(uint32_t value, Borrowed object);
 
@@ -273,7 +278,6 @@ class Recorder {
   bool note_traceback(PyObject* exception);
   void end_frame(const evaluator::Activation& frame);
   bool reaches_traceback(uint32_t value, std::vector<bool>& seen) const;
-  void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
 

@@ -23,6 +23,11 @@ PyObject* enter_name() {
   return name->get();
 }
 
+PyObject* exit_name() {
+  static PyObject* const name = PyUnicode_InternFromString("__exit__");
+  return name;
+}
+
 // Every argument as an operand; the detail of the first that can't be one.
 bool add_operands(const Site& site, const Activation::CallSite& call, Plan& plan) {
   for (int i = 0; i < call.count; i++) {
@@ -58,6 +63,15 @@ void add_arguments(const Site& site, const Activation::CallSite& call, Plan& pla
     plan.contents.push_back(site.recorder.label(i));
     plan.arguments.push_back(site.frame.slot(i));
   }
+}
+
+Given given_at(const Site& site, const Activation::CallSite& call) {
+  Given given{{}, {}, call.keyword_names};
+  for (int i = call.first; i < call.first + call.count; i++) {
+    given.labels.push_back(site.recorder.label(i));
+    given.objects.push_back(site.frame.slot(i));
+  }
+  return given;
 }
 
 Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* callable, bool check_result) {
@@ -148,6 +162,12 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
     add_arguments(site, call, plan);
     return plan;
   }
+  if (has_effect(bound.function)) {
+    Given given = given_at(site, call);
+    given.labels.insert(given.labels.begin(), bound.self);
+    given.objects.insert(given.objects.begin(), bound.object);
+    return effect_call(recorder, bound.function, given);
+  }
   const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
   if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = node_call(site, call, bound.function, !exit);
@@ -211,10 +231,9 @@ Plan super_call(const Site& site) {
 // with manager: __enter__ is followed, and later __exit__. None: they are no functions of Python's.
 std::optional<Plan> enter_followed(const Site& site, PyObject* manager) {
   Recorder& recorder = site.recorder;
-  static PyObject* const exit_name = PyUnicode_InternFromString("__exit__");
   const uint32_t label = recorder.label(site.depth - 1);
   PyObject* const enter = _PyType_Lookup(Py_TYPE(manager), enter_name());
-  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name);
+  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name());
   if (!enter || !exit || !PyFunction_Check(exit) || !is_plain_function(enter) || numpy::is_error_state(Py_TYPE(manager))) return std::nullopt;
   if (!is_object(recorder.value(label)) || !fixes_class(recorder, recorder.value(label), manager)) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(enter), enter, nullptr);
@@ -226,10 +245,20 @@ std::optional<Plan> enter_followed(const Site& site, PyObject* manager) {
   return plan;
 }
 
+// with lock, with open(...): a node, and later another of __exit__. None: it isn't known what they do.
+std::optional<Plan> enter_of_c(const Site& site, PyObject* manager) {
+  PyObject* const enter = _PyType_Lookup(Py_TYPE(manager), enter_name());
+  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name());
+  const bool methods = enter && exit && Py_IS_TYPE(enter, &PyMethodDescr_Type) && Py_IS_TYPE(exit, &PyMethodDescr_Type);
+  if (!methods || !has_effect(enter) || !has_effect(exit)) return std::nullopt;
+  return effect_call(site.recorder, enter, {{site.recorder.label(site.depth - 1)}, {manager}, nullptr});
+}
+
 // with np.errstate(...): [manager] -> [bound __exit__, result of __enter__].
 Plan before_with(const Site& site) {
   PyObject* const manager = site.frame.slot(site.depth - 1);
   if (std::optional<Plan> followed = enter_followed(site, manager)) return *std::move(followed);
+  if (std::optional<Plan> entered = enter_of_c(site, manager)) return *std::move(entered);
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.callable = _PyType_Lookup(Py_TYPE(manager), enter_name());
@@ -240,10 +269,14 @@ Plan before_with(const Site& site) {
 void before_with_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
   const int low = site.depth - 1;
+  PyObject* const exit = site.frame.slot(low);
   const int32_t node = recorder.add_node(plan, site.frame.slot(low + 1));
-  const uint32_t exit = recorder.constant(PyMethod_GET_FUNCTION(site.frame.slot(low)));
-  recorder.set_label(low, recorder.made(&PyMethod_Type, nullptr, {exit, recorder.label(low)}));
-  recorder.set_label(low + 1, recorder.node_value(node, false));
+  const uint32_t manager = recorder.label(low);
+  const bool of_python = PyMethod_Check(exit);
+  recorder.set_label(low, of_python ? recorder.made(&PyMethod_Type, nullptr, {recorder.constant(PyMethod_GET_FUNCTION(exit)), manager})
+                                    : recorder.made(builtin("getattr"), nullptr, {manager, recorder.constant(exit_name())}));
+  recorder.set_label(low + 1, plan.label ? plan.label : recorder.node_value(node, false));
+  if (plan.check_result && !plan.label) recorder.check_result(site.frame, node);
 }
 
 // --- f(*args, **keywords) --------------------------------------------------------------------------------------------
@@ -326,9 +359,7 @@ Plan call(const Site& site) {
   const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
   if (constructs && fixes_object(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
-  if (kind == CallKind::kUnknown && has_known_effect(site, call, callable)) {
-    if (fixes_object(recorder, recorder.label(call.callable), callable)) return node_call(site, call, callable, true);
-  }
+  if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
   const bool pure = is_pure_method(callable);
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !pure;
@@ -354,10 +385,14 @@ void call_after(const Site& site, const Plan& plan) {
   uint32_t label = 0;
   if (plan.kind == Plan::Kind::kNode) {
     const int32_t node = recorder.add_node(plan, result);
-    label = recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
+    label = plan.label ? plan.label : recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
+    if (plan.stays) {
+      recorder.check_constant(label, result);
+      label = recorder.constant(result);
+    }
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     recorder.set_label(depth - 1, label);
-    if (plan.check_result) recorder.check_result(site.frame, node);
+    if (plan.check_result && !plan.stays && !plan.label) recorder.check_result(site.frame, node);
     return;
   }
   if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));

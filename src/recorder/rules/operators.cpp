@@ -1,4 +1,6 @@
 // Rules for arithmetic, comparison and subscripts.
+#include <optional>
+
 #include "cpython/intrinsics.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
@@ -262,6 +264,18 @@ Plan item_of_container(const Site& site, const Input& container, const Input& ke
   return plan_value(recorder.elements(owner)[index]);
 }
 
+// row[n], of a number that only the graph knows: the graph has the row.
+std::optional<Plan> item_at_number(Recorder& recorder, const Input& container, const Input& key) {
+  const bool row = PyTuple_CheckExact(container.object) || PyList_CheckExact(container.object) || PyUnicode_CheckExact(container.object);
+  if (!row || !PyLong_CheckExact(key.object) || recorder.value(key.label).kind != Value::Kind::kNode || recorder.value(key.label).of_shapes) return std::nullopt;
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = Form::kGetItem;
+  plan.operands = {recorder.operand(container.label, container.object), recorder.operand(key.label, key.object)};
+  plan.check_result = true;
+  return plan.operands[0] && plan.operands[1] ? std::optional<Plan>(std::move(plan)) : std::nullopt;
+}
+
 Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   if (recorder.is_graph_value(container.label, container.object)) {
@@ -278,6 +292,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
     plan.check_result = plan.kind == Plan::Kind::kNode && !numpy::is_array(container.object) && !plan.of_shapes;
     return plan;
   }
+  if (std::optional<Plan> item = item_at_number(recorder, container, key)) return *std::move(item);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
   if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);

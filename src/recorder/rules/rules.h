@@ -75,8 +75,21 @@ std::optional<Plan> class_test(const Site& site, const evaluator::Activation::Ca
 std::optional<Plan> exception_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // Raises an exception that depends on what the guards fix.
 Plan plan_raise(uint32_t exception = 0);
-// A call that may stand in a graph though nothing of it follows from its arguments: print, clocks, streams of random numbers.
-bool has_known_effect(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What a call is given: values and the objects that they have now, those of keywords last.
+struct Given {
+  std::vector<uint32_t> labels;
+  std::vector<PyObject*> objects;
+  Borrowed keyword_names;
+};
+// Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
+bool has_effect(PyObject* callable);
+Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
+// Streams of the module io and what inherits from them; whether this one runs no Python code, by a check in the graph; whether a node made it.
+bool is_stream(PyObject* object);
+bool uses_plainly(Recorder& recorder, uint32_t label, PyObject* stream);
+bool makes_streams(const graph::Graph& graph, int32_t node);
+// print of what is known, or of numbers, to such a stream.
+bool is_plain_print(Recorder& recorder, const Given& given);
 
 // Known, or a list or tuple that the recorded code made of elements that are.
 bool is_known_with_elements(Recorder& recorder, uint32_t label, PyObject* object);

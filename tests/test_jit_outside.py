@@ -1,0 +1,237 @@
+"""What C functions do outside of a program's objects stands in the graph: streams, files, context variables, random numbers."""
+
+from __future__ import annotations
+
+import codecs
+import contextvars
+import io
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import check_may_be_left, outcome, same
+
+X = np.linspace(-1.0, 2.0, 5)
+BACKENDS = ["reference", "native"]
+VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("variable", default=1)
+STATE = {"seen": 0}
+COUNT = 0
+
+
+def writes(x: Any, stream: Any) -> Any:
+    global COUNT
+    COUNT = 7
+    stream.write("begin ")
+    y = x * 2
+    print("middle", 2.5, file=stream, end="|")
+    COUNT = 0
+    stream.flush()
+    return y + 1
+
+
+def in_memory(x: Any, n: Any) -> Any:
+    text, data = io.StringIO(), io.BytesIO(b"abc")
+    text.write("one ")
+    y = x + len(data.read(2))
+    print("two", n, file=text)
+    text.seek(0)
+    return y, text.readline(), data.tell(), text.tell()
+
+
+def variable(x: Any, n: Any) -> Any:
+    token = VARIABLE.set(x)
+    y = VARIABLE.get() + 1
+    VARIABLE.reset(token)
+    return y * VARIABLE.get(), VARIABLE.get(n)
+
+
+def draws(x: Any, n: Any) -> Any:
+    stream = random.getrandbits(3)
+    y = x * (1.0, 2.0, 3.0, 4.0)[random.randrange(4)] + stream
+    if random.random() < 0.5:
+        y = y + n
+    names = ["a", "b", "c"]
+    return y * random.uniform(1.0, 2.0), names[random.randint(0, 2)], random.choice("xyz")
+
+
+def process(x: Any, n: Any) -> Any:
+    return x * (os.getpid() > n) + (threading.get_ident() == threading.main_thread().ident) * 3, os.getcwd()
+
+
+def seeded(function: Callable[..., Any], *arguments: Any) -> Any:
+    random.seed(5)
+    VARIABLE.set(4)
+    return outcome(function, *arguments)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [in_memory, variable, draws, process])
+def test_the_same_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    captured = evalframe.jit(function, backend=backend)
+    for n in (1, 1, 5, 5, 1):
+        assert same(seeded(captured, X, n), seeded(function, X, n)), n
+    check_may_be_left(function, backend, [(X, 1), (X, 5)], 12, told=seeded)
+
+
+@pytest.mark.parametrize("function", [in_memory, variable, process])
+def test_one_graph_has_it_all(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, backend="reference", fullgraph=True)
+    for n in (1, 1):
+        assert same(seeded(captured, X, n), seeded(function, X, n))
+    assert _core.jit_counters(captured)["recordings"] == 1
+
+
+def test_branches_on_random_numbers_are_checks() -> None:
+    captured = evalframe.jit(draws, backend="native")
+    told: list[list[Any]] = []
+    for function in (draws, captured):
+        random.seed(9)
+        told.append([function(X, 1) for _ in range(60)])
+    assert same(told[0], told[1])
+
+
+class Watching(io.StringIO):
+    """Its methods look at what the program has stored meanwhile."""
+
+    def write(self, text: str) -> int:
+        return super().write(f"{text}{COUNT}")
+
+
+class Inheriting(io.StringIO):
+    """Runs C code only, for now."""
+
+
+class Other:
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def write(self, text: str) -> int:
+        self.said.append((text, COUNT))
+        return len(text)
+
+    def flush(self) -> None:
+        self.said.append(COUNT)
+
+    def getvalue(self) -> Any:
+        return self.said
+
+
+class Buffer(io.BytesIO):
+    def write(self, data: Any) -> int:
+        return super().write(bytes(data) + b"%d" % COUNT)
+
+
+class Encoder(codecs.IncrementalEncoder):
+    def encode(self, text: str, final: bool = False) -> bytes:
+        return f"{text}{COUNT}".encode()
+
+
+def _codec(name: str) -> codecs.CodecInfo | None:
+    """A codec of the program's, that looks at what it has stored."""
+    if name != "evalframe_test":
+        return None
+    return codecs.CodecInfo(codecs.utf_8_encode, codecs.utf_8_decode, incrementalencoder=Encoder, incrementaldecoder=codecs.getincrementaldecoder("utf-8"), name=name)
+
+
+codecs.register(_codec)
+STREAMS: list[Callable[[], Any]] = [
+    io.StringIO,
+    Watching,
+    Inheriting,
+    Other,
+    lambda: io.TextIOWrapper(io.BytesIO(), encoding="utf-8"),
+    lambda: io.TextIOWrapper(Buffer(), encoding="utf-8"),
+    lambda: io.TextIOWrapper(io.BytesIO(), encoding="evalframe_test"),
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_each_stream_is_written_to_as_plain_python_does_it(backend: str) -> None:
+    captured = evalframe.jit(writes, backend=backend)
+    for make in STREAMS * 2 + STREAMS[::-1]:
+        told = []
+        for function in (writes, captured):
+            stream = make()
+            told.append((outcome(function, X, stream), stream.getvalue() if hasattr(stream, "getvalue") else stream.buffer.getvalue()))
+        assert same(told[0], told[1])
+
+
+def test_a_stream_that_gets_a_method_of_its_own_is_left_to_python() -> None:
+    captured = evalframe.jit(writes, backend="reference")
+    for replaced in (False, False, True, False):
+        told = []
+        for function in (writes, captured):
+            stream, said = Inheriting(), []
+            if replaced:
+                setattr(stream, "write", lambda text, said=said: said.append((text, COUNT)))
+            told.append((outcome(function, X, stream), stream.getvalue(), said))
+        assert same(told[0], told[1])
+
+
+def to_file(x: Any, path: Any) -> Any:
+    y = x + 1
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("line\n")
+        y = y * 2
+        print("of", y.shape, file=file)
+    with open(path) as file:
+        return y, file.read(), file.closed
+
+
+def fails_in_file(x: Any, path: Any) -> Any:
+    with open(path, "a") as file:
+        file.write("before\n")
+        x = x + x[:2]
+        file.write("never\n")
+    return x
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [to_file, fails_in_file])
+def test_files(function: Callable[..., Any], backend: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "lines.txt")
+
+    def told(call: Callable[..., Any], *arguments: Any) -> Any:
+        Path(path).write_text("")
+        return outcome(call, *arguments), Path(path).read_text()
+
+    captured = evalframe.jit(function, backend=backend)
+    for _ in range(3):
+        assert same(told(captured, X, path), told(function, X, path))
+    check_may_be_left(function, backend, [(X, path)], 14, told=told)
+
+
+def naps(x: Any, seen: Any) -> Any:
+    STATE["seen"] = 1
+    time.sleep(0.05)
+    seen.append(STATE["seen"])
+    return x + 1
+
+
+def test_others_see_what_was_stored_before_a_nap() -> None:
+    captured = evalframe.jit(naps, backend="reference")
+    for _ in range(3):
+        STATE["seen"], seen, found = 0, [], threading.Event()
+
+        def watch(found: threading.Event = found) -> None:
+            deadline = time.monotonic() + 5
+            while not STATE["seen"] and time.monotonic() < deadline:
+                time.sleep(0.001)
+            STATE["seen"] += 1
+            found.set()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        captured(X, seen)
+        found.wait()
+        thread.join()
+        assert seen == [2]
