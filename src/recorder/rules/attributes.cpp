@@ -173,12 +173,19 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
   return plan;
 }
 
+// A list, a dict or a bound method of C's: what a library puts in its place is another object each time (warnings.filters).
+bool is_replaced_by_habit(PyObject* value) {
+  const bool bound = PyCFunction_Check(value) && PyCFunction_GET_SELF(value) && !PyModule_Check(PyCFunction_GET_SELF(value));
+  return bound || PyList_CheckExact(value) || PyDict_CheckExact(value);
+}
+
 Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
   PyObject* dict = PyModule_GetDict(module);
   site.recorder.guards().require_module(module);
   if (const uint32_t stored = site.recorder.stored(dict, name)) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(dict, name);
   if (!value) return plan_break(Break::kAttribute, "made by the module's __getattr__");
+  if (is_replaced_by_habit(value)) return plan_value(site.recorder.name_source(dict, name));
   site.recorder.guards().require_name(dict, name, value);
   return plan_constant();
 }
