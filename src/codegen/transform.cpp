@@ -21,6 +21,8 @@ void Transform::choose_base() {
   if (!(code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw limit(CodegenLimit::kNamespace);
   if (recording_.iterator >= 0) throw limit(CodegenLimit::kTurns);
   if (recording_.handles) throw limit(CodegenLimit::kHandles);
+  const auto is_call = [](const recorder::Name& name) { return name.kind == recorder::Name::Kind::kCall; };
+  if (std::any_of(recording_.names.begin(), recording_.names.end(), is_call)) throw limit(CodegenLimit::kCalls);
   if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
   const recorder::FrameStart& start = recording_.start[0];
   const std::vector<uint32_t>& initial = recording_.initial[0];

@@ -12,7 +12,7 @@ std::span<const uint32_t> Transform::elements(const Value& of) const {
 // What stands for the value: that of a list or dict from outside, which the recorded code changes, for its place there.
 uint32_t Transform::stand_in(uint32_t index) const {
   const Value& of = value(index);
-  const bool may_be_outer = of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict;
+  const bool may_be_outer = of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict || of.kind == Value::Kind::kReplayed;
   const uint32_t outer = may_be_outer ? recording_.containers[of.a].outer : 0;
   return outer ? outer : index;
 }
@@ -32,6 +32,7 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return use(static_cast<uint32_t>(of.a));
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt
@@ -113,11 +114,12 @@ bool Transform::visit(uint32_t index, std::vector<bool>& seen) {
     case Value::Kind::kSlice:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance: break;
   }
-  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
+  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kReplayed || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
   for (const uint32_t part : recording_.containers[of.a].elements) any = visit(part, seen) || any;
   return any;
 }
@@ -217,6 +219,7 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kIterator: return build_iterator(of);
     case Value::Kind::kTruth: return build_truth(of);
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt
@@ -357,6 +360,7 @@ void Transform::store_one(const recorder::Name& name, uint32_t stored) {
       load(name.key);
       b_->emit(Op::DELETE_SUBSCR);
       return;
+    case kCall: return;  // there is no code then
     case kContents: {
       build(value(stored), Op::BUILD_LIST);
       load(name.owner);

@@ -185,6 +185,7 @@ bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const 
     case Value::Kind::kSlice:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:

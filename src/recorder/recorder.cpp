@@ -38,6 +38,14 @@ bool is_python_number(PyObject* object) {
 bool is_immutable(PyObject* object) {
   if (is_singular(object)) return true;
   PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyFrozenSet_Type) {
+    PyObject* element = nullptr;
+    Py_hash_t hash = 0;
+    for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &element, &hash);) {
+      if (!is_immutable(element)) return false;
+    }
+    return true;
+  }
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
       if (!is_immutable(PyTuple_GET_ITEM(object, i))) return false;
@@ -47,6 +55,15 @@ bool is_immutable(PyObject* object) {
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
          type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_None ||
          object == Py_Ellipsis;
+}
+
+// Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
+static bool equality_says_all(PyObject* object) {
+  if (PyFrozenSet_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
+    if (!equality_says_all(PyTuple_GET_ITEM(object, i))) return false;
+  }
+  return true;
 }
 
 bool tells_of_its_end(PyObject* object) {
@@ -139,6 +156,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
   if (plan.changed || plan.consumed || plan.extended) apply(plan);
+  if (plan.call) append(value(plan.replayed), plan.call);
   if (present.after) return present.after(site, plan);
   relabel_result(site, plan);
 }
@@ -382,7 +400,7 @@ void Recorder::claim(uint32_t index, bool claimed) {
   } else if (value.kind == Value::Kind::kMade) {
     const std::vector<uint32_t> arguments = copied_elements(value);
     for (size_t i = 2; i < arguments.size(); i++) claim(arguments[i], claimed);
-  } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) {
+  } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) {
     if (claimed) iterated_.insert(value.a);
     if (!claimed) iterated_.erase(iterated_.find(value.a));
   }
@@ -561,6 +579,10 @@ bool Recorder::name_varies(Borrowed dict, Borrowed name) const {
   return !varying_.empty() && varying_.count(guards::path_of_name(dict, name)) > 0;
 }
 
+void Recorder::require_equal(int32_t source, Borrowed object) {
+  equality_says_all(object.get()) ? guards().require_equal(source, object) : guards().require_identity(source, object);
+}
+
 bool Recorder::known(uint32_t index, Borrowed object) {
   const Value value = recording_->values[index];
   switch (value.kind) {
@@ -569,7 +591,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
       if (!is_immutable(object.get())) return false;
       if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
       if ((PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get())) && varies(value.a)) return false;
-      guards().require_equal(value.a, object);
+      require_equal(value.a, object);
       return true;
     case Value::Kind::kNode:
       if (!value.of_shapes || !is_immutable(object.get())) return false;
@@ -596,6 +618,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:
@@ -669,6 +692,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kTraceback:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:
@@ -688,7 +712,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     guards().require_identity(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (is_immutable(object)) {
-    guards().require_equal(value.a, borrowed);
+    require_equal(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else {
     return {};

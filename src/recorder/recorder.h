@@ -55,6 +55,7 @@ struct Plan {
   uint32_t changed = 0, consumed = 0, steps = 0;
   bool dropped = false;
   bool appends = false;
+  uint32_t replayed = 0, call = 0;  // of a type of C's, made by the recorded code, and the call that changes it
   uint32_t extended = 0;  // the list from outside, of which nothing is known, that gets `contents` at its end
   std::vector<uint32_t> contents;
   uint32_t cause = 0;     // kRaise: ... from
@@ -267,6 +268,7 @@ class Recorder {
     uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
   };
   uint32_t value_of_key(const Value& dict, PyObject* name) const;
+  void require_equal(int32_t source, Borrowed object);
   uint32_t default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value);
   void move_window(int32_t container);
   void claim(uint32_t value, bool claimed);

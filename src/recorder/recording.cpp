@@ -142,6 +142,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       return;
     case Value::Kind::kList:
     case Value::Kind::kDict:
+    case Value::Kind::kReplayed:
       if (containers[value.a].outer) return;
       [[fallthrough]];
     case Value::Kind::kInstance:
@@ -221,7 +222,7 @@ Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
   return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance ||
-         kind == Value::Kind::kException || kind == Value::Kind::kTraceback;
+         kind == Value::Kind::kException || kind == Value::Kind::kTraceback || kind == Value::Kind::kReplayed;
 }
 
 PyObject* Rebuild::known(uint32_t value) const {
@@ -233,7 +234,7 @@ PyObject* Rebuild::known(uint32_t value) const {
 
 Ref Rebuild::make(uint32_t value) {
   const Value::Kind of = recording_.values[value].kind;
-  if (of == Value::Kind::kList || of == Value::Kind::kDict) {
+  if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kReplayed) {
     if (const uint32_t outer = recording_.containers[recording_.values[value].a].outer) return make(outer);
   }
   if (PyObject* const made = known(value)) return Ref::borrow(made);
@@ -329,9 +330,10 @@ Ref Rebuild::ended_frame(int32_t graph_frame) {
 }
 
 // An iterator goes on behind what it has given.
-Ref Rebuild::call_again(const Value& value) {
+Ref Rebuild::call_again(const Value& value, PyObject* self) {
   const std::vector<uint32_t>& parts = recording_.containers[value.a].elements;
   std::vector<Ref> arguments;
+  if (self) arguments.push_back(Ref::borrow(self));
   for (size_t i = 2; i < parts.size(); i++) {
     arguments.push_back(make(parts[i]));
     if (!arguments.back()) return Ref();
@@ -345,6 +347,20 @@ Ref Rebuild::call_again(const Value& value) {
     break;  // it was exhausted
   }
   return made;
+}
+
+Ref Rebuild::call_on(uint32_t call, PyObject* self) { return call_again(recording_.values[call], self); }
+
+// It may hold itself: it is known before it is filled.
+Ref Rebuild::make_replayed(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  const auto call = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
+  Ref object = call_again(recording_.values[call(0)]);
+  if (object) made_.emplace_back(index, Ref::borrow(object.get()));
+  for (uint32_t i = 1; object && i < window.length; i++) {
+    if (!call_on(call(i), object.get())) return Ref();
+  }
+  return object;
 }
 
 // An iterator keeps its position when its list gets shorter, but can't be set to one behind the list's end.
@@ -389,6 +405,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
     case Value::Kind::kException: return make_exception(index, value);
     case Value::Kind::kTraceback: return make_traceback(index, value);
     case Value::Kind::kMade: return call_again(value);
+    case Value::Kind::kReplayed: return make_replayed(index, value);
     case Value::Kind::kSlice: {
       const auto& parts = recording_.containers[value.a].elements;
       Ref start = make(parts[0]), stop = make(parts[1]), step = make(parts[2]);

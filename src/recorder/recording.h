@@ -36,6 +36,7 @@ struct Value {
     kSlice,
     kDict,
     kMade,  // what a call of a constant gave that depends on its arguments alone: enumerate(x), d.items()
+    kReplayed,  // of a mutable type of C's: what a call gave, and what later calls made of it
     kCell,
     kFunction,
     kInstance,  // of a class of the program's
@@ -53,7 +54,7 @@ struct Value {
 // Elements of what the recorded code has made. A list's, a dict's (keys and values in turn), or an instance's or exception's (names
 // and values of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
-// nothing). A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none). What a call made has the callable, the names
+// nothing). What is replayed has a kMade for the call that made it and for each that changed it, without the object itself. A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none). What a call made has the callable, the names
 // of keywords (0: none) and its arguments, a traceback the next one (0: none); a call's window begins behind as many elements as it has given, if it is an iterator.
 struct Window {
   uint32_t begin = 0, length = 0;
@@ -82,6 +83,7 @@ struct Name {
     kDelete,     // the same: the key is taken out
     kCell,       // the owner, a cell that other functions share
     kContents,   // all that the owner, a list, holds: that of the stored value
+    kCall,       // a call that changes the owner: the stored value is what a call gave, whose first argument is missing
   };
   Kind kind = Kind::kName;
   Ref dict, name;
@@ -199,13 +201,16 @@ class Rebuild {
   Ref make(uint32_t value);
   // A new list of what the list holds at the exit.
   Ref make_contents(uint32_t list);
+  // Makes the call, a kMade, with `self` as the first argument.
+  Ref call_on(uint32_t call, PyObject* self);
 
  private:
   Ref make_fresh(uint32_t value);
   Ref make_list(uint32_t index, const Value& value);
   Ref make_dict(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
-  Ref call_again(const Value& value);
+  Ref call_again(const Value& value, PyObject* self = nullptr);
+  Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);
   Ref make_traceback(uint32_t index, const Value& value);
   Ref frame_object(int32_t graph_frame);

@@ -68,6 +68,7 @@ static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key
     case kItem: return PyDict_SetItem(owner, key, value) == 0;
     case kDelete: return PyDict_DelItem(owner, key) == 0;
     case kCell: return PyCell_Set(owner, value) == 0;
+    case kCall: return false;  // made by the caller
     case kContents: return PyList_SetSlice(owner, 0, PY_SSIZE_T_MAX, value) == 0;
   }
   return false;
@@ -77,6 +78,11 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
   if (recording.names.empty()) return true;
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& name = recording.names[store.name];
+    if (name.kind == recorder::Name::Kind::kCall) {
+      const Ref owner = rebuild.make(name.owner);
+      if (!owner || !rebuild.call_on(store.value, owner.get())) return false;
+      continue;
+    }
     const bool contents = name.kind == recorder::Name::Kind::kContents;
     const Ref value = contents ? rebuild.make_contents(store.value) : rebuild.make(store.value);
     const Ref owner = rebuild.make(name.owner), key = rebuild.make(name.key);

@@ -17,6 +17,7 @@ AREAS = (
     "loops",
     "functions",
     "containers",
+    "replayed",
     "comprehensions",
     "generators",
     "exceptions",

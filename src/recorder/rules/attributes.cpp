@@ -317,6 +317,7 @@ Plan load_method(const Site& site) {
   }
   if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kDict && PyDict_CheckExact(object)) return plan_value(0);
+  if (is_method && owner.kind == Value::Kind::kReplayed) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PyList_CheckExact(object))) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(0);

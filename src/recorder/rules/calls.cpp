@@ -86,13 +86,12 @@ Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   return plan;
 }
 
-// The first argument is known, if only element by element, and so are the others.
+// The arguments are known, if only element by element.
 bool contents_known(const Site& site, const Activation::CallSite& call) {
-  Recorder& recorder = site.recorder;
-  for (int i = call.first + 1; i < call.first + call.count; i++) {
-    if (recorder.is_input_number(recorder.label(i), site.frame.slot(i)) || !recorder.known(recorder.label(i), site.frame.slot(i))) return false;
+  for (int i = call.first; i < call.first + call.count; i++) {
+    if (!is_known_flat(site.recorder, site.recorder.label(i), site.frame.slot(i))) return false;
   }
-  return call.count > 0 && is_known_with_elements(recorder, recorder.label(call.first), site.frame.slot(call.first));
+  return call.count > 0;
 }
 
 // sorted(...), of what is known: a new list of constants.
@@ -352,7 +351,7 @@ Plan call(const Site& site) {
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {container_call, iterator_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
+    for (const auto rule : {container_call, replayed_call, iterator_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

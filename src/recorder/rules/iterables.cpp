@@ -12,8 +12,10 @@ namespace {
 using evaluator::Activation;
 
 bool is_builtin_container(PyObject* object) {
-  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object) || PyAnySet_CheckExact(object);
 }
+
+using Items = std::optional<std::vector<uint32_t>>;
 
 std::vector<uint32_t> constants_of(Recorder& recorder, PyObject* object) {
   std::vector<uint32_t> parts;
@@ -121,8 +123,9 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
     case Value::Kind::kList: return recorder.copied_elements(value);
     case Value::Kind::kDict: return every_second(recorder.elements(value), 0);
     case Value::Kind::kConstant:
-      if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object)) return std::nullopt;
+      if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object)) return std::nullopt;
       return constants_of(recorder, object);
+    case Value::Kind::kReplayed: return PySet_Check(object) && PySet_GET_SIZE(object) <= kMaxParts ? Items(constants_of(recorder, object)) : std::nullopt;
     case Value::Kind::kSource: return parts_of_source(recorder, value, object);
     case Value::Kind::kNode:
       if (!PyTuple_CheckExact(object) || !value.of_shapes) return std::nullopt;
@@ -163,8 +166,6 @@ Arguments arguments_of(const Site& site, const Activation::CallSite& call) {
   }
   return arguments;
 }
-
-using Items = std::optional<std::vector<uint32_t>>;
 
 Items items_of_enumerate(Recorder& recorder, const Arguments& arguments) {
   if (arguments.objects.empty() || arguments.objects.size() > 2) return std::nullopt;
@@ -264,7 +265,8 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   if (value.kind == Value::Kind::kMade && recorder.is_iterator(label)) {
     return recorder.steps_to_end(label) > static_cast<uint32_t>(Recorder::kMaxUnrolledTurns) + 1 ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
   }
-  const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMade ||
+  const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed ||
+                          (value.kind == Value::Kind::kConstant && (PyUnicode_CheckExact(object) || PyFrozenSet_CheckExact(object))) || value.kind == Value::Kind::kMade ||
                           (value.kind == Value::Kind::kSource && PyDict_CheckExact(object)) ||
                           (value.kind == Value::Kind::kNode && PyTuple_CheckExact(object));
   if (!over_parts) return std::nullopt;

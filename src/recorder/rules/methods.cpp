@@ -27,18 +27,6 @@ std::unordered_set<PyObject*> find_methods() {
 
 }  // namespace
 
-bool is_known_with_elements(Recorder& recorder, uint32_t label, PyObject* object) {
-  const Value::Kind kind = recorder.value(label).kind;
-  const bool made_here = kind == Value::Kind::kList || kind == Value::Kind::kTuple;
-  if (!made_here || (!PyList_CheckExact(object) && !PyTuple_CheckExact(object))) return recorder.known(label, object);
-  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
-  for (size_t i = 0; i < parts.size(); i++) {
-    PyObject* const part = PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i));
-    if (!is_immutable(part) || recorder.is_input_number(parts[i], part) || !recorder.known(parts[i], part)) return false;
-  }
-  return true;
-}
-
 bool is_pure_method(PyObject* callable) {
   static MadeOnce<std::unordered_set<PyObject*>> methods;
   return Py_TYPE(callable) == &PyMethodDescr_Type && methods.get(find_methods).contains(callable);
@@ -46,7 +34,9 @@ bool is_pure_method(PyObject* callable) {
 
 Plan call_of_pure_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   for (int slot = call.first; slot < call.first + call.count; slot++) {
-    if (!is_known_with_elements(site.recorder, site.recorder.label(slot), site.frame.slot(slot))) return plan_break(Break::kUnknownCall, callable_name(callable));
+    const uint32_t label = site.recorder.label(slot);
+    PyObject* const object = site.frame.slot(slot);
+    if (!site.recorder.known(label, object) && !is_known_flat(site.recorder, label, object)) return plan_break(Break::kUnknownCall, callable_name(callable));
   }
   return plan_constant();
 }

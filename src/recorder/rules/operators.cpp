@@ -66,6 +66,8 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   return plan;
 }
 
+bool is_replayed(const Site& site, int from_top) { return site.recorder.value_at(site.depth - from_top).kind == Value::Kind::kReplayed; }
+
 constexpr int kAdd = 0, kMultiply = 5, kOr = 7, kInplaceAdd = 13, kInplaceOr = 20;  // NB_ADD, NB_MULTIPLY, NB_OR, NB_INPLACE_ADD, NB_INPLACE_OR
 
 // (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
@@ -101,6 +103,7 @@ Plan binary_op(const Site& site) {
   const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
   if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
+  if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
   const bool dicts = PyDict_CheckExact(input_at(site, 2).object) && PyDict_CheckExact(input_at(site, 1).object);
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
     return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
@@ -110,6 +113,10 @@ Plan binary_op(const Site& site) {
 Plan compare_op(const Site& site) {
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
+  const auto is_container = [](PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object) || PyAnySet_Check(object) || PyTuple_CheckExact(object); };
+  const bool containers = is_container(input_at(site, 2).object) && is_container(input_at(site, 1).object);
+  const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
+  if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 // 3.13 may ask for the truth in the same instruction.
@@ -157,7 +164,7 @@ Plan truth(const Site& site) {
   const Input input = input_at(site, 1);
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict) return plan_constant();
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) return plan_constant();
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object))) {
     recorder.guards().require_length(value.a, input.object);
     return plan_constant();
@@ -207,6 +214,7 @@ Plan contains_op(const Site& site) {
   // `in {1, 2}`: the compiler has made a constant of it.
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
+  if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }
 

@@ -17,11 +17,23 @@ void add_operator_rules(RuleTable& table);   // arithmetic, comparison, subscrip
 void add_call_rules(RuleTable& table);
 void add_container_rules(RuleTable& table);  // building, unpacking
 void add_list_rules(RuleTable& table);       // lists and dicts
+void add_replayed_rules(RuleTable& table);   // sets and the like
 void add_import_rules(RuleTable& table);     // of modules that are loaded
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
+
+// Whether all of it is known: an immutable object that is a fact of the recording, or a container of such, `depth` levels down.
+bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object, int depth = 0);
+// ... whose elements are immutable.
+bool is_known_flat(Recorder& recorder, uint32_t label, PyObject* object);
+bool all_known_through(const Site& site, int first, int count);
+// What the object, which is known through and through, is now, to be read by a call that an exit makes; 0: not known then.
+uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
+// Calls of types and methods that `replayed.def` names, and operators with such objects; none: of others.
+std::optional<Plan> replayed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> replayed_operator(const Site& site, int number);
 
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
@@ -91,8 +103,6 @@ bool makes_streams(const graph::Graph& graph, int32_t node);
 // print of what is known, or of numbers, to such a stream.
 bool is_plain_print(Recorder& recorder, const Given& given);
 
-// Known, or a list or tuple that the recorded code made of elements that are.
-bool is_known_with_elements(Recorder& recorder, uint32_t label, PyObject* object);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
 Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);

@@ -12,8 +12,7 @@ Plan constant_of_top(const Site& site, int count) {
   for (int slot = site.depth - count; slot < site.depth; slot++) {
     PyObject* object = site.frame.slot(slot);
     const uint32_t label = site.recorder.label(slot);
-    // A float from outside is another one in each call.
-    if (site.recorder.is_input_number(label, object) || !site.recorder.known(label, object)) {
+    if (!is_known_through(site.recorder, label, object)) {
       return plan_break(Break::kUnknownObject, "text of " + type_name(object));
     }
   }

@@ -1,0 +1,212 @@
+// Rules for mutable objects of C types that the recorded code makes: sets and the like. How they were made, and each change since,
+// is in the journal, and an exit does the same once more.
+#include <string_view>
+#include <unordered_map>
+
+#include "core/made_once.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+enum class Effect : uint8_t { kReads, kMakes, kChanges };
+
+struct Types {
+  std::unordered_map<PyObject*, Effect> methods;
+  std::unordered_map<PyObject*, bool> types;
+};
+
+// Types and methods of C's are there for good.
+Types find_types() {
+  Types found;
+  const auto type_of = [](const char* module_name, const char* name) {
+    const Ref module = Ref::steal(PyImport_ImportModule(module_name));
+    Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+    if (!type) PyErr_Clear();
+    return type;
+  };
+  const auto add = [&](const char* module, const char* type_name, const char* name, Effect effect) {
+    const Ref type = type_of(module, type_name);
+    const Ref method = type ? Ref::steal(PyObject_GetAttrString(type.get(), name)) : Ref();
+    if (method) found.methods.emplace(method.get(), effect);
+    PyErr_Clear();
+  };
+#define EVALFRAME_REPLAYED(module, type) found.types.emplace(type_of(#module, #type).get(), true);
+#define EVALFRAME_READS(module, type, name) add(#module, #type, #name, Effect::kReads);
+#define EVALFRAME_MAKES(module, type, name) add(#module, #type, #name, Effect::kMakes);
+#define EVALFRAME_CHANGES(module, type, name) add(#module, #type, #name, Effect::kChanges);
+#include "recorder/replayed.def"
+#undef EVALFRAME_REPLAYED
+#undef EVALFRAME_READS
+#undef EVALFRAME_MAKES
+#undef EVALFRAME_CHANGES
+  return found;
+}
+
+const Types& known_types() {
+  static MadeOnce<Types> types;
+  return types.get(find_types);
+}
+
+Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
+
+bool is_replayed(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kReplayed; }
+
+// The call once more, with what its arguments are now; 0: it can't be made again. from: the first slot of those arguments.
+uint32_t call_again(const Site& site, PyObject* callable, PyObject* keyword_names, int from, int count) {
+  std::vector<uint32_t> arguments;
+  for (int slot = from; slot < from + count; slot++) {
+    arguments.push_back(frozen(site.recorder, site.recorder.label(slot), site.frame.slot(slot)));
+    if (!arguments.back()) return 0;
+  }
+  return site.recorder.made(callable, keyword_names, arguments);
+}
+
+// The plan, of a change of the object by the call.
+Plan changed_by(Recorder& recorder, uint32_t object, uint32_t call, Plan plan) {
+  if (!call) return plan_break(Break::kStore, "a set from outside as an argument");
+  if (recorder.is_iterated(object)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (!recorder.may_change(object)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
+  if (static_cast<Py_ssize_t>(recorder.elements(recorder.value(object)).size()) >= kMaxParts) return plan_break(Break::kTooLong, "changes of one object");
+  plan.replayed = object;
+  plan.call = call;
+  return plan;
+}
+
+Plan made_by(Recorder& recorder, uint32_t call) {
+  return call ? plan_value(recorder.container(Value::Kind::kReplayed, {call})) : plan_break(Break::kUnknownObject, "a set from outside");
+}
+
+// What goes through an iterator uses it up.
+bool any_iterator(const Site& site, int first, int count) {
+  for (int slot = first; slot < first + count; slot++) {
+    if (site.recorder.is_iterator(site.recorder.label(slot))) return true;
+  }
+  return false;
+}
+
+std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable, Effect effect) {
+  Recorder& recorder = site.recorder;
+  if (call.count < 1 || !is_replayed(recorder, recorder.label(call.first))) return std::nullopt;
+  if (!PyObject_TypeCheck(site.frame.slot(call.first), PyDescr_TYPE(callable)) || any_iterator(site, call.first, call.count)) return not_known(callable);
+  // What raises has changed nothing: elements can be hashed, and of several arguments the first might have been used.
+  const bool may_change_half = effect == Effect::kChanges && (call.count > 2 && PySet_Check(site.frame.slot(call.first)));
+  for (int slot = call.first + 1; slot < call.first + call.count; slot++) {
+    if (may_change_half || !is_known_flat(recorder, recorder.label(slot), site.frame.slot(slot))) return not_known(callable);
+  }
+  PyObject* const names = call.keyword_names.get();
+  switch (effect) {
+    case Effect::kReads: return plan_constant();
+    case Effect::kMakes: return made_by(recorder, call_again(site, callable, names, call.first, call.count));
+    case Effect::kChanges:
+      return changed_by(recorder, recorder.label(call.first), call_again(site, callable, names, call.first + 1, call.count - 1), plan_constant());
+  }
+  return std::nullopt;
+}
+
+// set(...), of what is known.
+Plan type_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (any_iterator(site, call.first, call.count) || !all_known_through(site, call.first, call.count)) return not_known(callable);
+  return made_by(site.recorder, call_again(site, callable, call.keyword_names.get(), call.first, call.count));
+}
+
+// --- instructions ----------------------------------------------------------------------------------------------------
+
+PyObject* set_method(const char* name) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), name);  // which the type holds for good
+}
+
+// Of what stands on the stack, one by one.
+Plan build_set(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int count = site.instruction.arg, first = site.depth - count;
+  std::vector<uint32_t> elements;
+  for (int slot = first; slot < site.depth; slot++) {
+    if (!is_immutable(site.frame.slot(slot)) || !is_known_through(recorder, recorder.label(slot), site.frame.slot(slot))) {
+      return plan_break(Break::kUnknownObject, "set with " + type_name(site.frame.slot(slot)));
+    }
+    elements.push_back(recorder.label(slot));
+  }
+  std::vector<uint32_t> arguments;
+  if (count) arguments.push_back(recorder.container(Value::Kind::kTuple, std::move(elements)));
+  return made_by(recorder, recorder.made(reinterpret_cast<PyObject*>(&PySet_Type), nullptr, arguments));
+}
+
+Plan changed_by_instruction(const Site& site, PyObject* method) {
+  const int set = site.depth - 1 - site.instruction.arg;
+  if (!is_replayed(site.recorder, site.recorder.label(set))) return plan_break(Break::kStore, "set");
+  if (!all_known_through(site, site.depth - 1, 1)) return plan_break(Break::kUnknownObject, "set with " + type_name(site.frame.slot(site.depth - 1)));
+  return changed_by(site.recorder, site.recorder.label(set), call_again(site, method, nullptr, site.depth - 1, 1), {});
+}
+Plan set_add(const Site& site) {
+  static PyObject* const method = set_method("add");
+  return changed_by_instruction(site, method);
+}
+Plan set_update(const Site& site) {
+  static PyObject* const method = set_method("update");
+  return changed_by_instruction(site, method);
+}
+
+PyObject* operator_function(const std::string& name) {
+  const Ref module = Ref::steal(PyImport_ImportModule("_operator"));
+  Ref function = module ? Ref::steal(PyObject_GetAttrString(module.get(), name.c_str())) : Ref();
+  if (!function) PyErr_Clear();
+  return function.release();  // lives as long as the process
+}
+
+// Operators by the numbers of the instruction, in place behind the others.
+const std::vector<PyObject*>& operator_functions() {
+  static MadeOnce<std::vector<PyObject*>> functions;
+  return functions.get([] {
+    std::vector<PyObject*> found;
+    const char* const names[] = {
+#define EVALFRAME_BINARY(number, name, symbol, function, ufunc) function,
+#include "bytecode/operators.def"
+    };
+    for (const char* name : names) found.push_back(operator_function(name));
+    for (std::string name : names) {
+      if (name.back() == '_') name.pop_back();
+      found.push_back(operator_function("i" + name));
+    }
+    return found;
+  });
+}
+
+}  // namespace
+
+std::optional<Plan> replayed_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const Types& types = known_types();
+  if (PyType_Check(callable)) return types.types.contains(callable) ? std::optional(type_call(site, call, callable)) : std::nullopt;
+  if (Py_TYPE(callable) != &PyMethodDescr_Type) return std::nullopt;
+  const auto method = types.methods.find(callable);
+  return method == types.methods.end() ? std::nullopt : method_call(site, call, callable, method->second);
+}
+
+std::optional<Plan> replayed_operator(const Site& site, int number) {
+  Recorder& recorder = site.recorder;
+  const uint32_t left = recorder.label(site.depth - 2);
+  PyObject* const object = site.frame.slot(site.depth - 2);
+  const bool of_views = PyDictViewSet_Check(object) && recorder.value(left).kind == Value::Kind::kMade;
+  const bool of_replayed = is_replayed(recorder, left), of_right = is_replayed(recorder, recorder.label(site.depth - 1));
+  if (!of_views && !of_replayed && !of_right) return std::nullopt;
+  if (!all_known_through(site, site.depth - 2, 2)) return plan_break(Break::kUnknownObject, type_name(object));
+  const std::vector<PyObject*>& functions = operator_functions();
+  PyObject* const function = functions[static_cast<size_t>(number)];
+  const bool in_place = static_cast<size_t>(number) >= functions.size() / 2;
+  // The others give immutable objects, or raise.
+  if (!of_replayed && !of_views) return plan_constant();
+  if (in_place && of_replayed) return changed_by(recorder, left, call_again(site, function, nullptr, site.depth - 1, 1), plan_value(left));
+  return made_by(recorder, call_again(site, function, nullptr, site.depth - 2, 2));
+}
+
+void add_replayed_rules(RuleTable& table) {
+  using enum bytecode::Op;
+  table[static_cast<size_t>(BUILD_SET)] = {build_set, nullptr};
+  table[static_cast<size_t>(SET_ADD)] = {set_add, nullptr};
+  table[static_cast<size_t>(SET_UPDATE)] = {set_update, nullptr};
+}
+
+}  // namespace evalframe::recorder
