@@ -83,7 +83,9 @@ class Transform {
 
   std::vector<uint32_t> wanted() const;
   void count_uses();
-  bool visit(uint32_t index, std::vector<bool>& seen);
+  enum class Visit : uint8_t { kNone, kBegun, kDone };
+  bool visit(uint32_t index, std::vector<Visit>& seen);
+  bool visit_parts(uint32_t index, std::vector<Visit>& seen);
   bool is_simple(const guards::Source& source) const;
   void load_sources();
   void load_slot(int32_t slot);

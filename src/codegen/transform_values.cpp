@@ -77,7 +77,7 @@ std::vector<uint32_t> Transform::wanted() const {
 void Transform::count_uses() {
   homes_.resize(recording_.values.size());
   const std::vector<uint32_t> all = wanted();
-  std::vector<bool> seen(recording_.values.size());
+  std::vector<Visit> seen(recording_.values.size());
   bool any = false;
   for (const uint32_t index : all) any = visit(index, seen) || any;
   for (const uint32_t index : all) {
@@ -93,11 +93,18 @@ void Transform::count_uses() {
   for (const uint32_t index : rebuilt_from_) homes_[index].uses++;
 }
 
-// Whether what instructions alone can't make is among the value and its parts. The sources among them: rebuilt_from_.
-bool Transform::visit(uint32_t index, std::vector<bool>& seen) {
+// Whether what instructions alone can't make is among the value and its parts (one that is inside of itself, too). The sources
+// among them: rebuilt_from_.
+bool Transform::visit(uint32_t index, std::vector<Visit>& seen) {
   index = stand_in(index);
-  if (!index || seen[index]) return false;
-  seen[index] = true;
+  if (!index || seen[index] != Visit::kNone) return seen[index] == Visit::kBegun;
+  seen[index] = Visit::kBegun;
+  const bool any = visit_parts(index, seen);
+  seen[index] = Visit::kDone;
+  return any;
+}
+
+bool Transform::visit_parts(uint32_t index, std::vector<Visit>& seen) {
   const Value& of = value(index);
   switch (of.kind) {
     case Value::Kind::kSource: rebuilt_from_.push_back(index); return false;

@@ -740,6 +740,9 @@ Operand Recorder::container_operand(uint32_t index, Borrowed object) {
   for (const auto& [known_value, made] : built_) {
     if (known_value == index) return made;
   }
+  // None for one that is inside of itself.
+  const size_t place = built_.size();
+  built_.emplace_back(index, Operand());
   const Value value = recording_->values[index];
   const std::vector<uint32_t> parts = copied_elements(value);
   std::vector<Operand> operands;
@@ -766,8 +769,7 @@ Operand Recorder::container_operand(uint32_t index, Borrowed object) {
     const Form form = value.kind == Value::Kind::kTuple ? Form::kTuple : value.kind == Value::Kind::kList ? Form::kList : Form::kSlice;
     made = Operand::node(add_plain_node(form, 0, nullptr, std::move(operands), object));
   }
-  built_.emplace_back(index, made);
-  return made;
+  return built_[place].second = made;
 }
 
 int32_t Recorder::add_plain_node(Form form, uint8_t code, Borrowed name, std::vector<Operand> operands, Borrowed result) {

@@ -396,6 +396,8 @@ Ref Rebuild::make_fresh(uint32_t index) {
     case Value::Kind::kTuple: {
       const auto& elements = recording_.containers[value.a].elements;
       Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(elements.size())));
+      // It may be in a list that it holds.
+      if (tuple) made_.emplace_back(index, Ref::borrow(tuple.get()));
       for (size_t i = 0; tuple && i < elements.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, make(elements[i]).release());
       return tuple;
     }

@@ -35,6 +35,29 @@ def nested_unpacking(x: Any, y: Any) -> Any:
     return a * b + c
 
 
+def containers_inside_themselves(x: Any, y: Any) -> Any:
+    rows: list[Any] = []
+    pair = (rows, x)
+    rows.append(pair)
+    table: dict[str, Any] = {"rows": rows}
+    table["self"] = table
+    return rows[0] is pair, pair[0] is rows, table["self"] is table, repr(rows[0][0] is rows), x + y
+
+
+def container_inside_itself_is_kept(x: Any, y: Any) -> Any:
+    rows: list[Any] = [1]
+    rows.append((rows, table := {"x": x}))
+    table["rows"] = rows
+    total = float((x * y).sum())
+    return total, rows[1][0] is rows, table["rows"][1][1] is table, table["x"] is x
+
+
+def text_of_container_inside_itself(x: Any, y: Any) -> Any:
+    rows: list[Any] = [1]
+    rows.append(rows)
+    return x + y, repr(rows)
+
+
 def swap(x: Any, y: Any) -> Any:
     x, y = y, x
     return x - y * 2
