@@ -20,6 +20,7 @@ Transformed Transform::make() {
 void Transform::choose_base() {
   if (!(code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw limit(CodegenLimit::kNamespace);
   if (recording_.iterator >= 0) throw limit(CodegenLimit::kTurns);
+  if (!recording_.generators.empty()) throw limit(CodegenLimit::kGenerator);
   if (recording_.handles) throw limit(CodegenLimit::kHandles);
   const auto is_call = [](const recorder::Name& name) { return name.kind == recorder::Name::Kind::kCall; };
   if (std::any_of(recording_.names.begin(), recording_.names.end(), is_call)) throw limit(CodegenLimit::kCalls);

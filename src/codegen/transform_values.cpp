@@ -39,6 +39,7 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kOuterException:  // there is no code then
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kNode:
@@ -115,6 +116,7 @@ bool Transform::visit_parts(uint32_t index, std::vector<Visit>& seen) {
     case Value::Kind::kOuterException:
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
     case Value::Kind::kConstant: return false;
     case Value::Kind::kTuple:
     case Value::Kind::kList:
@@ -233,6 +235,7 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kOuterException:  // there is no code then
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
     case Value::Kind::kNull:
     case Value::Kind::kNode: return;  // an output has its home
   }

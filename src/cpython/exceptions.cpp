@@ -85,7 +85,7 @@ void EndedFrame::put(int slot, Ref value) { slots(frame_).put(slot, std::move(va
 Ref EndedFrame::end(Borrowed back) {
   pop_frame(thread_, std::exchange(frame_, nullptr));
   PyFrameObject*& place = object_.as<PyFrameObject>()->f_back;
-  const Ref old = Ref::steal(reinterpret_cast<PyObject*>(std::exchange(place, reinterpret_cast<PyFrameObject*>(Py_NewRef(back.get())))));
+  const Ref old = Ref::steal(reinterpret_cast<PyObject*>(std::exchange(place, reinterpret_cast<PyFrameObject*>(Py_XNewRef(back.get())))));
   return std::move(object_);
 }
 

@@ -109,6 +109,71 @@ void stop_generator([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] Fra
 #endif
 }
 
+Frame* frame_of(Borrowed generator) { return reinterpret_cast<Frame*>(generator.as<PyGenObject>()->gi_iframe); }
+
+Borrowed generator_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame))); }
+
+Frame* resume_generator(PyThreadState* thread, Borrowed object, Ref sent) {
+  auto* const generator = object.as<PyGenObject>();
+  Frame* const frame = frame_of(object);
+  if (sent) frame->localsplus[frame->stacktop++] = sent.release();
+  generator->gi_exc_state.previous_item = thread->exc_info;
+  thread->exc_info = &generator->gi_exc_state;
+  generator->gi_frame_state = FRAME_EXECUTING;
+  return frame;
+}
+
+void leave_suspended_frame(PyThreadState* thread, Frame* frame, bool delegates) {
+  suspend_generator(thread, frame, delegates);
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+}
+
+void leave_finished_frame(PyThreadState* thread, Frame* frame) {
+  pop_frame(thread, frame);
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+}
+
+Ref run_generator_in_cpython(PyThreadState* thread, Frame* frame, bool raise, bool& yielded) {
+  const Ref generator = Ref::borrow(_PyFrame_GetGenerator(frame));
+  Ref result = run_in_cpython_in_place(thread, frame, raise);
+  yielded = result && is_suspended(generator.get());
+  if (!layout::kCalleeClears) stop_generator(thread, frame);
+  return result;
+}
+
+Ref bare_generator(PyThreadState* thread, Borrowed function) {
+  Frame* const frame = push_frame(thread, function);
+  if (!frame) return Ref();
+  const auto variables = static_cast<size_t>(layout::code(frame)->co_nlocalsplus);
+  const size_t slot_count = layout::frame_size(layout::code(frame)) - FRAME_SPECIALS_SIZE;
+  set_next(frame, 0, static_cast<int>(variables));
+  Ref generator = make_generator(thread, frame);
+  pop_frame(thread, frame);
+  if (generator) memset(static_cast<void*>(slot_base(frame_of(generator.get())) + variables), 0, (slot_count - variables) * sizeof(PyObject*));
+  return generator;
+}
+
+void suspend_bare_generator(Borrowed object, int unit, int depth, [[maybe_unused]] bool delegates) {
+  auto* const generator = object.as<PyGenObject>();
+  set_next(frame_of(object), unit, depth);
+#if PY_VERSION_HEX >= 0x030D0000
+  generator->gi_frame_state = delegates ? FRAME_SUSPENDED_YIELD_FROM : FRAME_SUSPENDED;
+#else
+  generator->gi_frame_state = FRAME_SUSPENDED;
+#endif
+}
+
+void set_generator_handled(Borrowed generator, Ref exception) {
+  if (exception.get() == Py_None) exception.reset();
+  const Ref old = Ref::steal(std::exchange(generator.as<PyGenObject>()->gi_exc_state.exc_value, exception.release()));
+}
+
+Ref frame_object_of_generator(Borrowed generator) {
+  return Ref::steal(PyObject_GetAttrString(generator.get(), PyCoro_CheckExact(generator.get()) ? "cr_frame" : "gi_frame"));
+}
+
+bool end_bare_generator(Borrowed generator) { return static_cast<bool>(Ref::steal(PyObject_CallMethod(generator.get(), "close", nullptr))); }
+
 #if PY_VERSION_HEX >= 0x030D0000
 
 Ref awaitable_iterator(Borrowed value) { return Ref::steal(_PyCoro_GetAwaitableIter(value.get())); }

@@ -14,6 +14,25 @@ Ref make_generator(PyThreadState* thread, Frame* frame);
 // The frame, not linked any more, has yielded and waits to be resumed. delegates: at a `yield from` or `await`.
 void suspend_generator(PyThreadState* thread, Frame* frame, bool delegates);
 bool is_suspended(Borrowed generator);
+// Lets a generator that waits go on: its frame, to be linked. `sent`: what it is given, null where nothing is.
+Frame* resume_generator(PyThreadState* thread, Borrowed generator, Ref sent);
+// Behind that: the frame, not linked any more, has yielded, or is finished with.
+void leave_suspended_frame(PyThreadState* thread, Frame* frame, bool delegates);
+void leave_finished_frame(PyThreadState* thread, Frame* frame);
+// Runs the rest of such a frame in CPython's evaluator, up to where it yields or ends, and leaves it so.
+Ref run_generator_in_cpython(PyThreadState* thread, Frame* frame, bool raise, bool& yielded);
+
+// A generator or coroutine of the function that hasn't begun, and has nothing in its slots. Null with an exception.
+Ref bare_generator(PyThreadState* thread, Borrowed function);
+Frame* frame_of(Borrowed generator);
+Borrowed generator_of(Frame* frame);
+// It waits at this code unit with so many slots in use, having been filled; it handles the exception (or null).
+void suspend_bare_generator(Borrowed generator, int unit, int depth, bool delegates);
+void set_generator_handled(Borrowed generator, Ref exception);
+// Of one that waits. Null with an exception.
+Ref frame_object_of_generator(Borrowed generator);
+// One that was never begun is over.
+bool end_bare_generator(Borrowed generator);
 // 3.11, where who resumed the generator does it: its frame, not linked any more, has yielded or ended (then it's cleared, and a
 // StopIteration that it raised becomes a RuntimeError).
 void stop_generator(PyThreadState* thread, Frame* frame);

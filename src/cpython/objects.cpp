@@ -51,10 +51,12 @@ Ref handled_exception(PyThreadState* thread) {
   return item->exc_value == Py_None ? Ref() : Ref::borrow(item->exc_value);
 }
 
-Ref exchange_handled(PyThreadState* thread, Ref exception) {
+Ref exchange_handled(PyThreadState* thread, Ref exception, int levels) {
   // None stands for nothing on the operand stack only: 3.13 looks for null.
   if (exception.get() == Py_None) exception.reset();
-  return Ref::steal(std::exchange(thread->exc_info->exc_value, exception.release()));
+  _PyErr_StackItem* item = thread->exc_info;
+  for (; levels > 0; levels--) item = item->previous_item;
+  return Ref::steal(std::exchange(item->exc_value, exception.release()));
 }
 
 }  // namespace evalframe::cpython

@@ -25,6 +25,7 @@ Ref take_refused_key();
 // The innermost exception being handled on this thread, or null.
 Ref handled_exception(PyThreadState* thread);
 // Puts `exception` (null or None: none) in the place of the one being handled by the innermost frame, and gives the old one.
-Ref exchange_handled(PyThreadState* thread, Ref exception);
+// levels: of as many generators, the innermost ones that run, out.
+Ref exchange_handled(PyThreadState* thread, Ref exception, int levels = 0);
 
 }  // namespace evalframe::cpython

@@ -139,8 +139,7 @@ Ref leave_call_to_cpython(PyThreadState* thread, Frame* frame) {
 
 void leave_suspended(PyThreadState* thread, Frame* frame, bool delegates) {
   unlink(thread, frame);
-  suspend_generator(thread, frame, delegates);
-  if (!layout::kCalleeClears) stop_generator(thread, frame);
+  leave_suspended_frame(thread, frame, delegates);
 }
 
 void leave_finished(PyThreadState* thread, Frame* frame, int depth) {
@@ -150,11 +149,7 @@ void leave_finished(PyThreadState* thread, Frame* frame, int depth) {
 
 Ref leave_generator_to_cpython(PyThreadState* thread, Frame* frame, bool& yielded) {
   unlink(thread, frame);
-  const Ref generator = Ref::borrow(_PyFrame_GetGenerator(frame));
-  Ref result = run_in_cpython_in_place(thread, frame, false);
-  yielded = result && is_suspended(generator.get());
-  if (!layout::kCalleeClears) stop_generator(thread, frame);
-  return result;
+  return run_generator_in_cpython(thread, frame, false, yielded);
 }
 
 }  // namespace evalframe::cpython

@@ -399,6 +399,13 @@ Event Activation::finish_call(Ref result) {
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
 }
 
+Event Activation::finish_resumption(Ref result, bool yielded) {
+  cpython::set_depth(frame_, -1);
+  stay_in_call();
+  current_ = handled_at_ = next_ - 1;
+  return result ? give_result(std::move(result), yielded) : unwind(true, true);
+}
+
 namespace {
 
 // The decoded form, null where there is none; keeps an exception that is to be thrown in.

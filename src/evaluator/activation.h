@@ -72,6 +72,10 @@ class Activation {
   void stay_in_call();
   // The call is over: pushes the result, if the instruction has one, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
   Event finish_call(Ref result);
+  // The same where the callee was a generator that the instruction has resumed: it has yielded the result, or returned it.
+  Event finish_resumption(Ref result, bool yielded);
+  // Whether it pushes what the generator gives.
+  bool takes_from_generator(bool yielded) const { return yielded || next_[-1].op != bytecode::Op::FOR_ITER; }
 
   // False between the halves of a fused instruction, where nothing can be handed over.
   bool at_boundary() const { return next_ == begin() || !(next_[-1].flags & bytecode::Instruction::kFusedWithNext); }

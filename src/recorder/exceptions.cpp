@@ -1,6 +1,7 @@
 // What the recorder knows of exceptions: which one is handled, where one came from, and the frames that it has left.
 #include <algorithm>
 
+#include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "recorder/recorder.h"
 
@@ -9,6 +10,11 @@ namespace evalframe::recorder {
 using evaluator::Activation;
 
 namespace {
+
+int frame_size(const bytecode::Code& code) {
+  const auto* const object = code.code.as<PyCodeObject>();
+  return object->co_nlocalsplus + object->co_stacksize + 1;
+}
 
 int locals_count(const Activation& frame) { return frame.code().code.as<PyCodeObject>()->co_nlocalsplus; }
 
@@ -46,10 +52,34 @@ void Recorder::set_attribute(uint32_t exception, const char* name, uint32_t valu
   replace(recording_->values[exception], parts);
 }
 
+int32_t Recorder::handling_level() const {
+  for (size_t k = frames_.size(); k > 0; k--) {
+    if (const int32_t of = frames_[k - 1].generator; of != -1) return of == kOuterGenerator ? -1 : of;
+  }
+  return -1;
+}
+
+uint32_t Recorder::handled() const {
+  for (size_t k = frames_.size(); k > 0; k--) {
+    const int32_t of = frames_[k - 1].generator;
+    if (of >= 0 && generators_[of].handled) return generators_[of].handled;
+  }
+  return handled_;
+}
+
+uint32_t Recorder::handled_by_frame() {
+  const int32_t level = handling_level();
+  const uint32_t own = level < 0 ? handled_ : generators_[level].handled;
+  return own ? own : level < 0 ? outer_exception(true) : constant(Py_None);
+}
+
 void Recorder::handle(uint32_t value) {
   recording_->handles = true;
-  handled_ = value == outer_[1] ? 0 : value;
-  recording_->journal.push_back({Change::Kind::kHandled, 0, handled_});
+  const int32_t level = handling_level();
+  const bool none = level < 0 ? value == outer_[1] : constant_of(value) == Py_None;
+  uint32_t& own = level < 0 ? handled_ : generators_[level].handled;
+  own = none ? 0 : value;
+  recording_->journal.push_back({Change::Kind::kHandled, level, own});
 }
 
 uint32_t Recorder::outer_exception(bool own) {
@@ -83,20 +113,21 @@ uint32_t Recorder::exception_made(PyObject* object) {
 // As _PyErr_SetObject does: what is being handled is the context, and no chain of contexts is a ring. False: not known.
 bool Recorder::set_context(uint32_t exception, PyObject* object) {
   const uint32_t before = attribute_of(recording_->values[exception], "__context__");
-  if (!handled_) {
+  const uint32_t handling = handled();
+  if (!handling) {
     const uint32_t outer = outer_exception(false);
     // Where nothing is handled around, it would keep the one it has.
     if (before && before != outer) return false;
     if (!before) set_attribute(exception, "__context__", outer);
     return true;
   }
-  if (handled_ == exception) return true;
-  if (!is_exception(handled_)) {
+  if (handling == exception) return true;
+  if (!is_exception(handling)) {
     if (before) return false;
-    set_attribute(exception, "__context__", handled_);
+    set_attribute(exception, "__context__", handling);
     return true;
   }
-  for (uint32_t of = handled_; is_exception(of);) {
+  for (uint32_t of = handling; is_exception(of);) {
     const uint32_t context = attribute_of(recording_->values[of], "__context__");
     if (!context) break;
     if (context == exception) {
@@ -105,7 +136,7 @@ bool Recorder::set_context(uint32_t exception, PyObject* object) {
     }
     of = context;
   }
-  if (before != handled_) set_attribute(exception, "__context__", handled_);
+  if (before != handling) set_attribute(exception, "__context__", handling);
   const Ref context = Ref::steal(PyException_GetContext(object));
   return static_cast<bool>(context);
 }
@@ -120,12 +151,11 @@ bool Recorder::note_traceback(PyObject* exception) {
   if (length != known + 1) return false;
   const Ref added = Ref::steal(PyException_GetTraceback(exception));
   const auto* entry = added.as<PyTracebackObject>();
-  const int32_t frame = frames_.back().graph_frame;
-  recording_->trace_points.push_back({frame, entry->tb_lasti, entry->tb_lineno});
+  recording_->trace_points.push_back({frames_.back().identity, entry->tb_lasti, entry->tb_lineno});
   const uint32_t traceback = container(Value::Kind::kTraceback, {known ? before : 0});
   recording_->values[traceback].b = static_cast<int32_t>(recording_->trace_points.size()) - 1;
   set_attribute(raised_, "__traceback__", traceback);
-  for (int32_t of = frame; of >= 0; of = recording_->graph.frames[of].parent) traced_.insert(of);
+  for (const Live& live : frames_) traced_.insert(live.identity);
   return true;
 }
 
@@ -155,16 +185,23 @@ void Recorder::caught(const Activation& frame, int32_t instruction, int depth_be
   set_label(slot, raised_);
 }
 
-void Recorder::unwound(const Activation& callee) {
+bool Recorder::unwound(const Activation& callee, PyObject* exception) {
+  const int32_t of = frames_.back().generator;
+  // What the generator makes of a StopIteration is another exception.
+  if (of == kOuterGenerator || (of >= 0 && PyErr_GivenExceptionMatches(exception, PyExc_StopIteration))) return false;
   end_frame(callee);
+  if (of >= 0) generators_[of] = {Ref(), 0, true, false, true};
   recording_->journal.push_back({Change::Kind::kPop, 0, 0});
   frames_.pop_back();
+  return true;
 }
 
 void Recorder::end_frame(const Activation& frame) {
   const Live& live = frames_.back();
   const auto first = labels_.begin() + live.base;
-  recording_->ended[live.graph_frame] = {cpython::running_cell(frame.frame()).unit(), {first, first + locals_count(frame)}};
+  const bool knows_caller = cpython::layout::kEndedGeneratorKnowsCaller || live.generator < 0;
+  const int32_t back = frames_.size() > 1 && knows_caller ? frames_[frames_.size() - 2].identity : -1;
+  recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame)}};
 }
 
 bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const {
@@ -180,6 +217,12 @@ bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const 
     case Value::Kind::kNode:
     case Value::Kind::kConstant:
     case Value::Kind::kOuterException: return false;
+    case Value::Kind::kGenerator: {
+      const Generator& generator = recording_->generators[of.a];
+      const auto first = labels_.begin() + generator.base;
+      const auto end = first + frame_size(*generator.code);
+      return std::any_of(first, end, [&](uint32_t part) { return reaches_traceback(part, seen); });
+    }
     case Value::Kind::kTuple:
     case Value::Kind::kList:
     case Value::Kind::kSlice:

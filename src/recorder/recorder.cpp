@@ -7,6 +7,7 @@
 #include "bytecode/stack.h"
 #include "core/check.h"
 #include "cpython/codec.h"
+#include "cpython/generators.h"
 #include "cpython/iterators.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
@@ -81,9 +82,10 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     // Its caller is suspended in the call, and goes on behind it.
     const int32_t call = k ? chain[k - 1]->next() - 1 : -1;
     recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call});
-    recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, frame.next(), depth});
+    const int32_t generator = cpython::belongs_to_generator(frame.frame()) ? kOuterGenerator : -1;
+    recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
     recording_->guards.require_function(cpython::function_of(frame.frame()));
-    frames_.push_back({&frame.code(), base, graph_frame});
+    frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
     labels_.resize(base + frame_size(frame.code()));
     std::vector<uint32_t> slots(depth);
     for (int i = 0; i < depth; i++) {
@@ -123,6 +125,7 @@ void Recorder::stop(Break why, std::string detail) {
 Plan Recorder::before(const Activation& frame) {
   built_.clear();
   recording_->bytecodes++;
+  nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
   // 3.13: no state is left between the halves of a fused instruction.
   const int32_t index = frame.next();
@@ -178,7 +181,8 @@ void Recorder::relabel_result(const Site& site, const Plan& plan) {
     case Plan::Kind::kLabels:
     case Plan::Kind::kBreak:
     case Plan::Kind::kRaise:
-    case Plan::Kind::kInline: break;
+    case Plan::Kind::kInline:
+    case Plan::Kind::kResume: break;
   }
   const int kept = pushes ? depth - 1 : depth;
   for (int i = kept; i < site.depth; i++) set_label(i, 0);
@@ -223,7 +227,7 @@ uint32_t Recorder::value_of_key(const Value& dict, PyObject* name) const {
 void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
                       const std::vector<uint32_t>& given, int caller_depth) {
   const Live& outer = frames_.back();
-  const int32_t base = outer.base + frame_size(*outer.code);
+  const int32_t base = next_base();
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
   recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
@@ -232,7 +236,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   // A function made by the recorded code is another one each time: its frames are made for a stand-in without a closure,
   // which nobody misses behind COPY_FREE_VARS.
   Ref stand_in = parts.empty() ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(callee.frame()).get()));
-  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, caller.next(), caller_depth});
+  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, graph_frame, -1, caller.next(), caller_depth});
   std::vector<uint32_t> labels;
   const auto* code = callee.code().code.as<PyCodeObject>();
   for (size_t i = 0; i < given.size(); i++) {
@@ -252,7 +256,8 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   }
   for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
   recording_->journal.push_back({Change::Kind::kPush, static_cast<int32_t>(recording_->pushes.size()) - 1, 0});
-  frames_.push_back({&callee.code(), base, graph_frame, parts.empty() ? 0 : parts[3]});
+  frames_.push_back({&callee.code(), base, graph_frame, graph_frame, base + frame_size(callee.code()), parts.empty() ? 0 : parts[3], -1,
+                     static_cast<int32_t>(recording_->pushes.size()) - 1});
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
 }
 
@@ -262,12 +267,15 @@ void Recorder::returned(const Activation& callee, bool outermost) {
     stopped_ = true;
     return;
   }
-  if (traced_.count(frames_.back().graph_frame)) end_frame(callee);
+  if (leaves_generator(callee)) return;
+  if (traced_.count(frames_.back().identity)) end_frame(callee);
+  if (const int32_t of = frames_.back().generator; of >= 0) generators_[of] = {Ref(), 0, true, false, true};
   recording_->journal.push_back({Change::Kind::kPop, 0, 0});
   frames_.pop_back();
 }
 
 void Recorder::resumed(const Activation& caller, bool takes_result) {
+  set_label(caller.depth(), 0);
   if (takes_result) set_label(caller.depth() - 1, recording_->result);
 }
 
@@ -615,6 +623,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kOuterException:
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
@@ -690,6 +699,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kOuterException:
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:

@@ -5,6 +5,7 @@
 // Whatever can't be recorded is a break, found before the instruction runs; the recording ends there and the program goes on.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@ struct Plan {
     kValue,     // its result has the label `label`
     kBreak,     // can't be recorded
     kInline,    // a call whose callee is recorded, too
+    kResume,    // the generator `label` goes on, and is recorded, too: arguments are it and what it is sent, whose label is contents[0]
     kRaise,     // it raises the exception `label`, or (0) one that depends on what the guards fix alone
   };
   Kind kind = Kind::kLabels;
@@ -125,14 +127,21 @@ class Recorder {
               const std::vector<uint32_t>& given, int caller_depth);
   // The innermost frame returns the object whose label is at the top of its stack (instruction is RETURN_*).
   void returned(const evaluator::Activation& callee, bool outermost);
-  // The inlined call is over. takes_result: its result is now at the top of the caller's stack.
+  // Of kResume: the generator's frame is up.
+  void went_on(const evaluator::Activation& caller, const evaluator::Activation& callee, const Plan& plan, int caller_depth);
+  // The innermost frame, a generator's, yields `Recording::result`.
+  void yielded(const evaluator::Activation& callee);
+  // Behind an instruction: it has let a generator go that isn't done; the recording ends in front of it.
+  bool has_let_go();
+  // The inlined call is over, or the generator waits or is finished. takes_result: its result is now at the top of the caller's stack.
   void resumed(const evaluator::Activation& caller, bool takes_result);
   // The instruction that the plan is for raised the exception in the innermost frame. False: it can't be recorded.
   bool raised(const evaluator::Activation& frame, const Plan& plan, PyObject* exception);
   // ... and the innermost frame has a handler, where it stands now.
   void caught(const evaluator::Activation& frame, int32_t instruction, int depth_before);
-  // ... and has none: the frame is about to end. Then its caller is the innermost, to which the exception has come.
-  void unwound(const evaluator::Activation& callee);
+  // ... and has none: the frame is about to end. False: that can't be recorded. Then its caller is the innermost, to which the
+  // exception has come.
+  bool unwound(const evaluator::Activation& callee, PyObject* exception);
   bool passed(PyObject* exception);
   // Ends the recording before the present instruction.
   void stop(Break why, std::string detail = {});
@@ -161,8 +170,21 @@ class Recorder {
   bool is_exception(uint32_t value) const { return recording_->values[value].kind == Value::Kind::kException; }
   void set_attribute(uint32_t exception, const char* name, uint32_t value);
   // The exception being handled; 0: as at the start.
-  uint32_t handled() const { return handled_; }
+  uint32_t handled() const;
+  // What the innermost frame, if a generator's, or all others handle. In place of nothing, what that is.
+  uint32_t handled_by_frame();
   void handle(uint32_t value);
+  // The innermost frame becomes a generator that hasn't begun.
+  uint32_t generator(const evaluator::Activation& frame);
+  // Whether the generator waits; not, where it runs or has ended.
+  bool waits(const Value& generator) const { return generators_[generator.a].waits; }
+  bool has_ended(const Value& generator) const { return generators_[generator.a].ended; }
+  bool has_begun(const Value& generator) const { return generators_[generator.a].begun; }
+  bool is_outermost() const { return frames_.size() == 1; }
+  // Whether the innermost frame is that of a generator that was there at the start.
+  bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }
+  // One that is left unfinished in a `try` or `with`, so that more happens when it is let go.
+  bool leaves_unfinished() const;
   // What the thread handles at the start: of the innermost frame's own, or of whichever.
   uint32_t outer_exception(bool own);
   // Whether the outermost frame is the innermost, and an exception with a traceback would outlive it as (part of) the value.
@@ -265,8 +287,21 @@ class Recorder {
     const bytecode::Code* code;
     int32_t base;
     int32_t graph_frame;
-    uint32_t closure = 0;  // the tuple of cells, if the function was made by the recorded code
+    int32_t identity;
+    int32_t end;              // behind the slots of this frame and those around it
+    uint32_t closure = 0;     // the tuple of cells, if the function was made by the recorded code
+    int32_t generator = -1;   // index into Recording::generators
+    int32_t push = -1;        // index into Recording::pushes
   };
+  static constexpr int32_t kOuterGenerator = -2;
+  // A generator, as it is now.
+  struct Generating {
+    Ref weak;  // to it, where more than releasing happens when it is let go
+    uint32_t handled = 0;
+    bool begun = false, waits = true, ended = false;
+  };
+  int32_t next_base() const { return std::max(frames_.back().end, kept_slots_); }
+  int32_t handling_level() const;
   uint32_t value_of_key(const Value& dict, PyObject* name) const;
   void require_equal(int32_t source, Borrowed object);
   uint32_t default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value);
@@ -279,6 +314,8 @@ class Recorder {
   bool set_context(uint32_t exception, PyObject* object);
   bool note_traceback(PyObject* exception);
   void end_frame(const evaluator::Activation& frame);
+  bool leaves_generator(const evaluator::Activation& callee);
+  bool waits_in_cleanup(const bytecode::Code& code, int32_t instruction) const;
   bool reaches_traceback(uint32_t value, std::vector<bool>& seen) const;
   graph::Operand container_operand(uint32_t value, Borrowed object);
   void relabel_result(const Site& site, const Plan& plan);
@@ -290,6 +327,9 @@ class Recorder {
   int32_t turns_taken_ = 0;
   int32_t turn_iterator_ = -1;  // source
   std::vector<Live> frames_;
+  std::vector<Generating> generators_;
+  int32_t kept_slots_ = 0;  // those below are generators', or belong to frames further out
+  size_t nodes_before_ = 0;  // the present instruction
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction
   int32_t back_jumps_ = 0;
@@ -308,7 +348,7 @@ class Recorder {
   uint32_t handled_ = 0;
   uint32_t outer_[2]{};               // the values of outer_exception
   uint32_t raised_ = 0;               // the exception on its way
-  std::unordered_set<int32_t> traced_;  // frames that are in tracebacks, or lead from them
+  std::unordered_set<int32_t> traced_;  // frames, by identity, that are in tracebacks, or lead from them
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes

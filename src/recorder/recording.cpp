@@ -7,6 +7,7 @@
 #include "cpython/attributes.h"
 #include "cpython/codec.h"
 #include "cpython/exceptions.h"
+#include "cpython/generators.h"
 #include "cpython/objects.h"
 
 namespace evalframe::recorder {
@@ -41,6 +42,13 @@ struct Recording::Cursor {
   std::vector<PendingStore> stores;
   int32_t advanced = 0;
   uint32_t handled = 0;
+  struct GeneratorState {
+    enum class Phase : uint8_t { kUnmade, kWaiting, kRunning, kFinished };
+    Phase phase = Phase::kUnmade;
+    uint32_t handled = 0;
+    Suspension suspension{};
+  };
+  std::vector<GeneratorState> generators;
 
   void store(int32_t name, uint32_t value) {
     for (PendingStore& known : stores) {
@@ -74,6 +82,7 @@ struct Recording::Cursor {
       for (size_t i = 0; i < recording.initial[k].size(); i++) set(frame.base + static_cast<int32_t>(i), recording.initial[k][i]);
     }
     for (const Container& container : recording.containers) windows.push_back(container.initial);
+    generators.resize(recording.generators.size());
   }
 
   void apply(const Recording& recording, const Change& change) {
@@ -84,13 +93,22 @@ struct Recording::Cursor {
         frames.back().next = pushed.next;
         frames.back().depth = pushed.depth;
         frames.push_back({&pushed, 0, 0});
+        if (pushed.generator >= 0) generators[pushed.generator].phase = GeneratorState::Phase::kRunning;
         return;
       }
-      case Change::Kind::kPop: frames.pop_back(); return;
+      case Change::Kind::kPop:
+        if (const int32_t of = frames.back().frame->generator; of >= 0) generators[of] = {GeneratorState::Phase::kFinished};
+        frames.pop_back();
+        return;
+      case Change::Kind::kSuspend:
+        generators[change.where].phase = GeneratorState::Phase::kWaiting;
+        generators[change.where].suspension = recording.suspensions[change.value];
+        frames.pop_back();
+        return;
       case Change::Kind::kAppend: windows[change.where].length++; return;
       case Change::Kind::kWindow: windows[change.where] = recording.windows[change.value]; return;
       case Change::Kind::kAdvance: advanced++; return;
-      case Change::Kind::kHandled: handled = change.value; return;
+      case Change::Kind::kHandled: (change.where < 0 ? handled : generators[change.where].handled) = change.value; return;
       case Change::Kind::kStore: return store(change.where, change.value);
     }
   }
@@ -113,7 +131,7 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     const Cursor::Live& live = cursor.frames[k];
     const bool innermost = k + 1 == cursor.frames.size();
     const int32_t depth = innermost ? marks[node].depth : live.depth;
-    FrameState state{live.frame->function.get(), live.frame->code, live.frame->graph_frame, innermost ? marks[node].instruction : live.next, {}};
+    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}};
     for (int32_t i = 0; i < depth; i++) {
       const size_t slot = live.frame->base + i;
       state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
@@ -128,6 +146,15 @@ std::vector<PendingStore> Recording::stores_at(int32_t node) const { return curs
 int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
 uint32_t Recording::handled_at(int32_t node) const { return handles ? cursor_to(node).handled : 0; }
+
+bool Recording::handles_at(int32_t node) const {
+  if (!handles) return false;
+  const Cursor& cursor = cursor_to(node);
+  const auto handles_one = [&](const Cursor::Live& live) { return live.frame->generator >= 0 && cursor.generators[live.frame->generator].handled; };
+  return cursor.handled || std::any_of(cursor.frames.begin(), cursor.frames.end(), handles_one);
+}
+
+uint32_t Recording::handled_by(int32_t generator, int32_t node) const { return cursor_to(node).generators[generator].handled; }
 
 void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& operands) const {
   if (!cursor.is_first(index)) return;
@@ -152,7 +179,8 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
     case Value::Kind::kTraceback:
       collect(containers[value.a].elements[0], cursor, operands);
-      return collect_ended(trace_points[value.b].graph_frame, cursor, operands);
+      return collect_ended(trace_points[value.b].frame, cursor, operands);
+    case Value::Kind::kGenerator: return collect_generator(value.a, cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kOuterException:
@@ -167,20 +195,36 @@ void Recording::collect_elements(const Value& value, Cursor& cursor, std::vector
   }
 }
 
-// What a frame has that an exception has left, and its callers, which its frame object leads to.
-void Recording::collect_ended(int32_t graph_frame, Cursor& cursor, std::vector<Operand>& operands) const {
-  const auto is_there = [&](const Cursor::Live& live) { return live.frame->graph_frame == graph_frame; };
-  const auto found = ended.find(graph_frame);
-  if (found == ended.end() || std::any_of(cursor.frames.begin(), cursor.frames.end(), is_there)) return;
-  for (const uint32_t value : found->second.slots) collect(value, cursor, operands);
-  collect_ended(graph.frames[graph_frame].parent, cursor, operands);
+// What a running one has is known with the frames.
+void Recording::collect_generator(int32_t generator, Cursor& cursor, std::vector<Operand>& operands) const {
+  const Cursor::GeneratorState& state = cursor.generators[generator];
+  collect(state.handled, cursor, operands);
+  if (state.phase != Cursor::GeneratorState::Phase::kWaiting) return;
+  const auto first = static_cast<size_t>(generators[generator].base);
+  const size_t end = std::min(first + static_cast<size_t>(state.suspension.depth), cursor.slots.size());
+  for (size_t slot = first; slot < end; slot++) collect(cursor.slots[slot], cursor, operands);
 }
 
-const FrameStart& Recording::frame_start(int32_t graph_frame) const {
-  for (const FrameStart& frame : start) {
-    if (frame.graph_frame == graph_frame) return frame;
+int32_t Recording::generator_of(int32_t frame) const {
+  const auto found = std::find_if(generators.begin(), generators.end(), [&](const Generator& generator) { return generator.identity == frame; });
+  return found == generators.end() ? -1 : static_cast<int32_t>(found - generators.begin());
+}
+
+// What a frame has that an exception has left, and its callers, which its frame object leads to.
+void Recording::collect_ended(int32_t frame, Cursor& cursor, std::vector<Operand>& operands) const {
+  if (const int32_t generator = generator_of(frame); generator >= 0) collect(generators[generator].value, cursor, operands);
+  const auto is_there = [&](const Cursor::Live& live) { return live.frame->identity == frame; };
+  const auto found = ended.find(frame);
+  if (found == ended.end() || std::any_of(cursor.frames.begin(), cursor.frames.end(), is_there)) return;
+  for (const uint32_t value : found->second.slots) collect(value, cursor, operands);
+  collect_ended(found->second.back, cursor, operands);
+}
+
+const FrameStart& Recording::frame_start(int32_t frame) const {
+  for (const FrameStart& known : start) {
+    if (known.identity == frame) return known;
   }
-  const auto found = std::find_if(pushes.begin(), pushes.end(), [&](const FrameStart& frame) { return frame.graph_frame == graph_frame; });
+  const auto found = std::find_if(pushes.begin(), pushes.end(), [&](const FrameStart& known) { return known.identity == frame; });
   CHECK(found != pushes.end());
   return *found;
 }
@@ -190,6 +234,9 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   Cursor& cursor = cursor_to(node);
   cursor.begin_search(values.size());
   collect(cursor.handled, cursor, exit.values);
+  for (const Cursor::Live& live : cursor.frames) {
+    if (live.frame->generator >= 0) collect(cursor.generators[live.frame->generator].handled, cursor, exit.values);
+  }
   for (const PendingStore& store : cursor.stores) {
     collect(names[store.name].owner, cursor, exit.values);
     collect(names[store.name].key, cursor, exit.values);
@@ -217,12 +264,17 @@ graph::ExitPoint Recording::exit_at(int32_t node) const {
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,
                  PyObject* const* sources, LiveFrames* frames)
-    : recording_(recording), exit_(exit), objects_(objects), sources_(sources), frames_(frames) {}
+    : recording_(recording), exit_(exit), objects_(objects), sources_(sources), frames_(frames) {
+  if (!recording.handles) return;
+  outer_[0] = cpython::own_handled_exception(PyThreadState_Get());
+  outer_[1] = cpython::handled_exception(PyThreadState_Get());
+}
 
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
   return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance ||
-         kind == Value::Kind::kException || kind == Value::Kind::kTraceback || kind == Value::Kind::kReplayed;
+         kind == Value::Kind::kException || kind == Value::Kind::kTraceback || kind == Value::Kind::kReplayed ||
+         kind == Value::Kind::kGenerator;
 }
 
 PyObject* Rebuild::known(uint32_t value) const {
@@ -297,7 +349,7 @@ Ref Rebuild::make_exception(uint32_t index, const Value& value) {
 Ref Rebuild::make_traceback(uint32_t index, const Value& value) {
   const TracePoint& point = recording_.trace_points[value.b];
   const uint32_t next = recording_.containers[value.a].elements[0];
-  const Ref behind = next ? make(next) : Ref::borrow(Py_None), frame = frame_object(point.graph_frame);
+  const Ref behind = next ? make(next) : Ref::borrow(Py_None), frame = frame_object(point.frame);
   if (!behind || !frame) return Ref();
   // One of the frame's variables may have had it.
   if (PyObject* const made = known(index)) return Ref::borrow(made);
@@ -306,27 +358,57 @@ Ref Rebuild::make_traceback(uint32_t index, const Value& value) {
   return traceback;
 }
 
-Ref Rebuild::frame_object(int32_t graph_frame) {
-  Ref live = frames_->frame_object(graph_frame);
-  return live || PyErr_Occurred() ? std::move(live) : ended_frame(graph_frame);
+// Its slots are filled by who runs it, if someone does.
+Ref Rebuild::make_generator(uint32_t index, const Value& value) {
+  using Phase = Recording::Cursor::GeneratorState::Phase;
+  const Generator& of = recording_.generators[value.a];
+  const auto state = recording_.cursor_to(exit_.node).generators[value.a];
+  Ref made = cpython::bare_generator(PyThreadState_Get(), of.function.get());
+  if (made) made_.emplace_back(index, Ref::borrow(made.get()));
+  if (!made || state.phase == Phase::kRunning) return made;
+  if (state.phase == Phase::kFinished) return cpython::end_bare_generator(made.get()) ? std::move(made) : Ref();
+  cpython::Slots into = cpython::slots(cpython::frame_of(made.get()));
+  for (int32_t i = 0; i < state.suspension.depth; i++) {
+    const auto& slots = recording_.cursor_to(exit_.node).slots;
+    const size_t slot = of.base + i;
+    Ref filled = slot < slots.size() && slots[slot] ? make(slots[slot]) : Ref();
+    if (!filled && PyErr_Occurred()) return Ref();
+    into.put(i, std::move(filled));
+  }
+  const int unit = of.code->instructions[state.suspension.next].offset;
+  if (state.suspension.begun) cpython::suspend_bare_generator(made.get(), unit, state.suspension.depth, state.suspension.delegates);
+  if (!state.suspension.begun) cpython::set_next(cpython::frame_of(made.get()), unit, state.suspension.depth);
+  if (state.handled) cpython::set_generator_handled(made.get(), make(state.handled));
+  return made;
+}
+
+Ref Rebuild::frame_object(int32_t frame) {
+  Ref live = frames_->frame_object(frame);
+  if (live || PyErr_Occurred()) return live;
+  using Phase = Recording::Cursor::GeneratorState::Phase;
+  const int32_t generator = recording_.generator_of(frame);
+  const bool waits = generator >= 0 && recording_.cursor_to(exit_.node).generators[generator].phase == Phase::kWaiting;
+  if (!waits) return ended_frame(frame);
+  const Ref made = make(recording_.generators[generator].value);
+  return made ? cpython::frame_object_of_generator(made.get()) : Ref();
 }
 
 // A frame is made, filled, and ended at once. The variables may lead to its frame object.
-Ref Rebuild::ended_frame(int32_t graph_frame) {
-  const auto found = ended_.find(graph_frame);
+Ref Rebuild::ended_frame(int32_t frame) {
+  const auto found = ended_.find(frame);
   if (found != ended_.end()) return Ref::borrow(found->second.get());
-  const FrameStart& start = recording_.frame_start(graph_frame);
-  const EndedFrame& ended = recording_.ended.at(graph_frame);
-  cpython::EndedFrame frame(PyThreadState_Get(), start.function.get(), ended.unit);
-  if (!frame.object()) return Ref();
-  ended_.emplace(graph_frame, Ref::borrow(frame.object().get()));
+  const FrameStart& start = recording_.frame_start(frame);
+  const EndedFrame& ended = recording_.ended.at(frame);
+  cpython::EndedFrame made(PyThreadState_Get(), start.function.get(), ended.unit);
+  if (!made.object()) return Ref();
+  ended_.emplace(frame, Ref::borrow(made.object().get()));
   for (size_t i = 0; i < ended.slots.size(); i++) {
     Ref value = make(ended.slots[i]);
     if (!value && PyErr_Occurred()) return Ref();
-    frame.put(static_cast<int>(i), std::move(value));
+    made.put(static_cast<int>(i), std::move(value));
   }
-  const Ref back = frame_object(recording_.graph.frames[graph_frame].parent);
-  return back ? frame.end(back.get()) : Ref();
+  const Ref back = ended.back < 0 ? Ref() : frame_object(ended.back);
+  return back || ended.back < 0 ? made.end(back.get()) : Ref();
 }
 
 // An iterator goes on behind what it has given.
@@ -384,10 +466,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       CHECK(at != exit_.values.end());
       return Ref::borrow(objects_[at - exit_.values.begin()].get());
     }
-    case Value::Kind::kOuterException: {
-      Ref outer = value.b ? cpython::handled_exception(PyThreadState_Get()) : cpython::own_handled_exception(PyThreadState_Get());
-      return outer ? std::move(outer) : Ref::borrow(Py_None);
-    }
+    case Value::Kind::kOuterException: return Ref::borrow(outer_[value.b] ? outer_[value.b].get() : Py_None);
     case Value::Kind::kTruth: {
       const Ref compared = make(static_cast<uint32_t>(value.a));
       const int truth = compared ? PyObject_IsTrue(compared.get()) : -1;
@@ -406,6 +485,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
     case Value::Kind::kInstance: return make_instance(index, value);
     case Value::Kind::kException: return make_exception(index, value);
     case Value::Kind::kTraceback: return make_traceback(index, value);
+    case Value::Kind::kGenerator: return make_generator(index, value);
     case Value::Kind::kMade: return call_again(value);
     case Value::Kind::kReplayed: return make_replayed(index, value);
     case Value::Kind::kSlice: {

@@ -42,11 +42,14 @@ struct Value {
     kInstance,  // of a class of the program's
     kException,
     kTraceback,
+    kGenerator,  // or a coroutine
     kIterator,
   };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
-  int32_t a = -1;          // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value
+  // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value;
+  // kGenerator: index into Recording::generators
+  int32_t a = -1;
   int32_t b = 0;           // kIterator: position; kInstance, kException: the class, a constant; kTraceback: the trace point; kOuterException: 1: whoever handles it
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
@@ -67,10 +70,13 @@ struct Container {
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kAppend, kWindow, kStore, kAdvance, kHandled };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kSuspend, kAppend, kWindow, kStore, kAdvance, kHandled };
   Kind kind;
-  int32_t where;   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kAppend, kWindow: container; kStore: index into Recording::names; kAdvance, kHandled: none
-  uint32_t value;  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows
+  // kSlot: slot (over all frames); kPush: index into Recording::pushes; kSuspend: the generator; kAppend, kWindow: container; kStore:
+  // index into Recording::names; kHandled: the generator, or -1; kAdvance: none
+  int32_t where;
+  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows; kSuspend: into ::suspensions
+  uint32_t value;
 };
 
 // What the recorded code stored into. The store itself is put off to the exit.
@@ -100,6 +106,8 @@ struct FrameStart {
   const bytecode::Code* code;
   int32_t base;         // its first slot in the numbering over all frames
   int32_t graph_frame;  // index into Graph::frames
+  int32_t identity;     // the same, but for a generator's: that of its first
+  int32_t generator;    // index into Recording::generators; -1: none's
   // The state of the frame itself (innermost frame at the start) or of its caller (pushes): next instruction and slots in use.
   int32_t next;
   int32_t depth;
@@ -109,19 +117,35 @@ struct FrameStart {
 struct FrameState {
   Borrowed function;
   const bytecode::Code* code;
-  int32_t graph_frame;  // which FrameStart it comes from
+  int32_t identity;  // of which FrameStart it comes from
+  int32_t generator;  // index into Recording::generators; -1: none's
   int32_t next;  // the instruction to run next
   std::vector<uint32_t> slots;  // values, localsplus and stack
 };
 
+// A generator or coroutine that the recorded code made. Its slots keep their places in the numbering over all frames.
+struct Generator {
+  Ref function;
+  const bytecode::Code* code;
+  uint32_t value;    // that stands for it
+  int32_t base;      // its first slot
+  int32_t identity;  // of its frame
+};
+// How it waits.
+struct Suspension {
+  bool begun, delegates;
+  int32_t next, depth;
+};
+
 // Where an exception passed: an entry of a traceback, in the terms of CPython's.
 struct TracePoint {
-  int32_t graph_frame;
+  int32_t frame;  // its identity
   int lasti, line;
 };
 // What a frame that is in a traceback had when it ended: it lives on in its frame object.
 struct EndedFrame {
   int unit;  // that ran last
+  int32_t back;  // the identity of the frame that it was called from, -1: none
   std::vector<uint32_t> slots;
 };
 
@@ -147,7 +171,9 @@ struct Recording {
   std::vector<FrameStart> pushes;
   std::vector<Name> names;
   std::vector<TracePoint> trace_points;
-  std::map<int32_t, EndedFrame> ended;  // by graph frame
+  std::map<int32_t, EndedFrame> ended;  // by identity
+  std::vector<Generator> generators;
+  std::vector<Suspension> suspensions;
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
   int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end
@@ -165,8 +191,12 @@ struct Recording {
   std::vector<PendingStore> stores_at(int32_t node) const;
   // How often the iterator has been advanced there.
   int32_t advanced_at(int32_t node) const;
-  // The exception being handled there; 0: the same as at the start.
+  // The exception being handled there, by the frames that are no generators'; 0: the same as at the start.
   uint32_t handled_at(int32_t node) const;
+  // Whether that is another one than at the start, or a generator among the frames handles one.
+  bool handles_at(int32_t node) const;
+  // ... by the generator's; 0: none.
+  uint32_t handled_by(int32_t generator, int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
 
@@ -176,8 +206,10 @@ struct Recording {
   Cursor& cursor_to(int32_t node) const;
   mutable std::unique_ptr<graph::ExitPoint> end_;  // the exit that is asked for most: kept
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
-  void collect_ended(int32_t graph_frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
-  const FrameStart& frame_start(int32_t graph_frame) const;
+  void collect_ended(int32_t frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
+  void collect_generator(int32_t generator, Cursor& cursor, std::vector<graph::Operand>& operands) const;
+  int32_t generator_of(int32_t frame) const;
+  const FrameStart& frame_start(int32_t frame) const;
   void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
   friend class Rebuild;
@@ -187,8 +219,8 @@ struct Recording {
 class LiveFrames {
  public:
   virtual ~LiveFrames() = default;
-  // The frame object of a frame that is there; null without an exception: it has ended.
-  virtual Ref frame_object(int32_t graph_frame) = 0;
+  // The frame object of a frame that is there, by its identity; null without an exception: it isn't.
+  virtual Ref frame_object(int32_t frame) = 0;
 };
 
 // Makes the objects of a state again from the exit's graph values: one object for each value, so that identities hold.
@@ -213,8 +245,9 @@ class Rebuild {
   Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);
   Ref make_traceback(uint32_t index, const Value& value);
-  Ref frame_object(int32_t graph_frame);
-  Ref ended_frame(int32_t graph_frame);
+  Ref make_generator(uint32_t index, const Value& value);
+  Ref frame_object(int32_t frame);
+  Ref ended_frame(int32_t frame);
   PyObject* known(uint32_t value) const;
   bool advance(PyObject* iterable, PyObject* iterator, int32_t position);
   Window window_of(const Value& value) const;
@@ -225,6 +258,7 @@ class Rebuild {
   LiveFrames* const frames_;
   std::vector<std::pair<uint32_t, Ref>> made_;
   std::map<int32_t, Ref> ended_;  // frame objects
+  Ref outer_[2];                  // what is handled around: as Value::b says
 };
 
 }  // namespace evalframe::recorder

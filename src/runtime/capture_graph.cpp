@@ -34,7 +34,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   }
   if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) compilation.left_early++;
   bool made = false;
-  const bool handles = outcome.raised && recording.handled_at(outcome.node);
+  const bool handles = outcome.raised && recording.handles_at(outcome.node);
   const Ref outer = handles ? cpython::handled_exception(thread) : Ref();
   {
     const PendingException pending;

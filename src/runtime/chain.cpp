@@ -3,6 +3,7 @@
 
 #include "bytecode/stack.h"
 #include "cpython/codec.h"
+#include "cpython/generators.h"
 #include "runtime/live.h"
 
 namespace evalframe::runtime {
@@ -32,16 +33,30 @@ bool Chain::push(Borrowed function, const bytecode::Code& code, std::vector<Ref>
   return true;
 }
 
-void Chain::add(cpython::Frame* frame) {
-  if (!frames_.empty()) cpython::resume_recursion(thread_);
-  frames_.push_back(frame);
+void Chain::push_generator(Ref generator, Ref sent) {
+  cpython::Frame* const frame = cpython::resume_generator(thread_, generator.get(), std::move(sent));
+  add(frame, std::move(generator));
 }
 
+void Chain::add(cpython::Frame* frame, Ref generator) {
+  if (!frames_.empty()) cpython::resume_recursion(thread_);
+  frames_.push_back(frame);
+  generators_.push_back(std::move(generator));
+}
+
+// Who takes a generator's frame holds the generator.
 cpython::Frame* Chain::take_last() {
   cpython::Frame* frame = frames_.back();
   frames_.pop_back();
+  generators_.pop_back();
   if (!frames_.empty()) cpython::leave_recursion(thread_);
   return frame;
+}
+
+void Chain::drop_last() {
+  const Ref generator = Ref::borrow(generators_.back().get());
+  cpython::Frame* const frame = take_last();
+  generator ? cpython::leave_finished_frame(thread_, frame) : cpython::pop_frame(thread_, frame);
 }
 
 void Chain::refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old) {
@@ -59,7 +74,7 @@ void Chain::refill(size_t index, const bytecode::Code& code, std::vector<std::pa
 void Chain::drop() { drop_to(0); }
 
 void Chain::drop_to(size_t count) {
-  while (frames_.size() > count) cpython::pop_frame(thread_, take_last());
+  while (frames_.size() > count) drop_last();
 }
 
 bool Chain::is_held() const { return (!frames_.empty() && cpython::has_frame_object(frames_[0])) || is_callee_held(); }
@@ -71,19 +86,29 @@ bool Chain::is_callee_held() const {
   return false;
 }
 
-// The innermost frame is finished (value null: it raised): callers take the result until one goes on running.
+// The innermost frame, which has a caller, is finished, or has yielded: the caller takes what it gives.
+Event Chain::leave_inner(Live& live, Ref value) {
+  const bool yielded = live.back().yielded(), delegates = live.back().delegates();
+  const Ref generator = Ref::borrow(generators_.back().get());
+  live.pop_back();
+  if (yielded) {
+    cpython::leave_suspended_frame(thread_, take_last(), delegates);
+  } else {
+    drop_last();
+  }
+  return generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
+}
+
+// The innermost frame is finished (value null: it raised), or has yielded: callers take the result until one goes on running.
 Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
-  while (true) {
-    live.pop_back();
-    cpython::pop_frame(thread_, take_last());
-    if (live.empty()) {
-      result = std::move(value);
-      return result ? Ended::kReturned : Ended::kRaised;
-    }
-    const Event event = live.back().finish_call(std::move(value));
-    if (event != Event::kRaised) return Ended::kRunning;
+  while (live.size() > 1) {
+    if (leave_inner(live, std::move(value)) != Event::kRaised) return Ended::kRunning;
     value = Ref();
   }
+  live.pop_back();
+  drop_last();
+  result = std::move(value);
+  return result ? Ended::kReturned : Ended::kRaised;
 }
 
 // The innermost frame's last step came to `event`: what that is for the chain, which is left as it may stand.
@@ -135,23 +160,27 @@ Ref Chain::throw_here() {
   cpython::Frame* frame = frames_.back();
   const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));
   const bytecode::Instruction& instruction = code.instructions[code.index_of_unit[cpython::next_unit(frame)]];
-  // CPython looks for the handler of the instruction before the next one.
-  cpython::set_next(frame, instruction.end, cpython::depth_of(frame));
+  // CPython looks for the handler of the instruction before the next one. Whoever throws into a generator's frame of 3.13 is to
+  // have set it there.
+  const bool behind = cpython::layout::kPointerToNext || !cpython::belongs_to_generator(frame);
+  cpython::set_next(frame, instruction.end - (behind ? 0 : 1), cpython::depth_of(frame));
   return finish_in_cpython(true);
 }
 
 Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
+    const Ref generator = Ref::borrow(generators_.back().get());
     cpython::Frame* frame = take_last();
     const bool outermost = frames_.empty();
     Live live(thread_, frames_, true);
     // CPython's evaluator counts the call itself.
     if (outermost) cpython::leave_recursion(thread_);
-    Ref value = cpython::run_in_cpython(thread_, frame, raise);
+    bool yielded = false;
+    Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, raise, yielded) : cpython::run_in_cpython(thread_, frame, raise);
     if (outermost) cpython::resume_recursion(thread_);
     raise = false;
     if (outermost) return value;
-    const Event event = live.back().finish_call(std::move(value));
+    const Event event = generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {
       if (finish_inner(live, Ref(), result) != Ended::kRunning) return result;

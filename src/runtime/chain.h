@@ -35,6 +35,8 @@ class Chain {
   const std::vector<cpython::Frame*>& frames() const { return frames_; }
   // Pushes a frame for the function, with these slots filled (moved from) and this position. False with an exception.
   bool push(Borrowed function, const bytecode::Code& code, std::vector<Ref> slots, int32_t next);
+  // Pushes the frame of a generator that waits; it runs from here on.
+  void push_generator(Ref generator, Ref sent);
   // Fills the kept frame `index` anew. Old values that aren't there any more are handed over: dropping them can run any code.
   void refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old);
   // Drops all frames but the outermost `count`.
@@ -64,16 +66,20 @@ class Chain {
 
  private:
   // Each frame but the outermost, which is its caller's affair, is a level of Python's recursion while it is here.
-  void add(cpython::Frame* frame);
+  void add(cpython::Frame* frame, Ref generator = Ref());
   cpython::Frame* take_last();
+  void drop_last();
   Ended finish_inner(Live& live, Ref value, Ref& result);
+  evaluator::Event leave_inner(Live& live, Ref value);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
   bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan);
+  void resume(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;
+  std::vector<Ref> generators_;  // whose frame each is; null: its own
 };
 
 }  // namespace evalframe::runtime

@@ -70,14 +70,30 @@ bool Chain::follow(Live& live, Recorder& recorder, Plan& plan) {
   return true;
 }
 
-// The innermost frame has returned: its caller goes on.
+// Lets the generator of the plan go on.
+void Chain::resume(Live& live, Recorder& recorder, const Plan& plan) {
+  Activation& caller = live.back();
+  if (live.size() >= Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_)) return recorder.stop(Break::kTooLong, "generators in one another");
+  Ref generator = Ref::borrow(plan.arguments[0]), sent = Ref::borrow(plan.arguments[1]);
+  // What is sent goes to the generator.
+  caller.begin_call(caller.depth() - (caller.instruction().op == bytecode::Op::SEND ? 1 : 0));
+  const int depth = caller.depth();
+  push_generator(std::move(generator), std::move(sent));
+  live.push(thread_, frames_.back(), *cpython::decoded(cpython::code_of(frames_.back())));
+  recorder.went_on(caller, live.back(), plan, depth);
+}
+
+// The innermost frame has returned, or yielded: its caller goes on.
 Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
   Ref value = live.back().take_result();
   const Activation* const caller = live.size() > 1 ? &live[live.size() - 2] : nullptr;
-  const bool takes_result = caller && caller->takes_result();
+  const bool yielded = live.back().yielded();
+  const bool takes_result = caller && (generators_.back() ? caller->takes_from_generator(yielded) : caller->takes_result());
   if (caller && caller->refuses(value.get())) {
     recorder.stop(Break::kException);
     stepped_past_exception = true;
+  } else if (yielded) {
+    recorder.yielded(live.back());
   } else {
     recorder.returned(live.back(), !caller);
   }
@@ -89,13 +105,11 @@ Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
 // The innermost frame doesn't handle the exception that is set: its callers are asked.
 Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
   while (live.size() > 1) {
-    recorder.unwound(live.back());
-    live.pop_back();
-    cpython::pop_frame(thread_, take_last());
+    if (!recorder.unwound(live.back(), pending_exception().get())) break;
+    const int32_t call = live[live.size() - 2].next() - 1;
+    const int depth = live[live.size() - 2].depth();
+    const Event event = leave_inner(live, Ref());
     Activation& caller = live.back();
-    const int32_t call = caller.next() - 1;
-    const int depth = caller.depth();
-    const Event event = caller.finish_call(Ref());
     const bool caught = event == Event::kCaught;
     if (!recorder.passed(caught ? caller.slot(caller.depth() - 1) : pending_exception().get())) {
       recorder.stop(Break::kException);
@@ -163,8 +177,11 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       recorder.stop(plan.why, std::move(plan.detail));
     } else if (plan.kind == Plan::Kind::kInline) {
       follow(live, recorder, plan);
+    } else if (plan.kind == Plan::Kind::kResume) {
+      resume(live, recorder, plan);
     } else {
       ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
+      if (recorder.has_let_go()) stepped_past_exception = true;
     }
   }
   live.end();

@@ -2,6 +2,7 @@
 
 #include "cpython/codec.h"
 #include "cpython/exceptions.h"
+#include "cpython/generators.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 
@@ -91,13 +92,26 @@ bool store_names(const recorder::Recording& recording, int32_t node, recorder::R
   return true;
 }
 
-// The exception that is being handled from here on. False with an exception (memory).
-static bool handle(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
+// The exceptions that are being handled from here on: the generators' among the frames from `kept` on are theirs. False with an
+// exception (memory).
+static bool handle(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild, const std::vector<recorder::FrameState>& states = {},
+                   size_t kept = 0) {
+  int levels = 0;
+  for (size_t k = kept; k < states.size(); k++) {
+    if (states[k].generator < 0) continue;
+    levels++;
+    const uint32_t handled = recording.handled_by(states[k].generator, node);
+    if (!handled) continue;
+    const Ref generator = rebuild.make(recording.generators[states[k].generator].value);
+    Ref exception = rebuild.make(handled);
+    if (!generator || !exception) return false;
+    cpython::set_generator_handled(generator.get(), std::move(exception));
+  }
   const uint32_t handled = recording.handled_at(node);
   if (!handled) return true;
   Ref exception = rebuild.make(handled);
   if (!exception) return false;
-  const Ref old = cpython::exchange_handled(PyThreadState_Get(), std::move(exception));
+  const Ref old = cpython::exchange_handled(PyThreadState_Get(), std::move(exception), levels);
   return true;
 }
 
@@ -127,9 +141,9 @@ namespace {
 class ChainFrames final : public recorder::LiveFrames {
  public:
   ChainFrames(const Chain& chain, const std::vector<recorder::FrameState>& states) : chain_(chain), states_(states) {}
-  Ref frame_object(int32_t graph_frame) override {
+  Ref frame_object(int32_t frame) override {
     for (size_t k = 0; k < states_.size(); k++) {
-      if (states_[k].graph_frame == graph_frame) return cpython::frame_object_of(PyThreadState_Get(), chain_.frames()[k]);
+      if (states_[k].identity == frame) return cpython::frame_object_of(PyThreadState_Get(), chain_.frames()[k]);
     }
     return Ref();
   }
@@ -150,10 +164,16 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
   recorder::Rebuild rebuild(recording, exit, values, sources, &frames);
   std::vector<Ref> old;
   size_t kept = 0;
-  while (kept < chain.size() && kept < states.size() && states[kept].graph_frame == recording.start[kept].graph_frame) kept++;
+  while (kept < chain.size() && kept < states.size() && states[kept].identity == recording.start[kept].identity) kept++;
   chain.drop_to(kept);
   // All frames are there before anything is made: tracebacks lead to them.
   for (size_t k = kept; k < states.size(); k++) {
+    if (states[k].generator >= 0) {
+      Ref generator = rebuild.make(recording.generators[states[k].generator].value);
+      if (!generator) return false;
+      chain.push_generator(std::move(generator), Ref());
+      continue;
+    }
     if (!chain.push(states[k].function, *states[k].code, {}, states[k].next)) return false;
   }
   // Iterators are made over what dicts hold then.
@@ -169,7 +189,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     }
     chain.refill(k, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
   }
-  return handle(recording, node, rebuild);
+  return handle(recording, node, rebuild, states, kept);
 }
 
 }  // namespace evalframe::runtime

@@ -458,8 +458,7 @@ std::string callable_name(PyObject* callable) {
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & kOther);
+  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & CO_ASYNC_GENERATOR);
 }
 
 // A call of a Python function: the driver makes its frame.

@@ -41,12 +41,73 @@ Plan none_branch(const Site& site) {
 
 Plan jump(const Site&) { return {}; }
 
+Plan for_iter(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  PyObject* object = site.frame.slot(top);
+  const Value value = recorder.value_at(top);
+  if (value.kind == Value::Kind::kIterator) return {};
+  if (value.kind == Value::Kind::kGenerator && recorder.has_ended(value)) return {};
+  if (value.kind == Value::Kind::kGenerator) return resumption(site, top, recorder.constant(Py_None), Py_None);
+  if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
+    Plan plan;
+    if (recorder.steps_to_end(made) <= 1) exhaust(plan, recorder, made, object);
+    return plan;
+  }
+  if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {
+    recorder.guards().require_type(value.a, object);
+    return {};
+  }
+  return plan_break(Break::kIterator, type_name(object));
+}
+
+uint32_t iterated_label(const Site& site, const Value& iterator, int object) {
+  Recorder& recorder = site.recorder;
+  const Value iterable = recorder.value(static_cast<uint32_t>(iterator.a));
+  switch (iterable.kind) {
+    case Value::Kind::kTuple:
+    case Value::Kind::kList: return recorder.elements(iterable)[iterator.b];
+    case Value::Kind::kSource: {
+      guards::Source source{guards::Reach::kItem};
+      source.parent = iterable.a;
+      source.index = iterator.b;
+      return recorder.source(std::move(source));
+    }
+    default: break;
+  }
+  return recorder.constant(site.frame.slot(object));
+}
+
+void for_iter_after(const Site& site, const Plan&) {
+  Recorder& recorder = site.recorder;
+  if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
+  recorder.set_label(site.depth, next_element(site, site.depth - 1, site.depth));
+}
+
+Plan returned(Recorder& recorder, uint32_t value) {
+  if (recorder.lets_traceback_out(value)) return plan_break(Break::kException, "a traceback that outlives the call");
+  if (recorder.is_in_outer_generator()) return plan_break(Break::kIterator, "the end of a generator");
+  if (recorder.is_outermost() && recorder.leaves_unfinished()) return plan_break(Break::kIterator, "a generator left in a try or with");
+  recorder.recording().result = value;
+  return {};
+}
+
+Plan return_value(const Site& site) { return returned(site.recorder, site.recorder.label(site.depth - 1)); }
+
+Plan return_const(const Site& site) {
+  PyObject* constants = site.frame.code().code.as<PyCodeObject>()->co_consts;
+  return returned(site.recorder, site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg)));
+}
+
+}  // namespace
+
 Plan get_iter(const Site& site) {
   Recorder& recorder = site.recorder;
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
   if (std::optional<Plan> plan = iterator_of(site, recorder.label(top), object)) return *std::move(plan);
+  if (value.kind == Value::Kind::kGenerator && PyGen_CheckExact(object)) return plan_value(recorder.label(top));
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {
@@ -62,70 +123,19 @@ Plan get_iter(const Site& site) {
   return plan_value(recorder.add_value({Value::Kind::kIterator, false, static_cast<int32_t>(recorder.label(top)), 0}));
 }
 
-Plan for_iter(const Site& site) {
+uint32_t next_element(const Site& site, int slot, int object) {
   Recorder& recorder = site.recorder;
-  const int top = site.depth - 1;
-  PyObject* object = site.frame.slot(top);
-  const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kIterator) return {};
-  if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
-    Plan plan;
-    if (recorder.steps_to_end(made) <= 1) exhaust(plan, recorder, made, object);
-    return plan;
-  }
-  if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {
-    recorder.guards().require_type(value.a, object);
-    return {};
-  }
-  return plan_break(Break::kIterator, type_name(object));
-}
-
-uint32_t iterated_label(const Site& site, const Value& iterator) {
-  Recorder& recorder = site.recorder;
-  const Value iterable = recorder.value(static_cast<uint32_t>(iterator.a));
-  switch (iterable.kind) {
-    case Value::Kind::kTuple:
-    case Value::Kind::kList: return recorder.elements(iterable)[iterator.b];
-    case Value::Kind::kSource: {
-      guards::Source source{guards::Reach::kItem};
-      source.parent = iterable.a;
-      source.index = iterator.b;
-      return recorder.source(std::move(source));
-    }
-    default: break;
-  }
-  return recorder.constant(site.frame.slot(site.depth));
-}
-
-void for_iter_after(const Site& site, const Plan&) {
-  Recorder& recorder = site.recorder;
-  if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
-  const Value iterator = recorder.value_at(site.depth - 1);
+  const Value iterator = recorder.value_at(slot);
   if (iterator.kind == Value::Kind::kMade) {
-    const uint32_t made = recorder.label(site.depth - 1);
-    recorder.set_label(site.depth, recorder.items(made)[recorder.given(made)]);
-    return recorder.give(made, 1);
+    const uint32_t made = recorder.label(slot), given = recorder.given(made);
+    recorder.give(made, 1);
+    return recorder.items(made)[given];
   }
-  if (iterator.kind == Value::Kind::kSource) return recorder.set_label(site.depth, recorder.turn(iterator));
-  const uint32_t element = iterated_label(site, iterator);
-  recorder.set_label(site.depth - 1, recorder.add_value({Value::Kind::kIterator, false, iterator.a, iterator.b + 1}));
-  recorder.set_label(site.depth, element);
+  if (iterator.kind == Value::Kind::kSource) return recorder.turn(iterator);
+  const uint32_t element = iterated_label(site, iterator, object);
+  recorder.set_label(slot, recorder.add_value({Value::Kind::kIterator, false, iterator.a, iterator.b + 1}));
+  return element;
 }
-
-Plan returned(Recorder& recorder, uint32_t value) {
-  if (recorder.lets_traceback_out(value)) return plan_break(Break::kException, "a traceback that outlives the call");
-  recorder.recording().result = value;
-  return {};
-}
-
-Plan return_value(const Site& site) { return returned(site.recorder, site.recorder.label(site.depth - 1)); }
-
-Plan return_const(const Site& site) {
-  PyObject* constants = site.frame.code().code.as<PyCodeObject>()->co_consts;
-  return returned(site.recorder, site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg)));
-}
-
-}  // namespace
 
 void add_control_rules(RuleTable& table) {
   auto add = [&](bytecode::Op op, Plan (*before)(const Site&), void (*after)(const Site&, const Plan&) = pop_after) {

@@ -68,8 +68,8 @@ Plan push_exc_info(const Site&) { return {}; }
 // [exception] -> [what was handled before, exception]
 void push_exc_info_after(const Site& site, const Plan&) {
   Recorder& recorder = site.recorder;
-  const uint32_t exception = recorder.label(site.depth - 1), outer = recorder.handled();
-  recorder.set_label(site.depth - 1, outer ? outer : recorder.outer_exception(true));
+  const uint32_t exception = recorder.label(site.depth - 1);
+  recorder.set_label(site.depth - 1, recorder.handled_by_frame());
   recorder.set_label(site.depth, exception);
   recorder.handle(exception);
 }

@@ -156,6 +156,10 @@ Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {i
 Plan unary_intrinsic(const Site& site) {
   if (site.instruction.arg == cpython::kUnaryPositive) return unary_positive(site);
   if (site.instruction.arg == cpython::kListToTuple) return list_to_tuple(site);
+  // Around the body of a generator.
+  const uint32_t label = site.recorder.label(site.depth - 1);
+  const bool passes = site.recorder.is_exception(label) && !PyErr_GivenExceptionMatches(site.frame.slot(site.depth - 1), PyExc_StopIteration);
+  if (site.instruction.arg == cpython::kStopIterationError && passes) return plan_value(label);
   return plan_break(Break::kInstruction, bytecode::name(site.instruction.op));
 }
 

@@ -23,6 +23,7 @@ void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
+void add_generator_rules(RuleTable& table);
 
 // Whether all of it is known: an immutable object that is a fact of the recording, or a container of such, `depth` levels down.
 bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object, int depth = 0);
@@ -151,6 +152,11 @@ struct Attribute {
   uint32_t label = 0;
 };
 Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
+// GET_ITER, and what the iterator in the slot, that FOR_ITER or SEND has advanced, gave: `object` is the slot of that.
+Plan get_iter(const Site& site);
+uint32_t next_element(const Site& site, int iterator, int object);
+// The generator in the slot goes on: it is sent the object, whose label is `sent`.
+Plan resumption(const Site& site, int slot, uint32_t sent, PyObject* object);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});

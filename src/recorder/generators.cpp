@@ -1,0 +1,87 @@
+// What the recorder knows of generators: their frames, which come and go, and what is left of those that are let go.
+#include "cpython/generators.h"
+
+#include "cpython/intrinsics.h"
+#include "recorder/recorder.h"
+
+namespace evalframe::recorder {
+
+using evaluator::Activation;
+
+uint32_t Recorder::generator(const Activation& frame) {
+  const Live& live = frames_.back();
+  const auto index = static_cast<int32_t>(recording_->generators.size());
+  const uint32_t made = add_value({Value::Kind::kGenerator, false, index});
+  recording_->generators.push_back({Ref::borrow(recording_->pushes[live.push].function.get()), &frame.code(), made, live.base, live.identity});
+  generators_.push_back({});
+  return made;
+}
+
+// Behind RETURN_GENERATOR: the frame's slots stay where they are.
+bool Recorder::leaves_generator(const Activation& callee) {
+  const bytecode::Instruction& last = callee.code().instructions[mark_.instruction];
+  if (last.op != bytecode::Op::RETURN_GENERATOR) return false;
+  const int32_t index = value(recording_->result).a;
+  kept_slots_ = std::max(kept_slots_, frames_.back().end);
+  recording_->suspensions.push_back({false, false, mark_.instruction + 1, mark_.depth});
+  recording_->journal.push_back({Change::Kind::kSuspend, index, static_cast<uint32_t>(recording_->suspensions.size()) - 1});
+  frames_.pop_back();
+  return true;
+}
+
+void Recorder::went_on(const Activation& caller, const Activation& callee, const Plan& plan, int caller_depth) {
+  for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
+  const int32_t index = value(plan.label).a;
+  const Generator& generator = recording_->generators[index];
+  generators_[index].begun = true;
+  generators_[index].waits = false;
+  const Live& outer = frames_.back();
+  const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
+  recording_->pushes.push_back({Ref::borrow(generator.function.get()), generator.code, generator.base, graph_frame, generator.identity, index, caller.next(), caller_depth});
+  const auto push = static_cast<int32_t>(recording_->pushes.size()) - 1;
+  recording_->journal.push_back({Change::Kind::kPush, push, 0});
+  frames_.push_back({generator.code, generator.base, graph_frame, generator.identity, outer.end, 0, index, push});
+  set_label(callee.depth() - 1, plan.contents[0]);
+}
+
+// Whether a generator that is let go there has more to do than to release what it holds.
+bool Recorder::waits_in_cleanup(const bytecode::Code& code, int32_t instruction) const {
+  while (const bytecode::ExceptionRegion* const region = code.handler(instruction)) {
+    const bytecode::Instruction& handler = code.instructions[region->target];
+    if (handler.op == bytecode::Op::CALL_INTRINSIC_1 && handler.arg == cpython::kStopIterationError) return false;
+    if (handler.op != bytecode::Op::CLEANUP_THROW) return true;
+    instruction = region->target;
+  }
+  return false;
+}
+
+void Recorder::yielded(const Activation& callee) {
+  const int32_t index = frames_.back().generator;
+  Generating& generator = generators_[index];
+  generator.waits = true;
+  const bool cleans_up = waits_in_cleanup(callee.code(), mark_.instruction);
+  generator.weak = cleans_up ? Ref::steal(PyWeakref_NewRef(cpython::generator_of(callee.frame()).get(), nullptr)) : Ref();
+  if (cleans_up && !generator.weak) PyErr_Clear();
+  set_label(callee.depth(), 0);
+  recording_->suspensions.push_back({true, callee.delegates(), callee.next(), callee.depth()});
+  recording_->journal.push_back({Change::Kind::kSuspend, index, static_cast<uint32_t>(recording_->suspensions.size()) - 1});
+  frames_.pop_back();
+}
+
+bool Recorder::leaves_unfinished() const {
+  return std::any_of(generators_.begin(), generators_.end(), [](const Generating& generator) { return generator.waits && generator.weak; });
+}
+
+bool Recorder::has_let_go() {
+  const auto is_gone = [](const Generating& generator) { return generator.waits && generator.weak && generator.weak.as<PyWeakReference>()->wr_object == Py_None; };
+  if (std::none_of(generators_.begin(), generators_.end(), is_gone)) return false;
+  // The instruction isn't part of the recording.
+  recording_->graph.nodes.resize(nodes_before_);
+  recording_->marks.resize(nodes_before_);
+  recording_->returns = false;
+  stop(Break::kIterator, "a generator that is let go in a try or with");
+  return true;
+}
+
+}  // namespace evalframe::recorder
