@@ -30,7 +30,7 @@ bool is_dict_known(Recorder& recorder, const Value dict, PyObject* object, int d
   return i == parts.size();
 }
 
-bool is_outer_known(Recorder& recorder, uint32_t label, PyObject* object) {
+bool is_outer_known(Recorder& recorder, uint32_t label, PyObject* object, int depth) {
   const Value source = recorder.value(label);
   if (PyDict_CheckExact(object)) {
     if (recorder.varies(source.a) || PyDict_GET_SIZE(object) > kMaxParts || !require_keys(recorder, source, object)) return false;
@@ -42,7 +42,7 @@ bool is_outer_known(Recorder& recorder, uint32_t label, PyObject* object) {
   }
   if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return false;
   const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
-  return parts && are_parts_known(recorder, *parts, object, 1);
+  return parts && are_parts_known(recorder, *parts, object, depth);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object, int 
       return (PyList_CheckExact(object) || PyTuple_CheckExact(object)) && are_parts_known(recorder, recorder.copied_elements(value), object, depth + 1);
     case Value::Kind::kDict: return PyDict_CheckExact(object) && is_dict_known(recorder, value, object, depth + 1);
     case Value::Kind::kReplayed: return true;
-    case Value::Kind::kSource: return is_outer_known(recorder, label, object);
+    case Value::Kind::kSource: return is_outer_known(recorder, label, object, depth + 1);
     default: return false;
   }
 }
