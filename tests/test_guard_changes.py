@@ -12,10 +12,13 @@ import builtins
 import collections
 import collections.abc
 import dataclasses
+import datetime
 import enum
 import functools
 import importlib
 import inspect
+import json
+import re
 import sys
 import textwrap
 import types
@@ -1591,6 +1594,110 @@ def index_arrays_and_masks() -> Any:
     yield X, (1,)
     yield X, np.array([], int)
     yield X, np.array([9])
+
+
+# --- what is known through and through ---------------------------------------------------------------------------------
+
+
+@case
+def number_in_a_list_that_is_sorted() -> Any:
+    row = [3, 1, 2]
+    yield lambda x: x * sorted(row)[0] + len(row)
+    row[1] = 0
+    yield
+    row.append(-1)
+    yield
+    row[0] = -5.5
+    yield
+
+
+@case
+def value_in_a_dict_that_becomes_text() -> Any:
+    table: dict[str, Any] = {"a": 1, "b": [2, 3]}
+    yield lambda x: (x + 1, json.dumps(table), str(table["b"]))
+    table["a"] = 2
+    yield
+    table["b"].append(4)
+    yield
+    table["c"] = None
+    yield
+
+
+@case
+def elements_of_a_set() -> Any:
+    numbers = {1, 5}
+    yield lambda x: (x * len(numbers), 5 in numbers, sorted(numbers), numbers | {2})
+    numbers.add(6)
+    yield
+    numbers.discard(5)
+    yield
+    numbers.clear()
+    yield
+
+
+@case
+def set_that_is_changed() -> Any:
+    numbers = {1, 5}
+
+    def function(x: Any) -> Any:
+        z = x * 2
+        numbers.add(7)
+        numbers.discard(1)
+        return z + len(numbers), numbers
+
+    yield function
+    numbers.add(9)
+    yield
+    numbers.update((1, 2))
+    yield
+
+
+@case
+def frozenset_of_another_order() -> Any:
+    holder = [frozenset((8, 0))]
+    yield lambda x: (x + 1, list(holder[0]))
+    holder[0] = frozenset((0, 8))
+    yield
+    holder[0] = frozenset((0, 8, 1))
+    yield
+
+
+@case
+def function_of_the_library_replaced() -> Any:
+    plain = re.match
+    yield lambda x: x * len(re.match("a+", "aab").group())
+    try:
+        re.match = lambda pattern, text: plain(pattern, text[1:])  # type: ignore[assignment,misc]
+        yield
+    finally:
+        re.match = plain
+
+
+@case
+def code_of_a_function_of_the_library() -> Any:
+    plain = textwrap.dedent.__code__
+    yield lambda x: x * len(textwrap.dedent("  a\n  b"))
+    try:
+        textwrap.dedent.__code__ = (lambda text: text).__code__
+        yield
+    finally:
+        textwrap.dedent.__code__ = plain
+
+
+@case
+def pattern_rebound() -> Any:
+    pattern = re.compile("a+")
+    yield lambda x: x * len(pattern.findall("aabab"))
+    pattern = re.compile("c")
+    yield
+
+
+@case
+def date_rebound() -> Any:
+    day = datetime.date(2024, 2, 28)
+    yield lambda x: x * (day + datetime.timedelta(days=2)).day
+    day = datetime.date(2023, 2, 28)
+    yield
 
 
 # --- the state of NumPy and of the interpreter -----------------------------------------------------------------------

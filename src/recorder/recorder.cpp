@@ -55,12 +55,12 @@ bool is_immutable(PyObject* object) {
   }
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
          type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_None ||
-         object == Py_Ellipsis;
+         object == Py_Ellipsis || has_pure_type(object);
 }
 
 // Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
 static bool equality_says_all(PyObject* object) {
-  if (PyFrozenSet_CheckExact(object)) return false;
+  if (PyFrozenSet_CheckExact(object) || (has_pure_type(object) && !PyBytes_CheckExact(object))) return false;
   for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
     if (!equality_says_all(PyTuple_GET_ITEM(object, i))) return false;
   }

@@ -73,6 +73,9 @@ bool is_random_stream(PyObject* object);
 // Of a type in C whose methods may stand in a graph for what they do: streams of text, locks, context variables.
 bool is_acted_on(PyObject* object);
 
+// Of a type in C that `pure.def` names, and no part of it is a program's own.
+bool has_pure_type(PyObject* object);
+
 // Whether someone is told when the object dies: a finaliser, or a weak reference.
 bool tells_of_its_end(PyObject* object);
 

@@ -18,6 +18,7 @@ AREAS = (
     "functions",
     "containers",
     "replayed",
+    "pure",
     "comprehensions",
     "generators",
     "exceptions",

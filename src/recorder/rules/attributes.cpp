@@ -230,7 +230,9 @@ Plan class_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   PyObject* const found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name);
   if (!reads_class_plainly(recorder, object, name) || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
-  const bool plain = !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type);
+  // A method of C's class is bound to the class: it is another object each time, and does the same.
+  const bool of_class = Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(reinterpret_cast<PyTypeObject*>(object));
+  const bool plain = !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type) || of_class;
   if (!plain || !recorder.fix_class(object)) return plan_break(Break::kAttribute, "of class " + class_name(object));
   return plan_constant();
 }
@@ -247,6 +249,16 @@ Plan class_method(Recorder& recorder, PyObject* function, PyTypeObject* type) {
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(function), recorder.constant(type)}));
 }
 
+// (3).real, date.year: what types in C keep in their immutable objects.
+bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
+  if (!is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || !is_immutable(object) || PyType_Check(object)) return false;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  const bool kept = found && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
+  // Ranges that are equal may have other ends.
+  if (PyRange_Check(object) && recorder.value(label).kind != Value::Kind::kConstant) return false;
+  return kept && !recorder.is_input_number(label, object) && recorder.known(label, object);
+}
+
 Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
   Recorder& recorder = site.recorder;
   const uint32_t label = recorder.label(site.depth - 1);
@@ -259,6 +271,7 @@ Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
     return class_attribute(site, object, name);
   }
   if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
+  if (is_fact_of_immutable(recorder, label, object, name)) return plan_constant();
   if (!is_object(owner) || !cpython::is_plain_to_load(object, name) || !fixes_class(recorder, owner, object)) {
     return plan_break(Break::kAttribute, "of " + type_name(object));
   }

@@ -7,62 +7,91 @@ namespace {
 
 constexpr int kDeepest = 8;
 
+// Containers that stand in each other several times are gone through as often.
+struct Search {
+  Recorder& recorder;
+  int parts_left = 4 * kMaxParts;
+};
+
+bool is_known(Search& search, uint32_t label, PyObject* object, int depth);
+
 // An immutable object that is a fact of the recording. A float from outside is another one in each call.
 bool is_fact(Recorder& recorder, uint32_t label, PyObject* object) {
   return is_immutable(object) && !recorder.is_input_number(label, object) && recorder.known(label, object);
 }
 
-bool are_parts_known(Recorder& recorder, const std::vector<uint32_t>& parts, PyObject* sequence, int depth) {
+bool are_parts_known(Search& search, const std::vector<uint32_t>& parts, PyObject* sequence, int depth) {
   if (static_cast<Py_ssize_t>(parts.size()) != PySequence_Fast_GET_SIZE(sequence)) return false;
   for (size_t i = 0; i < parts.size(); i++) {
-    if (!is_known_through(recorder, parts[i], PySequence_Fast_GET_ITEM(sequence, static_cast<Py_ssize_t>(i)), depth)) return false;
+    if (!is_known(search, parts[i], PySequence_Fast_GET_ITEM(sequence, static_cast<Py_ssize_t>(i)), depth)) return false;
   }
   return true;
 }
 
-bool is_dict_known(Recorder& recorder, const Value dict, PyObject* object, int depth) {
+bool is_dict_known(Search& search, const Value dict, PyObject* object, int depth) {
+  Recorder& recorder = search.recorder;
   const std::vector<uint32_t> parts = recorder.copied_elements(dict);
   PyObject *key = nullptr, *value = nullptr;
   size_t i = 0;
   for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value); i += 2) {
-    if (i >= parts.size() || !is_fact(recorder, parts[i], key) || !is_known_through(recorder, parts[i + 1], value, depth)) return false;
+    if (i >= parts.size() || !is_fact(recorder, parts[i], key) || !is_known(search, parts[i + 1], value, depth)) return false;
   }
   return i == parts.size();
 }
 
-bool is_outer_known(Recorder& recorder, uint32_t label, PyObject* object, int depth) {
+bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth) {
+  Recorder& recorder = search.recorder;
   const Value source = recorder.value(label);
   if (PyDict_CheckExact(object)) {
     if (recorder.varies(source.a) || PyDict_GET_SIZE(object) > kMaxParts || !require_keys(recorder, source, object)) return false;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);) {
-      if (!is_fact(recorder, key_source(recorder, source, key), value)) return false;
+      if (!is_known(search, key_source(recorder, source, key), value, depth)) return false;
     }
     return true;
   }
   if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return false;
   const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
-  return parts && are_parts_known(recorder, *parts, object, depth);
+  return parts && are_parts_known(search, *parts, object, depth);
 }
 
-}  // namespace
+// The keys of a view are known; those of a dict that a source has are guarded since the view was made.
+bool is_view_known(Search& search, const Value view, PyObject* object, int depth) {
+  const uint32_t label = search.recorder.elements(view)[2];
+  auto* const dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+  return PyDict_CheckExact(dict) && (PyDictKeys_Check(object) || is_known(search, label, dict, depth));
+}
 
-bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object, int depth) {
+bool is_view(PyObject* object) { return PyDictViewSet_Check(object) || PyDictValues_Check(object); }
+
+bool is_known(Search& search, uint32_t label, PyObject* object, int depth) {
+  Recorder& recorder = search.recorder;
   if (is_fact(recorder, label, object)) return true;
-  if (depth > kDeepest) return false;
+  if (depth > kDeepest || search.parts_left-- <= 0) return false;
   const Value value = recorder.value(label);
   switch (value.kind) {
     case Value::Kind::kList:
     case Value::Kind::kTuple:
-      return (PyList_CheckExact(object) || PyTuple_CheckExact(object)) && are_parts_known(recorder, recorder.copied_elements(value), object, depth + 1);
-    case Value::Kind::kDict: return PyDict_CheckExact(object) && is_dict_known(recorder, value, object, depth + 1);
+      return (PyList_CheckExact(object) || PyTuple_CheckExact(object)) && are_parts_known(search, recorder.copied_elements(value), object, depth + 1);
+    case Value::Kind::kDict: return PyDict_CheckExact(object) && is_dict_known(search, value, object, depth + 1);
     case Value::Kind::kReplayed: return true;
-    case Value::Kind::kSource: return is_outer_known(recorder, label, object, depth + 1);
+    case Value::Kind::kMade: return is_view(object) && is_view_known(search, value, object, depth);
+    case Value::Kind::kSource: return is_outer_known(search, label, object, depth + 1);
     default: return false;
   }
 }
 
-bool is_known_flat(Recorder& recorder, uint32_t label, PyObject* object) { return is_known_through(recorder, label, object, kDeepest); }
+}  // namespace
+
+bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object) {
+  Search search{recorder};
+  return is_known(search, label, object, 0);
+}
+
+bool is_known_flat(Recorder& recorder, uint32_t label, PyObject* object) {
+  Search search{recorder};
+  return is_known(search, label, object, kDeepest);
+}
 
 bool all_known_through(const Site& site, int first, int count) {
   for (int slot = first; slot < first + count; slot++) {
@@ -76,6 +105,12 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object) {
   if (value.kind == Value::Kind::kSource && PyAnySet_Check(object)) return 0;
   if (value.kind == Value::Kind::kReplayed && recorder.outer_of(label)) return 0;
   if (value.kind == Value::Kind::kReplayed) return recorder.container(Value::Kind::kReplayed, recorder.copied_elements(value));
+  if (value.kind == Value::Kind::kMade && is_view(object)) {
+    auto* const dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+    const Ref of = PyDictKeys_Check(object) ? Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", dict)) : Ref::steal(PyDict_Copy(dict));
+    if (!of) return PyErr_Clear(), 0;
+    return recorder.made(recorder.constant_of(recorder.elements(value)[0]), nullptr, {recorder.constant(of.get())});
+  }
   Ref copy;
   if (PyList_CheckExact(object)) copy = Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX));
   if (PyDict_CheckExact(object)) copy = Ref::steal(PyDict_Copy(object));

@@ -50,7 +50,30 @@ Py_ssize_t place_of(PyObject* dict, PyObject* wanted) {
   return -1;
 }
 
-Plan store_into_list(Recorder& recorder, const Operated& list, const Operated& key, uint32_t value) {
+// row[start:stop:step] = more, and del row[start:stop:step].
+Plan store_slice_of_list(Recorder& recorder, const Operated& list, const Operated& key, const Operated& value) {
+  Labels contents = recorder.copied_elements(recorder.value(list.label));
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (!recorder.known(key.label, key.object) || PySlice_Unpack(key.object, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kStore, "slice of a list");
+  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(contents.size()), &start, &stop, step);
+  const std::optional<Labels> more = value.label ? parts_of(recorder, value.label, value.object) : Labels{};
+  if (!more || recorder.is_iterator(value.label)) return plan_break(Break::kStore, "slice of a list");
+  if (step == 1) {
+    contents.erase(contents.begin() + start, contents.begin() + start + count);
+    contents.insert(contents.begin() + start, more->begin(), more->end());
+  } else if (value.label) {
+    if (static_cast<Py_ssize_t>(more->size()) != count) return plan_raise();
+    for (Py_ssize_t i = 0; i < count; i++) contents[start + i * step] = (*more)[i];
+  } else {
+    for (Py_ssize_t i = 0; i < count; i++) contents[start + i * step] = 0;
+    std::erase(contents, 0);
+  }
+  return changed(recorder, list.label, std::move(contents), {});
+}
+
+Plan store_into_list(Recorder& recorder, const Operated& list, const Operated& key, const Operated& stored) {
+  if (PySlice_Check(key.object)) return store_slice_of_list(recorder, list, key, stored);
+  const uint32_t value = stored.label;
   Labels contents = recorder.copied_elements(recorder.value(list.label));
   const Py_ssize_t index = known_index(recorder, key, contents.size());
   if (index < 0) return plan_break(Break::kStore, "item of a list");
@@ -417,7 +440,7 @@ Plan delete_subscript(const Site& site) {
   enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;
   if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
-  return store_into_made(site.recorder, container, key, 0);
+  return store_into_made(site.recorder, container, key, {0, nullptr});
 }
 
 }  // namespace
@@ -429,9 +452,9 @@ Plan list_to_tuple(const Site& site) {
   return plan_value(recorder.container(Value::Kind::kTuple, recorder.copied_elements(value)));
 }
 
-Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, uint32_t value) {
+Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, const Operated& value) {
   const bool list = recorder.value(container.label).kind == Value::Kind::kList;
-  return list ? store_into_list(recorder, container, key, value) : store_into_dict(recorder, container, key, value);
+  return list ? store_into_list(recorder, container, key, value) : store_into_dict(recorder, container, key, value.label);
 }
 
 Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key) {

@@ -42,10 +42,17 @@ Plan call_of_pure_method(const Site& site, const Activation::CallSite& call, PyO
 }
 
 uint32_t value_of_constant_result(Recorder& recorder, PyObject* result) {
-  if (!PyList_CheckExact(result)) return recorder.constant(result);
+  const bool sequence = PyList_CheckExact(result) || PyTuple_CheckExact(result);
+  if ((!sequence && !PyDict_CheckExact(result)) || is_immutable(result)) return recorder.constant(result);
   std::vector<uint32_t> parts;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); i++) parts.push_back(recorder.constant(PyList_GET_ITEM(result, i)));
-  return recorder.container(Value::Kind::kList, std::move(parts));
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; !sequence && PyDict_Next(result, &at, &key, &value);) {
+    parts.push_back(recorder.constant(key));
+    parts.push_back(value_of_constant_result(recorder, value));
+  }
+  for (Py_ssize_t i = 0; sequence && i < PySequence_Fast_GET_SIZE(result); i++) parts.push_back(value_of_constant_result(recorder, PySequence_Fast_GET_ITEM(result, i)));
+  const Value::Kind kind = !sequence ? Value::Kind::kDict : PyList_CheckExact(result) ? Value::Kind::kList : Value::Kind::kTuple;
+  return recorder.container(kind, std::move(parts));
 }
 
 }  // namespace evalframe::recorder

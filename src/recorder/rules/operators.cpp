@@ -68,7 +68,7 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
 
 bool is_replayed(const Site& site, int from_top) { return site.recorder.value_at(site.depth - from_top).kind == Value::Kind::kReplayed; }
 
-constexpr int kAdd = 0, kMultiply = 5, kOr = 7, kInplaceAdd = 13, kInplaceOr = 20;  // NB_ADD, NB_MULTIPLY, NB_OR, NB_INPLACE_ADD, NB_INPLACE_OR
+constexpr int kAdd = 0, kMultiply = 5, kRemainder = 6, kOr = 7, kInplaceAdd = 13, kInplaceOr = 20;  // NB_ADD, NB_MULTIPLY, NB_OR, NB_INPLACE_ADD, NB_INPLACE_OR
 
 // (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
 Plan joined(const Site& site) {
@@ -104,6 +104,8 @@ Plan binary_op(const Site& site) {
   if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
   if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
+  const bool text = PyUnicode_CheckExact(input_at(site, 2).object) || PyBytes_CheckExact(input_at(site, 2).object);
+  if (site.instruction.arg == kRemainder && text && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   const bool dicts = PyDict_CheckExact(input_at(site, 2).object) && PyDict_CheckExact(input_at(site, 1).object);
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
     return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
@@ -308,7 +310,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
   if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);
-  const bool constant = kind == Value::Kind::kConstant && (PyTuple_CheckExact(container.object) || PyUnicode_CheckExact(container.object) || PyRange_Check(container.object));
+  const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
   if (constant && recorder.known(key.label, key.object)) return plan_constant();
   return item_of_source(site, container, key);
 }
@@ -339,7 +341,7 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
   Recorder& recorder = site.recorder;
   enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
-  if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value.label);
+  if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
   Plan plan;
   plan.kind = Plan::Kind::kNode;

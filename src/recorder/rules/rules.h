@@ -25,8 +25,8 @@ void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 void add_generator_rules(RuleTable& table);
 
-// Whether all of it is known: an immutable object that is a fact of the recording, or a container of such, `depth` levels down.
-bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object, int depth = 0);
+// Whether all of it is known: an immutable object that is a fact of the recording, or a container of such.
+bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object);
 // ... whose elements are immutable.
 bool is_known_flat(Recorder& recorder, uint32_t label, PyObject* object);
 bool all_known_through(const Site& site, int first, int count);
@@ -62,7 +62,7 @@ struct Operated {
 };
 // A list or dict from outside that an instruction is about to change, as one whose elements are known. False: it can't be.
 bool enter(Recorder& recorder, Operated& container);
-Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, uint32_t value);
+Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, const Operated& value);
 // d[key] of a dict that the recorded code made.
 Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key);
 // Whether the key is in a dict that is known; none: not known.
@@ -104,6 +104,11 @@ bool makes_streams(const graph::Graph& graph, int32_t node);
 // print of what is known, or of numbers, to such a stream.
 bool is_plain_print(Recorder& recorder, const Given& given);
 
+// Calls of what `pure.def` names, with arguments that are known; none: of others.
+std::optional<Plan> pure_function_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// A type that no Python code has made or can change, and "type.method" of a method descriptor of one.
+bool is_written_in_c(const PyTypeObject* type);
+std::string name_in_type(PyObject* method);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
 Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);

@@ -1,0 +1,149 @@
+// Rules for functions, methods and types of C's and of the standard library whose results follow from what is known.
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+using Names = std::unordered_set<std::string_view>;
+
+const Names& pure_types() {
+  static const Names names{
+#define EVALFRAME_PURE_TYPE(type) type,
+#define EVALFRAME_PURE_METHOD(type, method)
+#define EVALFRAME_PURE_FUNCTION(module, function)
+#include "recorder/pure.def"
+#undef EVALFRAME_PURE_TYPE
+#undef EVALFRAME_PURE_METHOD
+#undef EVALFRAME_PURE_FUNCTION
+  };
+  return names;
+}
+
+const Names& pure_methods() {
+  static const Names names{
+#define EVALFRAME_PURE_TYPE(type)
+#define EVALFRAME_PURE_METHOD(type, method) type "." #method,
+#define EVALFRAME_PURE_FUNCTION(module, function)
+#include "recorder/pure.def"
+#undef EVALFRAME_PURE_TYPE
+#undef EVALFRAME_PURE_METHOD
+#undef EVALFRAME_PURE_FUNCTION
+  };
+  return names;
+}
+
+const Names& pure_functions() {
+  static const Names names{
+#define EVALFRAME_PURE_TYPE(type)
+#define EVALFRAME_PURE_METHOD(type, method)
+#define EVALFRAME_PURE_FUNCTION(module, function) module "." #function,
+#include "recorder/pure.def"
+#undef EVALFRAME_PURE_TYPE
+#undef EVALFRAME_PURE_METHOD
+#undef EVALFRAME_PURE_FUNCTION
+  };
+  return names;
+}
+
+std::string text_of(PyObject* text) {
+  const char* const utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 ? utf8 : "";
+}
+
+// A Python function as its module's file has it.
+std::string name_in_library(PyObject* function) {
+  auto* const of = reinterpret_cast<PyFunctionObject*>(function);
+  auto* const code = reinterpret_cast<PyCodeObject*>(of->func_code);
+  const std::string name = text_of(PyDict_GetItemString(of->func_globals, "__name__")) + "." + text_of(code->co_name);
+  const std::string file = text_of(PyDict_GetItemString(of->func_globals, "__file__"));
+  return file == text_of(code->co_filename) ? name : "";
+}
+
+bool is_pure_function(PyObject* callable) {
+  if (PyFunction_Check(callable)) return pure_functions().contains(name_in_library(callable));
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && pure_methods().contains(name_in_type(callable));
+  if (!PyCFunction_CheckExact(callable)) return false;
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  const std::string name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  if (!self) return false;
+  if (!PyType_Check(self)) return PyModule_CheckExact(self) && pure_functions().contains(text_of(reinterpret_cast<PyCFunctionObject*>(callable)->m_module) + "." + name);
+  const auto* const type = reinterpret_cast<PyTypeObject*>(self);
+  return is_written_in_c(type) && pure_methods().contains(std::string(type->tp_name) + "." + name);
+}
+
+// What no locale and no time zone of the process has a part in.
+bool is_plain_date_format(std::string_view format) {
+  for (size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at + 2)) {
+    if (at + 1 >= format.size() || std::string_view("YmdHMSfjyGuVUWw%").find(format[at + 1]) == std::string_view::npos) return false;
+  }
+  return true;
+}
+
+// No field's specification asks for a locale (`n`), or is itself made of fields.
+bool is_plain_template(std::string_view text) {
+  bool in_spec = false;
+  for (const char letter : text) {
+    if (in_spec && (letter == 'n' || letter == '{')) return false;
+    in_spec = letter == ':' || (in_spec && letter != '}');
+  }
+  return true;
+}
+
+bool reads_nothing_else(const Site& site, const Activation::CallSite& call, const std::string& name) {
+  const auto text = [&](int i) { return i < call.count ? text_of(site.frame.slot(call.first + i)) : std::string(); };
+  if (name.ends_with(".strftime")) return is_plain_date_format(text(1));
+  if (name == "str.format" || name == "str.format_map") return is_plain_template(text(0));
+  return name != "format" || is_plain_template(":" + text(1));
+}
+
+// A flag of a regular expression: a member of an enumeration that the module keeps.
+bool is_flag(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value value = recorder.value(label);
+  if (std::string_view(Py_TYPE(object)->tp_name) != "RegexFlag" || value.kind != Value::Kind::kSource) return false;
+  recorder.guards().require_identity(value.a, object);
+  return true;
+}
+
+}  // namespace
+
+bool is_written_in_c(const PyTypeObject* type) { return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE); }
+
+std::string name_in_type(PyObject* method) {
+  const auto* const descriptor = reinterpret_cast<PyMethodDescrObject*>(method);
+  return std::string(descriptor->d_common.d_type->tp_name) + "." + descriptor->d_method->ml_name;
+}
+
+bool has_pure_type(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  if (!is_written_in_c(type) || !pure_types().contains(type->tp_name)) return false;
+  const std::string_view name = type->tp_name;
+  const char* const part = name == "re.Match" ? "string" : name == "datetime.datetime" || name == "datetime.time" ? "tzinfo" : nullptr;
+  if (!part) return true;
+  const Ref held = Ref::steal(PyObject_GetAttrString(object, part));
+  if (!held) return PyErr_Clear(), false;
+  return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || pure_types().contains(Py_TYPE(held.get())->tp_name);
+}
+
+std::optional<Plan> pure_function_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && pure_types().contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
+  if (!type && !is_pure_function(callable)) return std::nullopt;
+  for (int slot = call.first; slot < call.first + call.count; slot++) {
+    const uint32_t label = recorder.label(slot);
+    if (recorder.is_iterator(label)) return std::nullopt;
+    if (!is_known_through(recorder, label, site.frame.slot(slot)) && !is_flag(recorder, label, site.frame.slot(slot))) return std::nullopt;
+  }
+  const std::string name = Py_TYPE(callable) == &PyMethodDescr_Type ? name_in_type(callable) : PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name : "";
+  if (!reads_nothing_else(site, call, name)) return std::nullopt;
+  if (PyFunction_Check(callable)) recorder.guards().require_function(callable);
+  return plan_constant();
+}
+
+}  // namespace evalframe::recorder
