@@ -744,6 +744,297 @@ def class_statement_reads_what_is_outside() -> Any:
     yield
 
 
+# --- operators and other protocols -----------------------------------------------------------------------------------
+
+
+def _number() -> tuple[Any, Any, Any]:
+    """Two operands and the class of the second, a subclass of that of the first."""
+
+    class Left:
+        def __init__(self) -> None:
+            self.gain = 3.0
+
+        def __add__(self, other: Any) -> Any:
+            return other.gain + self.gain
+
+        def __eq__(self, other: Any) -> Any:
+            return NotImplemented
+
+        def __hash__(self) -> int:
+            return 3
+
+        def __len__(self) -> int:
+            return 2
+
+    class Right(Left):
+        pass
+
+    return Left(), Right(), Right
+
+
+@case
+def operator_replaced() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * (left + right)
+    Right.__bases__[0].__add__ = lambda self, other: 9.0
+    yield
+    del Right.__bases__[0].__add__
+    yield
+
+
+@case
+def reflected_operator_added_to_a_subclass() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * (left + right)
+    Right.__radd__ = lambda self, other: 9.0
+    yield
+    Right.__radd__ = lambda self, other: NotImplemented
+    yield
+
+
+@case
+def operator_in_place_added() -> Any:
+    left, right, Right = _number()
+
+    def function(x: Any) -> Any:
+        total = left
+        total += right
+        return x * total
+
+    yield function
+    type(left).__iadd__ = lambda self, other: 9.0
+    yield
+    type(left).__iadd__ = lambda self, other: NotImplemented
+    yield
+
+
+@case
+def operator_of_a_constant() -> Any:
+    left, right, Right = _number()
+    Right.__rmul__ = lambda self, other: other + 1
+    yield lambda x: x + 3 * right
+    Right.__rmul__ = lambda self, other: other + 2
+    yield
+
+
+@case
+def comparison_added() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * 2 if left == right else x + 1
+    Right.__eq__ = lambda self, other: True
+    yield
+    type(left).__eq__ = lambda self, other: True
+    yield
+    Right.__eq__ = lambda self, other: False
+    yield
+    Right.__ne__ = lambda self, other: False
+    yield
+
+
+@case
+def identity_of_what_compares_by_it() -> Any:
+    left, right, Right = _number()
+    pair = [left, left]
+    yield lambda x: x * 2 if pair[0] == pair[1] else x + 1
+    pair[1] = type(left)()
+    yield
+
+
+@case
+def truth_added() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * 2 if right else x + 1
+    Right.__len__ = lambda self: 0
+    yield
+    Right.__bool__ = lambda self: True
+    yield
+    left_class = Right.__bases__[0]
+    del Right.__len__, Right.__bool__, left_class.__len__
+    yield
+
+
+@case
+def length_changes() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * len(right)
+    right.items = [1, 2, 3]
+    Right.__len__ = lambda self: len(self.items)
+    yield
+    right.items.append(4)
+    yield
+
+
+@case
+def membership_added() -> Any:
+    left, right, Right = _number()
+    Right.__contains__ = lambda self, item: self.gain == item
+    yield lambda x: x * 2 if 3.0 in right else x + 1
+    right.gain = 4.0
+    yield
+    Right.__contains__ = lambda self, item: True
+    yield
+
+
+@case
+def items_replaced() -> Any:
+    left, right, Right = _number()
+    Right.__getitem__ = lambda self, key: key
+    yield lambda x: x * right[4]
+    Right.__getitem__ = lambda self, key: key + 1
+    yield
+    del Right.__getitem__
+    yield
+
+
+@case
+def call_replaced() -> Any:
+    left, right, Right = _number()
+    Right.__call__ = lambda self, a: a * 2
+    yield lambda x: right(x)
+    Right.__call__ = lambda self, a: a * 3
+    yield
+    del Right.__call__
+    yield
+
+
+@case
+def text_added() -> Any:
+    left, right, Right = _number()
+    Right.__repr__ = lambda self: "right"
+    yield lambda x: x * len(f"{right}")
+    Right.__str__ = lambda self: "other text"
+    yield
+    Right.__format__ = lambda self, spec: "another"
+    yield
+
+
+@case
+def fallback_for_attributes() -> Any:
+    left, right, Right = _number()
+    Right.__getattr__ = lambda self, name: len(name)
+    yield lambda x: x * right.missing
+    right.missing = 2
+    yield
+    del right.missing
+    Right.missing = 5
+    yield
+    del Right.missing
+    Right.__getattr__ = lambda self, name: 11
+    yield
+    Right.__getattribute__ = lambda self, name: 12
+    yield
+
+
+@case
+def attribute_hook() -> Any:
+    left, right, Right = _number()
+    Right.__getattribute__ = lambda self, name: 4
+    yield lambda x: x * right.gain
+    Right.__getattribute__ = lambda self, name: 5
+    yield
+    del Right.__getattribute__
+    yield
+
+
+class _Descriptor:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self.value if instance is None else instance.gain * self.value
+
+
+@case
+def descriptor_of_the_program() -> Any:
+    left, right, Right = _number()
+
+    class Descriptor(_Descriptor):
+        pass
+
+    Right.scaled = Descriptor(2)
+    yield lambda x: x * right.scaled + Right.scaled
+    vars(Right)["scaled"].value = 3
+    yield
+    vars(Right)["scaled"].value = 4
+    yield
+    Descriptor.__get__ = lambda self, instance, owner: 7
+    yield
+    Descriptor.__set__ = lambda self, instance, value: None
+    right.__dict__["scaled"] = 8
+    yield
+    del Descriptor.__set__
+    yield
+    Right.scaled = 9
+    yield
+
+
+@case
+def class_of_a_class_attribute_gets_get() -> Any:
+    left, right, Right = _number()
+
+    class Value:
+        factor = 3
+
+    Right.value = Value()
+    yield lambda x: x * right.value.factor
+    Right.value.factor = 4
+    yield
+    Value.__get__ = lambda self, instance, owner: type("Other", (), {"factor": 5})
+    yield
+
+
+@case
+def enum_members() -> Any:
+    class Color(enum.Enum):
+        RED = 2
+        BLUE = 3
+
+        @property
+        def doubled(self) -> Any:
+            return self.value * 2
+
+    yield lambda x: x * Color.RED.value + Color.BLUE.doubled if Color.RED != Color.BLUE else x
+    Color.RED._value_ = 5
+    yield
+    Color.doubled = property(lambda self: 1)  # type: ignore[assignment]
+    yield
+    Color.__eq__ = lambda self, other: True  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def name_of_a_class() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * len(type(right).__name__) + len(right.__class__.__qualname__)
+    Right.__name__ = "Another"
+    yield
+    Right.__qualname__ = "Q"
+    yield
+    right.__class__ = type("Third", (Right,), {})
+    yield
+
+
+@case
+def property_of_a_metaclass() -> Any:
+    class Meta(type):
+        @property
+        def doubled(cls) -> int:
+            return cls.factor * 2
+
+    class Made(metaclass=Meta):
+        factor = 3
+
+    yield lambda x: x * Made.doubled
+    Made.factor = 4
+    yield
+    Meta.doubled = property(lambda cls: 1)
+    yield
+    Meta.doubled = 6  # type: ignore[assignment]
+    yield
+    Made.doubled = 7
+    yield
+
+
 # --- match -----------------------------------------------------------------------------------------------------------
 
 

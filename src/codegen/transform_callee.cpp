@@ -1,13 +1,18 @@
 // A break in a call that was followed: each frame but the innermost waits for its callee.
 #include "codegen/transform_parts.h"
 #include "evaluator/activation.h"
+#include "evaluator/rest.h"
 
 namespace evalframe::codegen {
 
-// The callee is the __init__ of an instance that waits on the stack.
+// The callee is the __init__ of an instance that waits on the stack, or what it gives isn't yet what its caller gets.
 bool Transform::keeps_instance(const FrameState& state) const {
   if (state.slots.empty()) return false;
   const Value& top = value(state.slots.back());
+  if (top.kind == Value::Kind::kMade) {
+    const Value& callable = value(recording_.containers[top.a].elements[0]);
+    return callable.kind == Value::Kind::kConstant && recording_.graph.constants[callable.a].get() == evaluator::rest_type();
+  }
   return top.kind == Value::Kind::kConstant && recording_.graph.constants[top.a].get() == evaluator::Activation::instance_mark().get();
 }
 
@@ -16,7 +21,9 @@ void Transform::break_in_callee() {
   refuse_new_cells(states_[0]);
   for (size_t k = 0; k + 1 < states_.size(); k++) {
     const FrameState& waiting = states_[k];
-    if (waiting.code->instructions[waiting.next - 1].op == Op::STORE_ATTR || keeps_instance(waiting)) throw limit(CodegenLimit::kSetter);
+    const Op op = waiting.code->instructions[waiting.next - 1].op;
+    const bool stores = op == Op::STORE_ATTR || op == Op::DELETE_ATTR || op == Op::STORE_SUBSCR || op == Op::DELETE_SUBSCR || op == Op::STORE_SLICE;
+    if (stores || op == Op::LOAD_METHOD || keeps_instance(waiting)) throw limit(CodegenLimit::kSetter);
   }
   const FrameState& state = states_[0];
   const ResumeFunction* target =

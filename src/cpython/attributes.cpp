@@ -138,29 +138,43 @@ PyObject* own_value(PyObject* object, PyObject* name) {
   return value;
 }
 
-bool looks_up_plainly(PyTypeObject* type) {
-  if (type->tp_getattro == PyObject_GenericGetAttr) return true;
+namespace {
+
+// The class has the __getattribute__ of `base`, so that its hook asks that first.
+bool inherits_lookup(PyTypeObject* type, PyTypeObject* base) {
   static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
   PyObject* found = nullptr;
-  return name && find_in_class(type, name, found) && found == _PyType_Lookup(&PyBaseObject_Type, name);
+  return name && find_in_class(type, name, found) && found == _PyType_Lookup(base, name);
+}
+
+}  // namespace
+
+bool looks_up_plainly(PyTypeObject* type) { return type->tp_getattro == PyObject_GenericGetAttr || inherits_lookup(type, &PyBaseObject_Type); }
+bool looks_up_class_plainly(PyTypeObject* metaclass) { return metaclass->tp_getattro == PyType_Type.tp_getattro || inherits_lookup(metaclass, &PyType_Type); }
+
+bool is_plain_to_hold(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (!has_dict(type) || (has_inline_values(type) && inline_values(object))) return true;
+  PyObject** const dict = _PyObject_GetDictPtr(object);
+  return !dict || !*dict || has_string_keys(*dict);
 }
 
 bool lacks_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
-  PyObject* found;
-  if (type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found) || found) return false;
   if (!has_dict(type)) return true;
   if (PyObject** const values = has_inline_values(type) ? inline_values(object) : nullptr) {
     const Py_ssize_t index = index_of_name(type, name);
     return index < 0 || !values[index];
   }
   PyObject** const dict = _PyObject_GetDictPtr(object);
-  return !dict || !*dict || (has_string_keys(*dict) && !own_value(object, name));
+  return !dict || !*dict || (has_string_keys(*dict) && !PyDict_GetItemWithError(*dict, name));
 }
 
 bool is_plain_to_load(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
+  // Its names.
+  if (PyType_Check(object)) return find_in_class(type, name, found) && found && found == _PyType_Lookup(&PyType_Type, name) && Py_IS_TYPE(found, &PyGetSetDescr_Type);
   if (!looks_up_plainly(type) || !find_in_class(type, name, found)) return false;
   if (!found && type->tp_getattro != PyObject_GenericGetAttr) return own_value(object, name);
   if (!found) return true;

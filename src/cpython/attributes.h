@@ -36,7 +36,11 @@ Ref plain_attribute(PyObject* object, PyObject* name);
 bool is_plain_to_load(PyObject* object, PyObject* name);
 // Whether reading an attribute asks neither __getattribute__ nor, as long as it is found, __getattr__.
 bool looks_up_plainly(PyTypeObject* type);
-// Whether neither the object nor its class has the attribute, and nobody is asked for it either. Runs no code.
+// The same of a class's attributes, by its metaclass.
+bool looks_up_class_plainly(PyTypeObject* metaclass);
+// Whether an attribute of the object's own, if there is one, can be looked for without running code.
+bool is_plain_to_hold(PyObject* object);
+// Whether the object has no attribute of this name in its dict. Runs no code.
 bool lacks_attribute(PyObject* object, PyObject* name);
 // Whether `object.name = value` does nothing but keep the value, as long as the class stays.
 bool is_plain_to_store(PyObject* object, PyObject* name);

@@ -24,6 +24,7 @@
 #include "evaluator/quick/control.h"
 #include "evaluator/quick/operators.h"
 #include "evaluator/quick/variables.h"
+#include "evaluator/rest.h"
 
 namespace evalframe::evaluator {
 
@@ -57,18 +58,22 @@ namespace {
 
 }  // namespace
 
-Event Activation::step() {
+Event Activation::run_handler(const Instruction& now) {
   using Handler = Outcome (*)(Activation&, const Instruction&);
   static constexpr Handler kHandlers[] = {
 #define EVALFRAME_INSTRUCTION(name, argument, flow) handle_##name,
 #include "bytecode/instructions.def"
 #undef EVALFRAME_INSTRUCTION
   };
+  return conclude(static_cast<uint8_t>(kHandlers[static_cast<size_t>(now.op)](*this, now)));
+}
+
+Event Activation::step() {
   if (traced_ && at_boundary()) return Event::kHandOver;
   const Instruction& now = instruction();
   current_ = handled_at_ = next_++;
   running().set(cpython::own_unit(now));
-  return conclude(static_cast<uint8_t>(kHandlers[static_cast<size_t>(now.op)](*this, now)));
+  return run_handler(now);
 }
 
 // Not part of who calls it: it has its registers for itself.
@@ -383,17 +388,64 @@ bool Activation::keeps_instance() const {
   return depth() > reinterpret_cast<PyCodeObject*>(code_->code.get())->co_nlocalsplus && stack_pointer_[-1] == instance_mark().get();
 }
 
+bool Activation::keeps_rest() const {
+  return depth() > reinterpret_cast<PyCodeObject*>(code_->code.get())->co_nlocalsplus && is_rest(stack_pointer_[-1]);
+}
+
+void Activation::replace_rest(Ref rest) {
+  const Ref old = Ref::steal(std::exchange(stack_pointer_[-1], rest.release()));
+}
+
+// The operands are back on the stack when the instruction goes on: they are let go in CPython's order.
+Event Activation::finish_rest(Ref result) {
+  Ref rest = Handlers::pop(*this);
+  const Instruction& now = *current_;
+  if (is_rest_of_operator(rest.get())) {
+    for (int i : {2, 3}) Handlers::push(*this, Ref::borrow(PyTuple_GET_ITEM(rest.get(), i)));
+    Ref value = finish_operator(rest.get(), {now.op == Op::COMPARE_OP, now.arg}, std::move(result));
+    const bool as_bool = now.op == Op::COMPARE_OP && now.arg2 > 0 && (now.arg2 & layout::kCompareAsBool);
+    if (value && as_bool && !PyBool_Check(value.get())) {
+      const int truth = PyObject_IsTrue(value.get());
+      value = truth < 0 ? Ref() : Ref::borrow(truth ? Py_True : Py_False);
+    }
+    rest.reset();
+    return conclude(static_cast<uint8_t>(Handlers::replace(*this, 2, value.release())));
+  }
+  constexpr Py_ssize_t kOperands = 2;
+  const long position = PyLong_AsLong(PyTuple_GET_ITEM(rest.get(), 1));
+  PyObject* const operand = PyTuple_GET_ITEM(rest.get(), kOperands + position);
+  Ref replaced = stand_in(PyTuple_GET_ITEM(rest.get(), 0), result.get(), operand);
+  if (!replaced) return unwind(true);
+  PyObject** const place = stack_pointer_ + position;
+  for (Py_ssize_t i = kOperands; i < PyTuple_GET_SIZE(rest.get()); i++) {
+    PyObject* const other = PyTuple_GET_ITEM(rest.get(), i);
+    Handlers::push(*this, i - kOperands == position ? Ref::borrow(replaced.get()) : other == rest_type() ? Ref() : Ref::borrow(other));
+  }
+  rest.reset();
+  const Event event = run_handler(now);
+  // What the instruction leaves where it stands is the operand itself.
+  if (event == Event::kNext && place < stack_pointer_ && *place == replaced.get()) {
+    Ref::steal(std::exchange(*place, Ref::borrow(operand).release()));
+  }
+  return event;
+}
+
 Event Activation::finish_call(Ref result) {
   cpython::set_depth(frame_, -1);
   stay_in_call();
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
   if (!result) return unwind(true, true);
+  if (keeps_rest()) return finish_rest(std::move(result));
   if (keeps_instance()) {
     drop_to(stack_pointer_ - 1);
     if (!gives_instance(result)) return unwind(true);
   } else if (takes_result()) {
+    // [NULL, value] or, in 3.13, [value, NULL]
+    const bool method = current_->op == Op::LOAD_METHOD;
+    if (method && !layout::kSelfAfterCallable) Handlers::push(*this, Ref());
     Handlers::push(*this, std::move(result));
+    if (method && layout::kSelfAfterCallable) Handlers::push(*this, Ref());
   }
   result = Ref();
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));

@@ -65,9 +65,13 @@ class Activation {
   void keep(Ref object);
   static Borrowed instance_mark();
   // Whether the instruction behind which the frame is suspended pushes what the callee gives.
-  bool takes_result() const { return next_[-1].op != bytecode::Op::STORE_ATTR && !keeps_instance(); }
+  bool takes_result() const { return !is_store(next_[-1].op) && !keeps_instance(); }
   // Whether it is an error that the callee gives this.
   bool refuses(PyObject* result) const { return keeps_instance() && result != Py_None; }
+  // Whether the instruction has yet to go on when the callee is done (evaluator/rest.h).
+  bool keeps_rest() const;
+  // Another callee is asked, with another rest.
+  void replace_rest(Ref rest);
   // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
   void stay_in_call();
   // The call is over: pushes the result, if the instruction has one, or (null) unwinds with the exception that is set: kNext, kCaught or kRaised.
@@ -84,7 +88,13 @@ class Activation {
   void save();
 
  private:
+  static constexpr bool is_store(bytecode::Op op) {
+    using enum bytecode::Op;
+    return op == STORE_ATTR || op == DELETE_ATTR || op == STORE_SUBSCR || op == STORE_SLICE || op == DELETE_SUBSCR;
+  }
   bool keeps_instance() const;
+  Event run_handler(const bytecode::Instruction& now);
+  Event finish_rest(Ref result);
   friend struct Handlers;
   friend struct Registers;
   PyObject** base() const { return cpython::slot_base(frame_); }

@@ -5,6 +5,7 @@
 
 #include "core/builtins.h"
 #include "bytecode/stack.h"
+#include "cpython/layout.h"
 #include "core/check.h"
 #include "cpython/codec.h"
 #include "cpython/generators.h"
@@ -86,6 +87,10 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
     recording_->guards.require_function(cpython::function_of(frame.frame()));
     frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
+    if (k && chain[k - 1]->keeps_rest()) {
+      frames_.back().rest = std::make_shared<Rest>();
+      frames_.back().rest->from_outside = true;
+    }
     labels_.resize(base + frame_size(frame.code()));
     std::vector<uint32_t> slots(depth);
     for (int i = 0; i < depth; i++) {
@@ -224,12 +229,13 @@ uint32_t Recorder::value_of_key(const Value& dict, PyObject* name) const {
   return 0;
 }
 
-void Recorder::pushed(const Activation& caller, const Activation& callee, Borrowed function,
+void Recorder::pushed(const Activation& caller, const Activation& callee, const Plan& plan,
                       const std::vector<uint32_t>& given, int caller_depth) {
+  const Borrowed function = plan.function;
   const Live& outer = frames_.back();
   const int32_t base = next_base();
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
-  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, caller.next() - 1});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
   const Value made = value(called_);
   const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? copied_elements(made) : std::vector<uint32_t>{};
@@ -257,7 +263,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, Borrow
   for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
   recording_->journal.push_back({Change::Kind::kPush, static_cast<int32_t>(recording_->pushes.size()) - 1, 0});
   frames_.push_back({&callee.code(), base, graph_frame, graph_frame, base + frame_size(callee.code()), parts.empty() ? 0 : parts[3], -1,
-                     static_cast<int32_t>(recording_->pushes.size()) - 1});
+                     static_cast<int32_t>(recording_->pushes.size()) - 1, plan.rest});
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
 }
 
@@ -275,9 +281,26 @@ void Recorder::returned(const Activation& callee, bool outermost) {
 }
 
 void Recorder::resumed(const Activation& caller, bool takes_result) {
-  set_label(caller.depth(), 0);
-  if (takes_result) set_label(caller.depth() - 1, recording_->result);
+  const int depth = caller.depth();
+  if (std::exchange(concludes_, false)) {
+    const int first = depth - static_cast<int>(results_.size());
+    set_label(depth, 0);
+    for (int i = first; i < depth; i++) set_label(i, results_[i - first] ? results_[i - first] : fixed_result(caller.slot(i)));
+    if (const uint32_t iterator = std::exchange(exhausted_, 0)) {
+      give(iterator, steps_to_end(iterator));
+      drop(iterator);
+    }
+    return;
+  }
+  set_label(depth, 0);
+  if (!takes_result) return;
+  const bool method = caller.code().instructions[caller.next() - 1].op == bytecode::Op::LOAD_METHOD;
+  const int slot = method && cpython::layout::kSelfAfterCallable ? depth - 2 : depth - 1;
+  if (method) set_label(depth - 1, 0), set_label(depth - 2, 0);
+  set_label(slot, recording_->result);
 }
+
+uint32_t Recorder::fixed_result(PyObject* object) { return object ? fixed(object) : 0; }
 
 uint32_t Recorder::instance(Borrowed type) {
   const uint32_t made = container(Value::Kind::kInstance, {});

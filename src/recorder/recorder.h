@@ -21,6 +21,24 @@ namespace evalframe::recorder {
 // Immutable through and through, of types that run no code of a program's: equality says all.
 bool is_immutable(PyObject* object);
 
+// What an instruction does when the function that it called has returned (evaluator/rest.h), as far as a recording knows.
+struct Rest {
+  // A method that an operator may be asked of, if those before gave NotImplemented.
+  struct Candidate {
+    Ref function, name;
+    bool of_right = false;
+    bool inverted = false;  // __eq__ for `!=`
+  };
+  Ref name;  // of the method, where the instruction goes on as if its operand's had given the result; null: an operator
+  std::vector<Candidate> candidates;
+  std::vector<uint32_t> operands;
+  std::vector<Ref> objects;
+  bool inverted = false, as_bool = false, compares = false;
+  int number = 0;                 // of the operator
+  std::vector<uint32_t> results;  // labels of what the instruction leaves; 0: a constant
+  bool from_outside = false;      // begun before the recording: nothing is known
+};
+
 // What an instruction will mean for the recording, decided before it runs.
 struct Plan {
   enum class Kind : uint8_t {
@@ -63,6 +81,8 @@ struct Plan {
   uint32_t cause = 0;     // kRaise: ... from
   bool reraises = false;  // kRaise: what is being handled isn't the exception's context
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
+  std::vector<Ref> held;  // what else the arguments need
+  std::shared_ptr<Rest> rest;  // kInline: what comes of the result
   std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
 };
 
@@ -126,7 +146,7 @@ class Recorder {
   void after(const evaluator::Activation& frame, const Plan& plan, int32_t instruction, int depth_before);
   // For kInline: the callee's frame is made; these are the labels of its parameters.
   static constexpr uint32_t kDefault = UINT32_MAX;  // the label is the parameter's default's
-  void pushed(const evaluator::Activation& caller, const evaluator::Activation& callee, Borrowed function,
+  void pushed(const evaluator::Activation& caller, const evaluator::Activation& callee, const Plan& plan,
               const std::vector<uint32_t>& given, int caller_depth);
   // The innermost frame returns the object whose label is at the top of its stack (instruction is RETURN_*).
   void returned(const evaluator::Activation& callee, bool outermost);
@@ -149,6 +169,14 @@ class Recorder {
   // Ends the recording before the present instruction.
   void stop(Break why, std::string detail = {});
   bool stopped() const { return stopped_; }
+
+  // What the caller does with what the innermost frame returns; null: it takes it.
+  const Rest* rest() const { return frames_.back().rest.get(); }
+  // ... which leaves this there.
+  void conclude(std::vector<uint32_t> results, uint32_t exhausted = 0) { results_ = std::move(results), concludes_ = true, exhausted_ = exhausted; }
+  // ... or which is a call of another method.
+  void follow_up(Plan plan) { next_call_ = std::make_unique<Plan>(std::move(plan)); }
+  std::unique_ptr<Plan> take_follow_up() { return std::move(next_call_); }
 
   // The function that a call is about to run beside this one, for `pushed`.
   void calls(uint32_t function) { called_ = function; }
@@ -295,6 +323,7 @@ class Recorder {
     uint32_t closure = 0;     // the tuple of cells, if the function was made by the recorded code
     int32_t generator = -1;   // index into Recording::generators
     int32_t push = -1;        // index into Recording::pushes
+    std::shared_ptr<Rest> rest;
   };
   static constexpr int32_t kOuterGenerator = -2;
   // A generator, as it is now.
@@ -303,6 +332,7 @@ class Recorder {
     uint32_t handled = 0;
     bool begun = false, waits = true, ended = false;
   };
+  uint32_t fixed_result(PyObject* object);
   int32_t next_base() const { return std::max(frames_.back().end, kept_slots_); }
   int32_t handling_level() const;
   uint32_t value_of_key(const Value& dict, PyObject* name) const;
@@ -347,6 +377,10 @@ class Recorder {
   std::unordered_map<int32_t, Iterator> iterators_;  // by container
   std::unordered_multiset<int32_t> iterated_;        // containers, once for each iterator over them
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
+  std::vector<uint32_t> results_;  // of the rest that is about to be done
+  bool concludes_ = false;
+  uint32_t exhausted_ = 0;  // the iterator that it goes through
+  std::unique_ptr<Plan> next_call_;
   uint32_t called_ = 0;
   uint32_t handled_ = 0;
   uint32_t outer_[2]{};               // the values of outer_exception

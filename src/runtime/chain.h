@@ -72,7 +72,7 @@ class Chain {
   Ended finish_inner(Live& live, Ref value, Ref& result);
   evaluator::Event leave_inner(Live& live, Ref value);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
-  bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan);
+  bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan, bool again = false);
   void resume(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);

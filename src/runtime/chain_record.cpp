@@ -33,8 +33,8 @@ Ref pending_exception() {
 
 }  // namespace
 
-// Begins the call that the plan says. False: the recording stops in front of it.
-bool Chain::follow(Live& live, Recorder& recorder, Plan& plan) {
+// Begins the call that the plan says. False: the recording stops in front of it. again: another call of the same instruction.
+bool Chain::follow(Live& live, Recorder& recorder, Plan& plan, bool again) {
   Activation& caller = live.back();
   const Borrowed function = plan.function;
   const auto* callee_code = reinterpret_cast<PyFunctionObject*>(function.get())->func_code;
@@ -57,16 +57,20 @@ bool Chain::follow(Live& live, Recorder& recorder, Plan& plan) {
   cpython::Slots into = cpython::slots(callee);
   for (size_t i = 0; i < bound.objects.size(); i++) into.put(static_cast<int>(i), std::move(bound.objects[i]));
   cpython::set_next(callee, 0, decoded->code.as<PyCodeObject>()->co_nlocalsplus);
-  const int base = first_operand(caller);
-  caller.begin_call(base);
+  const int base = again ? caller.depth() - 1 : first_operand(caller);
+  if (again) {
+    caller.replace_rest(std::move(plan.kept[0].first));
+  } else {
+    caller.begin_call(base);
+  }
   for (size_t i = 0; i < plan.kept.size(); i++) {
-    caller.keep(std::move(plan.kept[i].first));
+    if (!again) caller.keep(std::move(plan.kept[i].first));
     recorder.set_label(base + static_cast<int>(i), plan.kept[i].second);
   }
   const int depth = caller.depth();
   add(callee);
   live.push(thread_, callee, *decoded);
-  recorder.pushed(caller, live.back(), function, bound.labels, depth);
+  recorder.pushed(caller, live.back(), plan, bound.labels, depth);
   return true;
 }
 
@@ -86,6 +90,15 @@ void Chain::resume(Live& live, Recorder& recorder, const Plan& plan) {
 // The innermost frame has returned, or yielded: its caller goes on.
 Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
   Ref value = live.back().take_result();
+  if (const std::unique_ptr<Plan> next = recorder.take_follow_up()) {
+    recorder.returned(live.back(), false);
+    live.pop_back();
+    cpython::pop_frame(thread_, take_last());
+    if (follow(live, recorder, *next, true)) return Ended::kRunning;
+    stepped_past_exception = true;
+    const Event event = live.back().finish_call(std::move(value));
+    return event == Event::kRaised ? finish_inner(live, Ref(), result) : Ended::kRunning;
+  }
   const Activation* const caller = live.size() > 1 ? &live[live.size() - 2] : nullptr;
   const bool yielded = live.back().yielded();
   const bool takes_result = caller && (generators_.back() ? caller->takes_from_generator(yielded) : caller->takes_result());

@@ -17,26 +17,46 @@ using guards::Reach;
 // By the recorded code: its attributes are in the journal.
 bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kException; }
 
-// The Python function that a property of the class calls ("fget", "fset"), to be followed as a call of it; null: another attribute.
-PyObject* function_of_property(PyObject* object, PyObject* name, const char* which) {
-  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+// The Python function that a property of the class calls ("fget", "fset", "fdel"), to be followed as a call of it; null: another attribute.
+PyObject* function_of_property(PyTypeObject* type, PyObject* name, const char* which) {
+  PyObject* const found = _PyType_Lookup(type, name);
   if (!found || Py_TYPE(found) != &PyProperty_Type) return nullptr;
   const Ref function = Ref::steal(PyObject_GetAttrString(found, which));  // a member, which the property holds
   if (!function) PyErr_Clear();
   return function && is_plain_function(function.get()) ? function.get() : nullptr;
 }
 
-// obj.prop and obj.prop = value: the operands are the arguments.
-Plan property_call(const Site& site, PyObject* function, const std::vector<int>& arguments) {
-  Recorder& recorder = site.recorder;
-  PyObject* const object = site.frame.slot(site.depth - 1);
-  if (!fixes_class(recorder, recorder.value_at(site.depth - 1), object)) return plan_break(Break::kAttribute, "of " + type_name(object));
-  Plan plan = inlined_call(site, recorder.constant(function), function, nullptr);
-  for (const int slot : arguments) {
-    plan.contents.push_back(recorder.label(slot));
-    plan.arguments.push_back(site.frame.slot(slot));
+// A function of Python's that the class has under the name; null: nothing, or something else.
+PyObject* python_method(PyTypeObject* type, const char* text) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
+  PyObject* const found = name ? _PyType_Lookup(type, name.get()) : nullptr;
+  return found && is_plain_function(found) ? found : nullptr;
+}
+
+bool has(PyTypeObject* type, const char* text) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
+  return name && _PyType_Lookup(type, name.get());
+}
+
+struct Argument {
+  uint32_t label;
+  PyObject* object;
+};
+// obj.prop, obj.prop = value and the like, where the class has a function for it.
+Plan hook_call(const Site& site, PyObject* function, std::initializer_list<Argument> arguments) {
+  Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
+  for (const Argument& argument : arguments) {
+    plan.contents.push_back(argument.label);
+    plan.arguments.push_back(argument.object);
   }
   return plan;
+}
+Argument constant_argument(Recorder& recorder, PyObject* object) { return {recorder.fixed(object), object}; }
+
+// What a class has stays what it is, and so do its own __get__ and __set__.
+bool fixes_descriptor(Recorder& recorder, PyObject* found) {
+  PyTypeObject* const type = Py_TYPE(found);
+  return PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE) || recorder.fix_class(reinterpret_cast<PyObject*>(type));
 }
 
 Plan store_into_instance(Recorder& recorder, uint32_t instance, PyObject* name, uint32_t value) {
@@ -51,13 +71,36 @@ Plan store_into_instance(Recorder& recorder, uint32_t instance, PyObject* name, 
 }
 
 // Whether it is this module in every run, by a guard if need be: its attributes are the names of its dict then.
-bool is_fixed_module(const Site& site, PyObject* object) {
-  Recorder& recorder = site.recorder;
-  const Value owner = recorder.value_at(site.depth - 1);
+bool is_fixed_module(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value owner = recorder.value(label);
   if (!PyModule_CheckExact(object) || owner.kind == Value::Kind::kConstant) return PyModule_CheckExact(object);
   if (owner.kind != Value::Kind::kSource || recorder.varies(owner.a)) return false;
   recorder.guards().require_identity(owner.a, object);
   return true;
+}
+
+// A store or (value null) deletion that the object's class has a function of Python's for: a property's, a descriptor's, __setattr__.
+// None: it has none that can be followed.
+std::optional<Plan> store_hook(const Site& site, const Argument& self, PyObject* name, const Argument& value) {
+  Recorder& recorder = site.recorder;
+  PyTypeObject* const type = Py_TYPE(self.object);
+  const Value owner = recorder.value(self.label);
+  if (!is_object(owner) || owner.kind == Value::Kind::kException) return std::nullopt;
+  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* function = nullptr;
+  if (type->tp_setattro != PyObject_GenericSetAttr) {
+    function = python_method(type, value.object ? "__setattr__" : "__delattr__");
+    if (!function || !fixes_class(recorder, owner, self.object)) return std::nullopt;
+    const Argument named{recorder.constant(name), name};
+    return value.object ? hook_call(site, function, {self, named, value}) : hook_call(site, function, {self, named});
+  }
+  if (!found || !fixes_class(recorder, owner, self.object)) return std::nullopt;
+  function = function_of_property(type, name, value.object ? "fset" : "fdel");
+  if (function) return value.object ? hook_call(site, function, {self, value}) : hook_call(site, function, {self});
+  function = python_method(Py_TYPE(found), value.object ? "__set__" : "__delete__");
+  if (!function || !fixes_descriptor(recorder, found)) return std::nullopt;
+  const Argument descriptor = constant_argument(recorder, found);
+  return value.object ? hook_call(site, function, {descriptor, self, value}) : hook_call(site, function, {descriptor, self});
 }
 
 // The store is put off to the exit, as that into a name.
@@ -67,14 +110,14 @@ Plan store_attr(const Site& site) {
   PyObject* const name = name_of(site);
   const Value owner = recorder.value_at(site.depth - 1);
   if (PyModule_Check(object)) {
-    if (_PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(site, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
+    if (_PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(recorder, recorder.label(site.depth - 1), object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
     Plan plan = store_into(recorder, PyModule_GetDict(object), name);
     recorder.guards().require_module(object);
     plan.stored_into = Ref::borrow(object);
     return plan;
   }
-  const bool generic = Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr;
-  if (PyObject* const setter = generic ? function_of_property(object, name, "fset") : nullptr) return property_call(site, setter, {site.depth - 1, site.depth - 2});
+  const Argument self{recorder.label(site.depth - 1), object}, stored{recorder.label(site.depth - 2), site.frame.slot(site.depth - 2)};
+  if (std::optional<Plan> plan = store_hook(site, self, name, stored)) return *std::move(plan);
   const bool plain = is_object(owner) && cpython::is_plain_to_store(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
   if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
@@ -105,16 +148,14 @@ PyObject* builtin_getattr() {
 
 // What `object.method` without a call gives: made again at exits from the function and the object, or (of types in C) by asking
 // for it once more.
-Plan bound_method(const Site& site, PyObject* method) {
-  Recorder& recorder = site.recorder;
-  if (!PyFunction_Check(method)) return plan_value(recorder.made(builtin_getattr(), nullptr, {recorder.label(site.depth - 1), recorder.constant(name_of(site))}));
-  return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(method), recorder.label(site.depth - 1)}));
+Plan bound_method(Recorder& recorder, const Asked& asked, PyObject* method) {
+  if (!PyFunction_Check(method)) return plan_value(recorder.made(builtin_getattr(), nullptr, {asked.label, recorder.constant(asked.name)}));
+  return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(method), asked.label}));
 }
 
-Plan method_of_array(const Site& site, PyObject* object, PyObject* name) {
-  Recorder& recorder = site.recorder;
+Plan method_of_array(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
-  const uint32_t label = recorder.label(site.depth - 1);
   if (!found && numpy::is_exact_array(object) && recorder.operand(label, object)) return plan_raise();
   if (!found || Py_TYPE(found) != &PyMethodDescr_Type || !recorder.operand(label, object)) return plan_break(Break::kAttribute, "attribute of an array");
   return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
@@ -154,15 +195,15 @@ Plan super_attribute(const Site& site, uint32_t type, uint32_t self, PyObject* o
 }
 
 // An attribute of an array is read in the graph, or is a constant where the guards already fix it.
-Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
-  Recorder& recorder = site.recorder;
-  if (!numpy::is_array_attribute(name)) return method_of_array(site, object, name);
+Plan array_attribute(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  if (!numpy::is_array_attribute(name)) return method_of_array(recorder, asked);
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.form = graph::Form::kGetAttr;
   plan.callable = name;
   plan.of_shapes = numpy::is_metadata_attribute(name);
-  plan.operands = {recorder.operand(recorder.label(site.depth - 1), object)};
+  plan.operands = {recorder.operand(label, object)};
   if (!plan.operands[0]) return plan_break(Break::kAttribute, "attribute of " + type_name(object));
   const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
   const bool is_rank = PyUnicode_CompareWithASCIIString(name, "ndim") == 0;
@@ -173,28 +214,30 @@ Plan array_attribute(const Site& site, PyObject* object, PyObject* name) {
   return plan;
 }
 
+// The object is what it was as long as the guards hold, and may have attributes or contents of its own.
+Plan plan_place(Recorder& recorder, PyObject* object) { return plan_value(recorder.fixed(object)); }
+
 // A list, a dict or a bound method of C's: what a library puts in its place is another object each time (warnings.filters).
 bool is_replaced_by_habit(PyObject* value) {
   const bool bound = PyCFunction_Check(value) && PyCFunction_GET_SELF(value) && !PyModule_Check(PyCFunction_GET_SELF(value));
   return bound || PyList_CheckExact(value) || PyDict_CheckExact(value);
 }
 
-Plan module_attribute(const Site& site, PyObject* module, PyObject* name) {
+Plan module_attribute(Recorder& recorder, PyObject* module, PyObject* name) {
   PyObject* dict = PyModule_GetDict(module);
-  site.recorder.guards().require_module(module);
-  if (const uint32_t stored = site.recorder.stored(dict, name)) return plan_value(stored);
+  recorder.guards().require_module(module);
+  if (const uint32_t stored = recorder.stored(dict, name)) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(dict, name);
   if (!value) return plan_break(Break::kAttribute, "made by the module's __getattr__");
-  if (is_replaced_by_habit(value)) return plan_value(site.recorder.name_source(dict, name));
-  site.recorder.guards().require_name(dict, name, value);
-  return plan_constant();
+  if (is_replaced_by_habit(value)) return plan_value(recorder.name_source(dict, name));
+  recorder.guards().require_name(dict, name, value);
+  return plan_place(recorder, value);
 }
 
 // The function that the object's class gives for the name, where nothing of the instance's own is before it; guarded. Null:
 // another attribute.
-PyObject* method_of(const Site& site, PyObject* object, PyObject* name) {
-  Recorder& recorder = site.recorder;
-  const uint32_t label = recorder.label(site.depth - 1);
+PyObject* method_of(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
   if (!is_object(owner) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr) return nullptr;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
@@ -209,33 +252,7 @@ PyObject* method_of(const Site& site, PyObject* object, PyObject* name) {
   return found;
 }
 
-// What an instance has itself is known; what its class has stays as it is.
-Plan instance_attribute(const Site& site, const Value& owner, PyObject* object, PyObject* name) {
-  if (const uint32_t own = site.recorder.attribute_of(owner, name)) return plan_value(own);
-  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
-  if (!found) return plan_raise();
-  if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return plan_break(Break::kException, "no such attribute");
-  return Py_TYPE(found)->tp_descr_get && !Py_IS_TYPE(found, &PyStaticMethod_Type) ? plan_break(Break::kAttribute, "of " + type_name(object)) : plan_constant();
-}
-
-// Whether Class.name is looked up in the class and its bases alone, and that stays so.
-bool reads_class_plainly(Recorder& recorder, PyObject* type, PyObject* name) {
-  return Py_TYPE(type)->tp_getattro == PyType_Type.tp_getattro && !_PyType_Lookup(Py_TYPE(type), name) && fixes_metaclass(recorder, type);
-}
-
 std::string class_name(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_name; }
-
-// Class.name: what the class has, as long as it stays as it is.
-Plan class_attribute(const Site& site, PyObject* object, PyObject* name) {
-  Recorder& recorder = site.recorder;
-  PyObject* const found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name);
-  if (!reads_class_plainly(recorder, object, name) || !found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_IMMUTABLETYPE)) return plan_break(Break::kAttribute, "of class " + class_name(object));
-  // A method of C's class is bound to the class: it is another object each time, and does the same.
-  const bool of_class = Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(reinterpret_cast<PyTypeObject*>(object));
-  const bool plain = !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type) || of_class;
-  if (!plain || !recorder.fix_class(object)) return plan_break(Break::kAttribute, "of class " + class_name(object));
-  return plan_constant();
-}
 
 // The function of a class method that the class gives for the name; null: another attribute.
 Ref function_of_class_method(PyTypeObject* type, PyObject* name) {
@@ -249,6 +266,127 @@ Plan class_method(Recorder& recorder, PyObject* function, PyTypeObject* type) {
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(function), recorder.constant(type)}));
 }
 
+// What type itself says of each class: its name, its bases.
+bool is_fact_of_class(PyObject* type, PyObject* name) {
+  PyObject* const found = _PyType_Lookup(Py_TYPE(type), name);
+  return found && found == _PyType_Lookup(&PyType_Type, name) && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
+}
+
+Plan fact_of_class(Recorder& recorder, PyObject* type, PyObject* name) {
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  if (is("__mro__") || is("__bases__") || is("__base__")) {
+    // NULL is None.
+    const Ref value = Ref::steal(PyObject_GetAttr(type, name));
+    return value && recorder.fix_class(type) ? plan_place(recorder, value.get()) : (PyErr_Clear(), plan_break(Break::kAttribute, "of class " + class_name(type)));
+  }
+  if (!is("__name__") && !is("__qualname__")) return plan_break(Break::kAttribute, "of class " + class_name(type));
+  if (!PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE)) return plan_constant();
+  guards::Source parent{Reach::kObject};
+  parent.object = Ref::borrow(type);
+  guards::Source source{Reach::kAttribute};
+  source.parent = recorder.value(recorder.source(std::move(parent))).a;
+  source.object = Ref::borrow(name);
+  return plan_value(recorder.source(std::move(source)));
+}
+
+// Class.name: what the class has, as long as it stays as it is.
+Plan class_attribute(const Site& site, const Asked& asked) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  auto* const type = reinterpret_cast<PyTypeObject*>(object);
+  const auto unknown = [&] { return plan_break(Break::kAttribute, "of class " + class_name(object)); };
+  if (!cpython::looks_up_class_plainly(Py_TYPE(object)) || !fixes_metaclass(recorder, object)) return unknown();
+  PyObject* const of_metaclass = _PyType_Lookup(Py_TYPE(object), name);
+  if (of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set) {
+    if (is_fact_of_class(object, name)) return fact_of_class(recorder, object, name);
+    PyObject* const getter = function_of_property(Py_TYPE(object), name, "fget");
+    return getter ? hook_call(site, getter, {{label, object}}) : unknown();
+  }
+  if (!recorder.fix_class(object)) return unknown();
+  PyObject* const found = _PyType_Lookup(type, name);
+  if (!found) {
+    if (of_metaclass && is_plain_function(of_metaclass)) return bound_method(recorder, asked, of_metaclass);
+    PyObject* const hook = of_metaclass ? nullptr : python_method(Py_TYPE(object), "__getattr__");
+    if (hook) return hook_call(site, hook, {{label, object}, {recorder.constant(name), name}});
+    return of_metaclass || Py_TYPE(object)->tp_getattro != PyType_Type.tp_getattro ? unknown() : plan_raise();
+  }
+  if (const Ref function = function_of_class_method(type, name)) return class_method(recorder, function.get(), type);
+  if (!fixes_descriptor(recorder, found)) return unknown();
+  if (!Py_TYPE(found)->tp_descr_get || PyFunction_Check(found)) return plan_place(recorder, found);
+  if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
+  // Methods of types in C. One of C's class is bound to the class: it is another object each time, and does the same.
+  const bool of_class = Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(type);
+  if (of_class || Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type)) return plan_constant();
+  PyObject* const get = python_method(Py_TYPE(found), "__get__");
+  if (!get) return unknown();
+  return hook_call(site, get, {constant_argument(recorder, found), {recorder.constant(Py_None), Py_None}, {label, object}});
+}
+
+// What the object has itself, or (0) hasn't.
+uint32_t own_attribute(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  const Value owner = recorder.value(label);
+  if (is_made(owner)) return recorder.attribute_of(owner, name);
+  if (const uint32_t stored = recorder.stored_attribute(label, object, name)) return stored;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  const bool member = found && Py_IS_TYPE(found, &PyMemberDescr_Type);
+  const Ref of_member = member ? cpython::plain_attribute(object, name) : Ref();
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (!of_member && !cpython::own_value(object, name)) return 0;
+  guards::Source source{Reach::kAttribute};
+  source.parent = owner.a;
+  source.object = Ref::borrow(name);
+  return recorder.source(std::move(source));
+}
+
+// Asked is what the class has, as the object has nothing of its own.
+Plan attribute_of_class(const Site& site, const Asked& asked, PyObject* found) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  PyTypeObject* const type = Py_TYPE(object);
+  if (PyFunction_Check(found)) return bound_method(recorder, asked, found);
+  if (const Ref function = function_of_class_method(type, name)) return class_method(recorder, function.get(), type);
+  if (!Py_TYPE(found)->tp_descr_get) return plan_place(recorder, found);
+  if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
+  if (Py_IS_TYPE(found, &PyMethodDescr_Type)) return bound_method(recorder, asked, found);
+  PyObject* const get = python_method(Py_TYPE(found), "__get__");
+  if (!get) return plan_break(Break::kAttribute, "of " + type_name(object));
+  return hook_call(site, get, {constant_argument(recorder, found), {label, object}, constant_argument(recorder, reinterpret_cast<PyObject*>(type))});
+}
+
+// Neither object nor class has it.
+Plan missing_attribute(const Site& site, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  if (Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr) return plan_raise();
+  PyObject* const hook = python_method(Py_TYPE(object), "__getattr__");
+  if (!hook) return plan_break(Break::kAttribute, "of " + type_name(object));
+  return hook_call(site, hook, {{label, object}, {site.recorder.constant(name), name}});
+}
+
+// As PyObject_GenericGetAttr looks for it.
+Plan generic_attribute(const Site& site, const Asked& asked) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  const Value owner = recorder.value(label);
+  PyTypeObject* const type = Py_TYPE(object);
+  const auto unknown = [&] { return plan_break(Break::kAttribute, "of " + type_name(object)); };
+  if (!is_object(owner) || !fixes_class(recorder, owner, object)) return unknown();
+  PyObject* const found = _PyType_Lookup(type, name);
+  if (found && !fixes_descriptor(recorder, found)) return unknown();
+  const bool member = found && Py_IS_TYPE(found, &PyMemberDescr_Type);
+  if (found && Py_TYPE(found)->tp_descr_set && !member) {
+    if (PyObject* const getter = function_of_property(type, name, "fget")) return hook_call(site, getter, {{label, object}});
+    PyObject* const get = python_method(Py_TYPE(found), "__get__");
+    if (!get) return unknown();
+    return hook_call(site, get, {constant_argument(recorder, found), {label, object}, constant_argument(recorder, reinterpret_cast<PyObject*>(type))});
+  }
+  if (!cpython::is_plain_to_hold(object)) return unknown();
+  if (const uint32_t own = own_attribute(recorder, asked)) return plan_value(own);
+  if (member) return plan_break(Break::kException, "no such attribute");
+  if (!is_made(owner)) recorder.guards().require_lacks(owner.a, name);
+  return found ? attribute_of_class(site, asked, found) : missing_attribute(site, asked);
+}
+
 // (3).real, date.year: what types in C keep in their immutable objects.
 bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
   if (!is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || !is_immutable(object) || PyType_Check(object)) return false;
@@ -259,68 +397,44 @@ bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, 
   return kept && !recorder.is_input_number(label, object) && recorder.known(label, object);
 }
 
-Plan object_attribute(const Site& site, PyObject* object, PyObject* name) {
+Plan object_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
-  const uint32_t label = recorder.label(site.depth - 1);
+  const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
-  if (owner.kind == Value::Kind::kConstant && PyType_Check(object)) {
-    const Ref function = function_of_class_method(reinterpret_cast<PyTypeObject*>(object), name);
-    if (function && reads_class_plainly(recorder, object, name) && recorder.fix_class(object)) {
-      return class_method(recorder, function.get(), reinterpret_cast<PyTypeObject*>(object));
-    }
-    return class_attribute(site, object, name);
-  }
+  if (owner.kind == Value::Kind::kConstant && PyType_Check(object)) return class_attribute(site, asked);
   if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
   if (is_fact_of_immutable(recorder, label, object, name)) return plan_constant();
-  if (!is_object(owner) || !cpython::is_plain_to_load(object, name) || !fixes_class(recorder, owner, object)) {
-    return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && fixes_kind(recorder, label, object)) {
+    return plan_value(recorder.constant(reinterpret_cast<PyObject*>(Py_TYPE(object))));
   }
-  if (is_made(owner) && !recorder.attribute_of(owner, name)) {
-    if (const Ref function = function_of_class_method(Py_TYPE(object), name)) return class_method(recorder, function.get(), Py_TYPE(object));
-  }
-  if (is_made(owner)) return instance_attribute(site, owner, object, name);
-  // 0: the label is made once the attribute is there.
-  return plan_value(recorder.stored_attribute(label, object, name));
+  if (cpython::looks_up_plainly(Py_TYPE(object))) return generic_attribute(site, asked);
+  // What raises AttributeError in __getattribute__ is asked of __getattr__.
+  PyObject* const hook = has(Py_TYPE(object), "__getattr__") ? nullptr : python_method(Py_TYPE(object), "__getattribute__");
+  if (!hook || !is_object(owner) || !fixes_class(recorder, owner, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  return hook_call(site, hook, {{label, object}, {recorder.constant(name), name}});
 }
 
-Plan load_attr(const Site& site) {
-  PyObject* object = site.frame.slot(site.depth - 1);
-  PyObject* name = name_of(site);
-  if (site.recorder.is_graph_value(site.recorder.label(site.depth - 1), object)) return array_attribute(site, object, name);
-  if (is_fixed_module(site, object)) return module_attribute(site, object, name);
-  if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
-  if (std::optional<Plan> plan = exception_attribute(site, object, name)) return *std::move(plan);
-  const bool generic = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr;
-  if (PyObject* const getter = generic ? function_of_property(object, name, "fget") : nullptr) return property_call(site, getter, {site.depth - 1});
-  if (PyObject* const method = method_of(site, object, name)) return bound_method(site, method);
-  return object_attribute(site, object, name);
-}
+Asked asked_by(const Site& site) { return {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1), name_of(site)}; }
 
-uint32_t attribute_label(const Site& site, const Plan& plan, int slot, const Value& owner) {
-  if (plan.label) return plan.label;
-  if (plan.kind == Plan::Kind::kConstant) return site.recorder.fixed(site.frame.slot(slot));
-  guards::Source source{Reach::kAttribute};
-  source.parent = owner.a;
-  source.object = Ref::borrow(name_of(site));
-  return site.recorder.source(std::move(source));
-}
+Plan load_attr(const Site& site) { return read_attribute(site, asked_by(site)); }
 
 void load_attr_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
   const int slot = site.depth - 1;
   if (plan.kind == Plan::Kind::kNode) {
-    const int32_t node = site.recorder.add_node(plan, site.frame.slot(slot));
-    return site.recorder.set_label(slot, site.recorder.node_value(node, plan.of_shapes));
+    const int32_t node = recorder.add_node(plan, site.frame.slot(slot));
+    return recorder.set_label(slot, recorder.node_value(node, plan.of_shapes));
   }
-  const Value owner = site.recorder.value_at(slot);
-  site.recorder.set_label(slot, attribute_label(site, plan, slot, owner));
+  recorder.set_label(slot, plan.kind == Plan::Kind::kConstant ? recorder.fixed(site.frame.slot(slot)) : plan.label);
 }
 
 // LOAD_METHOD on an array or a guarded object: the function is a constant, self keeps its label.
 Plan load_method(const Site& site) {
+  const Asked asked = asked_by(site);
   PyObject* object = site.frame.slot(site.depth - 1);
   PyObject* name = name_of(site);
   Recorder& recorder = site.recorder;
-  if (is_fixed_module(site, object)) return module_attribute(site, object, name);
+  if (is_fixed_module(recorder, asked.label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
   const bool is_method = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
@@ -339,12 +453,12 @@ Plan load_method(const Site& site) {
     const Ref self = Ref::steal(PyObject_GetAttrString(object, "__self__"));
     return super_attribute(site, recorder.elements(owner)[2], recorder.elements(owner)[3], self.get());
   }
-  if (std::optional<Plan> plan = exception_attribute(site, object, name)) return *std::move(plan);
-  if (method_of(site, object, name)) return plan_value(0);
+  if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
+  if (method_of(recorder, asked)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
     return plan_value(0);
   }
-  return object_attribute(site, object, name);
+  return object_attribute(site, asked);
 }
 
 void load_method_after(const Site& site, const Plan& plan) {
@@ -358,8 +472,7 @@ void load_method_after(const Site& site, const Plan& plan) {
     return recorder.set_label(low + 1, self);
   }
   const int slot = site.frame.slot(low) ? low : low + 1;
-  const Value owner = recorder.value(self);
-  const uint32_t label = attribute_label(site, plan, slot, owner);
+  const uint32_t label = plan.kind == Plan::Kind::kConstant ? recorder.fixed(site.frame.slot(slot)) : plan.label;
   recorder.set_label(low, 0);
   recorder.set_label(low + 1, 0);
   recorder.set_label(slot, label);
@@ -386,8 +499,19 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
 
 }  // namespace
 
+Plan read_attribute(const Site& site, const Asked& asked) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  if (recorder.is_graph_value(label, object)) return array_attribute(recorder, asked);
+  if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
+  if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
+  if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
+  return object_attribute(site, asked);
+}
+
 // What the class has, if getting it is no more than that; the class is guarded.
-static Attribute attribute_of_class(Recorder& recorder, PyObject* found) {
+static Attribute known_of_class(Recorder& recorder, PyObject* found) {
   PyTypeObject* const type = Py_TYPE(found);
   if (type->tp_descr_get) return {};
   const bool may_become_descriptor = !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE);
@@ -405,11 +529,11 @@ Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, 
   if (is_made(owner)) {
     if (const uint32_t own = recorder.attribute_of(owner, name)) return {Attribute::State::kKnown, own};
     if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return missing;
-    return attribute_of_class(recorder, found);
+    return known_of_class(recorder, found);
   }
   if (const uint32_t stored = recorder.stored_attribute(label, object, name)) return {Attribute::State::kKnown, stored};
   if (!cpython::own_value(object, name)) {
-    if (found) return Py_IS_TYPE(found, &PyMemberDescr_Type) ? Attribute{} : attribute_of_class(recorder, found);
+    if (found) return Py_IS_TYPE(found, &PyMemberDescr_Type) ? Attribute{} : known_of_class(recorder, found);
     if (missing.state == Attribute::State::kMissing) recorder.guards().require_lacks(owner.a, name);
     return missing;
   }

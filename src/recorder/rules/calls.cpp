@@ -355,6 +355,10 @@ Plan call(const Site& site) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
+  if (site.recorder.value_at(call.callable).kind == Value::Kind::kConstant) {
+    if (std::optional<Plan> plan = protocol_call(site, call, callable)) return *std::move(plan);
+  }
+  if (std::optional<Plan> plan = call_of_instance(site, call)) return *std::move(plan);
   const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
   if (constructs && fixes_object(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);

@@ -66,6 +66,7 @@ Plan unpack_sequence(const Site& site) {
     const bool known = value.kind != Value::Kind::kNode && parts_of(site.recorder, site.recorder.label(site.depth - 1), object);
     return known ? plan_raise() : plan_break(Break::kException, "wrong number of values to unpack");
   }
+  if (std::optional<Plan> plan = unpack_call(site)) return *std::move(plan);
   const bool of_graph = value.kind == Value::Kind::kNode ? !value.of_shapes : numpy::is_exact_array(object);
   return of_graph ? unpack_node(site) : unpack_parts(site);
 }

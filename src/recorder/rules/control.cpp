@@ -18,6 +18,7 @@ Plan branch(const Site& site) {
     return {};
   }
   if (recorder.check_truth(recorder.label(top), object) || recorder.known(recorder.label(top), object)) return {};
+  if (std::optional<Plan> plan = truth_of_object(site)) return *std::move(plan);
   return plan_break(Break::kDataBranch, value.kind == Value::Kind::kTruth ? "numpy.bool" : type_name(object));
 }
 
@@ -84,7 +85,10 @@ void for_iter_after(const Site& site, const Plan&) {
   recorder.set_label(site.depth, next_element(site, site.depth - 1, site.depth));
 }
 
-Plan returned(Recorder& recorder, uint32_t value) {
+Plan returned(Recorder& recorder, uint32_t value, PyObject* object) {
+  if (recorder.rest()) {
+    if (std::optional<Plan> plan = return_to_rest(recorder, value, object)) return *std::move(plan);
+  }
   if (recorder.lets_traceback_out(value)) return plan_break(Break::kException, "a traceback that outlives the call");
   if (recorder.is_in_outer_generator()) return plan_break(Break::kIterator, "the end of a generator");
   if (recorder.is_outermost() && recorder.leaves_unfinished()) return plan_break(Break::kIterator, "a generator left in a try or with");
@@ -92,11 +96,12 @@ Plan returned(Recorder& recorder, uint32_t value) {
   return {};
 }
 
-Plan return_value(const Site& site) { return returned(site.recorder, site.recorder.label(site.depth - 1)); }
+Plan return_value(const Site& site) { return returned(site.recorder, site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)); }
 
 Plan return_const(const Site& site) {
   PyObject* constants = site.frame.code().code.as<PyCodeObject>()->co_consts;
-  return returned(site.recorder, site.recorder.constant(PyTuple_GET_ITEM(constants, site.instruction.arg)));
+  PyObject* const object = PyTuple_GET_ITEM(constants, site.instruction.arg);
+  return returned(site.recorder, site.recorder.constant(object), object);
 }
 
 }  // namespace

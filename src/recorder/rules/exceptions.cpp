@@ -251,9 +251,8 @@ std::optional<Plan> call_of_initializer(const Site& site, const Activation::Call
   return plan;
 }
 
-std::optional<Plan> exception_attribute(const Site& site, PyObject* object, PyObject* name) {
-  Recorder& recorder = site.recorder;
-  const Value value = recorder.value_at(site.depth - 1);
+std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
+  const Value value = recorder.value(label);
   if (value.kind != Value::Kind::kException) return std::nullopt;
   // What classes put before BaseException's own isn't known here.
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);

@@ -439,6 +439,7 @@ Plan delete_subscript(const Site& site) {
   const Operated key = at(site, site.depth - 1);
   enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;
+  if (std::optional<Plan> plan = item_call(site, "__delitem__", {container, key})) return *std::move(plan);
   if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
   return store_into_made(site.recorder, container, key, {0, nullptr});
 }

@@ -35,7 +35,10 @@ Plan match_kind(const Site& site) {
 }
 
 // [subject] -> [subject, its length]
-Plan get_len(const Site& site) { return length_of(site.recorder, at(site, 1).label, at(site, 1).object); }
+Plan get_len(const Site& site) {
+  if (std::optional<Plan> plan = length_call_of(site)) return *std::move(plan);
+  return length_of(site.recorder, at(site, 1).label, at(site, 1).object);
+}
 
 bool are_distinct(PyObject* keys) {
   const Ref set = Ref::steal(PySet_New(keys));

@@ -110,6 +110,7 @@ Plan binary_op(const Site& site) {
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
     return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
   }
+  if (std::optional<Plan> plan = operator_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 Plan compare_op(const Site& site) {
@@ -119,6 +120,7 @@ Plan compare_op(const Site& site) {
   const bool containers = is_container(input_at(site, 2).object) && is_container(input_at(site, 1).object);
   const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
+  if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 // 3.13 may ask for the truth in the same instruction.
@@ -151,9 +153,13 @@ void compare_op_after(const Site& site, const Plan& plan) {
   recorder.set_label(slot, recorder.add_value({Value::Kind::kTruth, false, static_cast<int32_t>(recorder.node_value(node, false))}));
 }
 
-Plan unary_negative(const Site& site) { return operation(site, Form::kUnary, 0, {input_at(site, 1)}); }
-Plan unary_positive(const Site& site) { return operation(site, Form::kUnary, 1, {input_at(site, 1)}); }
-Plan unary_invert(const Site& site) { return operation(site, Form::kUnary, 2, {input_at(site, 1)}); }
+Plan unary(const Site& site, uint8_t code, const char* method) {
+  if (std::optional<Plan> plan = unary_call(site, method)) return *std::move(plan);
+  return operation(site, Form::kUnary, code, {input_at(site, 1)});
+}
+Plan unary_negative(const Site& site) { return unary(site, 0, "__neg__"); }
+Plan unary_positive(const Site& site) { return unary(site, 1, "__pos__"); }
+Plan unary_invert(const Site& site) { return unary(site, 2, "__invert__"); }
 
 Plan unary_intrinsic(const Site& site) {
   if (site.instruction.arg == cpython::kUnaryPositive) return unary_positive(site);
@@ -176,6 +182,7 @@ Plan truth(const Site& site) {
     return plan_constant();
   }
   if (recorder.known(input.label, input.object)) return plan_constant();
+  if (std::optional<Plan> plan = truth_of_object(site)) return *std::move(plan);
   return plan_break(Break::kDataBranch, type_name(input.object));
 }
 
@@ -192,26 +199,7 @@ int32_t place_of(Recorder& recorder, const Input& input) {
 
 // Two objects are the same or not as long as each is what the guards say.
 Plan is_op(const Site& site) {
-  Recorder& recorder = site.recorder;
-  const Input left = input_at(site, 2), right = input_at(site, 1);
-  if (left.label == right.label) return plan_constant();
-  const bool with_none = left.object == Py_None || right.object == Py_None;
-  bool open = false;  // one of them is known by its place only
-  for (const Input& input : {left, right}) {
-    const Value& value = recorder.value(input.label);
-    if (value.kind == Value::Kind::kNode && !with_none) return plan_break(Break::kUnknownObject, "identity of a computed value");
-    if (value.kind != Value::Kind::kSource) continue;
-    if (input.object == Py_None || PyType_Check(input.object) || PyBool_Check(input.object)) {
-      recorder.guards().require_identity(value.a, input.object);
-    } else if (with_none) {
-      if (!recorder.operand(input.label, input.object)) recorder.guards().require_type(value.a, input.object);
-    } else {
-      open = true;
-    }
-  }
-  const int32_t first = open ? place_of(recorder, left) : -1, second = open ? place_of(recorder, right) : -1;
-  if (first >= 0 && second >= 0 && first != second) recorder.guards().require_same(first, second, left.object == right.object);
-  return plan_constant();
+  return fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1)) ? plan_constant() : plan_break(Break::kUnknownObject, "identity of a computed value");
 }
 
 Plan contains_op(const Site& site) {
@@ -221,6 +209,7 @@ Plan contains_op(const Site& site) {
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
+  if (std::optional<Plan> plan = contains_call(site, item, container)) return *std::move(plan);
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }
 
@@ -312,6 +301,8 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
   if (constant && recorder.known(key.label, key.object)) return plan_constant();
+  if (std::optional<Plan> plan = item_call(site, "__getitem__", {container, key})) return *std::move(plan);
+  if (std::optional<Plan> plan = index_call(site, container, key)) return *std::move(plan);
   return item_of_source(site, container, key);
 }
 
@@ -334,7 +325,10 @@ class SliceOnStack {
 
 Plan binary_slice(const Site& site) {
   const SliceOnStack slice(site);
-  return slice ? subscript_of(site, input_at(site, 3), slice.input()) : plan_break(Break::kUnknownObject, "slice");
+  if (!slice) return plan_break(Break::kUnknownObject, "slice");
+  Plan plan = subscript_of(site, input_at(site, 3), slice.input());
+  plan.held.push_back(Ref::borrow(slice.input().object));
+  return plan;
 }
 
 Plan store(const Site& site, const Input& value, Input container, const Input& key) {
@@ -342,6 +336,7 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
   enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value);
+  if (std::optional<Plan> plan = item_call(site, "__setitem__", {container, key, value})) return *std::move(plan);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
   Plan plan;
   plan.kind = Plan::Kind::kNode;
@@ -363,10 +358,34 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
 Plan store_subscript(const Site& site) { return store(site, input_at(site, 3), input_at(site, 2), input_at(site, 1)); }
 Plan store_slice(const Site& site) {
   const SliceOnStack slice(site);
-  return slice ? store(site, input_at(site, 4), input_at(site, 3), slice.input()) : plan_break(Break::kUnknownObject, "slice");
+  if (!slice) return plan_break(Break::kUnknownObject, "slice");
+  Plan plan = store(site, input_at(site, 4), input_at(site, 3), slice.input());
+  plan.held.push_back(Ref::borrow(slice.input().object));
+  return plan;
 }
 
 }  // namespace
+
+bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& right) {
+  if (left.label == right.label) return true;
+  const bool with_none = left.object == Py_None || right.object == Py_None;
+  bool open = false;  // one of them is known by its place only
+  for (const Input& input : {left, right}) {
+    const Value& value = recorder.value(input.label);
+    if (value.kind == Value::Kind::kNode && !with_none) return false;
+    if (value.kind != Value::Kind::kSource) continue;
+    if (input.object == Py_None || PyType_Check(input.object) || PyBool_Check(input.object)) {
+      recorder.guards().require_identity(value.a, input.object);
+    } else if (with_none) {
+      if (!recorder.operand(input.label, input.object)) recorder.guards().require_type(value.a, input.object);
+    } else {
+      open = true;
+    }
+  }
+  const int32_t first = open ? place_of(recorder, left) : -1, second = open ? place_of(recorder, right) : -1;
+  if (first >= 0 && second >= 0 && first != second) recorder.guards().require_same(first, second, left.object == right.object);
+  return true;
+}
 
 void add_operator_rules(RuleTable& table) {
   auto add = [&](bytecode::Op op, Plan (*before)(const Site&), void (*after)(const Site&, const Plan&) = nullptr) {

@@ -36,6 +36,12 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
 std::optional<Plan> replayed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> replayed_operator(const Site& site, int number);
 
+// A value and its object.
+struct Operated {
+  uint32_t label;
+  PyObject* object;
+};
+
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // An attribute of an element type that never changes.
@@ -56,10 +62,6 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
 // Methods and constructors of lists, tuples and dicts; none: another callable, or nothing known of the object.
 std::optional<Plan> container_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // container[key] = value and the like, of what the recorded code made. Value 0: del container[key].
-struct Operated {
-  uint32_t label;
-  PyObject* object;
-};
 // A list or dict from outside that an instruction is about to change, as one whose elements are known. False: it can't be.
 bool enter(Recorder& recorder, Operated& container);
 Plan store_into_made(Recorder& recorder, const Operated& container, const Operated& key, const Operated& value);
@@ -81,7 +83,7 @@ std::optional<Plan> exception_construction(const Site& site, const evaluator::Ac
 Plan exception_initializer(Recorder& recorder, PyObject* initializer, uint32_t exception);
 std::optional<Plan> call_of_initializer(const Site& site, const evaluator::Activation::CallSite& call);
 // What BaseException gives an exception that the recorded code has made; none: another attribute, or object.
-std::optional<Plan> exception_attribute(const Site& site, PyObject* object, PyObject* name);
+std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
 // issubclass of fixed classes.
 std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // str(exception), and methods of exceptions.
@@ -136,6 +138,25 @@ bool fixes_metaclass(Recorder& recorder, PyObject* type);
 PyObject* object_initializer();
 PyObject* bound_initializer();
 
+// What the classes of the program's say of their instances, as calls that are followed; none: another object, or not known.
+std::optional<Plan> operator_call(const Site& site, const Operated& left, const Operated& right);
+std::optional<Plan> comparison_call(const Site& site, const Operated& left, const Operated& right);
+std::optional<Plan> unary_call(const Site& site, const char* name);
+std::optional<Plan> truth_of_object(const Site& site);  // of an instruction that tests the top
+std::optional<Plan> contains_call(const Site& site, const Operated& item, const Operated& container);
+std::optional<Plan> length_call_of(const Site& site);   // GET_LEN
+std::optional<Plan> item_call(const Site& site, const char* name, const std::vector<Operated>& arguments);
+std::optional<Plan> index_call(const Site& site, const Operated& container, const Operated& key);
+std::optional<Plan> unpack_call(const Site& site);
+std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec);
+std::optional<Plan> text_call(const Site& site, int slot, const char* name);
+std::optional<Plan> protocol_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> call_of_instance(const Site& site, const evaluator::Activation::CallSite& call);
+// A break in front of a return whose result the caller's instruction can't be known to go on with; none: it is known.
+std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object);
+bool compares_by_identity(PyTypeObject* type);
+// Whether it is always the same object that two values are, or always two. False: it can't be guarded.
+bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& right);
 // Whether the value is one object in all runs, by the guards.
 bool fixes_object(Recorder& recorder, uint32_t label, PyObject* object);
 // ... or at least of one type.
@@ -150,6 +171,13 @@ bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object);
 bool never_equal(Recorder& recorder, const Operated& left, const Operated& right);
 // len(object).
 Plan length_of(Recorder& recorder, uint32_t label, PyObject* object);
+// object.name, of a value: read in the graph, known, or a call of a function that the class has for it.
+struct Asked {
+  uint32_t label;
+  PyObject* object;
+  PyObject* name;
+};
+Plan read_attribute(const Site& site, const Asked& asked);
 // What object.name is, where asking runs no code.
 struct Attribute {
   enum class State : uint8_t { kUnknown, kMissing, kKnown };

@@ -1,0 +1,31 @@
+// What an instruction has yet to do with what a Python function gives that it has called: an operator that may be asked of the other
+// operand, a length that has to be one. It stands on the caller's stack in the place of the operands until the function returns.
+#pragma once
+
+#include <vector>
+
+#include "core/ref.h"
+
+namespace evalframe::evaluator {
+
+// What a rest is made of, and by calling which, with that as a tuple:
+// - a name, a number and the operands (kNothing: NULL). The instruction goes on as if the method `name` of the operand of this number
+//   had given the result.
+// - a bool, a tuple of candidates, and two operands of an operator. The result is turned into whether it isn't true if the bool says so.
+//   Is it NotImplemented, the candidates are asked one after the other: (number of the operand, name of the method).
+PyObject* rest_type();
+inline bool is_rest(PyObject* object) { return object && reinterpret_cast<PyObject*>(Py_TYPE(object)) == rest_type(); }
+Ref make_rest(Borrowed parts);
+bool is_rest_of_operator(PyObject* rest);
+
+// An object whose method `name` gives `result`, and which keeps the one that it stands for.
+Ref stand_in(PyObject* name, PyObject* result, PyObject* object);
+
+// What the operator gives. Null with an exception.
+struct Operator {
+  bool compares;
+  int number;  // as the instruction has it
+};
+Ref finish_operator(PyObject* rest, Operator which, Ref result);
+
+}  // namespace evalframe::evaluator

@@ -1,0 +1,497 @@
+// Rules for what classes of the program's say of their instances: operators, comparisons, truth, length, items, calls. The method is
+// followed as any function; what the instruction does with its result is a rest (evaluator/rest.h) that waits on the caller's stack.
+#include <algorithm>
+
+#include "bytecode/operators.h"
+#include "bytecode/stack.h"
+#include "core/builtins.h"
+#include "cpython/objects.h"
+#include "evaluator/rest.h"
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+using Candidate = Rest::Candidate;
+
+Ref interned(const char* text) { return Ref::steal(PyUnicode_InternFromString(text)); }
+
+Operated at(const Site& site, int from_top) {
+  const int slot = site.depth - from_top;
+  return {site.recorder.label(slot), site.frame.slot(slot)};
+}
+
+bool is_of_python(PyTypeObject* type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE); }
+
+// An object whose class may have methods of Python's, which stays as it is.
+bool is_instance(Recorder& recorder, const Operated& operand) {
+  const Value value = recorder.value(operand.label);
+  return is_of_python(Py_TYPE(operand.object)) && is_object(value) && fixes_class(recorder, value, operand.object);
+}
+
+// The class's method of this name, where it is a function of Python's that can be followed; null: another one, or none.
+PyObject* method_of(PyTypeObject* type, PyObject* name) {
+  PyObject* const found = _PyType_Lookup(type, name);
+  return found && is_plain_function(found) && numpy::call_kind(found) == numpy::CallKind::kUnknown ? found : nullptr;
+}
+
+// --- rests -----------------------------------------------------------------------------------------------------------
+
+// The rest as an object, and its value: an exit makes it again.
+std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& parts, std::vector<uint32_t> labels) {
+  const Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
+  for (size_t i = 0; tuple && i < parts.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, Ref::borrow(parts[i].get()).release());
+  Ref object = tuple ? evaluator::make_rest(tuple.get()) : Ref();
+  if (!object) PyErr_Clear();
+  return {std::move(object), recorder.made(evaluator::rest_type(), nullptr, {recorder.container(Value::Kind::kTuple, std::move(labels))})};
+}
+
+int operands_of(const bytecode::Instruction& instruction) {
+  if (instruction.op == bytecode::Op::CALL) return instruction.arg + 2;
+  if (instruction.op == bytecode::Op::CALL_KW) return instruction.arg + 3;
+  return bytecode::stack_effect(instruction).takes;
+}
+
+// A call of the method `name` of the operand in `slot`, whose result the instruction goes on with: it leaves `results`.
+Plan call_for_operand(const Site& site, PyObject* function, const char* name, int slot, const std::vector<Operated>& more, std::vector<uint32_t> results) {
+  Recorder& recorder = site.recorder;
+  const int first = site.depth - operands_of(site.instruction);
+  std::vector<Ref> parts;
+  parts.push_back(interned(name));
+  parts.push_back(Ref::steal(PyLong_FromLong(slot - first)));
+  std::vector<uint32_t> labels{recorder.constant(parts[0].get()), recorder.constant(parts[1].get())};
+  for (int i = first; i < site.depth; i++) {
+    PyObject* const object = site.frame.slot(i);
+    parts.push_back(Ref::borrow(object ? object : evaluator::rest_type()));
+    labels.push_back(object ? recorder.label(i) : recorder.constant(evaluator::rest_type()));
+  }
+  auto rest = std::make_shared<Rest>();
+  rest->name = interned(name);
+  rest->results = std::move(results);
+  Plan plan = inlined_call(site, recorder.constant(function), function, nullptr);
+  plan.contents = {recorder.label(slot)};
+  plan.arguments = {site.frame.slot(slot)};
+  for (const Operated& argument : more) {
+    plan.contents.push_back(argument.label);
+    plan.arguments.push_back(argument.object);
+  }
+  plan.kept.push_back(made_rest(recorder, parts, std::move(labels)));
+  plan.rest = std::move(rest);
+  return plan.kept[0].first ? std::move(plan) : plan_break(Break::kUnknownObject, type_name(site.frame.slot(slot)));
+}
+
+// A call whose result is what the instruction leaves.
+Plan plain_call(const Site& site, PyObject* function, const std::vector<Operated>& arguments) {
+  Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
+  for (const Operated& argument : arguments) {
+    plan.contents.push_back(argument.label);
+    plan.arguments.push_back(argument.object);
+  }
+  return plan;
+}
+
+// --- operators -------------------------------------------------------------------------------------------------------
+
+// A builtin object whose own operators have nothing to say of instances of the program's classes.
+bool knows_no_instances(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
+         type == &PyList_Type || type == &PyDict_Type || type == &PyBytes_Type || object == Py_None;
+}
+
+// `a + b` and `a * n` of sequences come behind the methods.
+bool is_sequence(PyObject* object) {
+  const PySequenceMethods* const methods = Py_TYPE(object)->tp_as_sequence;
+  return methods && (methods->sq_concat || methods->sq_repeat);
+}
+
+class Candidates {
+ public:
+  Candidates(Recorder& recorder, const Operated& left, const Operated& right) : recorder_(recorder), operands_{left, right} {}
+
+  // False: it can't be told what asking the operand's method comes to.
+  bool add(bool of_right, PyObject* name) {
+    PyObject* const self = operands_[of_right].object;
+    if (knows_no_instances(self)) return true;
+    PyObject* const found = _PyType_Lookup(Py_TYPE(self), name);
+    if (!found) return true;
+    if (!method_of(Py_TYPE(self), name)) return false;
+    list_.push_back({Ref::borrow(found), Ref::borrow(name), of_right, false});
+    return true;
+  }
+
+  // ... for a comparison, where object has methods of its own.
+  bool add_comparison(bool of_right, PyObject* name, int number) {
+    PyTypeObject* const type = Py_TYPE(operands_[of_right].object);
+    if (knows_no_instances(operands_[of_right].object)) return true;
+    PyObject* const found = _PyType_Lookup(type, name);
+    if (found && found != _PyType_Lookup(&PyBaseObject_Type, name)) return add(of_right, name);
+    if (number != Py_EQ && number != Py_NE) return true;
+    static const Ref* const equal = new Ref(interned("__eq__"));
+    const bool inherits = _PyType_Lookup(type, equal->get()) == _PyType_Lookup(&PyBaseObject_Type, equal->get());
+    // Equal where it is the same object, which comes to the same in the end, if no other method is asked before.
+    if (inherits) return operands_[0].object != operands_[1].object;
+    if (number != Py_NE || !add(of_right, equal->get()) || list_.empty()) return false;
+    list_.back().name = Ref::borrow(name);
+    list_.back().inverted = true;
+    return true;
+  }
+
+  std::vector<Candidate>& list() { return list_; }
+
+ private:
+  Recorder& recorder_;
+  const Operated operands_[2];
+  std::vector<Candidate> list_;
+};
+
+bool takes_two(PyObject* function) {
+  const auto* const code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
+  return code->co_argcount == 2 && code->co_kwonlyargcount == 0 && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
+}
+
+// Asks the first candidate; the others are the rest.
+std::optional<Plan> ask(Recorder& recorder, Rest rest, Plan plan) {
+  const Candidate asked{Ref::borrow(rest.candidates[0].function.get()), Ref::borrow(rest.candidates[0].name.get()), rest.candidates[0].of_right, rest.candidates[0].inverted};
+  rest.candidates.erase(rest.candidates.begin());
+  rest.inverted = asked.inverted;
+  if (!takes_two(asked.function.get())) return std::nullopt;
+  const Ref others = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(rest.candidates.size())));
+  for (size_t i = 0; others && i < rest.candidates.size(); i++) {
+    PyObject* const pair = PyTuple_Pack(2, rest.candidates[i].of_right ? Py_True : Py_False, rest.candidates[i].name.get());
+    if (!pair) return PyErr_Clear(), std::nullopt;
+    PyTuple_SET_ITEM(others.get(), i, pair);
+  }
+  if (!others) return PyErr_Clear(), std::nullopt;
+  std::vector<Ref> parts;
+  for (PyObject* const part : {rest.inverted ? Py_True : Py_False, others.get(), rest.objects[0].get(), rest.objects[1].get()}) parts.push_back(Ref::borrow(part));
+  plan.kept.push_back(made_rest(recorder, parts, {recorder.constant(parts[0].get()), recorder.constant(others.get()), rest.operands[0], rest.operands[1]}));
+  if (!plan.kept[0].first) return std::nullopt;
+  plan.kind = Plan::Kind::kInline;
+  plan.function = asked.function.get();
+  recorder.guards().require_function(asked.function.get());
+  recorder.calls(recorder.constant(asked.function.get()));
+  for (const bool of_right : {asked.of_right, !asked.of_right}) {
+    plan.contents.push_back(rest.operands[of_right]);
+    plan.arguments.push_back(rest.objects[of_right].get());
+  }
+  plan.rest = std::make_shared<Rest>(std::move(rest));
+  return plan;
+}
+
+std::optional<Plan> asked(const Site& site, const Operated& left, const Operated& right, std::vector<Candidate> candidates, bool compares) {
+  Rest rest;
+  rest.candidates = std::move(candidates);
+  rest.operands = {left.label, right.label};
+  rest.objects.push_back(Ref::borrow(left.object));
+  rest.objects.push_back(Ref::borrow(right.object));
+  rest.compares = compares;
+  rest.number = site.instruction.arg;
+  rest.as_bool = compares && site.instruction.arg2 > 0 && (site.instruction.arg2 & 16);
+  return ask(site.recorder, std::move(rest), {});
+}
+
+// The operands' types are fixed, and one of them may have methods of Python's. Arrays have operators of their own.
+bool may_ask(Recorder& recorder, const Operated& left, const Operated& right) {
+  const auto fits = [&](const Operated& operand) {
+    if (recorder.value(operand.label).kind == Value::Kind::kNull) return false;
+    return is_of_python(Py_TYPE(operand.object)) ? is_instance(recorder, operand) : fixes_type(recorder, operand.label, operand.object);
+  };
+  if (!is_of_python(Py_TYPE(left.object)) && !is_of_python(Py_TYPE(right.object))) return false;
+  return fits(left) && fits(right);
+}
+
+struct OperatorNames {
+  Ref plain, reflected, in_place;
+};
+const OperatorNames& names_of_operator(int number) {
+  static const auto* const names = [] {
+    auto* const made = new std::vector<OperatorNames>();
+    const auto add = [&](std::string name) {
+      if (name.back() == '_') name.pop_back();  // and_, or_
+      made->push_back({interned(("__" + name + "__").c_str()), interned(("__r" + name + "__").c_str()), interned(("__i" + name + "__").c_str())});
+    };
+#define EVALFRAME_BINARY(number, name, symbol, function, ufunc) add(function);
+#include "bytecode/operators.def"
+    return made;
+  }();
+  return (*names)[static_cast<size_t>(bytecode::binary_op(number))];
+}
+
+bool is_strict_subtype(PyObject* object, PyObject* of) { return Py_TYPE(object) != Py_TYPE(of) && PyType_IsSubtype(Py_TYPE(object), Py_TYPE(of)); }
+
+// --- results of followed methods ---------------------------------------------------------------------------------------------
+
+// Known, and no other in the next call.
+bool is_fixed(Recorder& recorder, uint32_t label, PyObject* object) { return !recorder.is_input_number(label, object) && recorder.known(label, object); }
+
+// Whether it is what a method of this name has to give, so that nothing but its value matters.
+bool is_result_of(PyObject* name, PyObject* object) {
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  if (is("__bool__")) return PyBool_Check(object);
+  if (is("__len__")) return PyLong_CheckExact(object) && Py_SIZE(object) >= 0 && PyLong_AsSsize_t(object) >= 0;
+  if (is("__hash__") || is("__index__") || is("__int__")) return PyLong_CheckExact(object);
+  if (is("__float__")) return PyFloat_CheckExact(object);
+  if (is("__repr__") || is("__str__") || is("__format__")) return PyUnicode_CheckExact(object);
+  return is("__contains__");
+}
+
+Plan unknown_result(PyObject* object) { return plan_break(Break::kResult, type_name(object)); }
+
+// The elements of what __iter__ gave, for who unpacks it.
+std::optional<Plan> unpack_result(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
+  std::vector<uint32_t> results = rest.results;
+  const std::optional<std::vector<uint32_t>> items = recorder.is_iterator(label) ? parts_of(recorder, label, object) : std::nullopt;
+  if (!items || items->size() != results.size()) return unknown_result(object);
+  std::reverse_copy(items->begin(), items->end(), results.begin());
+  recorder.conclude(std::move(results), label);
+  return std::nullopt;
+}
+
+std::optional<Plan> operand_returned(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
+  if (PyUnicode_CompareWithASCIIString(rest.name.get(), "__iter__") == 0) return unpack_result(recorder, rest, label, object);
+  const bool fixed = is_result_of(rest.name.get(), object) && (is_fixed(recorder, label, object) || recorder.check_truth(label, object));
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (!fixed) return unknown_result(object);
+  recorder.conclude(rest.results);
+  return std::nullopt;
+}
+
+Rest copy_of(const Rest& rest) {
+  Rest copy;
+  for (const Candidate& candidate : rest.candidates) copy.candidates.push_back({Ref::borrow(candidate.function.get()), Ref::borrow(candidate.name.get()), candidate.of_right, candidate.inverted});
+  copy.operands = rest.operands;
+  for (const Ref& object : rest.objects) copy.objects.push_back(Ref::borrow(object.get()));
+  copy.as_bool = rest.as_bool, copy.compares = rest.compares, copy.number = rest.number;
+  return copy;
+}
+
+std::optional<Plan> operator_returned(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
+  if (object != Py_NotImplemented) {
+    if (rest.inverted || rest.as_bool) {
+      if (!is_fixed(recorder, label, object) && !recorder.check_truth(label, object)) return unknown_result(object);
+      recorder.conclude({0});
+      return std::nullopt;
+    }
+    const Value value = recorder.value(label);
+    if (value.kind != Value::Kind::kConstant && !fixes_type(recorder, label, object)) return unknown_result(object);
+    recorder.conclude({label});
+    return std::nullopt;
+  }
+  if (!fixes_object(recorder, label, object)) return unknown_result(object);
+  if (!rest.candidates.empty()) {
+    std::optional<Plan> plan = ask(recorder, copy_of(rest), {});
+    if (!plan) return unknown_result(object);
+    recorder.follow_up(*std::move(plan));
+    return std::nullopt;
+  }
+  const bool of_equality = rest.compares && (rest.number == Py_EQ || rest.number == Py_NE);
+  if (!of_equality || !fixes_identity(recorder, {rest.operands[0], rest.objects[0].get()}, {rest.operands[1], rest.objects[1].get()})) return unknown_result(object);
+  recorder.conclude({0});
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Rest& rest = *recorder.rest();
+  if (rest.from_outside) return plan_break(Break::kResult, "an operator that was called before");
+  return rest.name ? operand_returned(recorder, rest, label, object) : operator_returned(recorder, rest, label, object);
+}
+
+std::optional<Plan> operator_call(const Site& site, const Operated& left, const Operated& right) {
+  if (!may_ask(site.recorder, left, right)) return std::nullopt;
+  const int number = site.instruction.arg;
+  const auto op = bytecode::binary_op(number);
+  const OperatorNames& names = names_of_operator(number);
+  const bool sequences = (op == bytecode::BinaryOp::kAdd || op == bytecode::BinaryOp::kMultiply) && (is_sequence(left.object) || is_sequence(right.object));
+  const bool formats = op == bytecode::BinaryOp::kRemainder && (PyUnicode_Check(left.object) || PyBytes_Check(left.object));
+  if (sequences || formats) return std::nullopt;
+  Candidates candidates(site.recorder, left, right);
+  bool known = number < bytecode::kBinaryOps || candidates.add(false, names.in_place.get());
+  const bool one_type = Py_TYPE(left.object) == Py_TYPE(right.object);
+  PyObject* const of_right = _PyType_Lookup(Py_TYPE(right.object), names.reflected.get());
+  const bool overrides = of_right && of_right != _PyType_Lookup(Py_TYPE(left.object), names.reflected.get());
+  const bool right_first = is_strict_subtype(right.object, left.object) && (overrides || !is_of_python(Py_TYPE(left.object)));
+  if (right_first) known = known && candidates.add(true, names.reflected.get());
+  known = known && candidates.add(false, names.plain.get());
+  if (!right_first && !one_type) known = known && candidates.add(true, names.reflected.get());
+  if (!known || candidates.list().empty()) return std::nullopt;
+  return asked(site, left, right, std::move(candidates.list()), false);
+}
+
+std::optional<Plan> comparison_call(const Site& site, const Operated& left, const Operated& right) {
+  if (!may_ask(site.recorder, left, right)) return std::nullopt;
+  static const Ref* const names = new Ref[6]{interned("__lt__"), interned("__le__"), interned("__eq__"), interned("__ne__"), interned("__gt__"), interned("__ge__")};
+  static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+  const int number = site.instruction.arg, swapped = kSwapped[number];
+  Candidates candidates(site.recorder, left, right);
+  const bool right_first = is_strict_subtype(right.object, left.object);
+  bool known = !right_first || candidates.add_comparison(true, names[swapped].get(), swapped);
+  known = known && candidates.add_comparison(false, names[number].get(), number);
+  known = known && (right_first || candidates.add_comparison(true, names[swapped].get(), swapped));
+  if (known && !candidates.list().empty()) return asked(site, left, right, std::move(candidates.list()), true);
+  // Nobody but object has a say in it. The same object's is asked of CPython: object's own methods alone know it.
+  const bool of_equality = number == Py_EQ || number == Py_NE;
+  const bool plain = candidates.list().empty() && (known || (left.object == right.object && compares_by_identity(Py_TYPE(left.object))));
+  if (!of_equality || !plain || !fixes_identity(site.recorder, left, right)) return std::nullopt;
+  return plan_constant();
+}
+
+bool compares_by_identity(PyTypeObject* type) {
+  static const Ref* const equal = new Ref(interned("__eq__"));
+  static const Ref* const unequal = new Ref(interned("__ne__"));
+  const auto inherits = [&](const Ref& name) { return _PyType_Lookup(type, name.get()) == _PyType_Lookup(&PyBaseObject_Type, name.get()); };
+  return inherits(*equal) && inherits(*unequal);
+}
+
+std::optional<Plan> unary_call(const Site& site, const char* name) {
+  const Operated operand = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned(name).get()) : nullptr;
+  return function ? std::optional<Plan>(plain_call(site, function, {operand})) : std::nullopt;
+}
+
+// --- truth and length ------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::optional<Plan> truth_call(const Site& site, int slot, std::vector<uint32_t> results) {
+  Recorder& recorder = site.recorder;
+  const Operated operand{recorder.label(slot), site.frame.slot(slot)};
+  PyTypeObject* const type = Py_TYPE(operand.object);
+  if (!is_instance(recorder, operand)) return std::nullopt;
+  for (const char* const name : {"__bool__", "__len__"}) {
+    if (!_PyType_Lookup(type, interned(name).get())) continue;
+    PyObject* const function = method_of(type, interned(name).get());
+    return function ? std::optional<Plan>(call_for_operand(site, function, name, slot, {}, std::move(results))) : std::nullopt;
+  }
+  return plan_constant();
+}
+
+}  // namespace
+
+std::optional<Plan> truth_of_object(const Site& site) {
+  using enum bytecode::Op;
+  const bytecode::Op op = site.instruction.op;
+  const bool gives = op == UNARY_NOT || op == TO_BOOL;
+  if (!gives && op != POP_JUMP_IF_FALSE && op != POP_JUMP_IF_TRUE) return std::nullopt;
+  std::optional<Plan> plan = truth_call(site, site.depth - 1, gives ? std::vector<uint32_t>{0} : std::vector<uint32_t>{});
+  if (plan && !gives && plan->kind == Plan::Kind::kConstant) return Plan{};
+  return plan;
+}
+
+std::optional<Plan> contains_call(const Site& site, const Operated& item, const Operated& container) {
+  PyObject* const function = is_instance(site.recorder, container) ? method_of(Py_TYPE(container.object), interned("__contains__").get()) : nullptr;
+  if (!function) return std::nullopt;
+  return call_for_operand(site, function, "__contains__", site.depth - 1, {item}, {0});
+}
+
+std::optional<Plan> length_call_of(const Site& site) {
+  const Operated subject = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, subject) ? method_of(Py_TYPE(subject.object), interned("__len__").get()) : nullptr;
+  if (!function) return std::nullopt;
+  return call_for_operand(site, function, "__len__", site.depth - 1, {}, {subject.label, 0});
+}
+
+// --- items -----------------------------------------------------------------------------------------------------------
+
+std::optional<Plan> item_call(const Site& site, const char* name, const std::vector<Operated>& arguments) {
+  if (!is_instance(site.recorder, arguments[0])) return std::nullopt;
+  PyObject* const function = method_of(Py_TYPE(arguments[0].object), interned(name).get());
+  return function ? std::optional<Plan>(plain_call(site, function, arguments)) : std::nullopt;
+}
+
+// (10, 20)[instance], of what is a constant.
+std::optional<Plan> index_call(const Site& site, const Operated& container, const Operated& key) {
+  const bool fixed = PyTuple_CheckExact(container.object) || PyUnicode_CheckExact(container.object) || PyRange_Check(container.object);
+  if (!fixed || !is_fixed(site.recorder, container.label, container.object) || !is_instance(site.recorder, key)) return std::nullopt;
+  PyObject* const function = method_of(Py_TYPE(key.object), interned("__index__").get());
+  return function ? std::optional<Plan>(call_for_operand(site, function, "__index__", site.depth - 1, {}, {0})) : std::nullopt;
+}
+
+std::optional<Plan> unpack_call(const Site& site) {
+  const Operated operand = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned("__iter__").get()) : nullptr;
+  if (!function) return std::nullopt;
+  return call_for_operand(site, function, "__iter__", site.depth - 1, {}, std::vector<uint32_t>(static_cast<size_t>(site.instruction.arg)));
+}
+
+std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec) {
+  const Operated operand{site.recorder.label(slot), site.frame.slot(slot)};
+  static const Ref* const name = new Ref(interned("__format__"));
+  if (!is_instance(site.recorder, operand)) return std::nullopt;
+  if (PyObject* const function = method_of(Py_TYPE(operand.object), name->get())) {
+    static const Ref* const empty = new Ref(interned(""));
+    const Operated nothing{spec ? 0 : site.recorder.constant(empty->get()), empty->get()};
+    return call_for_operand(site, function, "__format__", slot, {spec ? *spec : nothing}, {0});
+  }
+  // object's own is str(), where nothing is asked for.
+  const bool plain = !spec && _PyType_Lookup(Py_TYPE(operand.object), name->get()) == _PyType_Lookup(&PyBaseObject_Type, name->get());
+  return plain ? text_call(site, slot, "__str__") : std::nullopt;
+}
+
+std::optional<Plan> text_call(const Site& site, int slot, const char* name) {
+  const Operated operand{site.recorder.label(slot), site.frame.slot(slot)};
+  if (!is_instance(site.recorder, operand)) return std::nullopt;
+  PyTypeObject* const type = Py_TYPE(operand.object);
+  const bool inherits = PyUnicode_CompareWithASCIIString(interned("__str__").get(), name) == 0 &&
+                        _PyType_Lookup(type, interned(name).get()) == _PyType_Lookup(&PyBaseObject_Type, interned(name).get());
+  const char* const asked = inherits ? "__repr__" : name;
+  PyObject* const function = method_of(type, interned(asked).get());
+  return function ? std::optional<Plan>(call_for_operand(site, function, asked, slot, {}, {0})) : std::nullopt;
+}
+
+// --- calls -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct ProtocolFunction {
+  const char* builtin;
+  const char* method;
+};
+// Builtins that ask their only argument's class.
+constexpr ProtocolFunction kFunctions[] = {{"len", "__len__"}, {"hash", "__hash__"}, {"int", "__int__"}, {"float", "__float__"}};
+
+}  // namespace
+
+std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (call.keyword_names || call.count < 1) return std::nullopt;
+  const Operated first{site.recorder.label(call.first), site.frame.slot(call.first)};
+  if (!is_of_python(Py_TYPE(first.object))) return std::nullopt;
+  if (callable == builtin("format").get() && call.count == 2) {
+    const Operated spec{site.recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
+    return format_call(site, call.first, &spec);
+  }
+  if (call.count != 1) return std::nullopt;
+  if (callable == builtin("format").get()) return format_call(site, call.first, nullptr);
+  if (callable == builtin("bool").get()) return truth_call(site, call.first, {0});
+  if (callable == builtin("repr").get()) return text_call(site, call.first, "__repr__");
+  if (callable == builtin("str").get()) return text_call(site, call.first, "__str__");
+  for (const ProtocolFunction& row : kFunctions) {
+    if (builtin(row.builtin).get() != callable) continue;
+    PyObject* const function = is_instance(site.recorder, first) ? method_of(Py_TYPE(first.object), interned(row.method).get()) : nullptr;
+    return function ? std::optional<Plan>(call_for_operand(site, function, row.method, call.first, {}, {0})) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// instance(...): __call__ of its class.
+std::optional<Plan> call_of_instance(const Site& site, const Activation::CallSite& call) {
+  const Operated instance{site.recorder.label(call.callable), site.frame.slot(call.callable)};
+  if (PyType_Check(instance.object) || !is_instance(site.recorder, instance)) return std::nullopt;
+  PyObject* const function = method_of(Py_TYPE(instance.object), interned("__call__").get());
+  if (!function) return std::nullopt;
+  Plan plan = inlined_call(site, site.recorder.constant(function), function, call.keyword_names);
+  plan.contents.push_back(instance.label);
+  plan.arguments.push_back(instance.object);
+  for (int i = call.first; i < call.first + call.count; i++) {
+    plan.contents.push_back(site.recorder.label(i));
+    plan.arguments.push_back(site.frame.slot(i));
+  }
+  return plan;
+}
+
+}  // namespace evalframe::recorder
