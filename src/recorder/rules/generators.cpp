@@ -15,7 +15,7 @@ void pop_after(const Site& site, const Plan&) {
 Plan return_generator(const Site& site) {
   // Where it was made is another place in each call.
   const bool tracked = site.frame.thread()->coroutine_origin_tracking_depth > 0;
-  if (site.recorder.is_outermost() || tracked) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
+  if (site.recorder.is_outermost() || site.recorder.rest() || tracked) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
   site.recorder.recording().result = site.recorder.generator(site.frame);
   return {};
 }
