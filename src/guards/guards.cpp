@@ -56,6 +56,7 @@ bool implies(const Fact& fact, Check other) {
     case Check::kDistinct:
     case Check::kArray:
     case Check::kKeys:
+    case Check::kElements:
     case Check::kLacks:
     case Check::kPattern:
     case Check::kTypeVersion:
@@ -191,6 +192,12 @@ void GuardTable::require_pattern(int32_t index, Borrowed type) {
   Fact fact = fact_of(Check::kPattern, type.get());
   fact.length = static_cast<Py_ssize_t>(type.as<PyTypeObject>()->tp_flags & kPatternFlags);
   require_too(index, std::move(fact));
+}
+
+void GuardTable::require_elements(int32_t index, Borrowed set) {
+  const Ref tuple = Ref::steal(PySequence_Tuple(set.get()));
+  if (!tuple) throw std::bad_alloc();
+  require(index, fact_of(Check::kElements, tuple.get()));
 }
 
 void GuardTable::require_same(int32_t index, int32_t other, bool same) {

@@ -37,7 +37,7 @@ enum class Check : uint8_t {
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys: a tuple; kLacks: the name; kPattern: the class
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys, kElements: a tuple; kLacks: the name; kPattern: the class
   uint32_t type_version = 0;  // kTypeVersion, kClassVersion
   Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
@@ -119,6 +119,7 @@ class GuardTable {
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
   void require_lacks(int32_t source, Borrowed name);  // no attribute of its own of this name; its class, which has none, is guarded
   void require_pattern(int32_t source, Borrowed type);  // sequence and mapping patterns go on matching instances of the class, or not
+  void require_elements(int32_t source, Borrowed set);  // the same of a set's elements
   // The two sources reach one object, or two.
   void require_same(int32_t source, int32_t other, bool same);
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent

@@ -71,6 +71,16 @@ struct Checks {
     }
     return true;
   }
+  static bool kElements(const Step& step, PyObject* object, Items) {
+    if (!PySet_CheckExact(object) || PySet_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
+    PyObject* element = nullptr;
+    Py_hash_t hash = 0;
+    for (Py_ssize_t at = 0, i = 0; _PySet_NextEntry(object, &at, &element, &hash); i++) {
+      PyObject* const want = PyTuple_GET_ITEM(step.want, i);
+      if (element != want && !equal(element, want)) return false;
+    }
+    return true;
+  }
   static bool kLength(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && PyObject_Size(object) == step.length;
   }
@@ -96,6 +106,7 @@ struct Checks {
 // The object is of the type that was seen.
 bool may_be(const Step& step, PyObject* object) {
   if (step.check == Check::kKeys) return PyDict_CheckExact(object);
+  if (step.check == Check::kElements) return PySet_CheckExact(object);
   return step.check == Check::kLength ? has_type(step, object) : Py_TYPE(object) == Py_TYPE(step.want);
 }
 

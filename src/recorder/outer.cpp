@@ -10,7 +10,7 @@ using evaluator::Activation;
 
 namespace {
 
-bool is_container(PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object); }
+bool is_container(PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object); }
 
 bool is_class(PyObject* object) { return PyType_Check(object) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE); }
 
@@ -32,7 +32,7 @@ bool hands_on(const Activation& frame, const bytecode::Instruction& instruction)
 
 uint32_t Recorder::outer_of(uint32_t index) const {
   const Value& of = recording_->values[index];
-  return of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict ? recording_->containers[of.a].outer : 0;
+  return of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict || of.kind == Value::Kind::kReplayed ? recording_->containers[of.a].outer : 0;
 }
 
 Recorder::Outer* Recorder::find_outer(uint32_t value) {
@@ -47,6 +47,7 @@ uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
   if (source_value.kind != Value::Kind::kSource || !is_container(object.get())) return 0;
   if (varies(source_value.a) || PyObject_Size(object.get()) > kMaxParts) return 0;
   std::vector<uint32_t> elements;
+  if (PySet_CheckExact(object.get())) return require_elements(source_label, object) ? enter_known(source_label, object, {}, 0) : 0;
   if (PyList_CheckExact(object.get())) {
     guards().require_length(source_value.a, object);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.get()); i++) {
@@ -72,10 +73,23 @@ uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
   return enter_known(source_label, object, std::move(elements), 0);
 }
 
+bool Recorder::require_elements(uint32_t source_label, Borrowed set) {
+  const Value source_value = value(source_label);
+  if (source_value.kind != Value::Kind::kSource || varies(source_value.a) || PySet_GET_SIZE(set.get()) > kMaxParts) return false;
+  PyObject* element = nullptr;
+  Py_hash_t hash = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set.get(), &at, &element, &hash);) {
+    if (!is_immutable(element)) return false;
+  }
+  guards().require_elements(source_value.a, set);
+  return true;
+}
+
 // The last `added` elements weren't there at the start.
 uint32_t Recorder::enter_known(uint32_t source_label, Borrowed object, std::vector<uint32_t> elements, size_t added) {
-  const bool list = PyList_CheckExact(object.get());
-  const uint32_t made = container(list ? Value::Kind::kList : Value::Kind::kDict, std::move(elements));
+  PyObject* const entering = object.get();
+  const Value::Kind kind = PyList_CheckExact(entering) ? Value::Kind::kList : PyDict_CheckExact(entering) ? Value::Kind::kDict : Value::Kind::kReplayed;
+  const uint32_t made = container(kind, std::move(elements));
   Container& entered = recording_->containers[recording_->values[made].a];
   entered.outer = source_label;
   entered.initial.length -= static_cast<uint32_t>(added);
@@ -127,7 +141,7 @@ bool Recorder::may_change(uint32_t container) const {
     return may_put_off();
   }
   PyObject* item = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(object, &at, nullptr, &item);) {
+  for (Py_ssize_t at = 0; PyDict_Check(object) && PyDict_Next(object, &at, nullptr, &item);) {
     if (tells(item)) return false;
   }
   return may_put_off();
@@ -140,6 +154,7 @@ void Recorder::note_change(int32_t container, const std::vector<uint32_t>& befor
     const Value of = value(outer.value);
     if (of.a != container) continue;
     if (of.kind == Value::Kind::kDict) return note_items(outer, before, copied_elements(of));
+    if (of.kind == Value::Kind::kReplayed) return note_store(add_name({Name::Kind::kCall, Ref(), Ref(), outer.value}, Borrowed()), elements(of).back());
     if (std::exchange(outer.stored, true)) return;
     return note_store(add_name({Name::Kind::kContents, Ref(), Ref(), outer.value}, Borrowed()), outer.value);
   }

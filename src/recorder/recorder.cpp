@@ -163,7 +163,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
-  if (plan.changed || plan.consumed || plan.extended) apply(plan);
+  if (plan.changed || plan.consumed || plan.extended || plan.reread) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call);
   if (present.after) return present.after(site, plan);
   relabel_result(site, plan);
@@ -478,7 +478,15 @@ bool Recorder::is_to_come(uint32_t element) const {
   return false;
 }
 
+void Recorder::reread(const Plan& plan) {
+  PyObject* const list = plan.stored_into.get();
+  std::vector<uint32_t> contents;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) contents.push_back(constant(PyList_GET_ITEM(list, i)));
+  replace(recording_->values[plan.reread], contents);
+}
+
 void Recorder::apply(const Plan& plan) {
+  if (plan.reread) reread(plan);
   if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
   if (plan.consumed) give(plan.consumed, plan.steps);
   if (plan.dropped) drop(plan.consumed);

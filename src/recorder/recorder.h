@@ -73,6 +73,7 @@ struct Plan {
   // `dropped`: nobody will see that iterator again.
   // `appends`: the list below the top gets the top.
   uint32_t changed = 0, consumed = 0, steps = 0;
+  uint32_t reread = 0;  // the list `stored_into` has other elements in another order then, all of them immutable
   bool dropped = false;
   bool appends = false;
   uint32_t replayed = 0, call = 0;  // of a type of C's, made by the recorded code, and the call that changes it
@@ -266,6 +267,8 @@ class Recorder {
   // A list or dict from outside that the recorded code is about to change is known element by element from here on, as one that
   // it has made: every slot gets the new value. The changes are made at the exit. 0: it can't be known so.
   uint32_t enter(uint32_t source, Borrowed object);
+  // The set from outside has these elements, by a guard. False: it can't be known so.
+  bool require_elements(uint32_t source, Borrowed set);
   // Whether its elements may be changed: its own value, or that of what the recorded code made.
   bool may_change(uint32_t container) const;
   // The source that stands for a list or dict from outside; 0: another value.
@@ -343,6 +346,7 @@ class Recorder {
   void drop(uint32_t iterator);
   bool holds(uint32_t item, uint32_t element) const;
   void apply(const Plan& plan);
+  void reread(const Plan& plan);
   uint32_t exception_made(PyObject* exception);
   bool set_context(uint32_t exception, PyObject* object);
   bool note_traceback(PyObject* exception);

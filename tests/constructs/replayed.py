@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from typing import Any
 
 LETTERS = ("a", "b", "c")
@@ -200,3 +202,88 @@ def byte_array_changes(x: Any, y: Any) -> Any:
     data[1:3] = b"xyz"
     del data[0]
     return z * len(data), data, bytes(data), data[1], data[:2], 7 in data
+
+
+def list_sorted_in_place(x: Any, y: Any) -> Any:
+    row = [3, 1, 2]
+    row.sort(reverse=True)
+    z = x * row[0]
+    row.remove(2)
+    row[:1] = [7, 8]
+    return z + y, row
+
+
+def sort_that_raises(x: Any, y: Any) -> Any:
+    row: list[Any] = [3, 1, "a", 2]
+    try:
+        row.sort()
+    except TypeError as error:
+        return x + y, str(error), sorted(map(str, row))
+    return x
+
+
+def remove_that_raises(x: Any, y: Any) -> Any:
+    row = [3, 1]
+    try:
+        row.remove(2)
+    except ValueError:
+        return x + y, row
+    return x
+
+
+def heap_of_numbers(x: Any, y: Any) -> Any:
+    heap = [5, 3, 4]
+    heapq.heapify(heap)
+    z = x * heapq.heappop(heap)
+    heapq.heappush(heap, 1)
+    return z + y, heap, heapq.heappushpop(heap, 9)
+
+
+def dict_of_zip(x: Any, y: Any) -> Any:
+    d = dict(zip("ab", (x, y), strict=True), c=1)
+    d.update([("a", y)])
+    return d["a"] + d["b"], list(d), dict.fromkeys([1, 2])
+
+
+def dict_of_wrong_pairs(x: Any, y: Any) -> Any:
+    try:
+        return dict([("a", x), ("b",)])  # type: ignore[list-item]
+    except ValueError as error:
+        return x + y, str(error)
+
+
+def slices_of_list(x: Any, y: Any) -> Any:
+    row = [x, y, 1, 2]
+    row[1:2] = [y, y]
+    del row[::2]
+    row[5:] = "ab"
+    row[::-1] = [1, *row[1:]]
+    return x + y, row
+
+
+def hash_given_out(x: Any, y: Any) -> Any:
+    digest = hashlib.sha256(b"a")
+    z = x + y
+    other = digest.copy()
+    digest.update(b"b")
+    return z * len(digest.digest()), digest.hexdigest(), other.hexdigest(), digest.name
+
+
+def view_of_bytes(x: Any, y: Any) -> Any:
+    view = memoryview(b"abcd")
+    z = x * view[0]
+    part = view[1:3]
+    part.release()
+    return z + y, view.tobytes(), len(view)
+
+
+def set_put_into_outer(x: Any, y: Any) -> Any:
+    mine = {2}
+    z = x + y
+    NUMBERS.update(mine)
+    mine.add(4)
+    try:
+        NUMBERS.remove(77)
+    except KeyError:
+        z = z * 2
+    return z, mine

@@ -387,11 +387,13 @@ Plan generic_attribute(const Site& site, const Asked& asked) {
   return found ? attribute_of_class(site, asked, found) : missing_attribute(site, asked);
 }
 
-// (3).real, date.year: what types in C keep in their immutable objects.
+// (3).real, date.year: what types in C keep in their immutable objects, or in those whose history is known.
 bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
-  if (!is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || !is_immutable(object) || PyType_Check(object)) return false;
+  if (!is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || PyType_Check(object)) return false;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   const bool kept = found && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
+  if (kept && recorder.value(label).kind == Value::Kind::kReplayed) return true;
+  if (!is_immutable(object)) return false;
   // Ranges that are equal may have other ends.
   if (PyRange_Check(object) && recorder.value(label).kind != Value::Kind::kConstant) return false;
   return kept && !recorder.is_input_number(label, object) && recorder.known(label, object);
@@ -445,7 +447,7 @@ Plan load_method(const Site& site) {
   if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kDict && PyDict_CheckExact(object)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kReplayed) return plan_value(0);
-  if (is_method && owner.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PyList_CheckExact(object))) {
+  if (is_method && owner.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PyList_CheckExact(object) || PySet_CheckExact(object))) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(0);
   }

@@ -351,7 +351,7 @@ Plan call(const Site& site) {
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {container_call, replayed_call, iterator_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
+    for (const auto rule : {container_call, replayed_call, rearranging_call, iterator_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

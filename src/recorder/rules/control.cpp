@@ -13,7 +13,8 @@ Plan branch(const Site& site) {
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) return {};
-  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object))) {
+  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object);
+  if (value.kind == Value::Kind::kSource && container) {
     recorder.guards().require_length(value.a, object);
     return {};
   }

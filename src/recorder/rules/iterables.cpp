@@ -32,6 +32,11 @@ std::optional<std::vector<uint32_t>> parts_of_source(Recorder& recorder, const V
     recorder.goes_through(recorder.source_value(value.a), object);
     return constants_of(recorder, object);
   }
+  if (PySet_CheckExact(object)) {
+    if (!recorder.require_elements(recorder.source_value(value.a), object)) return std::nullopt;
+    recorder.goes_through(recorder.source_value(value.a), object);
+    return constants_of(recorder, object);
+  }
   if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return std::nullopt;
   recorder.guards().require_length(value.a, object);
   if (PyList_CheckExact(object)) recorder.goes_through(recorder.source_value(value.a), object);
@@ -206,7 +211,8 @@ Items items_of_zip(Recorder& recorder, const Arguments& arguments, size_t count,
 Items items_of_reversed(Recorder& recorder, const Arguments& arguments) {
   const Value::Kind kind = recorder.value(arguments.labels[0]).kind;
   PyObject* const object = arguments.objects[0];
-  if (arguments.objects.size() != 1 || kind == Value::Kind::kMade || PyDict_CheckExact(object)) return std::nullopt;
+  const bool view = PyDictViewSet_Check(object) || PyDictValues_Check(object);
+  if (arguments.objects.size() != 1 || (kind == Value::Kind::kMade && !view) || PyAnySet_Check(object)) return std::nullopt;
   Items parts = parts_of(recorder, arguments.labels[0], object);
   if (parts) std::reverse(parts->begin(), parts->end());
   return parts;
@@ -267,7 +273,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   }
   const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed ||
                           (value.kind == Value::Kind::kConstant && (PyUnicode_CheckExact(object) || PyFrozenSet_CheckExact(object))) || value.kind == Value::Kind::kMade ||
-                          (value.kind == Value::Kind::kSource && PyDict_CheckExact(object)) ||
+                          (value.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PySet_CheckExact(object))) ||
                           (value.kind == Value::Kind::kNode && PyTuple_CheckExact(object));
   if (!over_parts) return std::nullopt;
   Items items = parts_of(recorder, label, object);

@@ -50,6 +50,7 @@ bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth)
     }
     return true;
   }
+  if (PySet_CheckExact(object)) return recorder.require_elements(label, object);
   if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return false;
   const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
   return parts && are_parts_known(search, *parts, object, depth);

@@ -1,5 +1,6 @@
 // Rules for lists and dicts that the recorded code has made: what they hold, and how that changes.
 #include <algorithm>
+#include <string_view>
 
 #include "recorder/rules/rules.h"
 
@@ -237,10 +238,38 @@ struct Entries {
   Labels keys, values;
   std::vector<PyObject*> key_objects;
 };
+// A key and a value, in a tuple or list. Its object is null where an iterator has yet to give it.
+bool add_pair(Recorder& recorder, Entries& entries, uint32_t label, PyObject* pair) {
+  const Value value = recorder.value(label);
+  PyObject* const object = pair ? pair : recorder.constant_of(label);
+  if (object && !PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
+  const std::optional<Labels> parts = object ? parts_of(recorder, label, object) : value.kind == Value::Kind::kTuple ? std::optional(recorder.copied_elements(value)) : std::nullopt;
+  if (!parts || parts->size() != 2) return false;
+  PyObject* const key = object ? PySequence_Fast_GET_ITEM(object, 0) : recorder.constant_of((*parts)[0]);
+  if (!key || !is_known_key(recorder, {(*parts)[0], key})) return false;
+  entries.keys.push_back((*parts)[0]);
+  entries.values.push_back((*parts)[1]);
+  entries.key_objects.push_back(key);
+  return true;
+}
+
+// [(key, value), ...], or an iterator that gives such.
+std::optional<Entries> entries_of_pairs(Recorder& recorder, const Operated& pairs) {
+  const bool sequence = PyList_CheckExact(pairs.object) || PyTuple_CheckExact(pairs.object);
+  const std::optional<Labels> parts = sequence || recorder.is_iterator(pairs.label) ? parts_of(recorder, pairs.label, pairs.object) : std::nullopt;
+  if (!parts) return std::nullopt;
+  Entries entries;
+  for (size_t i = 0; i < parts->size(); i++) {
+    PyObject* const pair = sequence ? PySequence_Fast_GET_ITEM(pairs.object, static_cast<Py_ssize_t>(i)) : nullptr;
+    if (!add_pair(recorder, entries, (*parts)[i], pair)) return std::nullopt;
+  }
+  return entries;
+}
+
 std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
   const Value value = recorder.value(dict.label);
   Entries entries;
-  if (!PyDict_CheckExact(dict.object)) return std::nullopt;
+  if (!PyDict_CheckExact(dict.object)) return entries_of_pairs(recorder, dict);
   const bool made = value.kind == Value::Kind::kDict;
   if (!made && (value.kind != Value::Kind::kSource || recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   PyObject* key = nullptr;
@@ -350,12 +379,19 @@ Plan dict_of(const Site& site, const Activation::CallSite& call) {
   if (positional > 1) return not_known("dict");
   Labels contents, keys, values;
   std::vector<PyObject*> key_objects;
+  Plan used;
   PyObject* live = nullptr;
   if (positional) {
-    const std::optional<Entries> entries = entries_of(recorder, argument(site, call, 0));
+    const Operated first = argument(site, call, 0);
+    const std::optional<Entries> entries = entries_of(recorder, first);
     if (!entries) return not_known("dict");
-    for (size_t i = 0; i < entries->keys.size(); i++) contents.insert(contents.end(), {entries->keys[i], entries->values[i]});
-    live = argument(site, call, 0).object;
+    if (PyDict_CheckExact(first.object)) {
+      for (size_t i = 0; i < entries->keys.size(); i++) contents.insert(contents.end(), {entries->keys[i], entries->values[i]});
+      live = first.object;
+    } else {
+      exhaust(used, recorder, first.label, first.object);
+      keys = entries->keys, values = entries->values, key_objects = entries->key_objects;
+    }
   }
   for (int i = 0; i < keywords; i++) {
     key_objects.push_back(PyTuple_GET_ITEM(call.keyword_names.get(), i));
@@ -363,7 +399,33 @@ Plan dict_of(const Site& site, const Activation::CallSite& call) {
     values.push_back(argument(site, call, positional + i).label);
   }
   std::optional<Labels> all = merged(std::move(contents), live, keys, key_objects, values);
-  return all ? plan_value(recorder.container(Value::Kind::kDict, *std::move(all))) : not_known("dict");
+  if (!all) return not_known("dict");
+  used.kind = Plan::Kind::kValue;
+  used.label = recorder.container(Value::Kind::kDict, *std::move(all));
+  return used;
+}
+
+// dict.fromkeys(names, value), which is bound to the class.
+Plan dict_from_keys(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  if (call.count < 1 || call.count > 2 || call.keyword_names || recorder.is_iterator(argument(site, call, 0).label)) return not_known("dict.fromkeys");
+  const Operated from = argument(site, call, 0);
+  const std::optional<Labels> keys = parts_of(recorder, from.label, from.object);
+  const Ref objects = keys ? Ref::steal(PySequence_Tuple(from.object)) : Ref();
+  if (!objects) return PyErr_Clear(), not_known("dict.fromkeys");
+  const uint32_t value = call.count == 2 ? argument(site, call, 1).label : recorder.constant(Py_None);
+  std::vector<PyObject*> key_objects;
+  for (size_t i = 0; i < keys->size(); i++) {
+    key_objects.push_back(PyTuple_GET_ITEM(objects.get(), static_cast<Py_ssize_t>(i)));
+    if (!is_known_key(recorder, {(*keys)[i], key_objects.back()})) return not_known("dict.fromkeys");
+  }
+  std::optional<Labels> contents = merged({}, nullptr, *keys, key_objects, Labels(keys->size(), value));
+  return contents ? plan_value(recorder.container(Value::Kind::kDict, *std::move(contents))) : not_known("dict.fromkeys");
+}
+
+bool is_from_keys(PyObject* callable) {
+  if (!PyCFunction_CheckExact(callable) || PyCFunction_GET_SELF(callable) != reinterpret_cast<PyObject*>(&PyDict_Type)) return false;
+  return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "fromkeys";
 }
 
 // --- instructions ----------------------------------------------------------------------------------------------------
@@ -439,6 +501,7 @@ Plan delete_subscript(const Site& site) {
   const Operated key = at(site, site.depth - 1);
   enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;
+  if (kind == Value::Kind::kReplayed) return store_into_replayed(site.recorder, container, key, {0, nullptr});
   if (std::optional<Plan> plan = item_call(site, "__delitem__", {container, key})) return *std::move(plan);
   if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
   return store_into_made(site.recorder, container, key, {0, nullptr});
@@ -513,6 +576,7 @@ Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool i
 std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return method_call(site, call, callable);
   if (callable == reinterpret_cast<PyObject*>(&PyDict_Type)) return dict_of(site, call);
+  if (is_from_keys(callable)) return dict_from_keys(site, call);
   if (call.keyword_names || call.count > 1) return std::nullopt;
   if (callable == reinterpret_cast<PyObject*>(&PyList_Type)) return sequence_of(site, call, Value::Kind::kList);
   if (callable == reinterpret_cast<PyObject*>(&PyTuple_Type)) return sequence_of(site, call, Value::Kind::kTuple);

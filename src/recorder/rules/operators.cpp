@@ -177,7 +177,7 @@ Plan truth(const Site& site) {
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) return plan_constant();
-  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object))) {
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object) || PySet_CheckExact(input.object))) {
     recorder.guards().require_length(value.a, input.object);
     return plan_constant();
   }
@@ -299,6 +299,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
   if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);
+  if (kind == Value::Kind::kReplayed) return replayed_item(recorder, container, key);
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
   if (constant && recorder.known(key.label, key.object)) return plan_constant();
   if (std::optional<Plan> plan = item_call(site, "__getitem__", {container, key})) return *std::move(plan);
@@ -336,6 +337,7 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
   enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value);
+  if (kind == Value::Kind::kReplayed) return store_into_replayed(recorder, container, key, value);
   if (std::optional<Plan> plan = item_call(site, "__setitem__", {container, key, value})) return *std::move(plan);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));
   Plan plan;

@@ -66,16 +66,25 @@ std::string name_in_library(PyObject* function) {
   return file == text_of(code->co_filename) ? name : "";
 }
 
+}  // namespace
+
+std::string name_in_module(PyObject* function) {
+  PyObject* const self = PyCFunction_GET_SELF(function);
+  if (!self || !PyModule_CheckExact(self)) return "";
+  const auto* const of = reinterpret_cast<PyCFunctionObject*>(function);
+  return text_of(of->m_module) + "." + of->m_ml->ml_name;
+}
+
+namespace {
+
 bool is_pure_function(PyObject* callable) {
   if (PyFunction_Check(callable)) return pure_functions().contains(name_in_library(callable));
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && pure_methods().contains(name_in_type(callable));
   if (!PyCFunction_CheckExact(callable)) return false;
   PyObject* const self = PyCFunction_GET_SELF(callable);
-  const std::string name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
-  if (!self) return false;
-  if (!PyType_Check(self)) return PyModule_CheckExact(self) && pure_functions().contains(text_of(reinterpret_cast<PyCFunctionObject*>(callable)->m_module) + "." + name);
+  if (!self || !PyType_Check(self)) return pure_functions().contains(name_in_module(callable));
   const auto* const type = reinterpret_cast<PyTypeObject*>(self);
-  return is_written_in_c(type) && pure_methods().contains(std::string(type->tp_name) + "." + name);
+  return is_written_in_c(type) && pure_methods().contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
 }
 
 // What no locale and no time zone of the process has a part in.

@@ -1,7 +1,9 @@
 // Rules for mutable objects of C types that the recorded code makes: sets and the like. How they were made, and each change since,
 // is in the journal, and an exit does the same once more.
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/made_once.h"
 #include "recorder/rules/rules.h"
@@ -14,41 +16,29 @@ using evaluator::Activation;
 
 enum class Effect : uint8_t { kReads, kMakes, kChanges };
 
-struct Types {
-  std::unordered_map<PyObject*, Effect> methods;
-  std::unordered_map<PyObject*, bool> types;
+// By name: no other types in C have these.
+struct Rows {
+  std::unordered_map<std::string_view, Effect> methods;
+  std::unordered_set<std::string_view> types, makers;
 };
 
-// Types and methods of C's are there for good.
-Types find_types() {
-  Types found;
-  const auto type_of = [](const char* module_name, const char* name) {
-    const Ref module = Ref::steal(PyImport_ImportModule(module_name));
-    Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
-    if (!type) PyErr_Clear();
-    return type;
-  };
-  const auto add = [&](const char* module, const char* type_name, const char* name, Effect effect) {
-    const Ref type = type_of(module, type_name);
-    const Ref method = type ? Ref::steal(PyObject_GetAttrString(type.get(), name)) : Ref();
-    if (method) found.methods.emplace(method.get(), effect);
-    PyErr_Clear();
-  };
-#define EVALFRAME_REPLAYED(module, type) found.types.emplace(type_of(#module, #type).get(), true);
-#define EVALFRAME_READS(module, type, name) add(#module, #type, #name, Effect::kReads);
-#define EVALFRAME_MAKES(module, type, name) add(#module, #type, #name, Effect::kMakes);
-#define EVALFRAME_CHANGES(module, type, name) add(#module, #type, #name, Effect::kChanges);
+const Rows& rows() {
+  static const Rows* const made = [] {
+    auto* const all = new Rows;  // lives as long as the process
+#define EVALFRAME_REPLAYED(type) all->types.insert(type);
+#define EVALFRAME_MAKER(module, function) all->makers.insert(module "." #function);
+#define EVALFRAME_READS(type, name) all->methods.emplace(type "." #name, Effect::kReads);
+#define EVALFRAME_MAKES(type, name) all->methods.emplace(type "." #name, Effect::kMakes);
+#define EVALFRAME_CHANGES(type, name) all->methods.emplace(type "." #name, Effect::kChanges);
 #include "recorder/replayed.def"
 #undef EVALFRAME_REPLAYED
+#undef EVALFRAME_MAKER
 #undef EVALFRAME_READS
 #undef EVALFRAME_MAKES
 #undef EVALFRAME_CHANGES
-  return found;
-}
-
-const Types& known_types() {
-  static MadeOnce<Types> types;
-  return types.get(find_types);
+    return all;
+  }();
+  return *made;
 }
 
 Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
@@ -90,7 +80,10 @@ bool any_iterator(const Site& site, int first, int count) {
 
 std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable, Effect effect) {
   Recorder& recorder = site.recorder;
-  if (call.count < 1 || !is_replayed(recorder, recorder.label(call.first))) return std::nullopt;
+  if (call.count < 1) return std::nullopt;
+  Operated self{recorder.label(call.first), site.frame.slot(call.first)};
+  const bool outer = recorder.value(self.label).kind == Value::Kind::kSource && PySet_CheckExact(self.object);
+  if (!is_replayed(recorder, self.label) && !outer) return std::nullopt;
   if (!PyObject_TypeCheck(site.frame.slot(call.first), PyDescr_TYPE(callable)) || any_iterator(site, call.first, call.count)) return not_known(callable);
   // What raises has changed nothing: elements can be hashed, and of several arguments the first might have been used.
   const bool may_change_half = effect == Effect::kChanges && (call.count > 2 && PySet_Check(site.frame.slot(call.first)));
@@ -98,11 +91,13 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
     if (may_change_half || !is_known_flat(recorder, recorder.label(slot), site.frame.slot(slot))) return not_known(callable);
   }
   PyObject* const names = call.keyword_names.get();
+  if (outer && effect != Effect::kChanges && !is_known_flat(recorder, self.label, self.object)) return not_known(callable);
   switch (effect) {
     case Effect::kReads: return plan_constant();
     case Effect::kMakes: return made_by(recorder, call_again(site, callable, names, call.first, call.count));
     case Effect::kChanges:
-      return changed_by(recorder, recorder.label(call.first), call_again(site, callable, names, call.first + 1, call.count - 1), plan_constant());
+      if (!enter(recorder, self)) return plan_break(Break::kStore, "a set from outside");
+      return changed_by(recorder, self.label, call_again(site, callable, names, call.first + 1, call.count - 1), plan_constant());
   }
   return std::nullopt;
 }
@@ -110,6 +105,9 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
 // set(...), of what is known.
 Plan type_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (any_iterator(site, call.first, call.count) || !all_known_through(site, call.first, call.count)) return not_known(callable);
+  // It shows its argument, and isn't made of it.
+  const bool shows = callable == reinterpret_cast<PyObject*>(&PyMemoryView_Type);
+  if (shows && (call.count != 1 || !is_immutable(site.frame.slot(call.first)))) return not_known(callable);
   return made_by(site.recorder, call_again(site, callable, call.keyword_names.get(), call.first, call.count));
 }
 
@@ -178,19 +176,42 @@ const std::vector<PyObject*>& operator_functions() {
 }  // namespace
 
 std::optional<Plan> replayed_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const Types& types = known_types();
-  if (PyType_Check(callable)) return types.types.contains(callable) ? std::optional(type_call(site, call, callable)) : std::nullopt;
-  if (Py_TYPE(callable) != &PyMethodDescr_Type) return std::nullopt;
-  const auto method = types.methods.find(callable);
-  return method == types.methods.end() ? std::nullopt : method_call(site, call, callable, method->second);
+  if (PyType_Check(callable)) {
+    const auto* const type = reinterpret_cast<PyTypeObject*>(callable);
+    return is_written_in_c(type) && rows().types.contains(type->tp_name) ? std::optional(type_call(site, call, callable)) : std::nullopt;
+  }
+  if (PyCFunction_CheckExact(callable)) return rows().makers.contains(name_in_module(callable)) ? std::optional(type_call(site, call, callable)) : std::nullopt;
+  if (Py_TYPE(callable) != &PyMethodDescr_Type || !is_written_in_c(PyDescr_TYPE(callable))) return std::nullopt;
+  const auto method = rows().methods.find(name_in_type(callable));
+  return method == rows().methods.end() ? std::nullopt : method_call(site, call, callable, method->second);
+}
+
+Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key) {
+  if (!recorder.known(key.label, key.object)) return plan_break(Break::kUnknownObject, "subscript of " + type_name(object.object));
+  if (!PySlice_Check(key.object)) return plan_constant();
+  static PyObject* const function = operator_function("getitem");
+  const uint32_t whole = frozen(recorder, object.label, object.object);
+  return made_by(recorder, whole ? recorder.made(function, nullptr, {whole, key.label}) : 0);
+}
+
+Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value) {
+  static PyObject* const stores = operator_function("setitem");
+  static PyObject* const deletes = operator_function("delitem");
+  const bool known = recorder.known(key.label, key.object) && (!value.label || is_known_flat(recorder, value.label, value.object));
+  if (!known || recorder.is_iterator(value.label)) return plan_break(Break::kStore, "item of " + type_name(object.object));
+  std::vector<uint32_t> arguments{key.label};
+  if (value.label) arguments.push_back(frozen(recorder, value.label, value.object));
+  const uint32_t call = arguments.back() ? recorder.made(value.label ? stores : deletes, nullptr, arguments) : 0;
+  return changed_by(recorder, object.label, call, {});
 }
 
 std::optional<Plan> replayed_operator(const Site& site, int number) {
   Recorder& recorder = site.recorder;
-  const uint32_t left = recorder.label(site.depth - 2);
+  uint32_t left = recorder.label(site.depth - 2);
   PyObject* const object = site.frame.slot(site.depth - 2);
   const bool of_views = PyDictViewSet_Check(object) && recorder.value(left).kind == Value::Kind::kMade;
-  const bool of_replayed = is_replayed(recorder, left), of_right = is_replayed(recorder, recorder.label(site.depth - 1));
+  const bool outer = recorder.value(left).kind == Value::Kind::kSource && PySet_CheckExact(object);
+  const bool of_replayed = is_replayed(recorder, left) || outer, of_right = is_replayed(recorder, recorder.label(site.depth - 1));
   if (!of_views && !of_replayed && !of_right) return std::nullopt;
   if (!all_known_through(site, site.depth - 2, 2)) return plan_break(Break::kUnknownObject, type_name(object));
   const std::vector<PyObject*>& functions = operator_functions();
@@ -198,6 +219,9 @@ std::optional<Plan> replayed_operator(const Site& site, int number) {
   const bool in_place = static_cast<size_t>(number) >= functions.size() / 2;
   // The others give immutable objects, or raise.
   if (!of_replayed && !of_views) return plan_constant();
+  Operated self{left, object};
+  if (in_place && outer && !enter(recorder, self)) return plan_break(Break::kStore, "a set from outside");
+  left = self.label;
   if (in_place && of_replayed) return changed_by(recorder, left, call_again(site, function, nullptr, site.depth - 1, 1), plan_value(left));
   return made_by(recorder, call_again(site, function, nullptr, site.depth - 2, 2));
 }

@@ -25,6 +25,12 @@ void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 void add_generator_rules(RuleTable& table);
 
+// What an instruction works on.
+struct Operated {
+  uint32_t label;
+  PyObject* object;
+};
+
 // Whether all of it is known: an immutable object that is a fact of the recording, or a container of such.
 bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object);
 // ... whose elements are immutable.
@@ -35,6 +41,11 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
 // Calls of types and methods that `replayed.def` names, and operators with such objects; none: of others.
 std::optional<Plan> replayed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> replayed_operator(const Site& site, int number);
+// object[key], object[key] = value, and (value.label 0) del object[key].
+Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key);
+Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value);
+// C functions that change a list whose elements are known: list.sort, heapq.heappush; none: others.
+std::optional<Plan> rearranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 
 // A value and its object.
 struct Operated {
@@ -111,6 +122,8 @@ std::optional<Plan> pure_function_call(const Site& site, const evaluator::Activa
 // A type that no Python code has made or can change, and "type.method" of a method descriptor of one.
 bool is_written_in_c(const PyTypeObject* type);
 std::string name_in_type(PyObject* method);
+// "module.function" of C's; nothing: another callable.
+std::string name_in_module(PyObject* function);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
 Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
