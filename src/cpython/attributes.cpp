@@ -138,6 +138,14 @@ PyObject* own_value(PyObject* object, PyObject* name) {
   return value;
 }
 
+PyObject* own_dict(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (!has_dict(type)) return nullptr;
+  if (has_inline_values(type) && inline_values(object)) return layout::k313 ? reinterpret_cast<PyObject**>(object)[-3] : nullptr;
+  PyObject** const dict = _PyObject_GetDictPtr(object);
+  return dict ? *dict : nullptr;
+}
+
 namespace {
 
 // The class has the __getattribute__ of `base`, so that its hook asks that first.

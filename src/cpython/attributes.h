@@ -30,6 +30,8 @@ AttributePlace place_to_store(PyObject* object, PyObject* name);
 
 // The object's own value, in its dict or a slot: borrowed. Null: it has none, or none that is found without asking anyone.
 PyObject* own_value(PyObject* object, PyObject* name);
+// The dict that the object has its attributes in, borrowed; null: it has none (yet).
+PyObject* own_dict(PyObject* object);
 // `object.name` where reading it runs no Python code, whatever has become of object and class. Null, with an exception or
 // without: it would, or there is none.
 Ref plain_attribute(PyObject* object, PyObject* name);

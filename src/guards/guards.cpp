@@ -54,6 +54,7 @@ bool implies(const Fact& fact, Check other) {
     case Check::kIdentity:
     case Check::kSame:
     case Check::kDistinct:
+    case Check::kApart:
     case Check::kArray:
     case Check::kKeys:
     case Check::kElements:
@@ -203,6 +204,13 @@ void GuardTable::require_elements(int32_t index, Borrowed set) {
 void GuardTable::require_same(int32_t index, int32_t other, bool same) {
   Fact fact;
   fact.check = same ? Check::kSame : Check::kDistinct;
+  fact.other = std::min(index, other);
+  require_too(std::max(index, other), std::move(fact));
+}
+
+void GuardTable::require_apart(int32_t index, int32_t other) {
+  Fact fact;
+  fact.check = Check::kApart;
   fact.other = std::min(index, other);
   require_too(std::max(index, other), std::move(fact));
 }

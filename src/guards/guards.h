@@ -42,7 +42,7 @@ struct Fact {
   Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
   int32_t array_flags = 0;    // kArray: of kArrayFlags
-  int32_t other = -1;         // kSame, kDistinct: an earlier source
+  int32_t other = -1;         // kSame, kDistinct, kApart: an earlier source
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
   bool fixes_number() const;
@@ -122,6 +122,7 @@ class GuardTable {
   void require_elements(int32_t source, Borrowed set);  // the same of a set's elements
   // The two sources reach one object, or two.
   void require_same(int32_t source, int32_t other, bool same);
+  void require_apart(int32_t source, int32_t other);  // neither is the dict of the other's attributes, nor have they the same one
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
   void require_module(Borrowed module);

@@ -90,6 +90,11 @@ struct Checks {
   }
   static bool kSame(const Step& step, PyObject* object, Items items) { return items[step.other] == object; }
   static bool kDistinct(const Step& step, PyObject* object, Items items) { return items[step.other] != object; }
+  static bool kApart(const Step& step, PyObject* object, Items items) {
+    PyObject* const other = items[step.other];
+    PyObject *const dict = cpython::own_dict(object), *const others = cpython::own_dict(other);
+    return dict != other && others != object && (!dict || dict != others);
+  }
 };
 
 // Inlined where calls are served: a guard costs a few nanoseconds, and so does a call.

@@ -62,6 +62,7 @@ uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
   for (Py_ssize_t at = 0; PyDict_Next(object.get(), &at, &key, nullptr);) {
     if (!is_immutable(key)) return 0;
   }
+  if (!may_touch_dict(source_value.a, object, true)) return 0;
   guards().require_keys(source_value.a, object);
   for (Py_ssize_t at = 0; PyDict_Next(object.get(), &at, &key, nullptr);) {
     guards::Source item{guards::Reach::kItem};
@@ -210,8 +211,9 @@ void Recorder::append_outside(uint32_t list, Borrowed object, const std::vector<
 
 // Operands that are lists or dicts from outside may be those that changed: guards say whether they are.
 bool Recorder::resolve_operands(const Activation& frame, const bytecode::Instruction& instruction) {
-  if (outers_.empty() && appended_.empty()) return true;
   const bool is_looked_into = !hands_on(frame, instruction);
+  if (!touches_apart(frame, instruction, is_looked_into)) return false;
+  if (outers_.empty() && appended_.empty()) return true;
   const auto call = frame.call_site();
   const int extended = call && frame.slot(call->callable) == list_extend() ? call->first : -1;
   for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {

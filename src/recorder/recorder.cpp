@@ -153,7 +153,7 @@ Plan Recorder::before(const Activation& frame) {
     Plan plan;
     plan.kind = Plan::Kind::kBreak;
     plan.why = Break::kStore;
-    plan.detail = "a list that may have grown";
+    plan.detail = "a list that may have grown, or a dict that is an object's or module's, too";
     return plan;
   }
   return rule(instruction.op).before({*this, frame, instruction, mark_.depth});

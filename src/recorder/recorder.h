@@ -273,6 +273,11 @@ class Recorder {
   bool may_change(uint32_t container) const;
   // The source that stands for a list or dict from outside; 0: another value.
   uint32_t outer_of(uint32_t container) const;
+  // An object from outside whose attributes are read or stored, a dict of names, and a dict from outside that is looked into or
+  // changed mustn't be one and the same under two names. Guards ask for that where it matters; false: they are, now.
+  bool may_touch_attributes(int32_t source, Borrowed object, bool stores);
+  bool may_touch_names(Borrowed dict, bool stores);
+  bool may_touch_dict(int32_t source, Borrowed dict, bool changes);
   // The elements of the source are gone through.
   void goes_through(uint32_t source, Borrowed object) { through_.push_back({source, object.get()}); }
   // Appends to a list from outside of which nothing is known, at the exit.
@@ -410,6 +415,27 @@ class Recorder {
     Ref object;
     std::vector<uint32_t> values;
   };
+  struct Touched {
+    int32_t source;  // -1: of a dict of names, which is the same in every run
+    Ref object;
+    bool changed;
+  };
+  class TouchedOnes {
+   public:
+    // What is touched in a way in which it wasn't before; null: it was.
+    Touched* touch(int32_t source, Borrowed object, bool changes);
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+   private:
+    std::vector<Touched> all_;
+    std::unordered_map<intptr_t, size_t> places_;
+  };
+  bool touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction, bool is_looked_into);
+  bool are_apart(const Touched& dict, const Touched& object);
+  bool is_other_dict(const Touched& dict, const Touched& names);
+  int32_t source_of_names(const Touched& names);
+  TouchedOnes objects_, dicts_, namespaces_;
   bool resolve_operands(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
   bool resolve_operand(int slot, PyObject* object, bool is_looked_into);
   uint32_t enter_known(uint32_t source, Borrowed object, std::vector<uint32_t> elements, size_t added);

@@ -123,6 +123,7 @@ Plan store_attr(const Site& site) {
   if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
   if (is_made(owner)) return store_into_instance(recorder, recorder.label(site.depth - 1), name, recorder.label(site.depth - 2));
   if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
+  if (!recorder.may_touch_attributes(owner.a, object, true)) return plan_break(Break::kStore, "its dict is changed, too");
   recorder.stored_attribute(recorder.label(site.depth - 1), object, name);  // asks for its guards
   Plan plan;
   plan.stored_into = Ref::borrow(object);
@@ -547,7 +548,8 @@ Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, 
 
 bool is_object(const Value& value) { return value.kind == Value::Kind::kSource || is_made(value); }
 bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
-  return is_made(owner) || (owner.kind == Value::Kind::kSource && recorder.guards().require_type_version(owner.a, object));
+  return is_made(owner) || (owner.kind == Value::Kind::kSource && recorder.may_touch_attributes(owner.a, object, false) &&
+                            recorder.guards().require_type_version(owner.a, object));
 }
 
 bool fixes_metaclass(Recorder& recorder, PyObject* type) { return Py_TYPE(type) == &PyType_Type || recorder.fix_class(Py_TYPE(type)); }
