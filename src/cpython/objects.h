@@ -7,6 +7,7 @@ extern "C" {
 PyAPI_FUNC(int) _PyObject_GetMethod(PyObject* object, PyObject* name, PyObject** method);
 PyAPI_FUNC(PyObject*) _PyType_Lookup(PyTypeObject* type, PyObject* name);
 PyAPI_FUNC(int) _PyDict_MergeEx(PyObject* dict, PyObject* update, int override);
+PyAPI_FUNC(int) _PySet_NextEntry(PyObject* set, Py_ssize_t* position, PyObject** element, Py_hash_t* hash);
 PyAPI_FUNC(int) _PySet_Update(PyObject* set, PyObject* iterable);
 PyAPI_FUNC(PyObject*) _Py_CheckFunctionResult(PyThreadState* thread, PyObject* callable, PyObject* result, const char* where);
 PyAPI_FUNC(PyObject*) _PyUnicode_JoinArray(PyObject* separator, PyObject* const* items, Py_ssize_t count);

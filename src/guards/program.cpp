@@ -5,6 +5,7 @@
 
 #include "cpython/attributes.h"
 #include "cpython/iterators.h"
+#include "cpython/objects.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/numpy_api.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bytecode/stack.h"
+#include "cpython/objects.h"
 #include "recorder/recorder.h"
 
 namespace evalframe::recorder {

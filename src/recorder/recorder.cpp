@@ -10,6 +10,7 @@
 #include "cpython/codec.h"
 #include "cpython/generators.h"
 #include "cpython/iterators.h"
+#include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 

@@ -25,7 +25,7 @@ void add_matching_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 void add_generator_rules(RuleTable& table);
 
-// What an instruction works on.
+// A value and its object.
 struct Operated {
   uint32_t label;
   PyObject* object;
@@ -46,12 +46,6 @@ Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& k
 Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value);
 // C functions that change a list whose elements are known: list.sort, heapq.heappush; none: others.
 std::optional<Plan> rearranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
-
-// A value and its object.
-struct Operated {
-  uint32_t label;
-  PyObject* object;
-};
 
 // A call whose result follows from metadata that the guards fix; none where it isn't one.
 std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
