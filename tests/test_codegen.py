@@ -25,7 +25,7 @@ LOG: list[Any] = []
 
 
 def note(*what: Any) -> Any:
-    sys.getrecursionlimit()  # a break
+    sys.getallocatedblocks()  # a break
     LOG.append(what)
     return what[-1]
 

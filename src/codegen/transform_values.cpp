@@ -40,6 +40,7 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
     case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kNode:
@@ -117,6 +118,7 @@ bool Transform::visit_parts(uint32_t index, std::vector<Visit>& seen) {
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
     case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
     case Value::Kind::kConstant: return false;
     case Value::Kind::kTuple:
     case Value::Kind::kList:
@@ -236,6 +238,7 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
     case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
     case Value::Kind::kNull:
     case Value::Kind::kNode: return;  // an output has its home
   }

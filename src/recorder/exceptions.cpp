@@ -185,6 +185,26 @@ void Recorder::caught(const Activation& frame, int32_t instruction, int depth_be
   set_label(slot, raised_);
 }
 
+uint32_t Recorder::frame_above(size_t up) {
+  return up < frames_.size() ? frame_value(frames_[frames_.size() - 1 - up].identity) : 0;
+}
+
+uint32_t Recorder::caller_of(int32_t identity) {
+  for (size_t i = 1; i < frames_.size(); i++) {
+    if (frames_[i].identity == identity) return frame_value(frames_[i - 1].identity);
+  }
+  return 0;
+}
+
+uint32_t Recorder::frame_value(int32_t identity) {
+  uint32_t& known = frame_values_[identity];
+  if (known) return known;
+  known = add_value({Value::Kind::kFrame, false, -1, identity});
+  recording_->needs_frames = true;
+  for (const Live& live : frames_) traced_.insert(live.identity);
+  return known;
+}
+
 bool Recorder::unwound(const Activation& callee, PyObject* exception) {
   const int32_t of = frames_.back().generator;
   // What the generator makes of a StopIteration is another exception.
@@ -209,7 +229,8 @@ bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const 
   if (seen[index]) return false;
   seen[index] = true;
   switch (of.kind) {
-    case Value::Kind::kTraceback: return true;
+    case Value::Kind::kTraceback:
+    case Value::Kind::kFrame: return true;
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return reaches_traceback(static_cast<uint32_t>(of.a), seen);
     case Value::Kind::kNull:
@@ -239,7 +260,7 @@ bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const 
 }
 
 bool Recorder::lets_traceback_out(uint32_t value) const {
-  if (frames_.size() > 1 || recording_->trace_points.empty()) return false;
+  if (frames_.size() > 1 || (recording_->trace_points.empty() && !recording_->needs_frames)) return false;
   std::vector<bool> seen(recording_->values.size());
   const auto reaches = [&](uint32_t of) { return reaches_traceback(of, seen); };
   return reaches(value) || reaches(handled_) || std::any_of(stored_.begin(), stored_.end(), [&](const Stored& stored) { return reaches(stored.value); }) ||

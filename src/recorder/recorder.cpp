@@ -13,6 +13,7 @@
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
 
@@ -157,7 +158,9 @@ Plan Recorder::before(const Activation& frame) {
     plan.detail = "a list that may have grown, or a dict that is an object's or module's, too";
     return plan;
   }
-  return rule(instruction.op).before({*this, frame, instruction, mark_.depth});
+  const Site site{*this, frame, instruction, mark_.depth};
+  Plan plan = rule(instruction.op).before(site);
+  return held_ && reads_under_lock(site, plan) ? plan_break(Break::kUnknownObject, "what others may change, under a lock") : std::move(plan);
 }
 
 void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, int depth_before) {
@@ -521,7 +524,14 @@ int32_t Recorder::add_name(Name name, Borrowed object) {
   return static_cast<int32_t>(stored_.size()) - 1;
 }
 
+void Recorder::hold(int change) {
+  if (held_ == 0 && change > 0) stores_before_lock_ = stores_;
+  held_ = std::max(held_ + change, 0);
+  if (held_ == 0) stores_before_lock_ = 0;
+}
+
 void Recorder::note_store(int32_t name, uint32_t value) {
+  stores_++;
   stored_[name].value = value;
   recording_->journal.push_back({Change::Kind::kStore, name, value});
 }
@@ -656,6 +666,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
     case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
@@ -732,6 +743,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kException:
     case Value::Kind::kTraceback:
     case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
     case Value::Kind::kDict:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:

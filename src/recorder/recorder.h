@@ -59,6 +59,7 @@ struct Plan {
   bool of_numbers = false;     // kNode: see Value
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
+  int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
   bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
   Borrowed callable, keyword_names;
   std::vector<graph::Operand> operands;
@@ -219,6 +220,12 @@ class Recorder {
   bool leaves_unfinished() const;
   // What the thread handles at the start: of the innermost frame's own, or of whichever.
   uint32_t outer_exception(bool own);
+  // The frame so many calls above the innermost, and that which called a frame; 0: it isn't recorded.
+  uint32_t frame_above(size_t up);
+  uint32_t caller_of(int32_t identity);
+  // A lock has been taken (1) or let go of (-1). Whether stores were put off while one was held, or since the start.
+  void hold(int change);
+  bool has_stored_under_lock() const { return stores_ > stores_before_lock_; }
   // Whether the outermost frame is the innermost, and an exception with a traceback would outlive it as (part of) the value.
   bool lets_traceback_out(uint32_t value) const;
   // What it has under the name; 0: nothing.
@@ -394,6 +401,10 @@ class Recorder {
   uint32_t handled_ = 0;
   uint32_t outer_[2]{};               // the values of outer_exception
   uint32_t raised_ = 0;               // the exception on its way
+  uint32_t frame_value(int32_t identity);
+  std::unordered_map<int32_t, uint32_t> frame_values_;
+  int held_ = 0;                      // locks
+  size_t stores_ = 0, stores_before_lock_ = 0;
   std::unordered_set<int32_t> traced_;  // frames, by identity, that are in tracebacks, or lead from them
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet

@@ -181,6 +181,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       collect(containers[value.a].elements[0], cursor, operands);
       return collect_ended(trace_points[value.b].frame, cursor, operands);
     case Value::Kind::kGenerator: return collect_generator(value.a, cursor, operands);
+    case Value::Kind::kFrame: return collect_ended(value.b, cursor, operands);
     case Value::Kind::kNull:
     case Value::Kind::kSource:
     case Value::Kind::kOuterException:
@@ -486,6 +487,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
     case Value::Kind::kException: return make_exception(index, value);
     case Value::Kind::kTraceback: return make_traceback(index, value);
     case Value::Kind::kGenerator: return make_generator(index, value);
+    case Value::Kind::kFrame: return frame_object(value.b);
     case Value::Kind::kMade: return call_again(value);
     case Value::Kind::kReplayed: return make_replayed(index, value);
     case Value::Kind::kSlice: {

@@ -43,6 +43,7 @@ struct Value {
     kException,
     kTraceback,
     kGenerator,  // or a coroutine
+    kFrame,  // of a recorded call
     kIterator,
   };
   Kind kind = Kind::kNull;
@@ -50,7 +51,7 @@ struct Value {
   // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value;
   // kGenerator: index into Recording::generators
   int32_t a = -1;
-  int32_t b = 0;           // kIterator: position; kInstance, kException: the class, a constant; kTraceback: the trace point; kOuterException: 1: whoever handles it
+  int32_t b = 0;           // kIterator: position; kInstance, kException: the class, a constant; kTraceback: the trace point; kFrame: its identity; kOuterException: 1: whoever handles it
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
@@ -175,6 +176,7 @@ struct Recording {
   std::vector<Generator> generators;
   std::vector<Suspension> suspensions;
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
+  bool needs_frames = false;            // someone looks at the frames: they must be those that the program has
   int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end
 

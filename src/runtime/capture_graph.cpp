@@ -1,6 +1,7 @@
 // Runs the graph of a recording, and brings the frames to where it was left.
 #include "cpython/exceptions.h"
 #include "cpython/objects.h"
+#include "graph/leave.h"
 #include "runtime/capture.h"
 #include "runtime/graph_inputs.h"
 #include "runtime/pending_exception.h"
@@ -26,6 +27,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   } else {
     ReplayPosition position(thread, recording);
     outcome = compilation.executable->run(inputs.data(), position, leave_before);
+    if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
   }
   if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
     result = make_result(recording, outcome.node, outcome.values, objects.data());

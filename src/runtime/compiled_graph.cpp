@@ -1,6 +1,7 @@
 #include "runtime/compiled_graph.h"
 
 #include "cpython/objects.h"
+#include "graph/leave.h"
 #include "runtime/capture.h"
 #include "runtime/replay.h"
 
@@ -35,6 +36,7 @@ Ref CompiledGraph::call(const std::vector<Borrowed>& inputs, LeftState& left) co
   {
     ReplayPosition position(PyThreadState_Get(), recording);
     outcome = compilation_->executable->run(objects.data(), position, Capture::leave_before);
+    if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
   }
   const bool at_end = outcome.node == static_cast<int32_t>(recording.graph.nodes.size());
   if (outcome.raised || !at_end) {

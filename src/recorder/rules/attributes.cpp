@@ -457,6 +457,7 @@ Plan load_method(const Site& site) {
     return super_attribute(site, recorder.elements(owner)[2], recorder.elements(owner)[3], self.get());
   }
   if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
+  if (std::optional<Plan> plan = frame_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (method_of(recorder, asked)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
     return plan_value(0);
@@ -509,6 +510,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
+  if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
   return object_attribute(site, asked);
 }

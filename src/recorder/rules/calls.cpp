@@ -274,6 +274,7 @@ void before_with_after(const Site& site, const Plan& plan) {
   const bool of_python = PyMethod_Check(exit);
   recorder.set_label(low, of_python ? recorder.made(&PyMethod_Type, nullptr, {recorder.constant(PyMethod_GET_FUNCTION(exit)), manager})
                                     : recorder.made(builtin("getattr"), nullptr, {manager, recorder.constant(exit_name())}));
+  if (plan.holds) recorder.hold(plan.holds);
   recorder.set_label(low + 1, plan.label ? plan.label : recorder.node_value(node, false));
   if (plan.check_result && !plan.label) recorder.check_result(site.frame, node);
 }
@@ -351,7 +352,7 @@ Plan call(const Site& site) {
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {container_call, replayed_call, rearranging_call, iterator_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test}) {
+    for (const auto rule : {container_call, replayed_call, rearranging_call, iterator_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -389,6 +390,7 @@ void call_after(const Site& site, const Plan& plan) {
   if (plan.kind == Plan::Kind::kNode) {
     const int32_t node = recorder.add_node(plan, result);
     label = plan.label ? plan.label : recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
+    if (plan.holds) recorder.hold(plan.holds);
     if (plan.stays) {
       recorder.check_constant(label, result);
       label = recorder.constant(result);

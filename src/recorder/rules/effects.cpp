@@ -13,7 +13,7 @@ namespace evalframe::recorder {
 
 namespace {
 
-enum class What : uint8_t { kReads, kActs, kWaits, kSame, kItself };
+enum class What : uint8_t { kReads, kActs, kWaits, kSame, kItself, kAcquires, kReleases, kFollows };
 
 struct Row {
   const char *module, *name;
@@ -84,6 +84,13 @@ bool is_one_object(const Value& value, PyObject* object) {
   return !made || (value.kind == Value::Kind::kTuple && is_immutable(object));
 }
 
+bool all_known(Recorder& recorder, const Given& given) {
+  for (size_t i = 0; i < given.objects.size(); i++) {
+    if (!recorder.known(given.labels[i], given.objects[i])) return false;
+  }
+  return true;
+}
+
 // The streams among the arguments are C code through and through.
 bool takes_plainly(Recorder& recorder, const Given& given) {
   for (size_t i = 0; i < given.objects.size(); i++) {
@@ -115,26 +122,35 @@ bool makes_streams(const graph::Graph& graph, int32_t node) {
       .contains(callable);
 }
 
-bool has_effect(PyObject* callable) { return callable == builtin("print").get() || effect_of(callable); }
+bool has_effect(PyObject* callable) { return callable == builtin("print").get() || is_warn(callable) || effect_of(callable); }
 
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
   const bool prints = callable == builtin("print").get();
-  const What* const what = prints ? nullptr : effect_of(callable);
+  const bool warns = is_warn(callable);
+  const What* const what = prints || warns ? nullptr : effect_of(callable);
   const auto no = [&](const char* why) { return plan_break(Break::kUnknownCall, callable_name(callable) + why); };
+  if (what && *what == What::kFollows) return all_known(recorder, given) ? plan_constant() : no("");
   // What the program has let go of, and the recording still has, would tell of its end behind the effect.
   if (!recorder.may_put_off()) return no(" behind the end of an object that tells of it");
+  if (warns) return warning_call(recorder, given);
   if (prints ? !is_plain_print(recorder, given) : !takes_plainly(recorder, given)) return no("");
   if (what && *what == What::kWaits && !recorder.recording().names.empty()) return no(" behind a store");
+  const bool acquires = what && *what == What::kAcquires, releases = what && *what == What::kReleases;
+  if (acquires && given.objects.size() != 1) return no(" that may fail");
+  // Who takes the lock next must find what was stored under it.
+  if (releases && recorder.has_stored_under_lock()) return no(" behind a store");
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.form = graph::Form::kCall;
-  plan.callable = callable;
+  plan.callable = acquires ? acquire_without_waiting() : callable;
+  plan.holds = acquires ? 1 : releases ? -1 : 0;
   plan.keyword_names = given.keyword_names;
   plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
   plan.check_result = true;
   plan.of_numbers = true;
   plan.stays = what && *what == What::kSame;
-  plan.label = what && *what == What::kItself && !given.labels.empty() ? given.labels[0] : 0;
+  if (what && *what == What::kItself && !given.labels.empty()) plan.label = given.labels[0];
+  if (acquires) plan.label = recorder.constant(Py_True);
   for (size_t i = 0; i < given.objects.size(); i++) {
     plan.operands.push_back(recorder.operand(given.labels[i], given.objects[i]));
     if (!plan.operands.back()) return no((" with " + type_name(given.objects[i])).c_str());

@@ -183,6 +183,7 @@ Plan truth(const Site& site) {
   }
   if (recorder.known(input.label, input.object)) return plan_constant();
   if (std::optional<Plan> plan = truth_of_object(site)) return *std::move(plan);
+  if (is_always_true(Py_TYPE(input.object)) && fixes_type(recorder, input.label, input.object)) return plan_constant();
   return plan_break(Break::kDataBranch, type_name(input.object));
 }
 

@@ -108,6 +108,17 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
 bool is_stream(PyObject* object);
 bool uses_plainly(Recorder& recorder, uint32_t label, PyObject* stream);
 bool makes_streams(const graph::Graph& graph, int32_t node);
+bool runs_no_python(PyObject* stream);
+// warnings.warn; and a call of it.
+bool is_warn(PyObject* callable);
+Plan warning_call(Recorder& recorder, const Given& given);
+// A function in C that takes a lock, or leaves the graph where that takes waiting.
+PyObject* acquire_without_waiting();
+// Whether the instruction reads what others may change while they hold the lock that the recorded code has.
+bool reads_under_lock(const Site& site, const Plan& plan);
+// sys._getframe, sys.exc_info; attributes of the frames that are recorded, and of code objects. None: another function or object.
+std::optional<Plan> frame_function(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
 // print of what is known, or of numbers, to such a stream.
 bool is_plain_print(Recorder& recorder, const Given& given);
 
@@ -173,6 +184,7 @@ bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type);
 // isinstance(object, class), type(object), callable(object).
 Plan type_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What an object's class says of it stays so, bases included; false: the object itself may answer.
+bool is_always_true(const PyTypeObject* type);  // no method of the type's has a say in it
 bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object);
 // Objects of two builtin types that are never equal: a list and a string.
 bool never_equal(Recorder& recorder, const Operated& left, const Operated& right);

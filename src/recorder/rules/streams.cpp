@@ -109,6 +109,8 @@ bool encodes_plainly(PyObject* stream) {
          is_one_of(part(stream, "errors"), {"strict", "ignore", "replace", "surrogateescape", "backslashreplace"});
 }
 
+}  // namespace
+
 bool runs_no_python(PyObject* stream) {
   const StreamTypes& types = stream_types();
   if (is_own_attribute(stream, {"write", "flush", "close"})) return false;
@@ -120,6 +122,8 @@ bool runs_no_python(PyObject* stream) {
   const Ref buffer = part(stream, "buffer");
   return (has_type(buffer.get(), types.bytes) || is_buffered_file(buffer.get())) && encodes_plainly(stream);
 }
+
+namespace {
 
 PyObject* is_plain(PyObject*, PyObject* stream) { return PyBool_FromLong(runs_no_python(stream)); }
 

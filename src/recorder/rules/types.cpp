@@ -53,6 +53,11 @@ bool fixes_type(Recorder& recorder, uint32_t label, PyObject* object) {
   }
 }
 
+bool is_always_true(const PyTypeObject* type) {
+  const bool has_bool = type->tp_as_number && type->tp_as_number->nb_bool, has_size = type->tp_as_sequence && type->tp_as_sequence->sq_length;
+  return !has_bool && !has_size && !(type->tp_as_mapping && type->tp_as_mapping->mp_length);
+}
+
 bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
   if (lookup(Py_TYPE(object), "__class__") != lookup(&PyBaseObject_Type, "__class__")) return false;
   return fixes_type(recorder, label, object);
