@@ -1003,6 +1003,58 @@ def enum_members() -> Any:
 
 
 @case
+def attribute_by_name() -> Any:
+    left, right, Right = _number()
+    yield lambda x: x * getattr(right, "gain") + getattr(right, "missing", 1) + hasattr(right, "other")
+    right.missing = 2
+    yield
+    Right.other = 3
+    yield
+    right.gain = 5
+    yield
+    del right.missing
+    yield
+    Right.__getattr__ = lambda self, name: 7
+    yield
+
+
+@case
+def store_hooks() -> Any:
+    left, right, Right = _number()
+
+    def function(x: Any) -> Any:
+        right.gain = 4.0
+        setattr(right, "last", 2)
+        return x * right.gain
+
+    yield function
+    Right.__setattr__ = lambda self, name, value: object.__setattr__(self, name, value * 2)
+    yield
+    Right.__setattr__ = lambda self, name, value: None
+    yield
+    del Right.__setattr__
+    Right.last = property(lambda self: 1, lambda self, value: self.__dict__.update(gain=11.0))
+    yield
+
+
+@case
+def object_hooks() -> Any:
+    left, right, Right = _number()
+
+    def function(x: Any) -> Any:
+        object.__setattr__(right, "last", 2)
+        return x * right.last + object.__getattribute__(right, "gain")
+
+    yield function
+    Right.__setattr__ = lambda self, name, value: None
+    yield
+    Right.gain = property(lambda self: 6)
+    yield
+    Right.last = property(lambda self: 8, lambda self, value: None)
+    yield
+
+
+@case
 def name_of_a_class() -> Any:
     left, right, Right = _number()
     yield lambda x: x * len(type(right).__name__) + len(right.__class__.__qualname__)

@@ -152,6 +152,63 @@ class Plain:
     pass
 
 
+class Watched:
+    def __init__(self):
+        object.__setattr__(self, "names", [])
+        self.gain = 2
+
+    def __setattr__(self, name, value):
+        self.names.append(name)
+        doubled = value * 2
+        super().__setattr__(name, doubled)
+
+    def __delattr__(self, name):
+        self.names.append("-" + name)
+        object.__delattr__(self, name)
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+
+class Scaled:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, instance, owner):
+        return self if instance is None else getattr(instance, self.name) * 2
+
+    def __set__(self, instance, value):
+        halved = value / 2
+        setattr(instance, self.name, halved)
+
+    def __delete__(self, instance):
+        delattr(instance, self.name)
+
+
+class Describing:
+    field = Scaled()
+
+    def __init__(self, value):
+        self.field = value
+
+    @property
+    def shown(self):
+        return self.field + 1
+
+    @shown.setter
+    def shown(self, value):
+        scaled = value * 3
+        self.field = scaled
+        return "dropped"
+
+    @shown.deleter
+    def shown(self):
+        del self.field
+
+
+WATCHED = Watched()
+
+
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
@@ -360,6 +417,58 @@ def enums(x, y):
     return z if Color.RED == Color.RED and Color.RED != Color.BLUE and Color.BLUE != 2 else y
 
 
+def by_name(x, y):
+    made = Describing(x)
+    setattr(made, "extra", y)
+    z = getattr(made, "field") + getattr(made, "missing", 3) + made.extra
+    got = setattr(made, "shown", x)
+    return z + getattr(made, "shown"), got, hasattr(made, "extra"), hasattr(made, "other")
+
+
+def deleted_by_name(x, y):
+    made = Describing(x)
+    z = made.field * 2
+    made.extra = z
+    delattr(made, "extra")
+    got = delattr(made, "shown")
+    try:
+        z = z + made.field
+    except AttributeError as error:
+        return z, got, str(error), error.name
+    return z
+
+
+def watched(x, y):
+    made = Watched()
+    made.a = x + 1
+    z = made.a * len(made.names)
+    del made.a
+    return z + y, made.names, hasattr(made, "a")
+
+
+def watched_outside(x, y):
+    z = x + y
+    WATCHED.last = z
+    z = WATCHED.last * 2
+    del WATCHED.names[1:]
+    return z, WATCHED.names
+
+
+def missing_by_name(x, y):
+    z = x * 2
+    try:
+        z = z + getattr(Plain(), "missing")
+    except AttributeError as error:
+        return z, str(error), type(error.obj).__name__, error.name
+    return z
+
+
+def classes_of_objects(x, y):
+    made = Describing(x)
+    z = made.field * len(made.__class__.__name__) + len(Describing.__mro__)
+    return z, made.__class__ is Describing, type(made).__name__, Describing.__base__ is object
+
+
 def released_in_order(x, y):
     TOLD.clear()
 
@@ -380,7 +489,7 @@ def released_in_order(x, y):
 FUNCTIONS = [value for name, value in list(globals().items()) if getattr(value, "__code__", None) and value.__code__.co_varnames[:2] == ("x", "y")]
 CALLS: list[tuple[Any, ...]] = [(A, B), (A, B), (B, A), (A[:5], B[:5]), (A, B)]
 SINGLE = ["left_operator", "reflected_only", "plain_equalities", "lengths", "memberships",
-          "called", "unpacked", "indexes", "negated", "fallback", "total_ordering", "enums"]  # fmt: skip
+          "called", "unpacked", "indexes", "negated", "fallback", "total_ordering", "enums", "by_name", "classes_of_objects", "missing_by_name"]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

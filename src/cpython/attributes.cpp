@@ -196,9 +196,13 @@ Ref plain_attribute(PyObject* object, PyObject* name) {
 }
 
 bool is_plain_to_store(PyObject* object, PyObject* name) {
+  return Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr && is_plain_to_keep(object, name);
+}
+
+bool is_plain_to_keep(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
-  if (type->tp_setattro != PyObject_GenericSetAttr || !find_in_class(type, name, found) || !type_version(type)) return false;
+  if (PyType_Check(object) || !find_in_class(type, name, found) || !type_version(type)) return false;
   if (offset_of_slot(type, found, true) >= 0) return true;
   return has_dict(type) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
 }

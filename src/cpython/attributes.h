@@ -47,6 +47,9 @@ bool lacks_attribute(PyObject* object, PyObject* name);
 // Whether `object.name = value` does nothing but keep the value, as long as the class stays.
 bool is_plain_to_store(PyObject* object, PyObject* name);
 
+// The same of what object.__setattr__ does, whatever the class has for it.
+bool is_plain_to_keep(PyObject* object, PyObject* name);
+
 // Whether calling the class makes an empty instance and calls __init__ with it, and nobody is told when an instance dies.
 bool constructs_plainly(PyTypeObject* type);
 // An instance as it is before __init__. Null with an exception.

@@ -400,6 +400,11 @@ void Activation::replace_rest(Ref rest) {
 Event Activation::finish_rest(Ref result) {
   Ref rest = Handlers::pop(*this);
   const Instruction& now = *current_;
+  if (PyTuple_GET_ITEM(rest.get(), 0) == Py_None) {
+    rest.reset(), result.reset();
+    Handlers::push(*this, Ref::borrow(Py_None));
+    return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
+  }
   if (is_rest_of_operator(rest.get())) {
     for (int i : {2, 3}) Handlers::push(*this, Ref::borrow(PyTuple_GET_ITEM(rest.get(), i)));
     Ref value = finish_operator(rest.get(), {now.op == Op::COMPARE_OP, now.arg}, std::move(result));

@@ -13,6 +13,7 @@ namespace evalframe::evaluator {
 //   had given the result.
 // - a bool, a tuple of candidates, and two operands of an operator. The result is turned into whether it isn't true if the bool says so.
 //   Is it NotImplemented, the candidates are asked one after the other: (number of the operand, name of the method).
+// - None. The instruction leaves None.
 PyObject* rest_type();
 inline bool is_rest(PyObject* object) { return object && reinterpret_cast<PyObject*>(Py_TYPE(object)) == rest_type(); }
 Ref make_rest(Borrowed parts);

@@ -89,7 +89,7 @@ uint32_t Recorder::outer_exception(bool own) {
 }
 
 // One that CPython made of what the guards fix.
-uint32_t Recorder::exception_made(PyObject* object) {
+uint32_t Recorder::exception_made(PyObject* object, uint32_t about) {
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   PyObject* const plain[] = {PyExc_KeyError,      PyExc_IndexError,    PyExc_ZeroDivisionError, PyExc_ValueError,     PyExc_TypeError,
                              PyExc_OverflowError, PyExc_StopIteration, PyExc_NameError,         PyExc_AttributeError, PyExc_UnboundLocalError};
@@ -106,7 +106,7 @@ uint32_t Recorder::exception_made(PyObject* object) {
   if (!name || !is_immutable(name.get())) return PyErr_Clear(), 0;
   set_attribute(made, "name", constant(name.get()));
   // The operand: its slot is as it was in front of the instruction.
-  if (of_object) set_attribute(made, "obj", of.get() == Py_None ? constant(Py_None) : label(mark_.depth - 1));
+  if (of_object) set_attribute(made, "obj", of.get() == Py_None ? constant(Py_None) : about ? about : label(mark_.depth - 1));
   return made;
 }
 
@@ -161,7 +161,7 @@ bool Recorder::note_traceback(PyObject* exception) {
 
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
   if (plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) return false;
-  raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception);
+  raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception, plan.about);
   if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
   apply(plan);
   if (plan.cause) {

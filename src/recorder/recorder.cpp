@@ -167,7 +167,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
-  if (plan.changed || plan.consumed || plan.extended || plan.reread) apply(plan);
+  if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call);
   if (present.after) return present.after(site, plan);
   relabel_result(site, plan);
@@ -354,7 +354,7 @@ uint32_t Recorder::constant(Borrowed object) {
 
 uint32_t Recorder::fixed(Borrowed borrowed) {
   PyObject* object = borrowed.get();
-  const bool callable = PyFunction_Check(object) || PyCFunction_Check(object) || Py_TYPE(object) == &PyMethodDescr_Type;
+  const bool callable = PyFunction_Check(object) || PyCFunction_Check(object) || Py_TYPE(object) == &PyMethodDescr_Type || Py_TYPE(object) == &PyWrapperDescr_Type;
   if (is_immutable(object) || PyType_Check(object) || PyModule_CheckExact(object) || callable ||
       numpy::call_kind(borrowed) != numpy::CallKind::kUnknown || PyArray_DescrCheck(object)) {
     return constant(borrowed);
@@ -494,6 +494,11 @@ void Recorder::apply(const Plan& plan) {
   if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
   if (plan.consumed) give(plan.consumed, plan.steps);
   if (plan.dropped) drop(plan.consumed);
+  if (plan.stored_name && PyModule_Check(plan.stored_into.get())) {
+    store(PyModule_GetDict(plan.stored_into.get()), plan.stored_name.get(), plan.stored_value);
+  } else if (plan.stored_name) {
+    store_attribute(plan.stored_owner, plan.stored_into.get(), plan.stored_name.get(), plan.stored_value);
+  }
   if (plan.extended) append_outside(plan.extended, plan.stored_into.get(), plan.contents);
 }
 

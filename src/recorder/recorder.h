@@ -36,6 +36,7 @@ struct Rest {
   bool inverted = false, as_bool = false, compares = false;
   int number = 0;                 // of the operator
   std::vector<uint32_t> results;  // labels of what the instruction leaves; 0: a constant
+  bool gives_none = false;        // the instruction leaves None
   bool from_outside = false;      // begun before the recording: nothing is known
 };
 
@@ -83,6 +84,9 @@ struct Plan {
   uint32_t cause = 0;     // kRaise: ... from
   bool reraises = false;  // kRaise: what is being handled isn't the exception's context
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
+  Ref stored_name;  // ... and under which name, or null: no attribute is
+  uint32_t stored_owner = 0, stored_value = 0;
+  uint32_t about = 0;  // kRaise: whose attribute is missing; 0: that of the top
   std::vector<Ref> held;  // what else the arguments need
   std::shared_ptr<Rest> rest;  // kInline: what comes of the result
   std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
@@ -359,7 +363,7 @@ class Recorder {
   bool holds(uint32_t item, uint32_t element) const;
   void apply(const Plan& plan);
   void reread(const Plan& plan);
-  uint32_t exception_made(PyObject* exception);
+  uint32_t exception_made(PyObject* exception, uint32_t about);
   bool set_context(uint32_t exception, PyObject* object);
   bool note_traceback(PyObject* exception);
   void end_frame(const evaluator::Activation& frame);

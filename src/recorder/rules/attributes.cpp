@@ -38,20 +38,18 @@ bool has(PyTypeObject* type, const char* text) {
   return name && _PyType_Lookup(type, name.get());
 }
 
-struct Argument {
-  uint32_t label;
-  PyObject* object;
-};
 // obj.prop, obj.prop = value and the like, where the class has a function for it.
-Plan hook_call(const Site& site, PyObject* function, std::initializer_list<Argument> arguments) {
+Plan hook_call(const Site& site, PyObject* function, std::initializer_list<Operated> arguments) {
   Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
-  for (const Argument& argument : arguments) {
+  for (const Operated& argument : arguments) {
     plan.contents.push_back(argument.label);
     plan.arguments.push_back(argument.object);
   }
   return plan;
 }
-Argument constant_argument(Recorder& recorder, PyObject* object) { return {recorder.fixed(object), object}; }
+Operated constant_argument(Recorder& recorder, PyObject* object) { return {recorder.fixed(object), object}; }
+
+Asked asked_by(const Site& site) { return {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1), name_of(site)}; }
 
 // What a class has stays what it is, and so do its own __get__ and __set__.
 bool fixes_descriptor(Recorder& recorder, PyObject* found) {
@@ -80,18 +78,18 @@ bool is_fixed_module(Recorder& recorder, uint32_t label, PyObject* object) {
 }
 
 // A store or (value null) deletion that the object's class has a function of Python's for: a property's, a descriptor's, __setattr__.
-// None: it has none that can be followed.
-std::optional<Plan> store_hook(const Site& site, const Argument& self, PyObject* name, const Argument& value) {
+// None: it has none that can be followed. past_hooks: __setattr__ and __delattr__ aren't asked.
+std::optional<Plan> store_hook(const Site& site, const Operated& self, PyObject* name, const Operated& value, bool past_hooks) {
   Recorder& recorder = site.recorder;
   PyTypeObject* const type = Py_TYPE(self.object);
   const Value owner = recorder.value(self.label);
   if (!is_object(owner) || owner.kind == Value::Kind::kException) return std::nullopt;
   PyObject* const found = _PyType_Lookup(type, name);
   PyObject* function = nullptr;
-  if (type->tp_setattro != PyObject_GenericSetAttr) {
+  if (type->tp_setattro != PyObject_GenericSetAttr && !past_hooks) {
     function = python_method(type, value.object ? "__setattr__" : "__delattr__");
     if (!function || !fixes_class(recorder, owner, self.object)) return std::nullopt;
-    const Argument named{recorder.constant(name), name};
+    const Operated named{recorder.constant(name), name};
     return value.object ? hook_call(site, function, {self, named, value}) : hook_call(site, function, {self, named});
   }
   if (!found || !fixes_class(recorder, owner, self.object)) return std::nullopt;
@@ -99,47 +97,24 @@ std::optional<Plan> store_hook(const Site& site, const Argument& self, PyObject*
   if (function) return value.object ? hook_call(site, function, {self, value}) : hook_call(site, function, {self});
   function = python_method(Py_TYPE(found), value.object ? "__set__" : "__delete__");
   if (!function || !fixes_descriptor(recorder, found)) return std::nullopt;
-  const Argument descriptor = constant_argument(recorder, found);
+  const Operated descriptor = constant_argument(recorder, found);
   return value.object ? hook_call(site, function, {descriptor, self, value}) : hook_call(site, function, {descriptor, self});
 }
 
-// The store is put off to the exit, as that into a name.
-Plan store_attr(const Site& site) {
-  Recorder& recorder = site.recorder;
-  PyObject* const object = site.frame.slot(site.depth - 1);
-  PyObject* const name = name_of(site);
-  const Value owner = recorder.value_at(site.depth - 1);
-  if (PyModule_Check(object)) {
-    if (_PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(recorder, recorder.label(site.depth - 1), object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
-    Plan plan = store_into(recorder, PyModule_GetDict(object), name);
-    recorder.guards().require_module(object);
-    plan.stored_into = Ref::borrow(object);
-    return plan;
-  }
-  const Argument self{recorder.label(site.depth - 1), object}, stored{recorder.label(site.depth - 2), site.frame.slot(site.depth - 2)};
-  if (std::optional<Plan> plan = store_hook(site, self, name, stored)) return *std::move(plan);
-  const bool plain = is_object(owner) && cpython::is_plain_to_store(object, name);
-  PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
-  if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return plan_break(Break::kStore, "attribute of " + type_name(object));
-  if (is_made(owner)) return store_into_instance(recorder, recorder.label(site.depth - 1), name, recorder.label(site.depth - 2));
-  if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
-  if (!recorder.may_touch_attributes(owner.a, object, true)) return plan_break(Break::kStore, "its dict is changed, too");
-  recorder.stored_attribute(recorder.label(site.depth - 1), object, name);  // asks for its guards
-  Plan plan;
-  plan.stored_into = Ref::borrow(object);
-  return plan;
+// Which of the classes's hooks is asked, if it isn't object's own: those of types in C do as they like.
+bool has_hooks_of_python(PyTypeObject* type) {
+  return type->tp_setattro == PyObject_GenericSetAttr || python_method(type, "__setattr__") || python_method(type, "__delattr__");
 }
 
-void store_attr_after(const Site& site, const Plan& plan) {
-  Recorder& recorder = site.recorder;
-  const uint32_t owner = recorder.label(site.depth - 1), stored = recorder.label(site.depth - 2);
-  if (plan.stored_into && PyModule_CheckExact(plan.stored_into.get())) {
-    recorder.store(PyModule_GetDict(plan.stored_into.get()), name_of(site), stored);
-  } else if (plan.stored_into) {
-    recorder.store_attribute(owner, plan.stored_into.get(), name_of(site), stored);
-  }
-  recorder.set_label(site.depth - 1, 0);
-  recorder.set_label(site.depth - 2, 0);
+Plan store_attr(const Site& site) {
+  const int self = site.depth - 1, value = site.depth - 2;
+  return store_attribute(site, {site.recorder.label(self), site.frame.slot(self), name_of(site)}, {site.recorder.label(value), site.frame.slot(value)}, false);
+}
+
+Plan delete_attr(const Site& site) { return delete_attribute(site, asked_by(site), false); }
+
+void clear_after(const Site& site, const Plan&) {
+  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
 }
 
 PyObject* builtin_getattr() {
@@ -191,6 +166,10 @@ Plan super_attribute(const Site& site, uint32_t type, uint32_t self, PyObject* o
     return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found.get()), self}));
   }
   if (found && recorder.is_exception(self) && cpython::keeps_arguments_only(found.get())) return exception_initializer(recorder, found.get(), self);
+  if (found && is_hook_of_object(found.get())) {
+    const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
+    return plan_value(recorder.made(get.get(), nullptr, {self}));
+  }
   if (found && found.get() == object_initializer()) return plan_value(recorder.made(bound_initializer(), nullptr, {self}));
   return plan_break(Break::kAttribute, "of super");
 }
@@ -365,7 +344,7 @@ Plan missing_attribute(const Site& site, const Asked& asked) {
 }
 
 // As PyObject_GenericGetAttr looks for it.
-Plan generic_attribute(const Site& site, const Asked& asked) {
+Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
@@ -385,7 +364,8 @@ Plan generic_attribute(const Site& site, const Asked& asked) {
   if (const uint32_t own = own_attribute(recorder, asked)) return plan_value(own);
   if (member) return plan_break(Break::kException, "no such attribute");
   if (!is_made(owner)) recorder.guards().require_lacks(owner.a, name);
-  return found ? attribute_of_class(site, asked, found) : missing_attribute(site, asked);
+  if (found) return attribute_of_class(site, asked, found);
+  return past_hooks ? plan_raise() : missing_attribute(site, asked);
 }
 
 // (3).real, date.year: what types in C keep in their immutable objects, or in those whose history is known.
@@ -404,20 +384,18 @@ Plan object_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
-  if (owner.kind == Value::Kind::kConstant && PyType_Check(object)) return class_attribute(site, asked);
+  if (PyType_Check(object) && fixes_object(recorder, label, object)) return class_attribute(site, asked);
   if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
   if (is_fact_of_immutable(recorder, label, object, name)) return plan_constant();
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && fixes_kind(recorder, label, object)) {
     return plan_value(recorder.constant(reinterpret_cast<PyObject*>(Py_TYPE(object))));
   }
-  if (cpython::looks_up_plainly(Py_TYPE(object))) return generic_attribute(site, asked);
+  if (cpython::looks_up_plainly(Py_TYPE(object))) return generic_attribute(site, asked, false);
   // What raises AttributeError in __getattribute__ is asked of __getattr__.
   PyObject* const hook = has(Py_TYPE(object), "__getattr__") ? nullptr : python_method(Py_TYPE(object), "__getattribute__");
   if (!hook || !is_object(owner) || !fixes_class(recorder, owner, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   return hook_call(site, hook, {{label, object}, {recorder.constant(name), name}});
 }
-
-Asked asked_by(const Site& site) { return {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1), name_of(site)}; }
 
 Plan load_attr(const Site& site) { return read_attribute(site, asked_by(site)); }
 
@@ -503,6 +481,56 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
 
 }  // namespace
 
+// The store is put off to the exit, as that into a name.
+Plan store_attribute(const Site& site, const Asked& asked, const Operated& value, bool past_hooks) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  const Value owner = recorder.value(label);
+  const auto unknown = [&] { return plan_break(Break::kStore, "attribute of " + type_name(object)); };
+  if (PyModule_Check(object)) {
+    if (past_hooks || _PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(recorder, label, object)) return unknown();
+    Plan plan = store_into(recorder, PyModule_GetDict(object), name);
+    recorder.guards().require_module(object);
+    plan.stored_into = Ref::borrow(object), plan.stored_name = Ref::borrow(name), plan.stored_value = value.label;
+    return plan;
+  }
+  if (std::optional<Plan> plan = store_hook(site, {label, object}, name, value, past_hooks)) return *std::move(plan);
+  const bool plain = is_object(owner) && (past_hooks ? has_hooks_of_python(Py_TYPE(object)) : Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) &&
+                     cpython::is_plain_to_keep(object, name);
+  PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
+  if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return unknown();
+  if (is_made(owner)) return store_into_instance(recorder, label, name, value.label);
+  if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
+  if (!recorder.may_touch_attributes(owner.a, object, true)) return plan_break(Break::kStore, "its dict is changed, too");
+  recorder.stored_attribute(label, object, name);  // asks for its guards
+  Plan plan;
+  plan.stored_into = Ref::borrow(object), plan.stored_name = Ref::borrow(name), plan.stored_value = value.label, plan.stored_owner = label;
+  return plan;
+}
+
+Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks) {
+  Recorder& recorder = site.recorder;
+  const auto [label, object, name] = asked;
+  const Value owner = recorder.value(label);
+  const auto unknown = [&] { return plan_break(Break::kStore, "attribute of " + type_name(object)); };
+  if (PyModule_Check(object)) return unknown();
+  if (std::optional<Plan> plan = store_hook(site, {label, object}, name, {}, past_hooks)) return *std::move(plan);
+  const bool plain = owner.kind == Value::Kind::kInstance && (past_hooks || Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) && cpython::is_plain_to_keep(object, name);
+  PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
+  if (!old || (Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return unknown();
+  Plan plan;
+  plan.changed = label;
+  plan.contents = recorder.copied_elements(owner);
+  for (size_t i = 0; i < plan.contents.size(); i += 2) {
+    if (recorder.constant_of(plan.contents[i]) != name) continue;
+    plan.contents.erase(plan.contents.begin() + static_cast<std::ptrdiff_t>(i), plan.contents.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    return plan;
+  }
+  return unknown();
+}
+
+Plan read_generic_attribute(const Site& site, const Asked& asked) { return generic_attribute(site, asked, true); }
+
 Plan read_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
@@ -570,7 +598,8 @@ void add_attribute_rules(RuleTable& table) {
   table[static_cast<size_t>(LOAD_ATTR)] = {load_attr, load_attr_after};
   table[static_cast<size_t>(LOAD_METHOD)] = {load_method, load_method_after};
   table[static_cast<size_t>(LOAD_SUPER_ATTR)] = {load_super_attr, load_super_attr_after};
-  table[static_cast<size_t>(STORE_ATTR)] = {store_attr, store_attr_after};
+  table[static_cast<size_t>(STORE_ATTR)] = {store_attr, clear_after};
+  table[static_cast<size_t>(DELETE_ATTR)] = {delete_attr, clear_after};
 }
 
 }  // namespace evalframe::recorder

@@ -128,6 +128,20 @@ Plan length_call(const Site& site, const Activation::CallSite& call, PyObject* c
   return length_of(site.recorder, site.recorder.label(call.first), site.frame.slot(call.first));
 }
 
+std::vector<Operated> operands_at(const Site& site, const Activation::CallSite& call) {
+  std::vector<Operated> operands;
+  for (int i = call.first; i < call.first + call.count; i++) operands.push_back({site.recorder.label(i), site.frame.slot(i)});
+  return operands;
+}
+
+// What a bound method of an object's own hooks (super().__setattr__) is bound from; null: another value.
+PyObject* bound_hook(Recorder& recorder, const Value& value) {
+  PyObject* const get = recorder.constant_of(recorder.elements(value)[0]);
+  const Ref hook = get && !PyType_Check(get) ? Ref::steal(PyObject_GetAttrString(get, "__self__")) : Ref();
+  if (!hook) PyErr_Clear();
+  return hook && is_hook_of_object(hook.get()) ? hook.get() : nullptr;
+}
+
 // A bound method that is a value: what it calls, and with what as the first argument.
 struct BoundMethod {
   PyObject* function = nullptr;
@@ -152,6 +166,12 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
+  if (PyObject* const hook = bound_hook(recorder, recorder.value_at(call.callable))) {
+    std::vector<Operated> operands = operands_at(site, call);
+    const Ref self = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
+    operands.insert(operands.begin(), {recorder.elements(recorder.value_at(call.callable))[2], self.get()});
+    return call_by_name(site, operands, call.keyword_names, hook).value();
+  }
   const BoundMethod bound = bound_at(site, call.callable);
   if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
@@ -358,6 +378,7 @@ Plan call(const Site& site) {
   }
   if (site.recorder.value_at(call.callable).kind == Value::Kind::kConstant) {
     if (std::optional<Plan> plan = protocol_call(site, call, callable)) return *std::move(plan);
+    if (std::optional<Plan> plan = call_by_name(site, operands_at(site, call), call.keyword_names, callable)) return *std::move(plan);
   }
   if (std::optional<Plan> plan = call_of_instance(site, call)) return *std::move(plan);
   const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));

@@ -299,6 +299,7 @@ std::optional<Plan> operator_returned(Recorder& recorder, const Rest& rest, uint
 std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object) {
   const Rest& rest = *recorder.rest();
   if (rest.from_outside) return plan_break(Break::kResult, "an operator that was called before");
+  if (rest.gives_none) return recorder.conclude({0}), std::nullopt;
   return rest.name ? operand_returned(recorder, rest, label, object) : operator_returned(recorder, rest, label, object);
 }
 

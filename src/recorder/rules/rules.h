@@ -197,6 +197,14 @@ struct Asked {
   PyObject* name;
 };
 Plan read_attribute(const Site& site, const Asked& asked);
+Plan read_generic_attribute(const Site& site, const Asked& asked);  // as object.__getattribute__ does
+// object.name = value, del object.name. past_hooks: as object.__setattr__ and object.__delattr__ do.
+Plan store_attribute(const Site& site, const Asked& asked, const Operated& value, bool past_hooks);
+Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks);
+// object.__setattr__ and the like.
+bool is_hook_of_object(PyObject* callable);
+// getattr, setattr, hasattr and delattr, object's own hooks and vars, where the name is known; none: another callable.
+std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& arguments, Borrowed keyword_names, PyObject* callable);
 // What object.name is, where asking runs no code.
 struct Attribute {
   enum class State : uint8_t { kUnknown, kMissing, kKnown };
