@@ -55,6 +55,9 @@ int operands_of(const bytecode::Instruction& instruction) {
   return bytecode::stack_effect(instruction).takes;
 }
 
+// The object's end is told, and it comes with the instruction: what is read behind it may be another then.
+bool ends_here(PyObject* object) { return object && Py_REFCNT(object) == 1 && tells_of_its_end(object); }
+
 // A call of the method `name` of the operand in `slot`, whose result the instruction goes on with: it leaves `results`.
 Plan call_for_operand(const Site& site, PyObject* function, const char* name, int slot, const std::vector<Operated>& more, std::vector<uint32_t> results) {
   Recorder& recorder = site.recorder;
@@ -65,6 +68,7 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
   std::vector<uint32_t> labels{recorder.constant(parts[0].get()), recorder.constant(parts[1].get())};
   for (int i = first; i < site.depth; i++) {
     PyObject* const object = site.frame.slot(i);
+    if (ends_here(object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
     parts.push_back(Ref::borrow(object ? object : evaluator::rest_type()));
     labels.push_back(object ? recorder.label(i) : recorder.constant(evaluator::rest_type()));
   }
@@ -85,6 +89,9 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
 
 // A call whose result is what the instruction leaves.
 Plan plain_call(const Site& site, PyObject* function, const std::vector<Operated>& arguments) {
+  for (const Operated& argument : arguments) {
+    if (ends_here(argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+  }
   Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
   for (const Operated& argument : arguments) {
     plan.contents.push_back(argument.label);
@@ -201,6 +208,7 @@ bool may_ask(Recorder& recorder, const Operated& left, const Operated& right) {
     return is_of_python(Py_TYPE(operand.object)) ? is_instance(recorder, operand) : fixes_type(recorder, operand.label, operand.object);
   };
   if (!is_of_python(Py_TYPE(left.object)) && !is_of_python(Py_TYPE(right.object))) return false;
+  if (ends_here(left.object) || ends_here(right.object)) return false;
   return fits(left) && fits(right);
 }
 
