@@ -23,6 +23,8 @@ Ref take_raised();
 void set_raised(Ref exception);
 // Merging dicts has raised: takes a KeyError that names a key off the thread, and gives that. Else null, and the exception stays.
 Ref take_refused_key();
+// The dict that a view of its keys, values or items shows; borrowed.
+inline PyObject* dict_of_view(PyObject* view) { return reinterpret_cast<PyObject**>(view)[sizeof(PyObject) / sizeof(PyObject*)]; }
 // The innermost exception being handled on this thread, or null.
 Ref handled_exception(PyThreadState* thread);
 // Puts `exception` (null or None: none) in the place of the one being handled by the innermost frame, and gives the old one.

@@ -1,4 +1,5 @@
 // What is known through and through: containers of the recorded code's, or from outside, whose elements are all known.
+#include "cpython/objects.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -59,7 +60,7 @@ bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth)
 // The keys of a view are known; those of a dict that a source has are guarded since the view was made.
 bool is_view_known(Search& search, const Value view, PyObject* object, int depth) {
   const uint32_t label = search.recorder.elements(view)[2];
-  auto* const dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+  auto* const dict = cpython::dict_of_view(object);
   return PyDict_CheckExact(dict) && (PyDictKeys_Check(object) || is_known(search, label, dict, depth));
 }
 
@@ -107,7 +108,7 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object) {
   if (value.kind == Value::Kind::kReplayed && recorder.outer_of(label)) return 0;
   if (value.kind == Value::Kind::kReplayed) return recorder.container(Value::Kind::kReplayed, recorder.copied_elements(value));
   if (value.kind == Value::Kind::kMade && is_view(object)) {
-    auto* const dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+    auto* const dict = cpython::dict_of_view(object);
     const Ref of = PyDictKeys_Check(object) ? Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", dict)) : Ref::steal(PyDict_Copy(dict));
     if (!of) return PyErr_Clear(), 0;
     return recorder.made(recorder.constant_of(recorder.elements(value)[0]), nullptr, {recorder.constant(of.get())});
