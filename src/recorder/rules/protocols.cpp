@@ -240,7 +240,8 @@ bool is_fixed(Recorder& recorder, uint32_t label, PyObject* object) { return !re
 bool is_result_of(PyObject* name, PyObject* object) {
   const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
   if (is("__bool__")) return PyBool_Check(object);
-  if (is("__len__")) return PyLong_CheckExact(object) && Py_SIZE(object) >= 0 && PyLong_AsSsize_t(object) >= 0;
+  int overflows = 0;
+  if (is("__len__")) return PyLong_CheckExact(object) && PyLong_AsLongLongAndOverflow(object, &overflows) >= 0 && !overflows;
   if (is("__hash__") || is("__index__") || is("__int__")) return PyLong_CheckExact(object);
   if (is("__float__")) return PyFloat_CheckExact(object);
   if (is("__repr__") || is("__str__") || is("__format__")) return PyUnicode_CheckExact(object);
