@@ -532,6 +532,20 @@ def test_one_graph_where_nothing_breaks(function: Callable[..., Any]) -> None:
     assert [found["reason"] for found in _core.jit_breaks(captured)] in ([], ["an exception was raised here"])
 
 
+def test_a_coroutine_that_is_never_awaited_is_told_of_at_each_call() -> None:
+    async def work(a: Any) -> Any:
+        return a
+
+    def function(a: Any, b: Any) -> Any:
+        work(a)
+        return a + b
+
+    captured = evalframe.jit(function)
+    for _ in range(3):
+        with pytest.warns(RuntimeWarning, match="never awaited"):
+            captured(A, B)
+
+
 def test_what_a_generator_holds_is_released() -> None:
     class Counted:
         alive = 0

@@ -485,7 +485,8 @@ std::string callable_name(PyObject* callable) {
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & CO_ASYNC_GENERATOR);
+  // CPython warns of a coroutine that is let go before it has begun, which no graph would.
+  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR));
 }
 
 // A call of a Python function: the driver makes its frame.
