@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import time
 from typing import Any
@@ -214,7 +215,7 @@ def test_the_limit_of_entries_behind_a_break() -> None:
     @evalframe.jit(max_entries=2)
     def behind(x: Any, names: list[str]) -> Any:
         y = x + 1
-        names.sort()
+        gc.get_count()  # may do anything
         return y if names[0] == "none" else y * 2
 
     for turn in range(6):
@@ -226,15 +227,15 @@ def test_the_limit_of_entries_behind_a_break() -> None:
 
 
 def test_a_function_of_tiny_segments_is_given_up() -> None:
-    def tiny(x: Any, seen: set[int]) -> Any:
-        seen.add(1)
-        seen.add(2)
-        seen.add(3)
+    def tiny(x: Any) -> Any:
+        gc.get_count()
+        gc.get_count()
+        gc.get_count()
         return x + 1
 
     compiled = evalframe.jit(tiny)
     for _ in range(1000):
-        np.testing.assert_array_equal(compiled(X, set()), X + 1)
+        np.testing.assert_array_equal(compiled(X), X + 1)
     counters = _core.jit_counters(compiled)
     assert counters["given_up"] == 1
     assert counters["plain_calls"] > 0

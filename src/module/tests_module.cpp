@@ -29,6 +29,9 @@ std::string counts_as_json() {
   for (size_t op = 0; op < counts.instruction.size(); ++op) {
     add(evalframe::bytecode::name(static_cast<evalframe::bytecode::Op>(op)), counts.instruction[op]);
   }
+  const evalframe::runtime::Counters captured = evalframe::runtime::Capture::total_counters();
+  add("recordings", captured.recordings);
+  add("served", captured.served);
   return text + "}\n";
 }
 

@@ -50,7 +50,7 @@ class Subject(NamedTuple):
 
 def leaks(subject: Subject, module: str, evaluated: bool) -> Leaks:
     with tempfile.TemporaryDirectory(prefix="leaks-") as folder:
-        environment = suite.environment(folder, None)
+        environment = suite.environment(folder, "evaluate", None)
         if evaluated:
             environment["EVALFRAME_SUITE_CORE"] = subject.core
         command = [subject.python, "-c", PROGRAM, "-R", REPETITIONS, "--tempdir", folder, module]

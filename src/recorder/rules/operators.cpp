@@ -116,8 +116,13 @@ Plan binary_op(const Site& site) {
 Plan compare_op(const Site& site) {
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
-  const auto is_container = [](PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object) || PyAnySet_Check(object) || PyTuple_CheckExact(object); };
-  const bool containers = is_container(input_at(site, 2).object) && is_container(input_at(site, 1).object);
+  // A shape is compared in the graph, so that the recording serves others, too.
+  const auto is_container = [&](const Input& input) {
+    PyObject* const object = input.object;
+    const bool is_one = PyList_CheckExact(object) || PyDict_CheckExact(object) || PyAnySet_Check(object) || PyTuple_CheckExact(object);
+    return is_one && site.recorder.value(input.label).kind != Value::Kind::kNode;
+  };
+  const bool containers = is_container(input_at(site, 2)) && is_container(input_at(site, 1));
   const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
