@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401  (records of 3.12 and later ask it for the task, once it is imported)
 import contextvars
 import gc
 import io
