@@ -135,6 +135,11 @@ def text_of(value: Any) -> str:
     return repr(value) if isinstance(value, (np.ndarray, int, float, str, tuple, type(None))) else type(value).__name__
 
 
+def has_its_place(error: BaseException) -> bool:
+    """CPython 3.11 gives this error the place of the instruction before, once it has made one of the two: docs/limits.md."""
+    return sys.version_info >= (3, 12) or not isinstance(error, UnboundLocalError)
+
+
 def described(value: Any, depth: int = 0) -> Any:
     """All that can be seen of exceptions, with the variables of the frames in their tracebacks; other values as text."""
     if isinstance(value, (list, tuple)):
@@ -149,7 +154,8 @@ def described(value: Any, depth: int = 0) -> Any:
         caller = frame.f_back.f_code.co_name if frame.f_back else None
         variables = sorted((name, text_of(value)) for name, value in frame.f_locals.items() if name != "seen")
         if frame.f_code.co_filename != __file__:
-            frames.append((frame.f_code.co_name, entry.tb_lineno, frame.f_lineno, position, variables, caller))
+            places = (entry.tb_lineno, frame.f_lineno, position) if has_its_place(value) else None
+            frames.append((frame.f_code.co_name, places, variables, caller))
         entry = entry.tb_next
     own = {name: text_of(of) for name, of in vars(value).items()}
     chain = described(value.__context__, depth + 1), described(value.__cause__, depth + 1), value.__suppress_context__
@@ -160,7 +166,7 @@ def told(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         value = function(*arguments)
     except Exception as error:
-        return "raised", described(error)
+        return "raised", described(error) if has_its_place(error) else error.args
     assert sys.exc_info()[1] is None
     return described(value)
 
@@ -172,7 +178,7 @@ def told_in_handler(function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             value = function(*arguments)
         except Exception as error:
-            return "raised", described(error)
+            return "raised", described(error) if has_its_place(error) else error.args
         assert sys.exc_info()[1] is around
         return described(value)
 

@@ -22,7 +22,7 @@ if _path:
 
         _loader = _frozen_importlib_external.ExtensionFileLoader("_core_tests", _path)
         _core = _frozen_importlib._load(_frozen_importlib.ModuleSpec("_core_tests", _loader, origin=_path))
-        if os.environ["EVALFRAME_SUITE_MODE"] == "capture":
+        if os.environ.get("EVALFRAME_SUITE_MODE") == "capture":
             _core.capture_all_frames()
         else:
             _core.evaluate_all_frames(True)
