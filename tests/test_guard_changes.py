@@ -11,16 +11,23 @@ import ast
 import builtins
 import collections
 import collections.abc
+import contextvars
 import dataclasses
 import datetime
 import enum
 import functools
+import hashlib
 import importlib
 import inspect
+import io
 import json
+import os
+import random
 import re
 import sys
 import textwrap
+import threading
+import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -2111,6 +2118,194 @@ def print_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield
     monkeypatch.undo()
     monkeypatch.setattr(builtins, "print", lambda *texts: seen.extend(texts))
+    yield
+
+
+# --- effects and locks ---------------------------------------------------------------------------------------------------
+
+
+@case
+def clock_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    yield lambda x: x * (time.perf_counter() > 0) + len(str(time.sleep))
+    monkeypatch.setattr(time, "perf_counter", lambda: -1)
+    yield
+
+
+@case
+def working_directory_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    yield lambda x: x * len(os.getcwd())
+    monkeypatch.chdir(tmp_path)
+    yield
+    monkeypatch.setattr(os, "getcwd", lambda: "/")
+    yield
+
+
+@case
+def recursion_limit_changed() -> Any:
+    limit = sys.getrecursionlimit()
+    yield lambda x: x * sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(limit + 10)
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@case
+def random_numbers_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def f(x: Any) -> Any:
+        random.seed(4)
+        return x * random.random()
+
+    yield f
+    monkeypatch.setattr(random, "random", lambda: 2)
+    yield
+    monkeypatch.setattr(random, "seed", lambda n: None)
+    yield
+
+
+@case
+def context_variable_set_and_rebound() -> Any:
+    variable: Any = contextvars.ContextVar("variable", default=3)
+    yield lambda x: x * variable.get()
+    variable.set(5)
+    yield
+    variable.set("ab")
+    yield
+    variable = types.SimpleNamespace(get=lambda: 7)
+    yield
+
+
+@case
+def stream_of_another_class() -> Any:
+    class Loud(io.StringIO):
+        def write(self, text: str) -> int:
+            return super().write(text.upper())
+
+    stream = io.StringIO()
+
+    def f(x: Any) -> Any:
+        stream.seek(0)
+        stream.write("abc")
+        print("de", file=stream)
+        return x + 1, stream.getvalue()
+
+    yield f
+    stream = Loud()
+    yield
+    stream = io.StringIO()
+    stream.write("something longer")
+    yield
+    stream.close()
+    yield
+
+
+class _Counting:
+    entered = 0
+
+    def __enter__(self) -> None:
+        self.entered += 1
+
+    def __exit__(self, *details: object) -> None:
+        pass
+
+
+@case
+def lock_replaced() -> Any:
+    lock: Any = threading.Lock()
+
+    def f(x: Any) -> Any:
+        with lock:
+            y = x + 1
+        return y * 2, getattr(lock, "entered", 0) > 0, getattr(lock, "locked", bool)()
+
+    yield f
+    lock = _Counting()
+    yield
+    lock = threading.RLock()
+    yield
+    lock = None
+    yield
+
+
+@case
+def lock_that_is_held() -> Any:
+    lock = threading.Lock()
+
+    def f(x: Any) -> Any:
+        taken = lock.acquire(False)
+        if taken:
+            lock.release()
+        return x + 1, taken
+
+    yield f
+    lock.acquire()
+    yield
+    lock.release()
+    yield
+
+
+@case
+def warnings_go_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Any:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.clear()
+        warnings.warn("careful", UserWarning, stacklevel=1)
+        return x + len(seen)
+
+    yield f
+    monkeypatch.setattr(warnings, "warn", lambda *given, **more: seen.append(given))
+    yield
+
+
+# --- objects that are kept by their history ------------------------------------------------------------------------------
+
+
+@case
+def type_of_what_is_made_is_shadowed() -> Any:
+    set = builtins.set
+    bytearray = builtins.bytearray
+
+    def f(x: Any) -> Any:
+        found, text = set((1, 2)), bytearray(b"ab")
+        found.add(3)
+        text.append(67)
+        return x * len(found), bytes(text)
+
+    yield f
+    set = lambda given: builtins.set((*given, 8))  # type: ignore[assignment, misc]  # noqa: E731
+    yield
+    bytearray = lambda given: builtins.bytearray(given * 2)  # type: ignore[assignment, misc]  # noqa: E731
+    yield
+
+
+@case
+def digest_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def f(x: Any) -> Any:
+        digest = hashlib.sha256(b"abc")
+        digest.update(b"de")
+        return x + 1, digest.hexdigest()
+
+    yield f
+    monkeypatch.setattr(hashlib, "sha256", hashlib.md5)
+    yield
+
+
+@case
+def text_that_a_made_object_gets() -> Any:
+    text, numbers = b"abc", [1, 2]
+
+    def f(x: Any) -> Any:
+        made, found = bytearray(text), set(numbers)
+        made.extend(b"de")
+        found.update(numbers)
+        return x + 1, made, found
+
+    yield f
+    text = b"xyz"
+    yield
+    numbers.append(3)
     yield
 
 

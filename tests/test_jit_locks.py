@@ -15,6 +15,7 @@ import pytest
 import evalframe
 from evalframe import _core
 from helpers import check_may_be_left, outcome, same
+from threads_at_once import run_in_threads
 
 X = np.linspace(-1.0, 2.0, 5)
 BACKENDS = ["reference", "native"]
@@ -102,16 +103,12 @@ def test_no_update_is_lost_between_threads(function: Callable[..., Any]) -> None
     x = np.ones(20_000)
     captured(x, 1), captured(x, 1)
     TOTAL, ACCOUNT.total, ACCOUNT.log = 0, 0, []
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=lambda: [captured(x, 1) for _ in range(150)]) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+
+    def work() -> None:
+        for _ in range(150):
+            captured(x, 1)
+
+    assert run_in_threads(*[work] * 4, switch_interval=1e-5) == []
     assert max(TOTAL, ACCOUNT.total) == 600
 
 

@@ -78,11 +78,7 @@ uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
 bool Recorder::require_elements(uint32_t source_label, Borrowed set) {
   const Value source_value = value(source_label);
   if (source_value.kind != Value::Kind::kSource || varies(source_value.a) || PySet_GET_SIZE(set.get()) > kMaxParts) return false;
-  PyObject* element = nullptr;
-  Py_hash_t hash = 0;
-  for (Py_ssize_t at = 0; _PySet_NextEntry(set.get(), &at, &element, &hash);) {
-    if (!is_immutable(element)) return false;
-  }
+  if (!has_immutable_elements(set.get())) return false;
   guards().require_elements(source_value.a, set);
   return true;
 }

@@ -39,17 +39,19 @@ bool is_python_number(PyObject* object) {
 
 }  // namespace
 
+bool has_immutable_elements(PyObject* set) {
+  PyObject* element = nullptr;
+  Py_hash_t hash = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &hash);) {
+    if (!is_immutable(element)) return false;
+  }
+  return true;
+}
+
 bool is_immutable(PyObject* object) {
   if (is_singular(object)) return true;
   PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyFrozenSet_Type) {
-    PyObject* element = nullptr;
-    Py_hash_t hash = 0;
-    for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &element, &hash);) {
-      if (!is_immutable(element)) return false;
-    }
-    return true;
-  }
+  if (type == &PyFrozenSet_Type) return has_immutable_elements(object);
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
       if (!is_immutable(PyTuple_GET_ITEM(object, i))) return false;

@@ -20,6 +20,8 @@ namespace evalframe::recorder {
 
 // Immutable through and through, of types that run no code of a program's: equality says all.
 bool is_immutable(PyObject* object);
+// Of a set, or frozenset.
+bool has_immutable_elements(PyObject* set);
 
 // What an instruction does when the function that it called has returned (evaluator/rest.h), as far as a recording knows.
 struct Rest {

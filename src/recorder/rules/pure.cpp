@@ -10,45 +10,24 @@ namespace evalframe::recorder {
 namespace {
 
 using evaluator::Activation;
-using Names = std::unordered_set<std::string_view>;
+// By name: no other types in C, or modules of the library, have these.
+struct Rows {
+  std::unordered_set<std::string_view> types, methods, functions;
+};
 
-const Names& pure_types() {
-  static const Names names{
-#define EVALFRAME_PURE_TYPE(type) type,
-#define EVALFRAME_PURE_METHOD(type, method)
-#define EVALFRAME_PURE_FUNCTION(module, function)
+const Rows& rows() {
+  static const Rows* const made = [] {
+    auto* const all = new Rows;  // lives as long as the process
+#define EVALFRAME_PURE_TYPE(type) all->types.insert(type);
+#define EVALFRAME_PURE_METHOD(type, method) all->methods.insert(type "." #method);
+#define EVALFRAME_PURE_FUNCTION(module, function) all->functions.insert(module "." #function);
 #include "recorder/pure.def"
 #undef EVALFRAME_PURE_TYPE
 #undef EVALFRAME_PURE_METHOD
 #undef EVALFRAME_PURE_FUNCTION
-  };
-  return names;
-}
-
-const Names& pure_methods() {
-  static const Names names{
-#define EVALFRAME_PURE_TYPE(type)
-#define EVALFRAME_PURE_METHOD(type, method) type "." #method,
-#define EVALFRAME_PURE_FUNCTION(module, function)
-#include "recorder/pure.def"
-#undef EVALFRAME_PURE_TYPE
-#undef EVALFRAME_PURE_METHOD
-#undef EVALFRAME_PURE_FUNCTION
-  };
-  return names;
-}
-
-const Names& pure_functions() {
-  static const Names names{
-#define EVALFRAME_PURE_TYPE(type)
-#define EVALFRAME_PURE_METHOD(type, method)
-#define EVALFRAME_PURE_FUNCTION(module, function) module "." #function,
-#include "recorder/pure.def"
-#undef EVALFRAME_PURE_TYPE
-#undef EVALFRAME_PURE_METHOD
-#undef EVALFRAME_PURE_FUNCTION
-  };
-  return names;
+    return all;
+  }();
+  return *made;
 }
 
 std::string text_of(PyObject* text) {
@@ -78,13 +57,13 @@ std::string name_in_module(PyObject* function) {
 namespace {
 
 bool is_pure_function(PyObject* callable) {
-  if (PyFunction_Check(callable)) return pure_functions().contains(name_in_library(callable));
-  if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && pure_methods().contains(name_in_type(callable));
+  if (PyFunction_Check(callable)) return rows().functions.contains(name_in_library(callable));
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && rows().methods.contains(name_in_type(callable));
   if (!PyCFunction_CheckExact(callable)) return false;
   PyObject* const self = PyCFunction_GET_SELF(callable);
-  if (!self || !PyType_Check(self)) return pure_functions().contains(name_in_module(callable));
+  if (!self || !PyType_Check(self)) return rows().functions.contains(name_in_module(callable));
   const auto* const type = reinterpret_cast<PyTypeObject*>(self);
-  return is_written_in_c(type) && pure_methods().contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
+  return is_written_in_c(type) && rows().methods.contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
 }
 
 // What no locale and no time zone of the process has a part in.
@@ -131,18 +110,18 @@ std::string name_in_type(PyObject* method) {
 
 bool has_pure_type(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
-  if (!is_written_in_c(type) || !pure_types().contains(type->tp_name)) return false;
+  if (!is_written_in_c(type) || !rows().types.contains(type->tp_name)) return false;
   const std::string_view name = type->tp_name;
   const char* const part = name == "re.Match" ? "string" : name == "datetime.datetime" || name == "datetime.time" ? "tzinfo" : nullptr;
   if (!part) return true;
   const Ref held = Ref::steal(PyObject_GetAttrString(object, part));
   if (!held) return PyErr_Clear(), false;
-  return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || pure_types().contains(Py_TYPE(held.get())->tp_name);
+  return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || rows().types.contains(Py_TYPE(held.get())->tp_name);
 }
 
 std::optional<Plan> pure_function_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
-  const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && pure_types().contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
+  const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && rows().types.contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
   if (!type && !is_pure_function(callable)) return std::nullopt;
   for (int slot = call.first; slot < call.first + call.count; slot++) {
     const uint32_t label = recorder.label(slot);
