@@ -50,11 +50,19 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
     def add(x, y):
         return x + y
 
+    class Settings:
+        pass
+
+    settings = Settings()
+    for number in range(100):
+        setattr(settings, f"a{number}", number)
+    reading = straight_line("x, settings", [f"settings.a{number}" for number in range(100)], "x")
     x, y = np.arange(8.0), np.arange(8.0)
     # Of the captured call, though running functions that do so little is quicker.
     _core.set_call_trials(False)
-    compiled, compiled_add = evalframe.jit(guarded), evalframe.jit(add)
+    compiled, compiled_add, compiled_reading = evalframe.jit(guarded), evalframe.jit(add), evalframe.jit(reading)
     for _ in range(3):
+        compiled_reading(x, settings)
         compiled(x, y, 2)
         compiled_add(x, y)
     sides = {
@@ -62,6 +70,8 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
         "jit, guards only": lambda: compiled(x, y, 2),
         "plain add": lambda: add(x, y),
         "jit add": lambda: compiled_add(x, y),
+        "plain reading": lambda: reading(x, settings),
+        "jit reading": lambda: compiled_reading(x, settings),
         "nothing": lambda: None,
     }
     times = least(sides, options.rounds, options.seconds)
@@ -70,6 +80,7 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
     net = {name: seconds - times["nothing"] for name, seconds in times.items()}
     yield row("dispatch", "guards only", net["empty call"], net["jit, guards only"], base="empty Python call")
     yield row("dispatch", "8 + 8 floats", net["plain add"], net["jit add"])
+    yield row("dispatch", "guards on 100 attributes", net["plain reading"], net["jit reading"])
     others = {"numba": numba and numba.njit, "jax": jax and jax.jit}
     for name, make in others.items():
         if make:

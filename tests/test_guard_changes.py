@@ -129,6 +129,66 @@ def method_deleted() -> Any:
     yield
 
 
+def _settings(count: int) -> Any:
+    class Settings:
+        pass
+
+    made = Settings()
+    for number in range(count):
+        setattr(made, f"a{number}", number)
+    return made
+
+
+def _sum_of_settings(s: Any) -> Any:
+    return lambda x: x * (s.a0 + s.a7 * 10 + s.a19 * 100) + s.a3
+
+
+def _changes_of_settings(count: int) -> Any:
+    s = _settings(count)
+    yield _sum_of_settings(s)
+    s.a7 = 5
+    yield
+    vars(s)["a19"] = 4
+    yield
+    del s.a0
+    s.a0 = 2.5
+    yield
+    s.__dict__ = {name: value for name, value in reversed(vars(s).items())}
+    yield
+    s.a3 = 8
+    yield
+    type(s).a7 = property(lambda self: 11)
+    yield
+    del type(s).a7
+    yield
+    type(s).a19 = 100
+    yield
+    del s.a19
+    yield
+
+
+@case
+def few_attributes() -> Any:
+    yield from _changes_of_settings(20)
+
+
+@case
+def more_attributes_than_stand_in_the_object() -> Any:
+    yield from _changes_of_settings(100)
+
+
+@case
+def attributes_of_objects_in_turn() -> Any:
+    one, other = _settings(20), _settings(20)
+    del other.a7
+    other.a7 = 3
+    yield (lambda x, s: x * s.a7 + s.a19), (X, one)
+    yield X, other
+    yield X, one
+    vars(other)["a7"] = 2
+    yield X, other
+
+
 @case
 def method_called_through_the_class() -> Any:
     box, Box, Base = _box()

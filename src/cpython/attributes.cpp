@@ -4,6 +4,8 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "cpython/objects.h"
 #include "cpython/pycore.h"
 #include "cpython/versions.h"
@@ -193,6 +195,38 @@ bool is_plain_to_load(PyObject* object, PyObject* name) {
 
 Ref plain_attribute(PyObject* object, PyObject* name) {
   return is_plain_to_load(object, name) ? Ref::steal(PyObject_GenericGetAttr(object, name)) : Ref();
+}
+
+OwnNames own_names(PyObject* object) {
+  static_assert(sizeof(PyDictUnicodeEntry) == 2 * sizeof(PyObject*) && offsetof(PyDictUnicodeEntry, me_value) == sizeof(PyObject*));
+  PyTypeObject* const type = Py_TYPE(object);
+  OwnNames names{object};
+  PyDictKeysObject* keys = nullptr;
+  if (PyObject** const values = has_inline_values(type) ? inline_values(object) : nullptr) {
+    keys = reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
+    names.values = values;
+  } else if (auto* const dict = reinterpret_cast<PyDictObject*>(own_dict(object))) {
+    keys = dict->ma_keys;
+    if (dict->ma_values) names.values = dict->ma_values->values;
+  }
+  if (!keys || !DK_IS_UNICODE(keys)) return names;
+  names.version = current_type_version(type);
+  names.count = keys->dk_nentries;
+  names.entries = reinterpret_cast<PyObject* const*>(DK_UNICODE_ENTRIES(keys));
+  return names;
+}
+
+void AttributeHint::learn(PyObject* object, PyObject* name) {
+  *this = {};
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* found;
+  if (PyType_Check(object) || type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found)) return;
+  if (may_become_descriptor(found) || (found && Py_TYPE(found)->tp_descr_set)) return;
+  const OwnNames names = own_names(object);
+  constexpr Py_ssize_t kMost = 256;  // that are gone through: it is done anew wherever objects differ
+  const Py_ssize_t count = std::min(kMost, names.count);
+  while (index_ < count && names.entries[2 * index_] != name) index_++;
+  if (index_ < count) version_ = names.version;
 }
 
 bool is_plain_to_store(PyObject* object, PyObject* name) {

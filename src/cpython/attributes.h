@@ -36,6 +36,31 @@ PyObject* own_dict(PyObject* object);
 // without: it would, or there is none.
 Ref plain_attribute(PyObject* object, PyObject* name);
 bool is_plain_to_load(PyObject* object, PyObject* name);
+
+// What an object keeps under which names, as it stands now: good until any code runs.
+struct OwnNames {
+  PyObject* object = nullptr;
+  uint32_t version = 0;               // of its class; 0: names can't be looked for here
+  Py_ssize_t count = 0;
+  PyObject* const* entries = nullptr;  // names and values in turns
+  PyObject* const* values = nullptr;   // where the values aren't in the entries
+};
+OwnNames own_names(PyObject* object);
+
+// Where an object's own attribute stood last, for those who read it again and again.
+class AttributeHint {
+ public:
+  // What plain_attribute would give, borrowed; null: it has to be asked.
+  PyObject* value(const OwnNames& names, PyObject* name) const {
+    if (!version_ || names.version != version_ || index_ >= names.count || names.entries[2 * index_] != name) return nullptr;
+    return names.values ? names.values[index_] : names.entries[2 * index_ + 1];
+  }
+  void learn(PyObject* object, PyObject* name);
+
+ private:
+  uint32_t version_ = 0;  // of the object's class, which has no say in it
+  Py_ssize_t index_ = 0;
+};
 // Whether reading an attribute asks neither __getattribute__ nor, as long as it is found, __getattr__.
 bool looks_up_plainly(PyTypeObject* type);
 // The same of a class's attributes, by its metaclass.

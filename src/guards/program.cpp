@@ -6,6 +6,7 @@
 #include "cpython/attributes.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
+#include "cpython/refcounts.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -130,10 +131,20 @@ PyObject* item(const Step& step, PyObject* parent) {
   return Ref::borrow(found).release();
 }
 
-PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* const* objects) {
+// Many attributes of one object follow one another.
+PyObject* attribute(const Step& step, PyObject* parent, cpython::OwnNames& names) {
+  if (names.object != parent) names = cpython::own_names(parent);
+  if (PyObject* const value = step.hint.value(names, step.object)) return cpython::new_ref(value);
+  PyObject* const found = cpython::plain_attribute(parent, step.object).release();
+  if (found) step.hint.learn(parent, step.object);
+  names = {};  // looking for it may have made the object a dict
+  return found;
+}
+
+PyObject* reach(const Step& step, PyObject* const* const* frames, PyObject* const* objects, cpython::OwnNames& names) {
   switch (step.reach) {
     case Reach::kSlot: return frames[step.frame][step.index];
-    case Reach::kAttribute: return cpython::plain_attribute(objects[step.parent], step.object).release();
+    case Reach::kAttribute: return attribute(step, objects[step.parent], names);
     case Reach::kMethod: return cpython::bound_function(objects[step.parent], step.object).release();
     case Reach::kItem: return item(step, objects[step.parent]);
     case Reach::kTurn: return cpython::ahead(objects[step.parent], step.index).release();
@@ -187,8 +198,12 @@ void Objects::own_slots() {
 void Objects::clear() {
   const int32_t count = std::exchange(count_, 0);
   if (!count || (program_->only_slots_ && !slots_owned_)) return;
+  for (const int32_t i : program_->owned_) {
+    if (i < count) Ref::steal(items_[i]);
+  }
+  if (!slots_owned_) return;
   for (int32_t i = 0; i < count; i++) {
-    if (slots_owned_ || !program_->is_slot(i)) Ref::steal(items_[i]);
+    if (program_->is_slot(i)) Ref::steal(items_[i]);
   }
 }
 
@@ -206,8 +221,9 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
       add(source, fact, i, true);
       only_slots_ = only_slots_ && fact.other < 0;
     }
-    only_slots_ = only_slots_ && source.reach == Reach::kSlot;
+    if (!is_slot(i)) owned_.push_back(i);
   }
+  only_slots_ = only_slots_ && owned_.empty();
 }
 
 // Functions and names; `line` is that of the first which fails, or how many there are.
@@ -246,9 +262,10 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& f
   if (!check_surroundings(line)) return failed = line, false;
   objects.prepare(*this);
   PyObject** const items = objects.items_;
+  cpython::OwnNames names;
   for (const Step& step : steps_) {
     const bool is_slot = step.reach == Reach::kSlot;
-    PyObject* const object = step.again ? items[step.source] : is_slot ? frames[step.frame][step.index] : reach(step, frames, items);
+    PyObject* const object = step.again ? items[step.source] : is_slot ? frames[step.frame][step.index] : reach(step, frames, items, names);
     if (object) [[likely]] {
       items[step.source] = object;
       objects.count_ = step.source + 1;
@@ -273,8 +290,9 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed) co
   Objects objects;
   objects.prepare(*this);
   PyObject** const items = objects.items_;
+  cpython::OwnNames names;
   for (const Step& step : steps_) {
-    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items);
+    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items, names);
     if (!object) return PyErr_Clear();
     items[step.source] = object;
     objects.count_ = step.source + 1;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 
+#include "cpython/attributes.h"
 #include "guards/guards.h"
 
 namespace evalframe::guards {
@@ -22,6 +23,7 @@ struct Step {
   PyObject* object;
   PyObject* want;
   Py_ssize_t length;
+  mutable cpython::AttributeHint hint = {};  // kAttribute
 };
 
 // The objects of a program's sources in one call. What came from a slot is the caller's, all else is owned.
@@ -77,6 +79,7 @@ class Program {
   const GuardTable& table_;
   std::vector<Step> steps_;
   int32_t count_;  // sources
+  std::vector<int32_t> owned_;  // those of them that aren't slots
   bool only_slots_ = true;
 };
 
