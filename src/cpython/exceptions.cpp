@@ -72,8 +72,10 @@ Ref frame_object_of(PyThreadState* thread, Frame* frame) {
 EndedFrame::EndedFrame(PyThreadState* thread, Borrowed function, int unit) : thread_(thread), frame_(push_frame(thread, function)) {
   if (!frame_) return;
   set_next(frame_, 0, layout::code(frame_)->co_nlocalsplus);
-  running_cell(frame_).set(unit);
+  // A generator that was thrown into before it began stands where no other frame is shown.
+  running_cell(frame_).set(static_cast<int>(Py_SIZE(layout::code(frame_))) - 1);
   object_ = frame_object_of(thread, frame_);
+  running_cell(frame_).set(unit);
 }
 
 EndedFrame::~EndedFrame() {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cpython/objects.h"
 #include "frame_layout.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
@@ -212,6 +213,19 @@ Ref awaitable_iterator(Borrowed value) {
 }
 
 #endif
+
+void set_stop_iteration(Ref result) {
+  if (result.get() == Py_None) return PyErr_SetNone(PyExc_StopIteration);
+  const Ref exception = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, result.get()));
+  if (exception) PyErr_SetObject(PyExc_StopIteration, exception.get());
+}
+
+// What the generator handles is the context, and nothing else is.
+void set_thrown(Borrowed generator, Ref exception) {
+  PyObject* const handled = generator.as<PyGenObject>()->gi_exc_state.exc_value;
+  if (!handled || handled == Py_None) return set_raised(std::move(exception));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+}
 
 Ref awaited_by(Borrowed coroutine) {
   Ref awaited = Ref::steal(PyObject_GetAttrString(coroutine.get(), "cr_await"));

@@ -39,6 +39,11 @@ void stop_generator(PyThreadState* thread, Frame* frame);
 
 // The iterator that `await value` drives. Null with TypeError.
 Ref awaitable_iterator(Borrowed value);
+// A generator has ended with this result: sets StopIteration.
+void set_stop_iteration(Ref result);
+// Sets the exception, to be raised in the generator, which has been resumed.
+void set_thrown(Borrowed generator, Ref exception);
+
 // What a coroutine awaits, null where it isn't suspended in an `await`.
 Ref awaited_by(Borrowed coroutine);
 

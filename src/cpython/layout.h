@@ -67,6 +67,9 @@ constexpr int kFrameOwner = 8 * kFrameStackTop + (k311 ? 5 : 6);  // in bytes
 constexpr char kOwnedByGenerator = 1;
 // The frame object of a generator that has raised leads to who resumed it.
 constexpr bool kEndedGeneratorKnowsCaller = !k311;
+// generator.close() gives what the generator returns, and a call of throw() with more than an exception warns.
+constexpr bool kCloseGivesResult = k313;
+constexpr bool kThrowOfThreeWarns = !k311;
 // Finalizers of what a frame held, when it's dropped, run at the recursion depth of its callees.
 constexpr bool kFinalizersCountAsCallees = k311;
 // In bytes. 3.11: whether CPython's evaluator was entered with the frame; later: how far behind a call it goes on. No one but

@@ -456,10 +456,45 @@ Event Activation::finish_call(Ref result) {
   return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
 }
 
+bool Activation::refuses(PyObject* result, bool yielded) const {
+  const bool ends = resumes() == Resumes::kClose || resumes() == Resumes::kLetGo;
+  return ends ? yielded : keeps_instance() && result != Py_None;
+}
+
+bool Activation::takes_from_generator(bool yielded) const {
+  return resumes() == Resumes::kNone ? yielded || next_[-1].op != Op::FOR_ITER : resumes() != Resumes::kLetGo;
+}
+
+// As builtin_next, gen_send_ex and gen_close do.
+Event Activation::finish_resuming_call(Ref result, bool yielded) {
+  const Ref rest = Handlers::pop(*this);
+  const Resumes resumes = resumes_generator(rest.get());
+  PyObject* const object = PyTuple_GET_ITEM(rest.get(), 1);
+  const bool ends = resumes == Resumes::kClose || resumes == Resumes::kLetGo;
+  if (ends && yielded) {
+    PyErr_Format(PyExc_RuntimeError, "%s ignored GeneratorExit", PyCoro_CheckExact(object) ? "coroutine" : "generator");
+    result.reset();
+  } else if (ends && !result && (PyErr_ExceptionMatches(PyExc_StopIteration) || PyErr_ExceptionMatches(PyExc_GeneratorExit))) {
+    PyErr_Clear();
+    result = Ref::borrow(Py_None);
+  } else if (ends && result && !layout::kCloseGivesResult) {
+    result = Ref::borrow(Py_None);
+  } else if (resumes == Resumes::kDefault && result && !yielded) {
+    result = Ref::borrow(object);
+  } else if (resumes == Resumes::kStop && result && !yielded) {
+    cpython::set_stop_iteration(std::move(result));
+  }
+  if (resumes == Resumes::kLetGo && !result) PyErr_WriteUnraisable(object);
+  if (!result && resumes != Resumes::kLetGo) return unwind(true);
+  if (resumes != Resumes::kLetGo) Handlers::push(*this, std::move(result));
+  return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
+}
+
 Event Activation::finish_resumption(Ref result, bool yielded) {
   cpython::set_depth(frame_, -1);
   stay_in_call();
   current_ = handled_at_ = next_ - 1;
+  if (keeps_rest()) return finish_resuming_call(std::move(result), yielded);
   return result ? give_result(std::move(result), yielded) : unwind(true, true);
 }
 

@@ -8,6 +8,7 @@
 #include "bytecode/instruction.h"
 #include "cpython/frame.h"
 #include "cpython/python_call.h"
+#include "evaluator/rest.h"
 
 namespace evalframe::evaluator {
 
@@ -47,6 +48,7 @@ class Activation {
   bool delegates() const { return delegates_; }  // ... from a `yield from` or an `await`
   // Instead of the first step: raises the exception that is set where the generator waits. kCaught or kRaised.
   Event throw_in();
+  int32_t handled_at() const { return index(handled_at_); }
 
   // --- calls that the driver wants to run itself (next is CALL, CALL_KW or CALL_FUNCTION_EX; LOAD_ATTR or STORE_ATTR, of
   // a property; BEFORE_WITH) -------------------------------------------------------------------------------------------------------
@@ -67,9 +69,11 @@ class Activation {
   // Whether the instruction behind which the frame is suspended pushes what the callee gives.
   bool takes_result() const { return !is_store(next_[-1].op) && !keeps_instance(); }
   // Whether it is an error that the callee gives this.
-  bool refuses(PyObject* result) const { return keeps_instance() && result != Py_None; }
+  bool refuses(PyObject* result, bool yielded) const;
   // Whether the instruction has yet to go on when the callee is done (evaluator/rest.h).
   bool keeps_rest() const;
+  // Of a call that has resumed a generator.
+  Resumes resumes() const { return keeps_rest() ? resumes_generator(stack_pointer_[-1]) : Resumes::kNone; }
   // Another callee is asked, with another rest.
   void replace_rest(Ref rest);
   // For a frame that was suspended in a call before this activation: tracebacks and f_lineno tell of the call.
@@ -79,7 +83,7 @@ class Activation {
   // The same where the callee was a generator that the instruction has resumed: it has yielded the result, or returned it.
   Event finish_resumption(Ref result, bool yielded);
   // Whether it pushes what the generator gives.
-  bool takes_from_generator(bool yielded) const { return yielded || next_[-1].op != bytecode::Op::FOR_ITER; }
+  bool takes_from_generator(bool yielded) const;
 
   // False between the halves of a fused instruction, where nothing can be handed over.
   bool at_boundary() const { return next_ == begin() || !(next_[-1].flags & bytecode::Instruction::kFusedWithNext); }
@@ -95,6 +99,7 @@ class Activation {
   bool keeps_instance() const;
   Event run_handler(const bytecode::Instruction& now);
   Event finish_rest(Ref result);
+  Event finish_resuming_call(Ref result, bool yielded);
   friend struct Handlers;
   friend struct Registers;
   PyObject** base() const { return cpython::slot_base(frame_); }

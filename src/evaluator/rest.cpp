@@ -68,6 +68,11 @@ Ref make_rest(Borrowed parts) { return Ref::steal(PyObject_CallOneArg(rest_type(
 
 bool is_rest_of_operator(PyObject* rest) { return PyBool_Check(PyTuple_GET_ITEM(rest, 0)); }
 
+Resumes resumes_generator(PyObject* rest) {
+  PyObject* const first = PyTuple_GET_ITEM(rest, 0);
+  return PyLong_CheckExact(first) ? static_cast<Resumes>(PyLong_AsLong(first)) : Resumes::kNone;
+}
+
 Ref stand_in(PyObject* name, PyObject* result, PyObject* object) {
   const Ref type = class_of_stand_ins(name);
   Ref made = type ? Ref::steal(PyObject_CallNoArgs(type.get())) : Ref();

@@ -14,10 +14,21 @@ namespace evalframe::evaluator {
 // - a bool, a tuple of candidates, and two operands of an operator. The result is turned into whether it isn't true if the bool says so.
 //   Is it NotImplemented, the candidates are asked one after the other: (number of the operand, name of the method).
 // - None. The instruction leaves None.
+// - a number (Resumes) and an object: the instruction is a call that has resumed a generator.
 PyObject* rest_type();
 inline bool is_rest(PyObject* object) { return object && reinterpret_cast<PyObject*>(Py_TYPE(object)) == rest_type(); }
 Ref make_rest(Borrowed parts);
 bool is_rest_of_operator(PyObject* rest);
+
+// What a call that lets a generator go on does with what comes of it.
+enum class Resumes : uint8_t {
+  kNone,     // it is no such call
+  kStop,     // next(g), g.send(...), g.throw(...): StopIteration where it has ended
+  kDefault,  // next(g, default): the object, where it has ended
+  kClose,    // g.close(): it is to end; the object is the generator
+  kLetGo,    // the last reference is gone: the same, and nobody is told
+};
+Resumes resumes_generator(PyObject* rest);
 
 // An object whose method `name` gives `result`, and which keeps the one that it stands for.
 Ref stand_in(PyObject* name, PyObject* result, PyObject* object);

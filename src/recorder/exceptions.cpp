@@ -209,6 +209,11 @@ bool Recorder::unwound(const Activation& callee, PyObject* exception) {
   const int32_t of = frames_.back().generator;
   // What the generator makes of a StopIteration is another exception.
   if (of == kOuterGenerator || (of >= 0 && PyErr_GivenExceptionMatches(exception, PyExc_StopIteration))) return false;
+  const Live& live = frames_.back();
+  const bool exits = PyErr_GivenExceptionMatches(exception, PyExc_GeneratorExit) != 0;
+  // Others are only told of, as nobody waits for them.
+  if (live.resumes == evaluator::Resumes::kLetGo && !exits) return false;
+  if (exits && live.when_ended) recording_->result = live.when_ended;
   end_frame(callee);
   if (of >= 0) generators_[of] = {Ref(), 0, true, false, true};
   recording_->journal.push_back({Change::Kind::kPop, 0, 0});

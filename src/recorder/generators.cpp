@@ -6,7 +6,7 @@
 
 namespace evalframe::recorder {
 
-using evaluator::Activation;
+using evaluator::Activation, evaluator::Resumes;
 
 uint32_t Recorder::generator(const Activation& frame) {
   const Live& live = frames_.back();
@@ -41,8 +41,22 @@ void Recorder::went_on(const Activation& caller, const Activation& callee, const
   recording_->pushes.push_back({Ref::borrow(generator.function.get()), generator.code, generator.base, graph_frame, generator.identity, index, caller.next(), caller_depth});
   const auto push = static_cast<int32_t>(recording_->pushes.size()) - 1;
   recording_->journal.push_back({Change::Kind::kPush, push, 0});
-  frames_.push_back({generator.code, generator.base, graph_frame, generator.identity, outer.end, 0, index, push});
-  set_label(callee.depth() - 1, plan.contents[0]);
+  const uint32_t when_ended = plan.resumes == Resumes::kDefault ? plan.contents[1] : plan.resumes == Resumes::kClose ? constant(Py_None) : 0;
+  frames_.push_back({generator.code, generator.base, graph_frame, generator.identity, outer.end, 0, index, push, nullptr, plan.resumes, when_ended});
+  if (!plan.thrown) set_label(callee.depth() - 1, plan.contents[0]);
+}
+
+bool Recorder::thrown(const Plan& plan, PyObject* exception) {
+  raised_ = plan.thrown;
+  if (recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
+  if (generators_[frames_.back().generator].handled && !set_context(raised_, exception)) return false;
+  return note_traceback(exception);
+}
+
+bool Recorder::stopped_iteration(PyObject* exception) {
+  const bool none = reinterpret_cast<PyStopIterationObject*>(exception)->value == Py_None;
+  raised_ = this->exception(PyExc_StopIteration, container(Value::Kind::kTuple, none ? std::vector<uint32_t>{} : std::vector<uint32_t>{recording_->result}));
+  return Py_IS_TYPE(exception, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration)) && set_context(raised_, exception) && note_traceback(exception);
 }
 
 // Whether a generator that is let go there has more to do than to release what it holds.
@@ -60,6 +74,7 @@ void Recorder::yielded(const Activation& callee) {
   const int32_t index = frames_.back().generator;
   Generating& generator = generators_[index];
   generator.waits = true;
+  generator.delegates = (callee.instruction().arg & 3) >= 2;  // of RESUME
   const bool cleans_up = waits_in_cleanup(callee.code(), mark_.instruction);
   generator.weak = cleans_up ? Ref::steal(PyWeakref_NewRef(cpython::generator_of(callee.frame()).get(), nullptr)) : Ref();
   if (cleans_up && !generator.weak) PyErr_Clear();

@@ -282,6 +282,8 @@ void Recorder::returned(const Activation& callee, bool outermost) {
   if (leaves_generator(callee)) return;
   if (traced_.count(frames_.back().identity)) end_frame(callee);
   if (const int32_t of = frames_.back().generator; of >= 0) generators_[of] = {Ref(), 0, true, false, true};
+  const bool gives_result = cpython::layout::kCloseGivesResult && frames_.back().resumes == evaluator::Resumes::kClose;
+  if (frames_.back().when_ended && !gives_result) recording_->result = frames_.back().when_ended;
   recording_->journal.push_back({Change::Kind::kPop, 0, 0});
   frames_.pop_back();
 }

@@ -72,6 +72,8 @@ struct Plan {
   // kInline: the function, and what it is called with: labels are in `contents`, the values of keywords last.
   Borrowed function;
   std::vector<PyObject*> arguments;
+  evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
+  uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
   // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
   // `contents`. `consumed`: the iterator gives `steps` more elements, or one more than it has: then it is exhausted.
   // `dropped`: nobody will see that iterator again.
@@ -160,6 +162,12 @@ class Recorder {
   void returned(const evaluator::Activation& callee, bool outermost);
   // Of kResume: the generator's frame is up.
   void went_on(const evaluator::Activation& caller, const evaluator::Activation& callee, const Plan& plan, int caller_depth);
+  // Of `Plan::thrown`: the exception is on its way in the generator's frame. False: it can't be recorded.
+  bool thrown(const Plan& plan, PyObject* exception);
+  // The generator has ended, and left, and whoever resumed it by a call has raised StopIteration. The same.
+  bool stopped_iteration(PyObject* exception);
+  // How the innermost frame, a generator's, was resumed.
+  evaluator::Resumes resumes() const { return frames_.back().resumes; }
   // The innermost frame, a generator's, yields `Recording::result`.
   void yielded(const evaluator::Activation& callee);
   // Behind an instruction: it has let a generator go that isn't done; the recording ends in front of it.
@@ -219,6 +227,8 @@ class Recorder {
   bool waits(const Value& generator) const { return generators_[generator.a].waits; }
   bool has_ended(const Value& generator) const { return generators_[generator.a].ended; }
   bool has_begun(const Value& generator) const { return generators_[generator.a].begun; }
+  // Whether it waits in a `yield from` or `await`.
+  bool delegates(const Value& generator) const { return generators_[generator.a].delegates; }
   bool is_outermost() const { return frames_.size() == 1; }
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }
@@ -345,13 +355,15 @@ class Recorder {
     int32_t generator = -1;   // index into Recording::generators
     int32_t push = -1;        // index into Recording::pushes
     std::shared_ptr<Rest> rest;
+    evaluator::Resumes resumes = evaluator::Resumes::kNone;
+    uint32_t when_ended = 0;  // what the call gives then
   };
   static constexpr int32_t kOuterGenerator = -2;
   // A generator, as it is now.
   struct Generating {
     Ref weak;  // to it, where more than releasing happens when it is let go
     uint32_t handled = 0;
-    bool begun = false, waits = true, ended = false;
+    bool begun = false, waits = true, ended = false, delegates = false;
   };
   uint32_t fixed_result(PyObject* object);
   int32_t next_base() const { return std::max(frames_.back().end, kept_slots_); }

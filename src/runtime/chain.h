@@ -65,6 +65,11 @@ class Chain {
                bool keep_inputs = false, int turns = 1);
 
  private:
+  // Where a frame stood.
+  struct Place {
+    int32_t instruction;
+    int depth;
+  };
   // Each frame but the outermost, which is its caller's affair, is a level of Python's recursion while it is here.
   void add(cpython::Frame* frame, Ref generator = Ref());
   cpython::Frame* take_last();
@@ -73,7 +78,9 @@ class Chain {
   evaluator::Event leave_inner(Live& live, Ref value);
   Ended settle(Live& live, evaluator::Event event, Ref& result);
   bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan, bool again = false);
-  void resume(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan);
+  Ended resume(Live& live, recorder::Recorder& recorder, recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
+  Ended stop_iteration(Live& live, recorder::Recorder& recorder, Ref value, Ref& result, bool& stepped_past_exception);
+  Ended pass_on(Live& live, recorder::Recorder& recorder, bool known, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "bytecode/stack.h"
+#include "cpython/generators.h"
 #include "cpython/objects.h"
 #include "recorder/recorder.h"
 #include "runtime/bind_followed.h"
@@ -74,17 +75,52 @@ bool Chain::follow(Live& live, Recorder& recorder, Plan& plan, bool again) {
   return true;
 }
 
+// An exception is on its way in the innermost frame, whose step came to `event`. known: to the recorder, too.
+Ended Chain::pass_on(Live& live, Recorder& recorder, bool known, Event event, Place from, Ref& result, bool& stepped_past_exception) {
+  const bool caught = event == Event::kCaught;
+  if (known && !caught) return unwind_recorded(live, recorder, result, stepped_past_exception);
+  if (known) {
+    recorder.caught(live.back(), from.instruction, from.depth);
+    return Ended::kRunning;
+  }
+  recorder.stop(Break::kException);
+  stepped_past_exception = true;
+  return caught ? Ended::kRunning : finish_inner(live, Ref(), result);
+}
+
 // Lets the generator of the plan go on.
-void Chain::resume(Live& live, Recorder& recorder, const Plan& plan) {
+Ended Chain::resume(Live& live, Recorder& recorder, Plan& plan, Ref& result, bool& stepped_past_exception) {
   Activation& caller = live.back();
-  if (live.size() >= Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_)) return recorder.stop(Break::kTooLong, "generators in one another");
+  if (live.size() >= Recorder::kMaxInlineDepth || !cpython::may_recurse(thread_)) return recorder.stop(Break::kTooLong, "generators in one another"), Ended::kRunning;
   Ref generator = Ref::borrow(plan.arguments[0]), sent = Ref::borrow(plan.arguments[1]);
   // What is sent goes to the generator.
-  caller.begin_call(caller.depth() - (caller.instruction().op == bytecode::Op::SEND ? 1 : 0));
+  const bool by_call = plan.resumes != evaluator::Resumes::kNone;
+  const int base = by_call ? first_operand(caller) : caller.depth() - (caller.instruction().op == bytecode::Op::SEND ? 1 : 0);
+  caller.begin_call(base);
+  if (by_call) {
+    caller.keep(std::move(plan.kept[0].first));
+    recorder.set_label(base, plan.kept[0].second);
+  }
   const int depth = caller.depth();
-  push_generator(std::move(generator), std::move(sent));
+  push_generator(Ref::borrow(generator.get()), plan.thrown ? Ref() : Ref::borrow(sent.get()));
   live.push(thread_, frames_.back(), *cpython::decoded(cpython::code_of(frames_.back())));
   recorder.went_on(caller, live.back(), plan, depth);
+  if (!plan.thrown) return Ended::kRunning;
+  const int depth_before = live.back().depth();
+  cpython::set_thrown(generator.get(), std::move(sent));
+  const Event event = live.back().throw_in();
+  const Ref raised = event == Event::kCaught ? Ref::borrow(live.back().slot(live.back().depth() - 1)) : pending_exception();
+  return pass_on(live, recorder, recorder.thrown(plan, raised.get()), event, {live.back().handled_at(), depth_before}, result, stepped_past_exception);
+}
+
+// The innermost frame, a generator's, has ended: the call that resumed it raises StopIteration.
+Ended Chain::stop_iteration(Live& live, Recorder& recorder, Ref value, Ref& result, bool& stepped_past_exception) {
+  recorder.returned(live.back(), false);
+  const Activation& caller = live[live.size() - 2];
+  const Place call{caller.next() - 1, caller.depth()};
+  const Event event = leave_inner(live, std::move(value));
+  const Ref raised = event == Event::kCaught ? Ref::borrow(live.back().slot(live.back().depth() - 1)) : pending_exception();
+  return pass_on(live, recorder, recorder.stopped_iteration(raised.get()), event, call, result, stepped_past_exception);
 }
 
 // The innermost frame has returned, or yielded: its caller goes on.
@@ -102,7 +138,8 @@ Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
   const Activation* const caller = live.size() > 1 ? &live[live.size() - 2] : nullptr;
   const bool yielded = live.back().yielded();
   const bool takes_result = caller && (generators_.back() ? caller->takes_from_generator(yielded) : caller->takes_result());
-  if (caller && caller->refuses(value.get())) {
+  if (!yielded && recorder.resumes() == evaluator::Resumes::kStop) return stop_iteration(live, recorder, std::move(value), result, stepped_past_exception);
+  if (caller && caller->refuses(value.get(), yielded)) {
     recorder.stop(Break::kException);
     stepped_past_exception = true;
   } else if (yielded) {
@@ -121,8 +158,10 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
     if (!recorder.unwound(live.back(), pending_exception().get())) break;
     const int32_t call = live[live.size() - 2].next() - 1;
     const int depth = live[live.size() - 2].depth();
+    const bool takes_result = live[live.size() - 2].takes_from_generator(false);
     const Event event = leave_inner(live, Ref());
     Activation& caller = live.back();
+    if (event == Event::kNext) return recorder.resumed(caller, takes_result), Ended::kRunning;  // it was to end
     const bool caught = event == Event::kCaught;
     if (!recorder.passed(caught ? caller.slot(caller.depth() - 1) : pending_exception().get())) {
       recorder.stop(Break::kException);
@@ -191,7 +230,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     } else if (plan.kind == Plan::Kind::kInline) {
       follow(live, recorder, plan);
     } else if (plan.kind == Plan::Kind::kResume) {
-      resume(live, recorder, plan);
+      ended = resume(live, recorder, plan, result, stepped_past_exception);
     } else {
       ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
       if (recorder.has_let_go()) stepped_past_exception = true;

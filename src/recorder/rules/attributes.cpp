@@ -219,8 +219,10 @@ Plan module_attribute(Recorder& recorder, PyObject* module, PyObject* name) {
 PyObject* method_of(Recorder& recorder, const Asked& asked) {
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
-  if (!is_object(owner) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr) return nullptr;
+  const bool is_generator = owner.kind == Value::Kind::kGenerator;
+  if ((!is_object(owner) && !is_generator) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr) return nullptr;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  if (is_generator) return found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR) ? found : nullptr;
   if (!found || !PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR) || !fixes_class(recorder, owner, object)) return nullptr;
   if (is_made(owner)) return recorder.attribute_of(owner, name) ? nullptr : found;
   const Ref method = cpython::bound_function(object, name);

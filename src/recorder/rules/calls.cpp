@@ -181,6 +181,9 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
     add_arguments(site, call, plan);
     return plan;
   }
+  std::vector<Operated> operands = operands_at(site, call);
+  operands.insert(operands.begin(), {bound.self, bound.object});
+  if (std::optional<Plan> plan = generator_call(recorder, bound.function, operands, static_cast<bool>(call.keyword_names))) return *std::move(plan);
   if (has_effect(bound.function)) {
     Given given = given_at(site, call);
     given.labels.insert(given.labels.begin(), bound.self);
@@ -371,6 +374,9 @@ Plan call(const Site& site) {
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
+  if (recorder.constant_of(recorder.label(call.callable))) {
+    if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
+  }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {container_call, replayed_call, rearranging_call, iterator_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);

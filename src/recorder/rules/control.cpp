@@ -51,7 +51,7 @@ Plan for_iter(const Site& site) {
   const Value value = recorder.value_at(top);
   if (value.kind == Value::Kind::kIterator) return {};
   if (value.kind == Value::Kind::kGenerator && recorder.has_ended(value)) return {};
-  if (value.kind == Value::Kind::kGenerator) return resumption(site, top, recorder.constant(Py_None), Py_None);
+  if (value.kind == Value::Kind::kGenerator) return resumption(recorder, {recorder.label(top), object}, {recorder.constant(Py_None), Py_None});
   if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
     Plan plan;
     if (recorder.steps_to_end(made) <= 1) exhaust(plan, recorder, made, object);

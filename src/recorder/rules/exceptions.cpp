@@ -6,6 +6,18 @@
 
 namespace evalframe::recorder {
 
+// A class is called without arguments.
+uint32_t exception_of(Recorder& recorder, const Operated& given) {
+  const uint32_t label = given.label;
+  if (recorder.is_exception(label)) return label;
+  PyObject* const type = recorder.constant_of(label);
+  if (!type || !PyExceptionClass_Check(type)) return 0;
+  auto* const of = reinterpret_cast<PyTypeObject*>(type);
+  if (!cpython::makes_exception_plainly(of, 0) || cpython::exception_initializer(of)) return 0;
+  if (PyType_HasFeature(of, Py_TPFLAGS_HEAPTYPE) && !recorder.fix_class(type)) return 0;
+  return recorder.exception(type, recorder.container(Value::Kind::kTuple, {}));
+}
+
 namespace {
 
 using evaluator::Activation;
@@ -16,19 +28,6 @@ void pop_after(const Site& site, const Plan&) {
 
 Plan load_assertion_error(const Site&) { return plan_constant(); }
 
-// A class is called without arguments.
-uint32_t exception_at(const Site& site, int slot) {
-  Recorder& recorder = site.recorder;
-  const uint32_t label = recorder.label(slot);
-  if (recorder.is_exception(label)) return label;
-  PyObject* const type = recorder.constant_of(label);
-  if (!type || !PyExceptionClass_Check(type)) return 0;
-  auto* const of = reinterpret_cast<PyTypeObject*>(type);
-  if (!cpython::makes_exception_plainly(of, 0) || cpython::exception_initializer(of)) return 0;
-  if (PyType_HasFeature(of, Py_TPFLAGS_HEAPTYPE) && !recorder.fix_class(type)) return 0;
-  return recorder.exception(type, recorder.container(Value::Kind::kTuple, {}));
-}
-
 Plan raise_varargs(const Site& site) {
   Recorder& recorder = site.recorder;
   const int count = site.instruction.arg;
@@ -38,7 +37,7 @@ Plan raise_varargs(const Site& site) {
     plan.reraises = true;
     return plan;
   }
-  const uint32_t exception = exception_at(site, site.depth - count);
+  const uint32_t exception = exception_of(recorder, {recorder.label(site.depth - count), site.frame.slot(site.depth - count)});
   if (!exception) return plan_break(Break::kException, type_name(site.frame.slot(site.depth - count)));
   Plan plan = plan_raise(exception);
   if (count == 1) return plan;
@@ -51,7 +50,7 @@ Plan raise_varargs(const Site& site) {
     recorder.guards().require_type(value.a, cause);
     plan.cause = recorder.label(top);
   } else {
-    plan.cause = exception_at(site, top);
+    plan.cause = exception_of(recorder, {recorder.label(top), cause});
   }
   return plan.cause ? std::move(plan) : plan_break(Break::kException, "from " + type_name(cause));
 }
@@ -271,6 +270,7 @@ std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyOb
   const bool value_of_stop = is_named(name, "value") && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
   if (value_of_stop) {
     const Value arguments = recorder.value(recorder.attribute_of(value, "args"));
+    if (arguments.kind == Value::Kind::kConstant) return plan_constant();
     if (arguments.kind != Value::Kind::kTuple) return std::nullopt;
     const auto parts = recorder.elements(arguments);
     return plan_value(parts.empty() ? recorder.constant(Py_None) : parts[0]);

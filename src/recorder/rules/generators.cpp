@@ -1,4 +1,5 @@
 // Rules for generators and coroutines that the recorded code made: their frames are recorded like those of calls.
+#include "core/builtins.h"
 #include "cpython/layout.h"
 #include "recorder/rules/rules.h"
 
@@ -6,6 +7,7 @@ namespace evalframe::recorder {
 
 namespace {
 
+using evaluator::Resumes;
 namespace layout = cpython::layout;
 
 void pop_after(const Site& site, const Plan&) {
@@ -42,7 +44,7 @@ Plan send(const Site& site) {
   const int receiver = site.depth - 2, value = site.depth - 1;
   PyObject* const object = site.frame.slot(receiver);
   const Value of = recorder.value_at(receiver);
-  if (of.kind == Value::Kind::kGenerator) return resumption(site, receiver, recorder.label(value), site.frame.slot(value));
+  if (of.kind == Value::Kind::kGenerator) return resumption(recorder, {recorder.label(receiver), object}, {recorder.label(value), site.frame.slot(value)});
   if (site.frame.slot(value) != Py_None || !recorder.constant_of(recorder.label(value))) return plan_break(Break::kIterator, "send to " + type_name(object));
   const uint32_t label = recorder.label(receiver);
   if (of.kind == Value::Kind::kIterator) return {};
@@ -66,17 +68,99 @@ Plan end_send(const Site& site) { return plan_value(site.recorder.label(site.dep
 
 }  // namespace
 
-Plan resumption(const Site& site, int slot, uint32_t sent, PyObject* object) {
-  Recorder& recorder = site.recorder;
-  const Value generator = recorder.value_at(slot);
-  if (!recorder.waits(generator)) return plan_break(Break::kIterator, "a generator that runs or has ended");
-  if (!recorder.has_begun(generator) && object != Py_None) return plan_break(Break::kIterator, "send to a generator that hasn't begun");
+Plan resumption(Recorder& recorder, const Operated& generator, const Operated& sent) {
+  const Value value = recorder.value(generator.label);
+  if (!recorder.waits(value)) return plan_break(Break::kIterator, "a generator that runs or has ended");
+  if (!recorder.has_begun(value) && sent.object != Py_None) return plan_break(Break::kIterator, "send to a generator that hasn't begun");
   Plan plan;
   plan.kind = Plan::Kind::kResume;
-  plan.label = recorder.label(slot);
-  plan.contents = {sent};
-  plan.arguments = {site.frame.slot(slot), object};
+  plan.label = generator.label;
+  plan.contents = {sent.label};
+  plan.arguments = {generator.object, sent.object};
   return plan;
+}
+
+namespace {
+
+// Which method of generators or coroutines it is; null: another callable.
+const char* method_of_generator(PyObject* callable) {
+  const bool method = Py_IS_TYPE(callable, &PyMethodDescr_Type), wrapper = Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+  if (!method && !wrapper) return nullptr;
+  const PyTypeObject* const type = PyDescr_TYPE(callable);
+  return type == &PyGen_Type || type == &PyCoro_Type ? PyUnicode_AsUTF8(PyDescr_NAME(callable)) : nullptr;
+}
+
+using Arguments = std::vector<Operated>;
+
+// The exception that is given to throw(), as one argument or, before 3.12, as three; null: another call.
+const Operated* given_to_throw(const Recorder& recorder, const Arguments& arguments) {
+  if (arguments.size() == 2) return &arguments[1];
+  if (arguments.size() != 4 || layout::kThrowOfThreeWarns) return nullptr;
+  const uint32_t exception = arguments[2].label, traceback = arguments[3].label;
+  const bool same = recorder.is_exception(exception) && traceback && recorder.attribute_of(recorder.value(exception), "__traceback__") == traceback;
+  return same && arguments[1].object == reinterpret_cast<PyObject*>(Py_TYPE(arguments[2].object)) ? &arguments[2] : nullptr;
+}
+
+Plan resumed_by_call(Recorder& recorder, const Operated& generator, const Operated& sent, Resumes resumes, const Operated& with) {
+  if (ends_here(sent.object) || ends_here(with.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+  Plan plan = resumption(recorder, generator, sent);
+  if (plan.kind != Plan::Kind::kResume) return plan;
+  plan.resumes = resumes;
+  plan.contents.push_back(with.label);
+  Ref number = Ref::steal(PyLong_FromLong(static_cast<long>(resumes)));
+  const uint32_t label = recorder.constant(number.get());
+  std::vector<Ref> parts;
+  parts.push_back(std::move(number));
+  parts.push_back(Ref::borrow(with.object));
+  plan.kept.push_back(made_rest(recorder, parts, {label, with.label}));
+  return plan.kept[0].first ? std::move(plan) : plan_break(Break::kIterator, "no memory");
+}
+
+// The exception is raised where the generator waits.
+Plan thrown_by_call(Recorder& recorder, const Operated& generator, uint32_t exception, Ref object, Resumes resumes, const Operated& with) {
+  if (!object) return PyErr_Clear(), plan_break(Break::kException, "throw");
+  if (recorder.delegates(recorder.value(generator.label))) return plan_break(Break::kIterator, "a generator that waits for another");
+  Plan plan = resumed_by_call(recorder, generator, {recorder.constant(Py_None), Py_None}, resumes, with);
+  plan.thrown = exception;
+  if (plan.kind == Plan::Kind::kResume) plan.arguments[1] = object.get();
+  plan.held.push_back(std::move(object));
+  return plan;
+}
+
+Plan throw_by_call(Recorder& recorder, const Arguments& arguments, const Operated& none) {
+  const Operated* const given = given_to_throw(recorder, arguments);
+  const uint32_t exception = given ? exception_of(recorder, *given) : 0;
+  if (!exception) return plan_break(Break::kException, "throw");
+  Ref object = PyExceptionInstance_Check(given->object) ? Ref::borrow(given->object) : Ref::steal(PyObject_CallNoArgs(given->object));
+  return thrown_by_call(recorder, arguments[0], exception, std::move(object), Resumes::kStop, none);
+}
+
+Plan close_by_call(Recorder& recorder, const Operated& generator) {
+  const uint32_t exit = recorder.exception(PyExc_GeneratorExit, recorder.container(Value::Kind::kTuple, {}));
+  return thrown_by_call(recorder, generator, exit, Ref::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), Resumes::kClose, generator);
+}
+
+}  // namespace
+
+std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const Arguments& arguments, bool keywords) {
+  static PyObject* const builtin_next = builtin("next").get();
+  const Value generator = arguments.empty() ? Value{} : recorder.value(arguments[0].label);
+  if (generator.kind != Value::Kind::kGenerator || keywords) return std::nullopt;
+  const char* const method = method_of_generator(callable);
+  const bool of_generator = PyGen_CheckExact(arguments[0].object), next = callable == builtin_next && of_generator;
+  if (!method && !next) return std::nullopt;
+  const std::string name = next ? "next" : method;
+  const size_t count = arguments.size();
+  const Operated none{recorder.constant(Py_None), Py_None};
+  const bool ended = recorder.has_ended(generator);
+  if (next && count == 2) return ended ? plan_value(arguments[1].label) : resumed_by_call(recorder, arguments[0], none, Resumes::kDefault, arguments[1]);
+  if (name == "close" && count == 1) return ended ? plan_constant() : close_by_call(recorder, arguments[0]);
+  if (name == "throw" && !ended) return throw_by_call(recorder, arguments, none);
+  const bool steps = (name == "next" || name == "__next__") && count == 1;
+  if (!steps && !(name == "send" && count == 2)) return std::nullopt;
+  // A coroutine can't be run again, and says so.
+  if (ended) return of_generator ? std::optional<Plan>(plan_raise()) : std::nullopt;
+  return resumed_by_call(recorder, arguments[0], steps ? none : arguments[1], Resumes::kStop, none);
 }
 
 void add_generator_rules(RuleTable& table) {

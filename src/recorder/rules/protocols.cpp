@@ -12,6 +12,16 @@
 
 namespace evalframe::recorder {
 
+std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& parts, std::vector<uint32_t> labels) {
+  const Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
+  for (size_t i = 0; tuple && i < parts.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, Ref::borrow(parts[i].get()).release());
+  Ref object = tuple ? evaluator::make_rest(tuple.get()) : Ref();
+  if (!object) PyErr_Clear();
+  return {std::move(object), recorder.made(evaluator::rest_type(), nullptr, {recorder.container(Value::Kind::kTuple, std::move(labels))})};
+}
+
+bool ends_here(PyObject* object) { return object && Py_REFCNT(object) == 1 && tells_of_its_end(object); }
+
 namespace {
 
 using evaluator::Activation;
@@ -38,25 +48,11 @@ PyObject* method_of(PyTypeObject* type, PyObject* name) {
   return found && is_plain_function(found) && numpy::call_kind(found) == numpy::CallKind::kUnknown ? found : nullptr;
 }
 
-// --- rests -----------------------------------------------------------------------------------------------------------
-
-// The rest as an object, and its value: an exit makes it again.
-std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& parts, std::vector<uint32_t> labels) {
-  const Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
-  for (size_t i = 0; tuple && i < parts.size(); i++) PyTuple_SET_ITEM(tuple.get(), i, Ref::borrow(parts[i].get()).release());
-  Ref object = tuple ? evaluator::make_rest(tuple.get()) : Ref();
-  if (!object) PyErr_Clear();
-  return {std::move(object), recorder.made(evaluator::rest_type(), nullptr, {recorder.container(Value::Kind::kTuple, std::move(labels))})};
-}
-
 int operands_of(const bytecode::Instruction& instruction) {
   if (instruction.op == bytecode::Op::CALL) return instruction.arg + 2;
   if (instruction.op == bytecode::Op::CALL_KW) return instruction.arg + 3;
   return bytecode::stack_effect(instruction).takes;
 }
-
-// The object's end is told, and it comes with the instruction: what is read behind it may be another then.
-bool ends_here(PyObject* object) { return object && Py_REFCNT(object) == 1 && tells_of_its_end(object); }
 
 // A call of the method `name` of the operand in `slot`, whose result the instruction goes on with: it leaves `results`.
 Plan call_for_operand(const Site& site, PyObject* function, const char* name, int slot, const std::vector<Operated>& more, std::vector<uint32_t> results) {

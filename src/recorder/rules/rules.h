@@ -215,8 +215,16 @@ Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, 
 // GET_ITER, and what the iterator in the slot, that FOR_ITER or SEND has advanced, gave: `object` is the slot of that.
 Plan get_iter(const Site& site);
 uint32_t next_element(const Site& site, int iterator, int object);
-// The generator in the slot goes on: it is sent the object, whose label is `sent`.
-Plan resumption(const Site& site, int slot, uint32_t sent, PyObject* object);
+// The generator goes on, and is sent this.
+Plan resumption(Recorder& recorder, const Operated& generator, const Operated& sent);
+// next(generator), and generator.send(...), .throw(...) and .close(); none: another callable, or nothing known of the generator.
+std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const std::vector<Operated>& arguments, bool keywords);
+// What waits on the stack in the place of the operands (evaluator/rest.h), and its value: an exit makes it again.
+std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& parts, std::vector<uint32_t> labels);
+// The object's end is told, and it comes with the instruction: what is read behind it may be another then.
+bool ends_here(PyObject* object);
+// What is raised where this is given to `raise` or `throw`: an exception that is known, or one that a class makes; 0: not known.
+uint32_t exception_of(Recorder& recorder, const Operated& given);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});
