@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +33,9 @@ def same(left: Any, right: Any) -> bool:
     """Equal, types included; elementary functions may differ in their last bits."""
     if type(left) is not type(right):
         return False
-    if isinstance(left, (tuple, list)):
+    if isinstance(left, deque) and left.maxlen != right.maxlen:
+        return False
+    if isinstance(left, (tuple, list, deque)):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, dict):
         return same(list(left.items()), list(right.items()))

@@ -2353,6 +2353,30 @@ def digest_replaced(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @case
+def factory_of_a_defaultdict() -> Any:
+    factory: Any = int
+    start = {"a": 1}
+    longest: Any = 2
+
+    def f(x: Any) -> Any:
+        table = collections.defaultdict(factory, start)
+        queue = collections.deque((1, 2, 3), longest)
+        return x + 1, table["b"], table["a"], queue, list(table)
+
+    yield f
+    factory = str
+    yield
+    factory = lambda: 7  # noqa: E731
+    yield
+    start["b"] = 5
+    yield
+    longest = None
+    yield
+    longest = 1
+    yield
+
+
+@case
 def text_that_a_made_object_gets() -> Any:
     text, numbers = b"abc", [1, 2]
 

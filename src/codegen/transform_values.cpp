@@ -33,6 +33,8 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kIterator: return use(static_cast<uint32_t>(of.a));
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt
@@ -126,12 +128,15 @@ bool Transform::visit_parts(uint32_t index, std::vector<Visit>& seen) {
     case Value::Kind::kDict:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance: break;
   }
-  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kReplayed || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
+  bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kReplayed || of.kind == Value::Kind::kMapping || of.kind == Value::Kind::kDeque || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
   for (const uint32_t part : recording_.containers[of.a].elements) any = visit(part, seen) || any;
+  any = visit(recording_.containers[of.a].factory, seen) || any;
   return any;
 }
 
@@ -231,6 +236,8 @@ void Transform::load_fresh(const Value& of) {
     case Value::Kind::kTruth: return build_truth(of);
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kCell:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:  // rebuilt

@@ -253,6 +253,8 @@ bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const 
     case Value::Kind::kList:
     case Value::Kind::kSlice:
     case Value::Kind::kDict:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
     case Value::Kind::kCell:

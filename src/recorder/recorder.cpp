@@ -439,7 +439,7 @@ void Recorder::claim(uint32_t index, bool claimed) {
   } else if (value.kind == Value::Kind::kMade) {
     const std::vector<uint32_t> arguments = copied_elements(value);
     for (size_t i = 2; i < arguments.size(); i++) claim(arguments[i], claimed);
-  } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) {
+  } else if (value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMapping || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) {
     if (claimed) iterated_.insert(value.a);
     if (!claimed) iterated_.erase(iterated_.find(value.a));
   }
@@ -678,6 +678,8 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kFrame:
     case Value::Kind::kList:
     case Value::Kind::kDict:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
     case Value::Kind::kCell:
@@ -754,6 +756,8 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kGenerator:
     case Value::Kind::kFrame:
     case Value::Kind::kDict:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kMade:
     case Value::Kind::kReplayed:
     case Value::Kind::kCell:

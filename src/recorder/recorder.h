@@ -209,6 +209,10 @@ class Recorder {
   uint32_t fixed(Borrowed object);
   uint32_t container(Value::Kind kind, std::vector<uint32_t> elements);
   uint32_t source(guards::Source source);
+  // A new deque, of at most so many elements (None: any number), and a new object of a subclass of dict. factory: a defaultdict's, or 0.
+  uint32_t deque(std::vector<uint32_t> elements, Borrowed maximum);
+  uint32_t mapping(Borrowed type, std::vector<uint32_t> items, uint32_t factory);
+  uint32_t factory_of(const Value& mapping) const;
   uint32_t source_value(int32_t source) const { return source_values_[source]; }
   // A new instance of the class, without attributes.
   uint32_t instance(Borrowed type);

@@ -172,9 +172,13 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kReplayed:
       if (containers[value.a].outer) return;
       [[fallthrough]];
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
     case Value::Kind::kInstance:
     case Value::Kind::kException:
-    case Value::Kind::kCell: return collect_elements(value, cursor, operands);
+    case Value::Kind::kCell:
+      if (containers[value.a].factory) collect(containers[value.a].factory, cursor, operands);
+      return collect_elements(value, cursor, operands);
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
     case Value::Kind::kTraceback:
@@ -273,7 +277,7 @@ Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const
 
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
-  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance ||
+  return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kMapping || kind == Value::Kind::kDeque || kind == Value::Kind::kInstance ||
          kind == Value::Kind::kException || kind == Value::Kind::kTraceback || kind == Value::Kind::kReplayed ||
          kind == Value::Kind::kGenerator;
 }
@@ -321,6 +325,35 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
     if (!key || !item || PyDict_SetItem(dict.get(), key.get(), item.get()) < 0) return Ref();
   }
   return dict;
+}
+
+Ref Rebuild::make_mapping(uint32_t index, const Value& value) {
+  const Container& container = recording_.containers[value.a];
+  const Window window = window_of(value);
+  Ref mapping = cpython::bare_instance(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()));
+  if (mapping) made_.emplace_back(index, Ref::borrow(mapping.get()));
+  const Ref factory = mapping && container.factory ? make(container.factory) : Ref();
+  if (factory && PyObject_SetAttrString(mapping.get(), "default_factory", factory.get()) < 0) return Ref();
+  // An OrderedDict knows its keys by the stores into it; of others, what their class has for that isn't asked.
+  const auto store = mapping && PyODict_Check(mapping.get()) ? PyODict_SetItem : PyDict_SetItem;
+  for (uint32_t i = window.begin; mapping && i < window.begin + window.length; i += 2) {
+    const Ref key = make(container.elements[i]), item = make(container.elements[i + 1]);
+    if (!key || !item || store(mapping.get(), key.get(), item.get()) < 0) return Ref();
+  }
+  return mapping;
+}
+
+Ref Rebuild::make_deque(uint32_t index, const Value& value) {
+  static PyObject* const empty = PyTuple_New(0);
+  const Ref maximum = Ref::steal(Py_BuildValue("(OO)", empty, recording_.graph.constants[value.b].get()));
+  Ref deque = maximum ? Ref::steal(PyObject_CallObject(type_of_deques(), maximum.get())) : Ref();
+  if (deque) made_.emplace_back(index, Ref::borrow(deque.get()));
+  const Window window = window_of(value);
+  for (uint32_t i = window.begin; deque && i < window.begin + window.length; i++) {
+    const Ref item = make(recording_.containers[value.a].elements[i]);
+    if (!item || !Ref::steal(PyObject_CallMethod(deque.get(), "append", "(O)", item.get()))) return Ref();
+  }
+  return deque;
 }
 
 Ref Rebuild::make_instance(uint32_t index, const Value& value) {
@@ -483,6 +516,8 @@ Ref Rebuild::make_fresh(uint32_t index) {
     }
     case Value::Kind::kList: return make_list(index, value);
     case Value::Kind::kDict: return make_dict(index, value);
+    case Value::Kind::kMapping: return make_mapping(index, value);
+    case Value::Kind::kDeque: return make_deque(index, value);
     case Value::Kind::kInstance: return make_instance(index, value);
     case Value::Kind::kException: return make_exception(index, value);
     case Value::Kind::kTraceback: return make_traceback(index, value);

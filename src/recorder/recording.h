@@ -35,6 +35,8 @@ struct Value {
     kList,
     kSlice,
     kDict,
+    kMapping,  // of a subclass of dict that adds nothing to what a dict keeps: OrderedDict, defaultdict
+    kDeque,
     kMade,  // what a call of a constant gave that depends on its arguments alone: enumerate(x), d.items()
     kReplayed,  // of a mutable type of C's: what a call gave, and what later calls made of it
     kCell,
@@ -51,11 +53,11 @@ struct Value {
   // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value;
   // kGenerator: index into Recording::generators
   int32_t a = -1;
-  int32_t b = 0;           // kIterator: position; kInstance, kException: the class, a constant; kTraceback: the trace point; kFrame: its identity; kOuterException: 1: whoever handles it
+  int32_t b = 0;           // kIterator: position; kInstance, kException, kMapping: the class, a constant; kDeque: its greatest length, a constant; kTraceback: the trace point; kFrame: its identity; kOuterException: 1: whoever handles it
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
-// Elements of what the recorded code has made. A list's, a dict's (keys and values in turn), or an instance's or exception's (names
+// Elements of what the recorded code has made. A list's, a deque's, a dict's (keys and values in turn), or an instance's or exception's (names
 // and values of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
 // nothing). What is replayed has a kMade for the call that made it and for each that changed it, without the object itself. A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none). What a call made has the callable, the names
@@ -66,6 +68,7 @@ struct Window {
 struct Container {
   std::vector<uint32_t> elements;
   Window initial, present;
+  uint32_t factory = 0;  // a defaultdict's
   uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 
@@ -217,6 +220,9 @@ struct Recording {
   friend class Rebuild;
 };
 
+// The type of deques, in the module collections.
+PyObject* type_of_deques();
+
 // The frames of a state that is being made again.
 class LiveFrames {
  public:
@@ -242,6 +248,8 @@ class Rebuild {
   Ref make_fresh(uint32_t value);
   Ref make_list(uint32_t index, const Value& value);
   Ref make_dict(uint32_t index, const Value& value);
+  Ref make_mapping(uint32_t index, const Value& value);
+  Ref make_deque(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
   Ref call_again(const Value& value, PyObject* self = nullptr);
   Ref make_replayed(uint32_t index, const Value& value);

@@ -28,6 +28,7 @@ AREAS = (
     "matching",
     "text",
     "library",
+    "collected",
     "effects",
 )
 

@@ -375,7 +375,7 @@ bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, 
   if (!is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || PyType_Check(object)) return false;
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   const bool kept = found && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
-  if (kept && recorder.value(label).kind == Value::Kind::kReplayed) return true;
+  if (kept && (recorder.value(label).kind == Value::Kind::kReplayed || recorder.value(label).kind == Value::Kind::kDeque)) return true;
   if (!is_immutable(object)) return false;
   // Ranges that are equal may have other ends.
   if (PyRange_Check(object) && recorder.value(label).kind != Value::Kind::kConstant) return false;
@@ -427,7 +427,8 @@ Plan load_method(const Site& site) {
   }
   if (is_method && owner.kind == Value::Kind::kList && PyList_CheckExact(object)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kDict && PyDict_CheckExact(object)) return plan_value(0);
-  if (is_method && owner.kind == Value::Kind::kReplayed) return plan_value(0);
+  const bool of_c = owner.kind == Value::Kind::kReplayed || owner.kind == Value::Kind::kMapping || owner.kind == Value::Kind::kDeque;
+  if (is_method && of_c && is_written_in_c(Py_TYPE(object))) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PyList_CheckExact(object) || PySet_CheckExact(object))) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(0);

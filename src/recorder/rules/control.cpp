@@ -12,7 +12,7 @@ Plan branch(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) return {};
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return {};
   const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object);
   if (value.kind == Value::Kind::kSource && container) {
     recorder.guards().require_length(value.a, object);

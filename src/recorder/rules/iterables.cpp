@@ -79,7 +79,7 @@ std::optional<std::vector<uint32_t>> parts_of_view(Recorder& recorder, const Val
   PyObject* const method = recorder.recording().graph.constants[recorder.value(made[0]).a].get();
   const Value dict = recorder.value(made[2]);
   std::vector<uint32_t> keys, values;
-  if (dict.kind == Value::Kind::kDict) {
+  if (is_made_dict(dict)) {
     const std::vector<uint32_t> all = recorder.copied_elements(dict);
     keys = every_second(all, 0), values = every_second(all, 1);
   } else {
@@ -125,7 +125,9 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
   if (is_builtin_container(object) && PyObject_Size(object) > kMaxParts) return std::nullopt;
   switch (value.kind) {
     case Value::Kind::kTuple:
+    case Value::Kind::kDeque:
     case Value::Kind::kList: return recorder.copied_elements(value);
+    case Value::Kind::kMapping:
     case Value::Kind::kDict: return every_second(recorder.elements(value), 0);
     case Value::Kind::kConstant:
       if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object)) return std::nullopt;
@@ -271,7 +273,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   if (value.kind == Value::Kind::kMade && recorder.is_iterator(label)) {
     return recorder.steps_to_end(label) > static_cast<uint32_t>(Recorder::kMaxUnrolledTurns) + 1 ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
   }
-  const bool over_parts = value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed ||
+  const bool over_parts = is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed ||
                           (value.kind == Value::Kind::kConstant && (PyUnicode_CheckExact(object) || PyFrozenSet_CheckExact(object))) || value.kind == Value::Kind::kMade ||
                           (value.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PySet_CheckExact(object))) ||
                           (value.kind == Value::Kind::kNode && PyTuple_CheckExact(object));

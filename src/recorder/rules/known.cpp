@@ -40,6 +40,28 @@ bool is_dict_known(Search& search, const Value dict, PyObject* object, int depth
   return i == parts.size();
 }
 
+bool is_sequence_known(Search& search, const Value of, PyObject* object, int depth) {
+  const Ref items = Ref::steal(PySequence_Tuple(object));
+  return items ? are_parts_known(search, search.recorder.copied_elements(of), items.get(), depth) : (PyErr_Clear(), false);
+}
+
+// The text of a factory may have its address.
+bool is_mapping_known(Search& search, const Value mapping, PyObject* object, int depth) {
+  Recorder& recorder = search.recorder;
+  const uint32_t factory = recorder.factory_of(mapping);
+  PyObject* const of = recorder.constant_of(factory);
+  if (!is_written_in_c(Py_TYPE(object)) || (factory && (!of || !PyType_Check(of)))) return false;
+  const Ref keys = Ref::steal(PySequence_Tuple(object));
+  const std::vector<uint32_t> parts = recorder.copied_elements(mapping);
+  if (!keys || 2 * static_cast<size_t>(PyTuple_GET_SIZE(keys.get())) != parts.size()) return PyErr_Clear(), false;
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    PyObject* const key = PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i / 2));
+    PyObject* const item = PyDict_GetItemWithError(object, key);
+    if (!item || !is_fact(recorder, parts[i], key) || !is_known(search, parts[i + 1], item, depth)) return false;
+  }
+  return true;
+}
+
 bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth) {
   Recorder& recorder = search.recorder;
   const Value source = recorder.value(label);
@@ -75,6 +97,8 @@ bool is_known(Search& search, uint32_t label, PyObject* object, int depth) {
     case Value::Kind::kList:
     case Value::Kind::kTuple:
       return (PyList_CheckExact(object) || PyTuple_CheckExact(object)) && are_parts_known(search, recorder.copied_elements(value), object, depth + 1);
+    case Value::Kind::kDeque: return is_sequence_known(search, value, object, depth + 1);
+    case Value::Kind::kMapping: return is_mapping_known(search, value, object, depth + 1);
     case Value::Kind::kDict: return PyDict_CheckExact(object) && is_dict_known(search, value, object, depth + 1);
     case Value::Kind::kReplayed: return true;
     case Value::Kind::kMade: return is_view(object) && is_view_known(search, value, object, depth);
@@ -113,6 +137,8 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object) {
     if (!of) return PyErr_Clear(), 0;
     return recorder.made(recorder.constant_of(recorder.elements(value)[0]), nullptr, {recorder.constant(of.get())});
   }
+  if (value.kind == Value::Kind::kDeque) return recorder.deque(recorder.copied_elements(value), recorder.recording().graph.constants[value.b].get());
+  if (value.kind == Value::Kind::kMapping) return recorder.mapping(Py_TYPE(object), recorder.copied_elements(value), recorder.factory_of(value));
   Ref copy;
   if (PyList_CheckExact(object)) copy = Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX));
   if (PyDict_CheckExact(object)) copy = Ref::steal(PyDict_Copy(object));

@@ -22,9 +22,10 @@ bool is_seen_by_iterators(const Recorder& recorder, uint32_t container, const La
   return false;
 }
 
-// The list or dict will hold `contents`.
+// The list or dict will hold `contents`. An iterator over an OrderedDict tells of more than changes of its length.
 Plan changed(Recorder& recorder, uint32_t container, Labels contents, Plan plan) {
-  if (is_seen_by_iterators(recorder, container, contents)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  const bool tells = recorder.value(container).kind == Value::Kind::kMapping && recorder.is_iterated(container);
+  if (tells || is_seen_by_iterators(recorder, container, contents)) return plan_break(Break::kStore, "a container changes while it is iterated over");
   if (!recorder.may_change(container)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
   plan.changed = container;
   plan.contents = std::move(contents);
@@ -42,8 +43,17 @@ Py_ssize_t known_index(Recorder& recorder, const Operated& key, size_t count) {
 
 bool is_known_key(Recorder& recorder, const Operated& key) { return is_immutable(key.object) && recorder.known(key.label, key.object); }
 
+// A dict with its keys in the order in which it gives them: an OrderedDict has another one inside.
+Ref in_order(PyObject* dict) {
+  if (!PyODict_Check(dict)) return Ref::borrow(dict);
+  Ref ordered = Ref::steal(PyDict_New());
+  return ordered && PyDict_Update(ordered.get(), dict) == 0 ? std::move(ordered) : (PyErr_Clear(), Ref());
+}
+
 // Where the key stands in the dict, whose live keys are in the order of what is known of it; -1: it isn't there.
-Py_ssize_t place_of(PyObject* dict, PyObject* wanted) {
+Py_ssize_t place_of(PyObject* of, PyObject* wanted) {
+  const Ref ordered = in_order(of);
+  PyObject* const dict = ordered ? ordered.get() : of;
   PyObject* key = nullptr;
   for (Py_ssize_t at = 0, place = 0; PyDict_Next(dict, &at, &key, nullptr); place++) {
     if (key == wanted || PyObject_RichCompareBool(key, wanted, Py_EQ) > 0) return place;
@@ -154,7 +164,9 @@ Plan clear(const Site& site, const Activation::CallSite& call) {
 }
 
 Plan copy(const Site& site, const Activation::CallSite& call) {
-  const Value& of = site.recorder.value_at(call.first);
+  const Value of = site.recorder.value_at(call.first);
+  PyObject* const object = site.frame.slot(call.first);
+  if (of.kind == Value::Kind::kMapping) return plan_value(site.recorder.mapping(Py_TYPE(object), site.recorder.copied_elements(of), site.recorder.factory_of(of)));
   return plan_value(site.recorder.container(of.kind, site.recorder.copied_elements(of)));
 }
 
@@ -209,10 +221,10 @@ Plan dict_pop(const Site& site, const Activation::CallSite& call) {
 }
 
 Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
-  if (call.count != 3) return not_known("dict.setdefault");
+  if (call.keyword_names || call.count < 2 || call.count > 3) return not_known("dict.setdefault");
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
-  const uint32_t otherwise = argument(site, call, 2).label;
+  const uint32_t otherwise = call.count == 3 ? argument(site, call, 2).label : recorder.constant(Py_None);
   if (!is_known_key(recorder, key)) return not_known("dict.setdefault");
   if (place_of(dict.object, key.object) >= 0) return item_of_dict(recorder, dict, key);
   return changed(recorder, dict.label, with_item(recorder, dict, key, otherwise), plan_value(otherwise));
@@ -220,7 +232,9 @@ Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
 
 // The contents of a dict with those of another one, or with keywords.
 std::optional<Labels> merged(Labels contents, PyObject* live, const Labels& keys, const std::vector<PyObject*>& key_objects, const Labels& values) {
-  const Ref places = live ? Ref::steal(PyDict_Copy(live)) : Ref::steal(PyDict_New());
+  const Ref ordered = live ? in_order(live) : Ref();
+  const Ref places = Ref::steal(PyDict_New());
+  if (places && ordered && PyDict_Update(places.get(), ordered.get()) < 0) return PyErr_Clear(), std::nullopt;
   for (size_t i = 0; places && i < keys.size(); i++) {
     const Py_ssize_t place = place_of(places.get(), key_objects[i]);
     if (place >= 0) {
@@ -269,12 +283,14 @@ std::optional<Entries> entries_of_pairs(Recorder& recorder, const Operated& pair
 std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
   const Value value = recorder.value(dict.label);
   Entries entries;
-  if (!PyDict_CheckExact(dict.object)) return entries_of_pairs(recorder, dict);
-  const bool made = value.kind == Value::Kind::kDict;
+  const bool made = is_made_dict(value);
+  if (!made && !PyDict_CheckExact(dict.object)) return entries_of_pairs(recorder, dict);
   if (!made && (value.kind != Value::Kind::kSource || recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
+  const Ref ordered = in_order(dict.object);
+  if (!ordered) return std::nullopt;
   PyObject* key = nullptr;
   size_t i = 0;
-  for (Py_ssize_t at = 0; PyDict_Next(dict.object, &at, &key, nullptr); i++) {
+  for (Py_ssize_t at = 0; PyDict_Next(ordered.get(), &at, &key, nullptr); i++) {
     entries.key_objects.push_back(key);
     entries.keys.push_back(made ? recorder.elements(value)[2 * i] : recorder.constant(key));
     entries.values.push_back(made ? recorder.elements(value)[2 * i + 1] : key_source(recorder, value, key));
@@ -313,13 +329,38 @@ Plan dict_view(const Site& site, const Activation::CallSite& call) {
   return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {site.recorder.label(call.first)}));
 }
 
+// The argument `last` of an OrderedDict's methods; none: not known.
+std::optional<bool> is_last(const Site& site, const Activation::CallSite& call, int place) {
+  if (call.count == place) return true;
+  const Operated last = argument(site, call, place);
+  const bool named = !call.keyword_names || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keyword_names.get(), 0), "last") == 0;
+  if (call.count != place + 1 || !named || !PyBool_Check(last.object) || !site.recorder.known(last.label, last.object)) return std::nullopt;
+  return last.object == Py_True;
+}
+
 Plan dict_popitem(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0);
   const Labels contents = recorder.copied_elements(recorder.value(dict.label));
-  if (call.count != 1 || contents.empty()) return not_known("dict.popitem");
-  const uint32_t popped = recorder.container(Value::Kind::kTuple, {contents.end() - 2, contents.end()});
-  return changed(recorder, dict.label, {contents.begin(), contents.end() - 2}, plan_value(popped));
+  const std::optional<bool> last = is_last(site, call, 1);
+  if (!last || (call.count != 1 && !PyODict_CheckExact(dict.object))) return not_known("dict.popitem");
+  if (contents.empty()) return plan_raise();
+  const auto from = *last ? contents.end() - 2 : contents.begin();
+  const uint32_t popped = recorder.container(Value::Kind::kTuple, {from, from + 2});
+  return changed(recorder, dict.label, *last ? Labels(contents.begin(), from) : Labels(from + 2, contents.end()), plan_value(popped));
+}
+
+Plan move_to_end(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  const Operated dict = argument(site, call, 0);
+  const std::optional<bool> last = call.count > 1 ? is_last(site, call, 2) : std::nullopt;
+  if (!last || !is_known_key(recorder, argument(site, call, 1))) return not_known("OrderedDict.move_to_end");
+  const Py_ssize_t place = place_of(dict.object, argument(site, call, 1).object);
+  if (place < 0) return plan_raise();
+  Labels contents = recorder.copied_elements(recorder.value(dict.label));
+  const auto item = contents.begin() + 2 * place;
+  *last ? std::rotate(item, item + 2, contents.end()) : std::rotate(contents.begin(), item, item + 2);
+  return changed(recorder, dict.label, std::move(contents), plan_constant());
 }
 
 struct Method {
@@ -337,7 +378,18 @@ const Method kMethods[] = {
     {&PyDict_Type, "pop", dict_pop, false},       {&PyDict_Type, "setdefault", dict_setdefault, false},
     {&PyDict_Type, "update", dict_update, false}, {&PyDict_Type, "keys", dict_view, true},
     {&PyDict_Type, "values", dict_view, true},    {&PyDict_Type, "items", dict_view, true},
-    {&PyDict_Type, "popitem", dict_popitem, false}};
+    {&PyDict_Type, "popitem", dict_popitem, false}, {&PyODict_Type, "popitem", dict_popitem, false},
+    {&PyODict_Type, "pop", dict_pop, false},      {&PyODict_Type, "setdefault", dict_setdefault, false},
+    {&PyODict_Type, "update", dict_update, false}, {&PyODict_Type, "clear", clear, false},
+    {&PyODict_Type, "keys", dict_view, false},    {&PyODict_Type, "values", dict_view, false},
+    {&PyODict_Type, "items", dict_view, false},   {&PyODict_Type, "copy", copy, false},
+    {&PyODict_Type, "move_to_end", move_to_end, false}};
+
+// What a method of dict's own does with an object of a subclass: it asks nothing of that, unless the object keeps an order of its own.
+bool is_for_mapping(const Method& method, PyObject* object) {
+  if (method.type == &PyODict_Type) return PyODict_CheckExact(object);
+  return method.type == &PyDict_Type && method.plan != copy && (method.plan == dict_get || !PyODict_Check(object));
+}
 
 std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const auto* descriptor = reinterpret_cast<PyDescrObject*>(callable);
@@ -345,9 +397,10 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
   const Value::Kind kind = site.recorder.value_at(call.first).kind;
   for (const Method& method : kMethods) {
     if (descriptor->d_type != method.type || PyUnicode_CompareWithASCIIString(descriptor->d_name, method.name)) continue;
-    if (call.keyword_names && method.plan != dict_update) return std::nullopt;
-    const bool made = kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict);
+    if (call.keyword_names && method.plan != dict_update && method.plan != dict_popitem && method.plan != move_to_end) return std::nullopt;
     Operated self = argument(site, call, 0);
+    const bool mapping = kind == Value::Kind::kMapping && is_for_mapping(method, self.object);
+    const bool made = mapping || (method.type != &PyODict_Type && kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict));
     const bool source = kind == Value::Kind::kSource && Py_TYPE(self.object) == method.type;
     if (made || (source && (method.of_sources || enter(site.recorder, self)))) return method.plan(site, call);
   }
@@ -373,19 +426,29 @@ std::optional<Plan> sequence_of(const Site& site, const Activation::CallSite& ca
 }
 
 Plan dict_of(const Site& site, const Activation::CallSite& call) {
+  Plan used;
+  std::optional<Labels> contents = items_of_dict_call(site, call, 0, used);
+  if (!contents) return not_known("dict");
+  used.kind = Plan::Kind::kValue;
+  used.label = site.recorder.container(Value::Kind::kDict, *std::move(contents));
+  return used;
+}
+
+}  // namespace
+
+std::optional<Labels> items_of_dict_call(const Site& site, const Activation::CallSite& call, int from, Plan& used) {
   Recorder& recorder = site.recorder;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int positional = call.count - keywords;
-  if (positional > 1) return not_known("dict");
+  if (positional > from + 1) return std::nullopt;
   Labels contents, keys, values;
   std::vector<PyObject*> key_objects;
-  Plan used;
   PyObject* live = nullptr;
-  if (positional) {
-    const Operated first = argument(site, call, 0);
+  if (positional > from) {
+    const Operated first = argument(site, call, from);
     const std::optional<Entries> entries = entries_of(recorder, first);
-    if (!entries) return not_known("dict");
-    if (PyDict_CheckExact(first.object)) {
+    if (!entries) return std::nullopt;
+    if (PyDict_Check(first.object)) {
       for (size_t i = 0; i < entries->keys.size(); i++) contents.insert(contents.end(), {entries->keys[i], entries->values[i]});
       live = first.object;
     } else {
@@ -398,12 +461,10 @@ Plan dict_of(const Site& site, const Activation::CallSite& call) {
     keys.push_back(recorder.constant(key_objects.back()));
     values.push_back(argument(site, call, positional + i).label);
   }
-  std::optional<Labels> all = merged(std::move(contents), live, keys, key_objects, values);
-  if (!all) return not_known("dict");
-  used.kind = Plan::Kind::kValue;
-  used.label = recorder.container(Value::Kind::kDict, *std::move(all));
-  return used;
+  return merged(std::move(contents), live, keys, key_objects, values);
 }
+
+namespace {
 
 // dict.fromkeys(names, value), which is bound to the class.
 Plan dict_from_keys(const Site& site, const Activation::CallSite& call) {
@@ -503,7 +564,8 @@ Plan delete_subscript(const Site& site) {
   const Value::Kind kind = site.recorder.value(container.label).kind;
   if (kind == Value::Kind::kReplayed) return store_into_replayed(site.recorder, container, key, {0, nullptr});
   if (std::optional<Plan> plan = item_call(site, "__delitem__", {container, key})) return *std::move(plan);
-  if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of " + type_name(container.object));
+  if (kind == Value::Kind::kDeque) return store_into_deque(site, container, key, 0);
+  if (kind != Value::Kind::kList && !is_made_dict(site.recorder.value(container.label))) return plan_break(Break::kStore, "item of " + type_name(container.object));
   return store_into_made(site.recorder, container, key, {0, nullptr});
 }
 
@@ -525,17 +587,18 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
   const Value value = recorder.value(dict.label);
   if (!is_known_key(recorder, key)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const Py_ssize_t place = place_of(dict.object, key.object);
+  if (place < 0 && value.kind == Value::Kind::kMapping) return missing_item(recorder, dict, key);
   if (place < 0 && (value.kind == Value::Kind::kDict || require_keys(recorder, value, dict.object))) return plan_raise();
   if (place < 0) return plan_break(Break::kException, "no such key");
-  if (value.kind == Value::Kind::kDict) return plan_value(recorder.elements(value)[2 * place + 1]);
+  if (is_made_dict(value)) return plan_value(recorder.elements(value)[2 * place + 1]);
   recorder.guards().require_type(value.a, dict.object);
   return plan_value(key_source(recorder, value, key.object));
 }
 
 std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key) {
   const Value value = recorder.value(dict.label);
-  const bool made = value.kind == Value::Kind::kDict;
-  if (!PyDict_CheckExact(dict.object) || !is_known_key(recorder, key) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
+  const bool made = is_made_dict(value);
+  if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
   if (!made && (recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   return place_of(dict.object, key.object) >= 0;
 }
@@ -546,6 +609,8 @@ bool enter(Recorder& recorder, Operated& container) {
   if (entered) container.label = entered;
   return entered;
 }
+
+Plan plan_change(Recorder& recorder, uint32_t container, std::vector<uint32_t> contents, Plan plan) { return changed(recorder, container, std::move(contents), std::move(plan)); }
 
 Plan extended(Recorder& recorder, Operated list, const Operated& more) {
   std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
@@ -570,7 +635,12 @@ Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool i
   Labels contents;
   for (size_t i = 0; i < first->keys.size(); i++) contents.insert(contents.end(), {first->keys[i], first->values[i]});
   std::optional<Labels> both = merged(std::move(contents), left.object, second->keys, second->key_objects, second->values);
-  return both ? plan_value(recorder.container(Value::Kind::kDict, *std::move(both))) : not_known("union of dicts");
+  if (!both) return not_known("union of dicts");
+  for (const Operated& operand : {left, right}) {
+    const Value value = recorder.value(operand.label);
+    if (value.kind == Value::Kind::kMapping) return plan_value(recorder.mapping(Py_TYPE(operand.object), *std::move(both), recorder.factory_of(value)));
+  }
+  return plan_value(recorder.container(Value::Kind::kDict, *std::move(both)));
 }
 
 std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {

@@ -101,12 +101,17 @@ Plan binary_op(const Site& site) {
   if (site.instruction.arg == kAdd && left == right && made) return joined(site);
   if (site.instruction.arg == kInplaceAdd && left == right && left == Value::Kind::kTuple) return joined(site);
   const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
+  if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
   if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
   const bool text = PyUnicode_CheckExact(input_at(site, 2).object) || PyBytes_CheckExact(input_at(site, 2).object);
   if (site.instruction.arg == kRemainder && text && all_known_through(site, site.depth - 2, 2)) return plan_constant();
-  const bool dicts = PyDict_CheckExact(input_at(site, 2).object) && PyDict_CheckExact(input_at(site, 1).object);
+  const auto is_dict = [&](const Input& input) {
+    const bool mapping = site.recorder.value(input.label).kind == Value::Kind::kMapping && is_written_in_c(Py_TYPE(input.object));
+    return mapping || PyDict_CheckExact(input.object);
+  };
+  const bool dicts = is_dict(input_at(site, 2)) && is_dict(input_at(site, 1));
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
     return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
   }
@@ -119,8 +124,9 @@ Plan compare_op(const Site& site) {
   // A shape is compared in the graph, so that the recording serves others, too.
   const auto is_container = [&](const Input& input) {
     PyObject* const object = input.object;
-    const bool is_one = PyList_CheckExact(object) || PyDict_CheckExact(object) || PyAnySet_Check(object) || PyTuple_CheckExact(object);
-    return is_one && site.recorder.value(input.label).kind != Value::Kind::kNode;
+    const Value::Kind kind = site.recorder.value(input.label).kind;
+    const bool is_one = PyList_CheckExact(object) || PyDict_CheckExact(object) || kind == Value::Kind::kMapping || kind == Value::Kind::kDeque || PyAnySet_Check(object) || PyTuple_CheckExact(object);
+    return is_one && kind != Value::Kind::kNode;
   };
   const bool containers = is_container(input_at(site, 2)) && is_container(input_at(site, 1));
   const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
@@ -181,7 +187,7 @@ Plan truth(const Site& site) {
   const Input input = input_at(site, 1);
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || value.kind == Value::Kind::kDict || value.kind == Value::Kind::kReplayed) return plan_constant();
+  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return plan_constant();
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object) || PySet_CheckExact(input.object))) {
     recorder.guards().require_length(value.a, input.object);
     return plan_constant();
@@ -304,7 +310,8 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   if (std::optional<Plan> item = item_at_number(recorder, container, key)) return *std::move(item);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
-  if (kind == Value::Kind::kDict) return item_of_dict(recorder, container, key);
+  if (is_made_dict(recorder.value(container.label))) return item_of_dict(recorder, container, key);
+  if (kind == Value::Kind::kDeque) return item_of_deque(site, container, key);
   if (kind == Value::Kind::kReplayed) return replayed_item(recorder, container, key);
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
   if (constant && recorder.known(key.label, key.object)) return plan_constant();
@@ -342,7 +349,8 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
   Recorder& recorder = site.recorder;
   enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
-  if (kind == Value::Kind::kList || kind == Value::Kind::kDict) return store_into_made(recorder, container, key, value);
+  if (kind == Value::Kind::kList || is_made_dict(recorder.value(container.label))) return store_into_made(recorder, container, key, value);
+  if (kind == Value::Kind::kDeque) return store_into_deque(site, container, key, value.label);
   if (kind == Value::Kind::kReplayed) return store_into_replayed(recorder, container, key, value);
   if (std::optional<Plan> plan = item_call(site, "__setitem__", {container, key, value})) return *std::move(plan);
   if (!recorder.is_graph_value(container.label, container.object)) return plan_break(Break::kStore, "item of " + type_name(container.object));

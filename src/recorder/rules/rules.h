@@ -79,6 +79,21 @@ Plan list_to_tuple(const Site& site);
 // row += more.
 Plan extended(Recorder& recorder, Operated list, const Operated& more);
 
+// The container of the recorded code's will hold `contents`, unless something goes through it.
+Plan plan_change(Recorder& recorder, uint32_t container, std::vector<uint32_t> contents, Plan plan);
+// The items of dict(...) and the like, whose arguments begin with that of this number; none: not known. used: what becomes of iterators.
+std::optional<std::vector<uint32_t>> items_of_dict_call(const Site& site, const evaluator::Activation::CallSite& call, int first, Plan& used);
+// A dict of the recorded code's, or an object of a subclass of it.
+inline bool is_made_dict(const Value& value) { return value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMapping; }
+// deque, OrderedDict, defaultdict, and methods of deques that the recorded code has made; none: another callable.
+std::optional<Plan> collection_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// deque[key], deque[key] = value, (value 0) del deque[key], deque += more.
+Plan item_of_deque(const Site& site, const Operated& deque, const Operated& key);
+Plan store_into_deque(const Site& site, const Operated& deque, const Operated& key, uint32_t value);
+Plan extended_deque(const Site& site, const Operated& deque, const Operated& more);
+// mapping[key], where the key isn't there.
+Plan missing_item(Recorder& recorder, const Operated& mapping, const Operated& key);
+
 // left | right, and left |= right, of dicts.
 Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool in_place);
 
