@@ -318,7 +318,7 @@ def test_the_environment_switches_it_on() -> None:
     assert done.stdout.split() == ["True", "True"]
     environment["EVALFRAME_MODE"] = "fast"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert "EVALFRAME_MODE is 'fast'; set it to 'evaluate'" in done.stderr
+    assert "EVALFRAME_MODE is 'fast'; set it to 'capture' or 'evaluate', or to nothing" in done.stderr
 
 
 @pytest.mark.parametrize("settings", ["settrace", "setprofile"])

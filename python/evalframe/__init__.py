@@ -13,6 +13,7 @@ from evalframe.dis import dis
 from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, Limit, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
+from evalframe.policy import constant, followed, leaf, mark, reset, skip_modules, uncaptured
 from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
 
@@ -32,17 +33,24 @@ __all__ = [
     "VariableTable",
     "backends",
     "bytecode",
+    "constant",
     "dis",
     "disable",
     "enable",
     "enabled",
     "evaluation_counts",
     "explain",
+    "followed",
     "get_include",
     "hook",
     "jit",
+    "leaf",
+    "mark",
     "register_backend",
+    "reset",
+    "skip_modules",
     "stats",
+    "uncaptured",
     "variables",
 ]
 

@@ -15,6 +15,8 @@ from evalframe.user_backends import resolve
 # Entries are tried one after the other.
 _MOST_ENTRIES = 10_000
 
+_DYNAMIC = {None: 0, True: 1, False: 2}  # runtime::Dynamic
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -23,13 +25,33 @@ class GraphBreakError(RuntimeError):
 
 
 @overload
-def jit(function: F, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ..., exact: bool = ...) -> F: ...
+def jit(
+    function: F,
+    *,
+    backend: Any = ...,
+    fullgraph: bool = ...,
+    max_entries: int = ...,
+    exact: bool = ...,
+    dynamic: bool | None = ...,
+) -> F: ...
 @overload
 def jit(
-    function: None = None, *, backend: Any = ..., fullgraph: bool = ..., max_entries: int = ..., exact: bool = ...
+    function: None = None,
+    *,
+    backend: Any = ...,
+    fullgraph: bool = ...,
+    max_entries: int = ...,
+    exact: bool = ...,
+    dynamic: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def jit(
-    function: Any = None, *, backend: Any = "native", fullgraph: bool = False, max_entries: int = 8, exact: bool = False
+    function: Any = None,
+    *,
+    backend: Any = "native",
+    fullgraph: bool = False,
+    max_entries: int = 8,
+    exact: bool = False,
+    dynamic: bool | None = None,
 ) -> Any:
     """Captures a function's calls as graphs with guards; later calls run compiled code.
 
@@ -37,10 +59,14 @@ def jit(
     ``max_entries`` bounds how many recordings may start at one place; beyond it the call runs as plain Python.
     With ``exact`` the native backend computes every bit as NumPy does: elementary functions (``exp``, ``sin`` ...), of
     which its own are at most 2 ulp off, are called as they are.
+    An int argument is fixed by a guard until it is seen to change; from then on it is an input of the graph, where that
+    can have it as one. With ``dynamic=True`` it is one from the start, with ``dynamic=False`` never: each value has a
+    recording of its own. :func:`mark` says it of single parameters.
     staticmethod and classmethod objects are wrapped inside. Raises TypeError for what has no Python code, such as a
     builtin.
     """
-    options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries, "exact": exact}
+    options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
+    options |= {"exact": exact, "dynamic": dynamic}
     if function is None:
         return lambda wrapped: jit(wrapped, **options)
     if isinstance(function, (staticmethod, classmethod)):
@@ -50,9 +76,11 @@ def jit(
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
     _check_options(fullgraph, max_entries, exact)
+    if dynamic is not None:
+        _check_flag("dynamic", dynamic)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, name, custom, fullgraph, max_entries, exact)
+    made = make(function, name, custom, fullgraph, max_entries, exact, _DYNAMIC[dynamic])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )

@@ -6,18 +6,38 @@ from contextlib import contextmanager
 from typing import Any
 
 from evalframe import _core
+from evalframe.user_backends import resolve
+
+_MODES = ("capture", "evaluate")
+_captures: list[int] = []  # the hook of mode="capture", while it is there
 
 
-def enable(*, mode: str = "evaluate") -> None:
-    """Run every Python frame of the process in evalframe's own evaluator, until disable(). Nothing is captured."""
-    if mode != "evaluate":
-        raise ValueError(f"no mode {mode!r}; there is 'evaluate'. Use evalframe.enabled() to capture frames")
-    _core.evaluate_all_frames(True)
+def enable(*, mode: str = "evaluate", backend: Any = "native", exact: bool = False) -> None:
+    """Take over every Python frame of the process, in all of its threads, until :func:`disable`.
+
+    ``mode="evaluate"`` runs them in evalframe's own evaluator and captures nothing. ``mode="capture"`` captures
+    functions as :func:`evalframe.enabled` does for a block and a thread, with the same ``backend`` and ``exact``.
+    Called again with another backend, it takes the first one's place. Raises ValueError for an unknown mode or backend.
+    """
+    if mode not in _MODES:
+        raise ValueError(f"no mode {mode!r}; there are {' and '.join(map(repr, _MODES))}")
+    if mode == "evaluate":
+        _core.evaluate_all_frames(True)
+        return
+    chosen = resolve(backend)
+    _stop_capturing()
+    _captures.append(_core.enable(*chosen, exact, all_threads=True))
 
 
 def disable() -> None:
     """Give the frames of the process back to CPython's evaluator."""
+    _stop_capturing()
     _core.evaluate_all_frames(False)
+
+
+def _stop_capturing() -> None:
+    while _captures:
+        _core.disable(_captures.pop())
 
 
 @contextmanager
@@ -38,7 +58,8 @@ def evaluation_counts() -> dict[str, Any]:
 def enable_as_asked() -> None:
     """Does what the environment variable EVALFRAME_MODE asks for."""
     mode = os.environ.get("EVALFRAME_MODE")
-    if mode not in (None, "", "evaluate"):
-        raise ValueError(f"the environment variable EVALFRAME_MODE is {mode!r}; set it to 'evaluate', or to nothing")
+    if mode not in (None, "", *_MODES):
+        wanted = " or ".join(map(repr, _MODES))
+        raise ValueError(f"the environment variable EVALFRAME_MODE is {mode!r}; set it to {wanted}, or to nothing")
     if mode:
         enable(mode=mode)

@@ -242,6 +242,8 @@ namespace {
 std::string address(PyObject* object) { return std::to_string(reinterpret_cast<uintptr_t>(object)); }
 }  // namespace
 
+std::string path_of_slot(int frame, int slot) { return "s" + std::to_string(frame) + "." + std::to_string(slot) + ";"; }
+
 std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }
 
 bool is_data(Borrowed object) { return is_number(object.get()) || numpy::is_array(object.get()); }
@@ -251,7 +253,7 @@ std::string GuardTable::path(int32_t index) const {
   const std::string parent = source.parent >= 0 ? path(source.parent) : std::string();
   const std::string object = address(source.object.get());
   switch (source.reach) {
-    case Reach::kSlot: return "s" + std::to_string(source.frame) + "." + std::to_string(source.index) + ";";
+    case Reach::kSlot: return path_of_slot(source.frame, source.index);
     case Reach::kAttribute:
     case Reach::kMethod: return parent + "a" + object + ";";
     case Reach::kItem: return parent + "i" + (source.object ? object : std::to_string(source.index)) + ";";

@@ -94,6 +94,7 @@ struct FunctionGuard {
 
 // Ways to values, as text that is the same in each recording that starts at one place.
 using Paths = std::set<std::string>;
+std::string path_of_slot(int frame, int slot);
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
 // An array or a number: what a program gives new values to, where functions and modules stay what they are.
 bool is_data(Borrowed object);

@@ -63,6 +63,7 @@ struct Plan {
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
   int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
+  bool same_object = false;    // kConstant: the result is one object in all runs
   bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
   Borrowed callable, keyword_names;
   std::vector<graph::Operand> operands;

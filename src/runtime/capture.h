@@ -102,6 +102,7 @@ class Capture {
   Ended begin_turn(Run& run, Entries& entries, bool& ran);
   Ended run_turn(Run& run, const Entries& entries);
   Ended serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects);
+  void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
   Ended serve_or_record(Run& run, Entries& entries, bool& past_exception);
   // kRunning: the chain has left the stretch, or capturing doesn't pay. measure: of the turns of the loop that the stretch is.

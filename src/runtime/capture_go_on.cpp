@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpython/codec.h"
+#include "recorder/policy.h"
 #include "runtime/capture.h"
 #include "runtime/graph_inputs.h"
 #include "runtime/recursion_level.h"
@@ -235,10 +236,28 @@ Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compila
   return ended;
 }
 
+// Which numbers are inputs from here on: those that were seen to change, and what the program's author said of parameters.
+void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const {
+  if (settings_.dynamic != Dynamic::kNever) {
+    for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying);
+  }
+  PyObject* const object = cpython::code_of(chain.frames().front()).get();
+  const auto* const code = reinterpret_cast<PyCodeObject*>(object);
+  const int count = settings_.dynamic == Dynamic::kAlways ? code->co_argcount + code->co_kwonlyargcount : 0;
+  for (int i = 0; i < count; i++) {
+    if (frames[0][i] && PyLong_CheckExact(frames[0][i])) entries.varying.insert(guards::path_of_slot(0, i));
+  }
+  for (const auto& [index, input] : recorder::marks_of(object)) {
+    const std::string path = guards::path_of_slot(0, index);
+    if (input && frames[0][index] && PyLong_CheckExact(frames[0][index])) entries.varying.insert(path);
+    if (!input) std::erase_if(entries.varying, [&](const std::string& other) { return other.starts_with(path); });
+  }
+}
+
 // Runs and records, up to a break.
 Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
   std::unique_ptr<recorder::Recording> recording;
-  for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying);
+  look_for_inputs(run.chain, entries, frames);
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
   const bool keep_inputs = static_cast<bool>(settings_.custom);

@@ -10,6 +10,7 @@
 #include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "recorder/policy.h"
 
 namespace evalframe::runtime {
 
@@ -107,6 +108,7 @@ class CaptureHook final : public cpython::FrameHook {
     settings.custom = Ref::borrow(settings_.custom.get());
     settings.max_entries = settings_.max_entries;
     settings.exact = settings_.exact;
+    settings.dynamic = settings_.dynamic;
     settings.everything = settings_.everything;
     return settings;
   }
@@ -125,6 +127,7 @@ class CaptureHook final : public cpython::FrameHook {
   std::shared_ptr<Capture> capture_for(const cpython::EntryFrame& frame, PyCodeObject* code) {
     PyObject* function = frame.function().get();
     const auto found = known_.find(function);
+    if (recorder::policy_of(function) != recorder::Policy::kFollowed) return nullptr;
     if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
     if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;

@@ -156,13 +156,13 @@ PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.ji
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", nullptr};
+  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", "dynamic", nullptr};
   PyObject* function = nullptr;
   const char* backend = "native";
   PyObject* custom = Py_None;
-  int fullgraph = 0, max_entries = 8, exact = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpip", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
-                                   &custom, &fullgraph, &max_entries, &exact)) {
+  int fullgraph = 0, max_entries = 8, exact = 0, dynamic = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpipi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
+                                   &custom, &fullgraph, &max_entries, &exact, &dynamic)) {
     return nullptr;
   }
   Settings settings;
@@ -171,6 +171,7 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   settings.fullgraph = fullgraph;
   settings.max_entries = max_entries;
   settings.exact = exact;
+  settings.dynamic = static_cast<Dynamic>(dynamic);
   auto* jit = as_jit(type->tp_alloc(type, 0));
   if (!jit) return nullptr;
   new (&jit->capture) std::shared_ptr<Capture>(std::make_shared<Capture>(function, std::move(settings)));

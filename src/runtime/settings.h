@@ -1,17 +1,26 @@
 // What a user chose for one jit object or one enabled() block.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/ref.h"
 
 namespace evalframe::runtime {
 
+// Whether a number that a call is given is an input of the graph, or fixed by a guard.
+enum class Dynamic : uint8_t {
+  kWhereSeen,  // an input once it was seen to change
+  kAlways,     // an input from the start, where the graph can have it as one
+  kNever,      // each value has a recording of its own
+};
+
 struct Settings {
   std::string backend = "native";
   Ref custom;              // a Python backend of that name: (graph, example inputs) -> callable
   bool fullgraph = false;  // a break is an error
   bool exact = false;      // every bit as NumPy computes it: no elementary functions of our own
+  Dynamic dynamic = Dynamic::kWhereSeen;
   int max_entries = 8;     // recordings that start at the same place
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
 };

@@ -8,6 +8,7 @@
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
+#include "recorder/policy.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -161,6 +162,12 @@ BoundMethod bound_at(const Site& site, int slot) {
   return {_PyType_Lookup(Py_TYPE(self), name), parts[2], self};
 }
 
+Given given_with(const BoundMethod& bound, Given given) {
+  given.labels.insert(given.labels.begin(), bound.self);
+  given.objects.insert(given.objects.begin(), bound.object);
+  return given;
+}
+
 // The bound __exit__ that `with` keeps on the stack, or one of the program's: it is made again at exits.
 Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
@@ -174,6 +181,9 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   }
   const BoundMethod bound = bound_at(site, call.callable);
   if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (policy_of(bound.function) != Policy::kFollowed) {
+    return marked_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call))).value();
+  }
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
     Plan plan = inlined_call(site, recorder.constant(bound.function), bound.function, call.keyword_names);
     plan.contents.push_back(bound.self);
@@ -184,12 +194,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   std::vector<Operated> operands = operands_at(site, call);
   operands.insert(operands.begin(), {bound.self, bound.object});
   if (std::optional<Plan> plan = generator_call(recorder, bound.function, operands, static_cast<bool>(call.keyword_names))) return *std::move(plan);
-  if (has_effect(bound.function)) {
-    Given given = given_at(site, call);
-    given.labels.insert(given.labels.begin(), bound.self);
-    given.objects.insert(given.objects.begin(), bound.object);
-    return effect_call(recorder, bound.function, given);
-  }
+  if (has_effect(bound.function)) return effect_call(recorder, bound.function, given_with(bound, given_at(site, call)));
   const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
   if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = node_call(site, call, bound.function, !exit);
@@ -338,6 +343,7 @@ Plan call_spread(const Site& site) {
   const BoundMethod bound = bound_at(site, callee);
   PyObject* const callable = bound.function ? bound.function : site.frame.slot(callee);
   const uint32_t label = bound.function ? recorder.constant(callable) : recorder.label(callee);
+  if (policy_of(callable) != Policy::kFollowed) return plan_break(Break::kMarked, callable_name(callable) + " with starred arguments");
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
   if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
@@ -372,6 +378,7 @@ Plan call(const Site& site) {
   const CallKind kind = numpy::call_kind(callable);
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
+  if (std::optional<Plan> plan = marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (recorder.constant_of(recorder.label(call.callable))) {
@@ -435,7 +442,8 @@ void call_after(const Site& site, const Plan& plan) {
     return recorder.set_label(depth - 1, label);
   }
   // What has attributes of its own is a place to read them from.
-  label = plan.kind == Plan::Kind::kValue ? plan.label : PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE) ? recorder.fixed(result) : value_of_constant_result(recorder, result);
+  const bool fixed = plan.same_object || PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE);
+  label = plan.kind == Plan::Kind::kValue ? plan.label : fixed ? recorder.fixed(result) : value_of_constant_result(recorder, result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(depth - 1, label);
 }

@@ -119,6 +119,8 @@ struct Given {
 // Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
 bool has_effect(PyObject* callable);
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
+// A call of a function that the program's author has marked (recorder/policy.h); none: of another.
+std::optional<Plan> marked_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
 // Streams of the module io and what inherits from them; whether this one runs no Python code, by a check in the graph; whether a node made it.
 bool is_stream(PyObject* object);
 bool uses_plainly(Recorder& recorder, uint32_t label, PyObject* stream);

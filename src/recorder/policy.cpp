@@ -1,0 +1,73 @@
+#include "recorder/policy.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace evalframe::recorder {
+
+namespace {
+
+// Held, so that addresses stay their own. All of it is under the interpreter's lock.
+struct Registry {
+  std::unordered_map<PyObject*, std::pair<Ref, Policy>> policies;
+  std::unordered_map<PyObject*, std::pair<Ref, Marks>> marks;
+  std::unordered_set<std::string> skipped;
+};
+Registry& registry() {
+  static auto* const made = new Registry;  // lives as long as the process
+  return *made;
+}
+
+PyObject* function_in(PyObject* callable) { return PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable; }
+PyObject* key_of(PyObject* callable) {
+  PyObject* const function = function_in(callable);
+  return PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_code : function;
+}
+
+// The module that the function is of, or one around it.
+bool is_skipped(PyObject* function) {
+  PyObject* const name = PyDict_GetItemString(reinterpret_cast<PyFunctionObject*>(function)->func_globals, "__name__");
+  const char* const text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text) return PyErr_Clear(), false;
+  for (std::string module = text; !module.empty();) {
+    if (registry().skipped.contains(module)) return true;
+    const size_t dot = module.rfind('.');
+    module.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return false;
+}
+
+}  // namespace
+
+void set_policy(Borrowed callable, Policy policy) {
+  PyObject* const key = key_of(callable.get());
+  registry().policies.insert_or_assign(key, std::pair{Ref::borrow(key), policy});
+}
+
+Policy policy_of(PyObject* callable) {
+  const Registry& said = registry();
+  if (!said.policies.empty()) {
+    const auto found = said.policies.find(key_of(callable));
+    if (found != said.policies.end()) return found->second.second;
+  }
+  PyObject* const function = function_in(callable);
+  return !said.skipped.empty() && PyFunction_Check(function) && is_skipped(function) ? Policy::kUncaptured : Policy::kFollowed;
+}
+
+void skip_module(std::string name) { registry().skipped.insert(std::move(name)); }
+
+void mark_parameter(Borrowed code, int index, bool input) {
+  auto& [held, marks] = registry().marks[code.get()];
+  held = Ref::borrow(code);
+  std::erase_if(marks, [&](const auto& mark) { return mark.first == index; });
+  marks.emplace_back(index, input);
+}
+
+const Marks& marks_of(PyObject* code) {
+  static const Marks none;
+  const auto& marks = registry().marks;
+  const auto found = marks.empty() ? marks.end() : marks.find(code);
+  return found == marks.end() ? none : found->second.second;
+}
+
+}  // namespace evalframe::recorder
