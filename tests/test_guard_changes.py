@@ -811,6 +811,54 @@ def class_statement_reads_what_is_outside() -> Any:
     yield
 
 
+# --- C functions that call back ---------------------------------------------------------------------------------------
+
+
+def _parts(a: Any) -> Any:
+    yield a
+    yield a * 2
+
+
+@case
+def generator_function_replaced_below_sum() -> Any:
+    scope = module("def parts(a):\n    yield a\n\ndef f(a):\n    return sum(x + 1 for x in parts(a))")
+    yield scope.f
+    scope.parts = _parts
+    yield
+
+
+@case
+def summing_function_replaced() -> Any:
+    scope = module("def f(a):\n    return sum(x + 1 for x in (a, a))")
+    yield scope.f
+    scope.sum = list
+    yield
+    del scope.sum
+    yield
+
+
+@case
+def key_function_replaced() -> Any:
+    scope = module("def key(n):\n    return -n\n\ndef f(a):\n    return a * sorted([1, 3, 2], key=key)[0]")
+    yield scope.f
+    scope.key = lambda n: n
+    yield
+    scope.key.__code__ = (lambda n: (n != 2, n)).__code__
+    yield
+
+
+@case
+def sorted_numbers_changed() -> Any:
+    numbers = [1, 3, 2]
+    scope = module("def f(a):\n    return a * max(numbers, key=lambda n: -n)")
+    scope.numbers = numbers
+    yield scope.f
+    numbers[0] = 5
+    yield
+    numbers.append(-1)
+    yield
+
+
 # --- operators and other protocols -----------------------------------------------------------------------------------
 
 

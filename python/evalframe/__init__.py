@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 from typing import TYPE_CHECKING
 
-from evalframe import bytecode
+from evalframe import bytecode, stand_ins  # noqa: F401
 from evalframe._core import FrameInfo, Hook, Result, hook
 from evalframe.dis import dis
 from evalframe.headers import get_include

@@ -11,6 +11,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
 #include "runtime/enabled.h"
+#include "recorder/stand_ins.h"
 #include "runtime/jit.h"
 
 namespace nb = nanobind;
@@ -141,6 +142,12 @@ nb::list captures() {
   return result;
 }
 
+void add_stand_ins(const nb::dict& functions) {
+  for (const auto& [callable, row] : functions) {
+    if (!recorder::add_stand_in(callable.ptr(), row[0].ptr(), nb::cast<int>(row[1]))) throw nb::python_error();
+  }
+}
+
 // Names of the built-in backends.
 nb::tuple built_in_backends() {
   nb::list names;
@@ -186,6 +193,8 @@ void bind_jit(nb::module_& module) {
       nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
+  module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
+  module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),

@@ -1,6 +1,7 @@
 // What the recorder knows of exceptions: which one is handled, where one came from, and the frames that it has left.
 #include <algorithm>
 
+#include "cpython/hidden_code.h"
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "recorder/recorder.h"
@@ -185,13 +186,23 @@ void Recorder::caught(const Activation& frame, int32_t instruction, int depth_be
   set_label(slot, raised_);
 }
 
+bool Recorder::is_hidden(size_t frame) const { return cpython::is_hidden(frames_[frame].code->code); }
+
+int32_t Recorder::visible_caller(size_t frame) const {
+  while (frame > 0 && is_hidden(frame - 1)) frame--;
+  return frame > 0 ? static_cast<int32_t>(frame) - 1 : -1;
+}
+
 uint32_t Recorder::frame_above(size_t up) {
-  return up < frames_.size() ? frame_value(frames_[frames_.size() - 1 - up].identity) : 0;
+  int32_t frame = visible_caller(frames_.size());
+  while (frame >= 0 && up-- > 0) frame = visible_caller(static_cast<size_t>(frame));
+  return frame >= 0 ? frame_value(frames_[static_cast<size_t>(frame)].identity) : 0;
 }
 
 uint32_t Recorder::caller_of(int32_t identity) {
   for (size_t i = 1; i < frames_.size(); i++) {
-    if (frames_[i].identity == identity) return frame_value(frames_[i - 1].identity);
+    const int32_t caller = frames_[i].identity == identity ? visible_caller(i) : -1;
+    if (caller >= 0) return frame_value(frames_[static_cast<size_t>(caller)].identity);
   }
   return 0;
 }
@@ -225,7 +236,8 @@ void Recorder::end_frame(const Activation& frame) {
   const Live& live = frames_.back();
   const auto first = labels_.begin() + live.base;
   const bool knows_caller = cpython::layout::kEndedGeneratorKnowsCaller || live.generator < 0;
-  const int32_t back = frames_.size() > 1 && knows_caller ? frames_[frames_.size() - 2].identity : -1;
+  const int32_t caller = knows_caller ? visible_caller(frames_.size() - 1) : -1;
+  const int32_t back = caller >= 0 ? frames_[static_cast<size_t>(caller)].identity : -1;
   recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame)}};
 }
 

@@ -147,7 +147,7 @@ Plan Recorder::before(const Activation& frame) {
   }
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
-  if (back && ++back_jumps_ > kMaxBackJumps) {
+  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) {
     Plan plan;
     plan.kind = Plan::Kind::kBreak;
     plan.why = Break::kLoop;

@@ -149,6 +149,7 @@ class Recorder {
   Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false, int turns = 1);
 
   Recording& recording() { return *recording_; }
+  const Recording& recorded() const { return *recording_; }
   // The finished recording. Nothing else may be called afterwards.
   std::unique_ptr<Recording> finish();
 
@@ -234,6 +235,9 @@ class Recorder {
   bool has_begun(const Value& generator) const { return generators_[generator.a].begun; }
   // Whether it waits in a `yield from` or `await`.
   bool delegates(const Value& generator) const { return generators_[generator.a].delegates; }
+  uint32_t first_slot_of(const Generator& generator) const { return labels_[generator.base]; }
+  // Of a loop that is unrolled. Those of frames that nobody sees are another's calls.
+  Py_ssize_t most_turns() const { return is_hidden(frames_.size() - 1) ? kMaxParts : kMaxUnrolledTurns; }
   bool is_outermost() const { return frames_.size() == 1; }
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }
@@ -371,6 +375,9 @@ class Recorder {
     bool begun = false, waits = true, ended = false, delegates = false;
   };
   uint32_t fixed_result(PyObject* object);
+  bool is_hidden(size_t frame) const;
+  // The frame that has called this one, and is seen; -1: none.
+  int32_t visible_caller(size_t frame) const;
   int32_t next_base() const { return std::max(frames_.back().end, kept_slots_); }
   int32_t handling_level() const;
   uint32_t value_of_key(const Value& dict, PyObject* name) const;

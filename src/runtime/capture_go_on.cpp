@@ -294,6 +294,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     if (!worth.pays) return Ended::kRunning;
     if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
+    if (const Ended left = chain.leave_hidden(result); left != Ended::kRunning) return left;
     const Held<Entries> entries = entries_of(chain);
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;

@@ -3,6 +3,7 @@
 
 #include "core/log.h"
 #include "cpython/codec.h"
+#include "cpython/hidden_code.h"
 #include "cpython/iterators.h"
 #include "recorder/recorder.h"
 #include "runtime/capture.h"
@@ -31,10 +32,12 @@ void raise_graph_break(const BreakNote& note) {
 
 void Capture::note_break(const Recording& recording) {
   const auto states = recording.state_at(static_cast<int32_t>(recording.graph.nodes.size()));
-  const recorder::FrameState& inner = states.back();
+  const auto is_seen = [](const recorder::FrameState& state) { return !cpython::is_hidden(state.code->code); };
+  const auto first_hidden = std::find_if_not(states.begin(), states.end(), is_seen);
+  const recorder::FrameState& inner = *(first_hidden - 1);
   const auto* code = inner.code->code.as<PyCodeObject>();
   BreakNote note{recording.why, recording.why_detail, PyUnicode_AsUTF8(code->co_filename), PyUnicode_AsUTF8(code->co_qualname),
-                 inner.code->positions[inner.next], 1};
+                 inner.code->positions[first_hidden == states.end() ? inner.next : inner.next - 1], 1};
   for (BreakNote& known : breaks_) {
     if (known.why == note.why && known.function == note.function && known.position == note.position) {
       known.count++;

@@ -1,9 +1,12 @@
 // Steps and finishes chains of frames.
 #include "runtime/chain.h"
 
+#include <algorithm>
+
 #include "bytecode/stack.h"
 #include "cpython/codec.h"
 #include "cpython/generators.h"
+#include "cpython/hidden_code.h"
 #include "runtime/live.h"
 
 namespace evalframe::runtime {
@@ -154,6 +157,16 @@ Ended Chain::run_within(int32_t first, int32_t last, int32_t to, Ref& result) {
     event = frame.step();
   } while (event == Event::kCaught || (event == Event::kNext && (!may_stop(frame) || (frame.next() != to && frame.next() >= first && frame.next() <= last))));
   return settle(live, event, result);
+}
+
+Ended Chain::leave_hidden(Ref& result) {
+  const auto is_hidden = [](cpython::Frame* frame) { return cpython::is_hidden(cpython::code_of(frame)); };
+  while (std::any_of(frames_.begin(), frames_.end(), is_hidden)) {
+    Live live(thread_, frames_);
+    const Ended ended = settle(live, live.back().run(), result);
+    if (ended != Ended::kRunning) return ended;
+  }
+  return Ended::kRunning;
 }
 
 Ref Chain::throw_here() {

@@ -10,6 +10,7 @@
 #include "frontends/numpy/calls.h"
 #include "recorder/policy.h"
 #include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -97,7 +98,7 @@ bool contents_known(const Site& site, const Activation::CallSite& call) {
 
 // sorted(...), of what is known: a new list of constants.
 std::optional<Plan> sorted_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool sorts = callable == builtin("sorted").get() && contents_known(site, call);
+  const bool sorts = (callable == builtin("sorted").get() || callable == places_in_order()) && contents_known(site, call);
   return sorts ? std::optional<Plan>(plan_constant()) : std::nullopt;
 }
 
@@ -369,10 +370,7 @@ Plan call_spread(const Site& site) {
   return plan;
 }
 
-Plan call(const Site& site) {
-  const auto found = site.frame.call_site();
-  if (!found) return plan_break(Break::kInstruction, bytecode::name(site.instruction.op));
-  const Activation::CallSite& call = *found;
+Plan call_itself(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
   const CallKind kind = numpy::call_kind(callable);
@@ -414,6 +412,15 @@ Plan call(const Site& site) {
   Plan plan = inlined_call(site, recorder.label(call.callable), callable, call.keyword_names);
   add_arguments(site, call, plan);
   return plan;
+}
+
+Plan call(const Site& site) {
+  const auto found = site.frame.call_site();
+  if (!found) return plan_break(Break::kInstruction, bytecode::name(site.instruction.op));
+  Plan plan = call_itself(site, *found);
+  if (plan.kind != Plan::Kind::kBreak) return plan;
+  std::optional<Plan> followed = stand_in_call(site, *found);
+  return followed ? *std::move(followed) : std::move(plan);
 }
 
 void call_after(const Site& site, const Plan& plan) {

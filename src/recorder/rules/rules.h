@@ -139,6 +139,9 @@ std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject
 // print of what is known, or of numbers, to such a stream.
 bool is_plain_print(Recorder& recorder, const Given& given);
 
+// A call of a C function that calls back into Python, as that of its stand-in; none: it has none, or isn't to be followed.
+std::optional<Plan> stand_in_call(const Site& site, const evaluator::Activation::CallSite& call);
+
 // Calls of what `pure.def` names, with arguments that are known; none: of others.
 std::optional<Plan> pure_function_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // A type that no Python code has made or can change, and "type.method" of a method descriptor of one.

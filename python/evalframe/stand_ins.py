@@ -1,0 +1,235 @@
+"""Python functions in the place of CPython's C functions that call back into Python.
+
+Where a recording meets a call of `sum`, it follows that of `sum_of`, and with it the generator that is summed up.
+Each function does what CPython's does, in its order. Nobody sees their frames: the core takes the RESUME out of their
+code, and CPython passes over frames that haven't come to it. What they don't do themselves they leave to the C
+function, whose errors are its own.
+"""
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from evalframe import _core
+
+# Functions made from here on have the builtins as they are now, whatever a program puts in their place.
+globals()["__builtins__"] = dict(vars(builtins))
+_MISSING: Any = object()
+_reduce = functools.reduce
+_places_in_order = _core.places_in_order
+
+
+def any_of(iterable: Iterable[Any], /) -> bool:
+    for item in iterable:
+        if item:
+            return True
+        del item
+    return False
+
+
+def all_of(iterable: Iterable[Any], /) -> bool:
+    for item in iterable:
+        if not item:
+            return False
+        del item
+    return True
+
+
+def sum_of(iterable: Iterable[Any], /, start: Any = 0) -> Any:
+    # CPython adds ints and floats up in C, from 3.12 on with floats' errors made good; what comes behind other things
+    # is added plainly.
+    if isinstance(start, (str, bytes, bytearray)):
+        return sum(iterable, start)
+    total = start
+    numbers: list[Any] = []
+    counts = type(start) is int or type(start) is float
+    for item in iterable:
+        if counts and (type(item) is int or type(item) is float or type(item) is bool):
+            numbers.append(item)
+        else:
+            if numbers:
+                total = sum(numbers, total)
+                numbers = []
+            floats = type(total) is float
+            total = total + item
+            counts = counts and not floats and type(total) is float
+        del item
+    return sum(numbers, total) if numbers else total
+
+
+def max_of(*args: Any, key: Any = None, default: Any = _MISSING) -> Any:
+    if len(args) == 1:
+        items = args[0]
+    elif default is _MISSING and args:
+        items = args
+    else:
+        return max(*args, key=key, default=default)
+    found = False
+    best = best_item = None
+    for item in items:
+        value = item if key is None else key(item)
+        if not found or value > best:
+            found, best, best_item = True, value, item
+        del item, value
+    if found:
+        return best_item
+    return max(()) if default is _MISSING else default
+
+
+def min_of(*args: Any, key: Any = None, default: Any = _MISSING) -> Any:
+    if len(args) == 1:
+        items = args[0]
+    elif default is _MISSING and args:
+        items = args
+    else:
+        return min(*args, key=key, default=default)
+    found = False
+    best = best_item = None
+    for item in items:
+        value = item if key is None else key(item)
+        if not found or value < best:
+            found, best, best_item = True, value, item
+        del item, value
+    if found:
+        return best_item
+    return min(()) if default is _MISSING else default
+
+
+def list_of(iterable: Iterable[Any], /) -> list[Any]:
+    result = []
+    for item in iterable:
+        result.append(item)
+        del item
+    return result
+
+
+def tuple_of(iterable: Iterable[Any], /) -> tuple[Any, ...]:
+    result = []
+    for item in iterable:
+        result.append(item)
+        del item
+    return tuple(result)
+
+
+def set_of(iterable: Iterable[Any], /) -> set[Any]:
+    result = set()
+    for item in iterable:
+        result.add(item)
+        del item
+    return result
+
+
+def frozenset_of(iterable: Iterable[Any], /) -> frozenset[Any]:
+    # One made of a set may have another order.
+    result = []
+    seen = set()
+    for item in iterable:
+        seen.add(item)
+        result.append(item)
+        del item
+    return frozenset(result)
+
+
+def dict_of(iterable: Iterable[Any], /, **more: Any) -> dict[Any, Any]:
+    result = {}
+    number = -1
+    for item in iterable:
+        number += 1
+        if type(item) is not tuple and type(item) is not list:
+            try:
+                item = [*item]
+            except TypeError:
+                item = None
+            if item is None:
+                raise TypeError(f"cannot convert dictionary update sequence element #{number} to a sequence")
+        if len(item) != 2:
+            raise ValueError(f"dictionary update sequence element #{number} has length {len(item)}; 2 is required")
+        result[item[0]] = item[1]
+        del item
+    result.update(more)
+    return result
+
+
+def join(text: str, iterable: Iterable[str], /) -> str:
+    parts = []
+    for item in iterable:
+        parts.append(item)
+        del item
+    return text.join(parts)
+
+
+def extend(target: list[Any], iterable: Iterable[Any], /) -> None:
+    for item in iterable:
+        target.append(item)
+        del item
+
+
+def sorted_of(iterable: Iterable[Any], /, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    items = []
+    for item in iterable:
+        items.append(item)
+        del item
+    keys = items
+    if key is not None:
+        keys = []
+        for item in items:
+            keys.append(key(item))
+    result = []
+    for place in _places_in_order(keys, reverse):
+        result.append(items[place])
+    return result
+
+
+def sort(target: list[Any], /, *, key: Any = None, reverse: bool = False) -> None:
+    items = target[:]
+    target.clear()
+    try:
+        keys = items
+        if key is not None:
+            keys = []
+            for item in items:
+                keys.append(key(item))
+        result = []
+        for place in _places_in_order(keys, reverse):
+            result.append(items[place])
+        items = result
+    finally:
+        modified = len(target) > 0
+        target[:] = items
+    if modified:
+        raise ValueError("list modified during sort")
+
+
+def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], /, *initial: Any) -> Any:
+    if len(initial) > 1:
+        return _reduce(function, iterable, *initial)
+    found = len(initial) == 1
+    result = initial[0] if found else None
+    for item in iterable:
+        result = function(result, item) if found else item
+        found = True
+        del item
+    return result if found else _reduce(function, ())
+
+
+# What each C function goes through, by the number of the argument.
+_core.add_stand_ins(
+    {
+        any: (any_of, 0),
+        all: (all_of, 0),
+        sum: (sum_of, 0),
+        max: (max_of, 0),
+        min: (min_of, 0),
+        list: (list_of, 0),
+        tuple: (tuple_of, 0),
+        set: (set_of, 0),
+        frozenset: (frozenset_of, 0),
+        dict: (dict_of, 0),
+        str.join: (join, 1),
+        list.extend: (extend, 1),
+        sorted: (sorted_of, 0),
+        list.sort: (sort, 0),
+        functools.reduce: (reduce, 1),
+    }
+)

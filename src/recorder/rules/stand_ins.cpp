@@ -1,0 +1,69 @@
+// Rules for C functions that call back into Python: a Python function is followed in their place.
+#include "recorder/stand_ins.h"
+
+#include "core/builtins.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+// The elements of more than these are a break of one call, not of each turn.
+constexpr Py_ssize_t kMostElements = 32;
+
+bool is_short(PyObject* container) {
+  const bool builtin = PyList_CheckExact(container) || PyTuple_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container) ||
+                       PyUnicode_CheckExact(container) || PyRange_Check(container);
+  const Py_ssize_t length = builtin ? PyObject_Size(container) : kMostElements + 1;
+  if (length < 0) PyErr_Clear();
+  return length >= 0 && length <= kMostElements;
+}
+
+// A generator expression over an iterator from outside has a step that isn't recorded.
+bool goes_through_outer(const Recorder& recorder, const Value& generator) {
+  const Generator& of = recorder.recorded().generators[static_cast<size_t>(generator.a)];
+  PyObject* const names = of.code->code.as<PyCodeObject>()->co_localsplusnames;
+  const bool is_expression = PyTuple_GET_SIZE(names) > 0 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), ".0") == 0;
+  return is_expression && recorder.value(recorder.first_slot_of(of)).kind == Value::Kind::kSource;
+}
+
+bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value value = recorder.value(label);
+  switch (value.kind) {
+    case Value::Kind::kGenerator: return PyGen_CheckExact(object) && (recorder.waits(value) || recorder.has_ended(value)) && !goes_through_outer(recorder, value);
+    case Value::Kind::kSource: return !recorder.varies(value.a) && is_short(object);
+    case Value::Kind::kTuple:
+    case Value::Kind::kList:
+    case Value::Kind::kDict:
+    case Value::Kind::kReplayed:
+    case Value::Kind::kConstant: return is_short(object);
+    case Value::Kind::kIterator: return true;
+    case Value::Kind::kMade: return recorder.is_iterator(label);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  PyObject* const callable = site.frame.slot(call.callable);
+  const StandIn* const stand_in = stand_in_of(callable);
+  if (!stand_in || !recorder.constant_of(recorder.label(call.callable))) return std::nullopt;
+  // The function itself leaves what it doesn't do to C.
+  if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;
+  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int through = call.first + stand_in->through, positional = call.count - keywords;
+  const bool is_of_several = positional > 1 && (callable == builtin("max").get() || callable == builtin("min").get());
+  if (!is_of_several && (positional <= stand_in->through || !is_gone_through(recorder, recorder.label(through), site.frame.slot(through)))) return std::nullopt;
+  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
+  for (int i = call.first; i < call.first + call.count; i++) {
+    plan.contents.push_back(recorder.label(i));
+    plan.arguments.push_back(site.frame.slot(i));
+  }
+  return plan;
+}
+
+}  // namespace evalframe::recorder

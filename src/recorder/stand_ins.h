@@ -1,0 +1,20 @@
+// Python functions that are followed in the place of C functions which call back into Python (python/evalframe/stand_ins.py).
+#pragma once
+
+#include "core/ref.h"
+
+namespace evalframe::recorder {
+
+struct StandIn {
+  Ref function;
+  int through = 0;  // the argument that it goes through
+};
+
+// The function's code is changed so that nobody sees its frames. False with an exception.
+bool add_stand_in(Borrowed callable, Borrowed function, int through);
+// Null: the callable has none.
+const StandIn* stand_in_of(PyObject* callable);
+// The order in which a sort leaves what has these keys, as a tuple of places.
+PyObject* places_in_order();
+
+}  // namespace evalframe::recorder
