@@ -13,6 +13,7 @@
 #include "runtime/enabled.h"
 #include "recorder/stand_ins.h"
 #include "runtime/jit.h"
+#include "runtime/verify.h"
 
 namespace nb = nanobind;
 
@@ -162,6 +163,9 @@ nb::tuple built_in_backends() {
 void bind_jit(nb::module_& module) {
   if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
   log::configure(std::getenv("EVALFRAME_LOG"));
+  if (!runtime::Verification::configure(std::getenv("EVALFRAME_VERIFY"))) {
+    throw nb::value_error("the environment variable EVALFRAME_VERIFY must be 1 (now and then), all (each hit), or 0");
+  }
   module.attr("BACKENDS") = built_in_backends();
   module.def("jit_entries", [](nb::handle jit) { return entries(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
@@ -197,6 +201,8 @@ void bind_jit(nb::module_& module) {
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
+  module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),
+             "For tests: what the environment variable EVALFRAME_VERIFY says from now on.");
   module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
              "For tests: every graph is left before this node; -1: nowhere.");
 }

@@ -76,9 +76,11 @@ class Capture {
   Ref run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters);
   Ref call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled);
   Ref serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
+  Ref verified(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
   Ref record_call(PyThreadState* thread, Entries& entries, Chain& chain);
   bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
   Ref record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled);
+  Ref go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   // Instructions of the outermost frame between which a chain is captured.

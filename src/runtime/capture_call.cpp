@@ -1,8 +1,10 @@
 // A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
 #include "cpython/codec.h"
+#include "cpython/objects.h"
 #include "runtime/capture.h"
 #include "runtime/recursion_level.h"
 #include "runtime/replay.h"
+#include "runtime/verify.h"
 
 namespace evalframe::runtime {
 
@@ -15,7 +17,7 @@ Ref Capture::call_plainly(bool* handled) {
 // The recording that served last, if it serves again and has its result at hand: nothing is run, so nothing has to be held.
 inline Compilation* Capture::hit_at_hand(PyObject* const* parameters) {
   const Entries& first = *first_;
-  if (first.recent >= first.list.size() || Measure::on) return nullptr;
+  if (first.recent >= first.list.size() || Measure::on || Verification::is_on()) return nullptr;
   Compilation& entry = *first.list[first.recent];
   return entry.at_hand && entry.guards.check_slots(parameters) ? &entry : nullptr;
 }
@@ -79,6 +81,7 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
   }
   const RecursionLevel level(thread);
   if (!level) return Ref();
+  if (compilation && Verification::is_on() && Verification::is_due(compilation->hits)) return verified(thread, *compilation, objects, parameters);
   if (!compilation) return record(thread, *entries, parameters, handled);
   return Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
 }
@@ -124,6 +127,35 @@ Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Obje
   return result;
 }
 
+// Serves a call, and has CPython run it, too, which is what counts. What leaves its graph has begun to act, and is served only.
+Ref Capture::verified(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters) {
+  if (leave_before >= 0 || !Verification::can_be_run_twice(*compilation.recording)) return run(thread, compilation, objects);
+  count(&Counters::hits);
+  ArraySnapshot written;
+  if (!written.take(objects, compilation.recording->guards.sources.size())) return Ref();
+  Chain chain(thread);
+  Ref result;
+  const uint64_t left_before = compilation.left_early;
+  Ended ended = Ended::kRaised;
+  {
+    const QuietErrors quiet;
+    if (!quiet) return Ref();
+    ended = run_graph(thread, compilation, objects, chain, result);
+  }
+  if (compilation.left_early != left_before) return go_on_behind(thread, ended, chain, std::move(result), objects);
+  const CameOfIt served = CameOfIt::of(std::move(result));
+  const bytecode::Code* const decoded = cpython::decoded(code_);
+  if (!decoded || !written.exchange()) return Ref();
+  CameOfIt plain = CameOfIt::of(run_plainly(thread, *decoded, parameters));
+  count(&Counters::verified);
+  if (!verify(compilation, function_.get(), parameters, served, plain, written)) {
+    count(&Counters::differences);
+    given_up_ = true;
+  }
+  if (plain.raised) cpython::set_raised(std::move(plain.raised));
+  return std::move(plain.result);
+}
+
 // Records a call and takes the time that it took besides compiling.
 Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
   const double compiled_before = seconds_compiled();
@@ -143,7 +175,12 @@ Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) 
 Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
   Chain chain(thread);
   Ref result;
-  Ended ended = run_graph(thread, compilation, objects, chain, result);
+  const Ended ended = run_graph(thread, compilation, objects, chain, result);
+  return go_on_behind(thread, ended, chain, std::move(result), objects);
+}
+
+// The graph has been run: from its exit, if it was left, to the end of the call.
+Ref Capture::go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects) {
   if (ended == Ended::kRunning) {
     objects.clear();
     count(&Counters::exits);
