@@ -13,7 +13,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -508,3 +508,52 @@ def test_is_one_graph(name):
     captured = evalframe.jit(globals()[name], backend="reference")
     captured(A, B)
     assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+
+
+class Whole(int):
+    """A number that has little to say of itself: what it leaves open, int's own methods answer."""
+
+    def __lt__(self, other):
+        TOLD.append("lt")
+        return NotImplemented
+
+    def __eq__(self, other):
+        TOLD.append("eq")
+        return NotImplemented
+
+    __hash__ = int.__hash__
+
+    def __radd__(self, other):
+        TOLD.append("radd")
+        return NotImplemented
+
+
+class Word(str):
+    def __gt__(self, other):
+        TOLD.append("gt")
+        return NotImplemented
+
+    def __rmod__(self, other):
+        TOLD.append("rmod")
+        return NotImplemented
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w, s: (x + 1, 8 > w, 2.5 > w, w < 8),
+        lambda x, w, s: (x + 1, 3 == w, w == 3, 3.0 == w, w != 4),
+        lambda x, w, s: (x + 1, 8 + w, 1.5 + w, w + 1),
+        lambda x, w, s: (x + 1, "a" < s, s > "a", "%s" % s),
+    ],
+)
+def test_instances_that_builtin_operators_know(program):
+    for backend in ("reference", "native"):
+        captured = evalframe.jit(program, backend=backend)
+        for _ in range(3):
+            TOLD.clear()
+            expected = outcome(program, np.ones(3), Whole(3), Word("b"))
+            told = list(TOLD)
+            TOLD.clear()
+            assert same(outcome(captured, np.ones(3), Whole(3), Word("b")), expected)
+            assert told == TOLD

@@ -68,7 +68,12 @@ NB_MODULE(_core_tests, module) {
     settings.backend = "reference";
     settings.everything = true;
     evalframe::remember_builtins();
-    if (!evalframe::numpy::load_api() || !evalframe::runtime::enable(std::move(settings), true)) throw nanobind::python_error();
+    const uint64_t id = evalframe::numpy::load_api() ? evalframe::runtime::enable(std::move(settings), true) : 0;
+    if (!id) throw nanobind::python_error();
+    return id;
   });
+  module.def("capture_no_more", [](uint64_t id) { evalframe::cpython::remove_frame_hook(id); });
+  module.def("served_graphs", [] { return evalframe::runtime::Capture::total_counters().served; });
+  module.def("set_leave_before", [](int32_t node) { evalframe::runtime::Capture::leave_before = node; });
   module.def("write_counts_at_exit", write_counts_at_exit);
 }

@@ -1,9 +1,14 @@
-"""One program run by CPython's evaluator and by ours, and what differs."""
+"""One program run by CPython and by us, and what differs.
+
+The environment variable EVALFRAME_FUZZ_MODE says how we run it: ``evaluate`` (every frame in our evaluator), or ``capture``
+(every function recorded at its first call, served after, and once more with every graph left early).
+"""
 
 from __future__ import annotations
 
 import gc
 import io
+import os
 import re
 import sys
 import types
@@ -56,6 +61,26 @@ def run_evaluated(program: Program, warm: list[types.CodeType]) -> list[Outcome]
     return outcomes
 
 
+def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
+    """Twice, with functions of their own: served to the end of each graph, and left before its second node."""
+    from evalframe import _core_tests
+
+    hook = _core_tests.capture_all_frames()
+    outcomes = []
+    try:
+        for leave_before in (-1, 1):
+            _core_tests.set_leave_before(leave_before)
+            outcomes.append(run_once(program, programs.fresh_codes(program)))
+    finally:
+        _core_tests.set_leave_before(-1)
+        _core_tests.capture_no_more(hook)
+    return outcomes
+
+
+OURS = {"evaluate": run_evaluated, "capture": run_captured}
+MODE = os.environ.get("EVALFRAME_FUZZ_MODE", "evaluate")
+
+
 def is_too_deep(outcomes: list[Outcome]) -> bool:
     """How deep a recursion may go is each evaluator's own."""
     return any("RecursionError" in event or "MemoryError" in event for outcome in outcomes for event in outcome.events)
@@ -77,8 +102,14 @@ def with_refusals_in_order(events: list[str]) -> list[str]:
     return ordered
 
 
+def without_releases(events: list[str]) -> list[str]:
+    """Recordings hold what their guards ask for, so that objects end later, and __del__ fails elsewhere."""
+    return [event for event in events if not event.startswith(("released", "unraisable"))]
+
+
 def first_difference(plain: Outcome, ours: Outcome) -> Difference | None:
-    plain, ours = (one._replace(events=with_refusals_in_order(one.events)) for one in (plain, ours))
+    comparable = without_releases if MODE == "capture" else with_refusals_in_order
+    plain, ours = (one._replace(events=comparable(one.events)) for one in (plain, ours))
     for number, event in enumerate(plain.events):
         other = ours.events[number] if number < len(ours.events) else "nothing more"
         if event != other:
@@ -117,7 +148,7 @@ def compared(program: Program, before_ours: Callable[[], None] = lambda: None) -
     if is_too_deep(plain):
         return "too deep"
     before_ours()
-    found = difference(plain, run_evaluated(program, warm))
+    found = difference(plain, OURS[MODE](program, warm))
     if not found:
         return "same"
     again = run_plain(program, programs.fresh_codes(program))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.writing import KINDS, Function, Writing
+from fuzz.writing import Function, Writing
 
 CONSTANTS = ["0", "1", "2", "-1", "7", "1.5", "'ab'", "''", "None", "True", "(1, 2)", "()", "b'xy'", "2 ** 70", "...", "1j", "Table(x=1)"]
 ERRORS = ["1 / 0", "[][1]", "missing", "{}['k']", "None.nothing", "1 + 'a'", "int('x')", "(1)()", "len(5)", "[1] < 2", "-'a'", "next(iter(()))"]
@@ -17,7 +17,7 @@ class Expressions(Writing):
     def name(self, *kinds: str) -> str:
         """A variable, most often one that is bound and holds what is asked for."""
         known = self.scope.known("names")
-        fitting = [name for name in known if not kinds or KINDS.get(name, "any") in kinds]
+        fitting = [name for name in known if not kinds or self.kind_of.get(name, "any") in kinds]
         if self.chance(1):
             return "missing"
         if fitting and not self.chance(2):
@@ -55,7 +55,24 @@ class Expressions(Writing):
             return self.simple()
         options = {"number": 10, "items": 5, "magic": 5, "operator": 2, "compare": 3, "logic": 5, "choice": 3, "display": 8, "item": 3, "builtin": 5, "call": 6, "lambda": 2,
                    "comprehension": 5, "text": 4, "walrus": 3, "token": 3, "attribute": 4, "noted": 5, "error": 1, "suspended": 5, "namespace": 1}  # fmt: skip
+        if self.has_arrays:
+            options["array"] = 30
         return str(getattr(self, f"value_{self.weighted(options)}")(depth - 1))
+
+    def value_array(self, depth: int) -> str:
+        """Most often an array, or a number of one."""
+        if depth <= 0 or self.chance(25):
+            return self.name("array") if self.chance(80) else str(self.pick(["np.arange(6.0)", "np.ones(6)", "np.zeros((2, 3))", "np.arange(6)", "np.float64(1.5)"]))
+        one, other = self.value_array(depth - 1), self.value_array(depth - 1)
+        number = self.pick(["2", "0.5", "-1", self.value_number(0)])
+        return str(
+            self.pick(
+                [f"({one} {self.pick('+-*/')} {other})", f"({one} {self.pick('+-*/')} {number})", f"({number} {self.pick('+-*')} {one})", f"np.{self.pick(['sqrt', 'abs', 'exp', 'square', 'sign'])}({one})",
+                 f"np.{self.pick(['maximum', 'minimum', 'add'])}({one}, {number})", f"np.where({one} > {number}, {one}, {self.pick([one, number])})", f"{one}[{self.pick(['1:', ':-1', '::-1', '0', '..., 0', 'None'])}]",
+                 f"{one}.{self.pick(['sum', 'mean', 'max', 'copy', 'any', 'tolist'])}()", f"{one}.{self.pick(['T', 'shape', 'ndim', 'size', 'dtype'])}", f"np.sum({one}, axis=-1)", f"(-{one})", f"note({one})", f"({one} if {one}.sum() > {number} else {other})",
+                 f"float({one}.sum())", f"[{one}, {number}]", f"({one}, {other})[{self.number(0, 1)}]", f"[v * 2 for v in {one}]", f"sum({one})", f"{{'k': {one}}}['k']"]
+            )  # fmt: skip
+        )
 
     def value_number(self, depth: int) -> str:
         if depth < 0 or self.chance(30):

@@ -1,4 +1,4 @@
-"""Generated programs, plain against every frame in evalframe's evaluator: results, output, exceptions, tracebacks, releases.
+"""Generated programs, plain against every frame in evalframe's evaluator, or captured (``--mode capture``): results, output, exceptions, tracebacks, releases.
 
 ``python tests/fuzz/run.py [--programs N] [--seed S] [--jobs J] [--strategy NAME ...] [--keep]``, with a Python that has evalframe.
 The same seed gives the same programs. Programs run in batches in processes of their own; one that crashes or hangs costs
@@ -25,7 +25,7 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from fuzz import kept, programs, shrink  # noqa: E402
+from fuzz import compare, kept, programs, shrink  # noqa: E402
 
 BATCH = 250  # programs of one process
 
@@ -137,10 +137,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (1)")
     parser.add_argument("--strategy", action="append", choices=sorted(programs.strategies()), help="may be given several times (all)")
+    parser.add_argument("--mode", choices=sorted(compare.OURS), default="evaluate", help="how we run them (evaluate)")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one program of one strategy")
     parser.add_argument("--keep", action="store_true", help="shrink what differs and save it in kept/")
     parser.add_argument("--kept", action="store_true", help="run the programs in kept/ instead")
     options = parser.parse_args()
+    compare.MODE = os.environ["EVALFRAME_FUZZ_MODE"] = options.mode
     chosen = options.strategy or sorted(programs.strategies())
     if options.kept:
         return run_kept()

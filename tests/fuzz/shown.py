@@ -9,6 +9,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 LONGEST = 6000
 # CPython 3.11 takes an unbound variable for the instruction before, where it has made one of the two.
 TAKEN_FOR_THE_ONE_BEFORE = sys.version_info < (3, 12)
@@ -71,6 +73,8 @@ class Shown:
         special = SPECIAL.get(kind)
         if special is not None:
             return special(self, value, depth)
+        if isinstance(value, np.generic):
+            return self._array(value, depth)
         if isinstance(value, type):
             if value.__module__ == "builtins":
                 return f"class {value.__qualname__}"
@@ -139,6 +143,9 @@ class Shown:
     def _plainly(self, value: Any, depth: int) -> str:
         return repr(value)
 
+    def _array(self, value: Any, depth: int) -> str:
+        return f"{type(value).__name__} {value.dtype} {value.shape} {value.flags.writeable} {value.tolist()!r}"
+
     def _object(self, value: Any, depth: int) -> str:
         return "object"
 
@@ -158,6 +165,7 @@ SPECIAL: dict[type, Any] = {
     types.BuiltinFunctionType: Shown._named,
     types.MethodType: Shown._method,
     types.FrameType: Shown.frame,
+    np.ndarray: Shown._array,
     range: Shown._plainly,
     slice: Shown._plainly,
     object: Shown._object,

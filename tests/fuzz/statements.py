@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuzz.expressions import EXCEPTIONS, Expressions
-from fuzz.writing import VARIABLES
 
 CODES = ["a = 1", "import math; a = len('ab')", "a = [1 for a in (1, 2)]; note(a)", "class K:\n  def m(self): return a\nnote(K().m())", "del note", "len = 5\nnote(len)", "def g(): yield a\nb = list(g())", "a + 1", "b = a; del a", "missing", "def f(): return a\nr = f()", "class K: z = a", "[a for _ in (1, 2)]", "1 / 0", "a = a\nb = lambda: a\nc = b()",
          "global a\na = 3", "import math\nfrom math import pi", "from math import *", "x: int = 1", "note(sorted(locals()))", "for a in 'xy': pass"]  # fmt: skip
@@ -84,9 +83,19 @@ class Statements(Expressions):
         self.line(self.value(3))
 
     def statement_assign(self) -> None:
-        kind = self.pick(["number", "number", "items", "magic", "any"])
+        kind = self.pick(["number", "number", "items", "magic", "any", *(["array"] * 4 if self.has_arrays else [])])
         value = self.value(3) if kind == "any" or self.chance(3) else getattr(self, f"value_{kind}")(3)
         self.line(f"{self.target(kind)} = {value}" if self.chance(85) else f"{self.target(kind)} = {self.target(kind)} = {value}")
+
+    def statement_arrays(self) -> None:
+        """What only arrays do: changes in place, and parts that are stored."""
+        array, value = self.name("array"), self.value_array(2)
+        self.line(
+            self.pick(
+                [f"{array} {self.pick('+-*')}= {self.pick([value, self.value_number(1)])}", f"{array}[{self.pick(['1:', ':-1', '::2', '0', '...'])}] = {self.pick(['1', '0.5', self.value_number(1)])}",
+                 f"{array}[1:] {self.pick('+-*')}= {array}[:-1]", f"np.{self.pick(['add', 'multiply', 'maximum'])}({array}, {value}, out={array})", f"{array}[{array} > {self.number(-1, 2)}] = {self.number(0, 3)}", f"note({value})"]
+            )  # fmt: skip
+        )
 
     def statement_annotated(self) -> None:
         value = self.value(1)
@@ -106,7 +115,7 @@ class Statements(Expressions):
         self.line(f"{text} = {value}")
 
     def statement_delete(self) -> None:
-        name = self.pick([each for each in self.scope.names if each in self.scope.own] or VARIABLES)
+        name = self.pick([each for each in self.scope.names if each in self.scope.own] or self.variables)
         if self.chance(70):
             if name in self.scope.names and not self.chance(10):
                 self.scope.names.remove(name)
@@ -339,7 +348,7 @@ class Statements(Expressions):
     def statement_hot_loop(self) -> None:
         """Something often enough to be learned, and changed on the way."""
         name = self.fresh("i")
-        changes = [f"{self.pick(VARIABLES)} = {self.value(1)}"] if self.scope.kind == "module" else []
+        changes = [f"{self.pick(self.variables)} = {self.value(1)}"] if self.scope.kind == "module" else []
         for each in self.scope.known("classes"):
             changes += [f"{each.name}.{self.pick(each.attributes or ['x'])} = {self.value(1)}", f"{each.name}.x = property(lambda self: note(5))",
                         f"{each.name}.{self.pick(each.methods or ['m'])} = lambda *v: note(6)"]  # fmt: skip

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from fuzz.definitions import Definitions
-from fuzz.writing import VARIABLES
 
 COMMON = {"note": 8, "expression": 3, "assign": 9, "annotated": 1, "augment": 4, "unpack": 4, "delete": 2, "store_item": 1, "check": 1, "if": 5, "for": 4, "while": 2, "try": 4, "with": 2,
           "def": 5, "raise": 2, "reraise": 1, "return": 2, "break": 2, "continue": 2, "yield": 4, "delegate": 2, "await": 4, "async_for": 3, "async_with": 3, "outside": 1, "call": 5,
@@ -27,6 +26,7 @@ THEMES: dict[str, dict[str, int]] = {
     "caches": {"hot_loop": 20, "class": 6, "instance": 5, "def": 8, "instance_use": 6},
     "tools": {"watch": 14, "generators": 6, "def": 8, "try": 8, "callback": 4},
     "generics": {"type_alias": 12, "generic": 60, "class": 6, "def": 10},
+    "arrays": {"arrays": 20, "assign": 14, "def": 10, "call": 10, "for": 6, "if": 6, "try": 6, "with": 3, "closure": 3, "class": 2, "instance": 2, "generators": 4, "hot_loop": 0},
     "mixed": {"class": 4, "match": 4, "closure": 3, "generators": 8, "coroutines": 6, "async_generators": 4, "try": 8, "hot_loop": 2, "star": 15, "generic": 10, "callback": 4, "frame": 4, "changing": 2},
 }
 VERSION = sys.version_info[:2]
@@ -37,11 +37,23 @@ def text(random: Random, theme: str, size: int) -> str:
     """A program's text; not always one that compiles. `size`: statements, roughly."""
     writer = Definitions(random, {**COMMON, **THEMES[theme]}, VERSION, size)
     writer.line("a, b, c, d, e = 1, 2, [1, 2], Magic(1), None")
-    writer.scope.own = list(VARIABLES)
-    writer.scope.names = list(VARIABLES)
+    if writer.has_arrays:
+        writer.line("f, g = np.arange(6.0) - 2, np.arange(6)")
+    writer.scope.own = list(writer.variables)
+    writer.scope.names = list(writer.variables)
     while writer.budget > 0:
         writer.statement()
+    if writer.has_arrays:
+        call_again(writer)
     return "\n".join(writer.lines) + "\n"
+
+
+def call_again(writer: Definitions) -> None:
+    """Each function of the program once more, thrice: what was recorded serves."""
+    for function in [each for each in writer.scope.functions if each.kind == "function"]:
+        with writer.block("for z in range(3):"), writer.block("try:"):
+            writer.line(f"note({writer.called(function, 2)})")
+        writer.lines += ["    except Exception as x:", "        note(x)"]
 
 
 def compiles(source: str) -> bool:

@@ -7,6 +7,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from fuzz.shown import Shown
 
 SHOWN = Shown()
@@ -455,4 +457,4 @@ BUILT_IN = {"getframe": sys._getframe, "getrefcount": sys.getrefcount, "exc_info
 def names() -> dict[str, Any]:
     """For a program's namespace; it may change the functions, which are copies."""
     copies = {each.__name__: types.FunctionType(each.__code__, each.__globals__, each.__name__, each.__defaults__) for each in FUNCTIONS}
-    return {**copies, **{each.__name__: each for each in CLASSES}, **BUILT_IN}
+    return {**copies, **{each.__name__: each for each in CLASSES}, **BUILT_IN, "np": np}

@@ -13,6 +13,7 @@ PREFIX = {"function": "", "generator": "", "coroutine": "async ", "async generat
 # What each holds, most often: numbers, a list or text, a Magic object, anything.
 KINDS = {"a": "number", "b": "number", "c": "items", "d": "magic", "e": "any"}
 VARIABLES = list(KINDS)
+ARRAYS = {"f": "array", "g": "array"}  # of the programs that have any
 
 
 @dataclass
@@ -75,6 +76,9 @@ class Writing:
         self.count = 0
         self.scope = Scope("module")
         self.statement_weights: dict[str, int] = {}
+        self.has_arrays = weights.get("arrays", 0) > 0
+        self.kind_of = {**KINDS, **ARRAYS} if self.has_arrays else KINDS
+        self.variables = list(self.kind_of)
 
     # --- choices -------------------------------------------------------------------------------------------------------
     def chance(self, percent: int) -> bool:
@@ -116,7 +120,7 @@ class Writing:
     @contextmanager
     def inner(self, kind: str, parameters: list[str] | None = None) -> Iterator[Scope]:
         self.scope = Scope(kind, self.scope)
-        self.scope.own = list(VARIABLES) if kind == "class" else []
+        self.scope.own = list(self.variables) if kind == "class" else []
         self.scope.parameters = list(parameters or [])
         self.scope.names = list(parameters or [])
         yield self.scope
@@ -140,9 +144,9 @@ class Writing:
 
     def target(self, *kinds: str) -> str:
         """A variable to be bound that holds such values; without kinds, of any."""
-        own = [name for name in self.scope.own if not kinds or KINDS[name] in kinds]
+        own = [name for name in self.scope.own if not kinds or self.kind_of[name] in kinds]
         if self.chance(3):
-            return self.bind(self.pick(VARIABLES))
+            return self.bind(self.pick(self.variables))
         return self.bind(self.pick(own) if own else self.fresh("v"))
 
     def begin_function(self) -> None:
@@ -153,7 +157,7 @@ class Writing:
             if outer.kind != "class":
                 visible |= {name for name in [*outer.own, *outer.parameters] if name not in outer.declared}
             outer = outer.outer
-        for name in VARIABLES:
+        for name in self.variables:
             if name in scope.parameters:
                 scope.own.append(name)
                 continue
@@ -170,8 +174,9 @@ class Writing:
                 scope.names.append(name)
 
     def initial(self, name: str) -> str:
-        options = {"number": ["1", "2", "0", "-3"], "items": ["[1, 2]", "'text'", "(3, 4)", "[]"], "magic": ["Magic(1)", "Magic(3)", "Thing(5)"], "any": ["None", "{'x': 1}", "Token(0)", "1.5"]}
-        return str(self.pick(options[KINDS[name]]))
+        options = {"number": ["1", "2", "0", "-3"], "items": ["[1, 2]", "'text'", "(3, 4)", "[]"], "magic": ["Magic(1)", "Magic(3)", "Thing(5)"], "any": ["None", "{'x': 1}", "Token(0)", "1.5"],
+                   "array": ["np.arange(6.0) - 2", "np.ones(6)", "np.arange(6)", "np.linspace(0, 1, 6)"]}  # fmt: skip
+        return str(self.pick(options[self.kind_of[name]]))
 
     def function_scope(self) -> Scope | None:
         return self.scope if self.scope.kind in FUNCTIONS else None

@@ -373,7 +373,9 @@ Plan call_spread(const Site& site) {
 Plan call_itself(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
-  const CallKind kind = numpy::call_kind(callable);
+  // What recorded code of NumPy's itself has made is another function in each run.
+  const bool made_here = recorder.value_at(call.callable).kind == Value::Kind::kFunction;
+  const CallKind kind = made_here ? CallKind::kUnknown : numpy::call_kind(callable);
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   if (std::optional<Plan> plan = marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);

@@ -98,8 +98,16 @@ Plan plain_call(const Site& site, PyObject* function, const std::vector<Operated
 
 // --- operators -------------------------------------------------------------------------------------------------------
 
-// A builtin object whose own operators have nothing to say of instances of the program's classes.
-bool knows_no_instances(PyObject* object) {
+// A class of the program's whose instances builtin operators take for numbers or containers of their own.
+bool extends_builtin(PyTypeObject* type) {
+  constexpr unsigned long kBuiltin = Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_BYTES_SUBCLASS |
+                                     Py_TPFLAGS_UNICODE_SUBCLASS | Py_TPFLAGS_DICT_SUBCLASS;
+  return (type->tp_flags & kBuiltin) || PyType_IsSubtype(type, &PyFloat_Type) || PyType_IsSubtype(type, &PyComplex_Type);
+}
+
+// A builtin object whose own operators have nothing to say of `other`, an instance of a class of the program's.
+bool knows_no_instances(PyObject* object, PyObject* other) {
+  if (extends_builtin(Py_TYPE(other))) return false;
   PyTypeObject* const type = Py_TYPE(object);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
          type == &PyList_Type || type == &PyDict_Type || type == &PyBytes_Type || object == Py_None;
@@ -118,7 +126,7 @@ class Candidates {
   // False: it can't be told what asking the operand's method comes to.
   bool add(bool of_right, PyObject* name) {
     PyObject* const self = operands_[of_right].object;
-    if (knows_no_instances(self)) return true;
+    if (knows_no_instances(self, operands_[!of_right].object)) return true;
     PyObject* const found = _PyType_Lookup(Py_TYPE(self), name);
     if (!found) return true;
     if (!method_of(Py_TYPE(self), name)) return false;
@@ -129,7 +137,7 @@ class Candidates {
   // ... for a comparison, where object has methods of its own.
   bool add_comparison(bool of_right, PyObject* name, int number) {
     PyTypeObject* const type = Py_TYPE(operands_[of_right].object);
-    if (knows_no_instances(operands_[of_right].object)) return true;
+    if (knows_no_instances(operands_[of_right].object, operands_[!of_right].object)) return true;
     PyObject* const found = _PyType_Lookup(type, name);
     if (found && found != _PyType_Lookup(&PyBaseObject_Type, name)) return add(of_right, name);
     if (number != Py_EQ && number != Py_NE) return true;
