@@ -20,7 +20,9 @@ import hashlib
 import importlib
 import inspect
 import io
+import itertools
 import json
+import operator
 import os
 import random
 import re
@@ -834,6 +836,62 @@ def summing_function_replaced() -> Any:
     scope.sum = list
     yield
     del scope.sum
+    yield
+
+
+@case
+def step_of_an_iterator_replaced() -> Any:
+    class Steps:
+        def __init__(self, a: Any) -> None:
+            self.a, self.left = a, 2
+
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return self.a * (self.left + 1)
+
+    scope = module("def f(a):\n    for x in Steps(a):\n        a = a + x\n    return a, list(Steps(a))")
+    scope.Steps = Steps
+    yield scope.f
+    plain = Steps.__next__
+    Steps.__next__ = lambda self: plain(self) + 1  # type: ignore
+    yield
+    Steps.__iter__ = lambda self: iter([self.a])  # type: ignore
+    yield
+    Steps.__length_hint__ = lambda self: 1 / 0  # type: ignore
+    yield
+
+
+@case
+def arranging_functions_replaced() -> Any:
+    scope = module("def f(a):\n    for x, n in product((a, a * 2), numbers):\n        a = a + x * n\n    return a")
+    scope.product, scope.numbers = itertools.product, [1, 2]
+    yield scope.f
+    scope.numbers[0] = 3
+    yield
+    scope.numbers.append(4)
+    yield
+    scope.product = lambda rows, numbers: [(rows[0], numbers[1])]
+    yield
+
+
+@case
+def made_callables_replaced() -> Any:
+    scope = module("def g(a, n=2):\n    return a * n\n\ndef f(a):\n    return half(a), sorted([(2, a), (1, a)], key=first)[0][0] * a, partial(g, n=3)(a)")
+    scope.partial, scope.first, scope.half = functools.partial, operator.itemgetter(0), functools.partial(operator.mul, 0.5)
+    yield scope.f
+    scope.first = lambda row: -row[0]
+    yield
+    scope.g.__defaults__ = (7,)
+    scope.g.__code__ = (lambda a, n: a - n).__code__
+    yield
+    scope.half = functools.partial(operator.mul, 2)
+    yield
+    scope.partial = lambda f, n: f
     yield
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import sys
 import traceback
 import warnings
@@ -113,6 +115,42 @@ class Vector:
 
 class Rank(int):
     pass
+
+
+class Steps:
+    def __init__(self, a: Any, count: int) -> None:
+        self.a, self.count = a, count
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        if self.count == 0:
+            raise StopIteration
+        self.count -= 1
+        return self.a * self.count
+
+
+class Row:
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Any:
+        yield from self.parts
+
+
+class Hinted(Row):
+    def __length_hint__(self) -> int:
+        SEEN.append("asked")
+        return 3
+
+
+class Wrong:
+    def __iter__(self) -> Any:
+        return 5
+
+
+ITEM = operator.itemgetter(0)
 
 
 @case
@@ -396,6 +434,155 @@ def shapes_that_do_not_fit(a: Any, b: Any) -> Any:
 @breaking
 def sum_of_odd_numbers(a: Any, b: Any) -> Any:
     return sum(n for n in (Rank(3), 0.1, 0.2, 0.3)), sum(n for n in (0.1, Rank(3), 0.2, 0.3)), a + b
+
+@case
+def steps(a: Any, b: Any) -> Any:
+    z = b
+    for part in Steps(a, 3):
+        z = z + part
+    kept = Steps(b, 4)
+    for part in kept:
+        if kept.count == 2:
+            break
+        z = z * part
+    return z, list(kept), list(kept), sum(Steps(a, 2)), [x for x in Row(a, b, 1)]
+
+
+@case
+def steps_of_c(a: Any, b: Any) -> Any:
+    z = a
+    for x, n in itertools.product([a, b], (1, 2)):
+        z = z + x * n
+    for x, n in zip(itertools.cycle((a, b)), range(3)):
+        z = z - x * n
+    pairs = list(itertools.combinations([a, b, z], 2)), list(itertools.permutations((1, 2, 3), 2)), list(itertools.pairwise((a, b, z)))
+    longest = list(itertools.zip_longest((a, b), (1,), fillvalue=z)), list(itertools.zip_longest((a,), ()))
+    return z, pairs, longest, list(itertools.islice(itertools.count(3, 2), 1, 6, 2)), list(itertools.repeat(a, 2)), list(itertools.chain((a,), [b], "xy"))
+
+
+@case
+def counted(a: Any, b: Any) -> Any:
+    numbers, turns, same = itertools.count(5), itertools.cycle("ab"), itertools.repeat(a)
+    got = [next(numbers), next(turns), next(turns), next(turns), next(numbers)]
+    left, right = itertools.tee([a, b, 3])
+    return got, next(same), next(same), next(left), list(right), list(left), next(itertools.chain(), b)
+
+
+@case
+def nothing_arranged(a: Any, b: Any) -> Any:
+    return list(itertools.product()), list(itertools.combinations((a,), 2)), list(itertools.chain()), list(itertools.zip_longest()), a + b
+
+
+@case
+def partials(a: Any, b: Any) -> Any:
+    def inner(x: Any, y: Any = 1, *rest: Any, scale: Any = 2, **more: Any) -> Any:
+        return x * scale + y, rest, sorted(more)
+
+    first = functools.partial(inner, a, scale=3, last=1)
+    return first(), first(b), first(b, 1, 2, scale=a), first(first=0, last=5), functools.partial(np.add, a)(b), functools.partial(operator.mul, 2)(a)
+
+
+@case
+def getters(a: Any, b: Any) -> Any:
+    rows = [(2, a), (1, b), (3, a + b)]
+    ordered = sorted(rows, key=operator.itemgetter(0))
+    vector = Vector(a, 3)
+    vector.inner = Vector(b, 4)  # type: ignore
+    ranks = operator.attrgetter("rank")(vector), operator.attrgetter("inner.rank")(vector)
+    return ordered, operator.itemgetter(1, 0)((a, b)), ranks, max(rows, key=ITEM), operator.itemgetter("k")({"k": a})
+
+
+@case
+def unpacked(a: Any, b: Any) -> Any:
+    first, second = (x + 1 for x in (a, b))
+    one, two, three = scaled(b, 3)
+    return first, second, one, two, three
+
+
+@breaking
+def unpacked_wrongly(a: Any, b: Any) -> Any:
+    told = []
+    for count in (0, 1, 3, 4):
+        parts = scaled(a, count)
+        try:
+            first, second = parts
+        except ValueError as error:
+            told.append((str(error), len(list(parts))))
+    return told, a + b
+
+
+@breaking
+def unpacked_from_raising(a: Any, b: Any) -> Any:
+    first, second = raising(a + b)
+    return first
+
+
+@breaking
+def no_iterator(a: Any, b: Any) -> Any:
+    z = a + b
+    try:
+        for x in Wrong():
+            z = z + x
+    except TypeError as error:
+        return told_of(error), z
+    return z
+
+
+@breaking
+def asked_for_its_length(a: Any, b: Any) -> Any:
+    return list(Hinted(a, b)), tuple(Hinted(b)), sum(Hinted(a)), a + b
+
+
+@breaking
+def notes_in_steps(a: Any, b: Any) -> Any:
+    class Noting(Steps):
+        def __next__(self) -> Any:
+            note(self.count)
+            SEEN.append(callers())
+            if self.count == 1:
+                raise LookupError("here")
+            return super().__next__()
+
+    z = a + b
+    try:
+        for part in Noting(z, 3):
+            z = z + part
+    except LookupError as error:
+        return told_of(error), z, [x for x in zip(Noting(a, 0), (1, 2))]
+    return z
+
+
+@breaking
+def left_in_the_midst(a: Any, b: Any) -> Any:
+    z = a
+    for x, n in itertools.zip_longest([a, b, a], (1, 2), fillvalue=3):
+        note(n)
+        z = z + x * n
+    turns = itertools.cycle([1, 2])
+    for n in (next(turns), next(turns)):
+        note(next(turns))
+        z = z * n
+    half = functools.partial(operator.mul, 0.5)
+    note(repr(operator.itemgetter(1)))
+    return half(z), next(turns), half.args, itertools.islice(turns, 2).__reduce__()[0]
+
+
+@breaking
+def partial_of_partial(a: Any, b: Any) -> Any:
+    half = functools.partial(functools.partial(operator.mul, 0.5), a)
+    note(half.args[0])
+    return half(), a + b
+
+
+@breaking
+def wrong_partials(a: Any, b: Any) -> Any:
+    told = []
+    for make in (lambda: functools.partial(), lambda: functools.partial(5), lambda: functools.partial(len, 1, 2)(), lambda: ITEM(), lambda: ITEM(3)):
+        try:
+            make()  # type: ignore
+        except TypeError as error:
+            told.append(str(error))
+    return told, a + b
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

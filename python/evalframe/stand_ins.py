@@ -8,7 +8,7 @@ function, whose errors are its own.
 
 import builtins
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from evalframe import _core
@@ -213,6 +213,44 @@ def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], /, *ini
     return result if found else _reduce(function, ())
 
 
+def unpacked(iterable: Iterable[Any], count: int, /) -> Iterator[Any]:
+    """What an instruction asks for that unpacks so many."""
+    parts = []
+    for item in iterable:
+        parts.append(item)
+        if len(parts) > count:
+            break
+    return iter(parts)
+
+
+def item_of(item: Any, key: Any, /) -> Any:
+    return item[key]
+
+
+def items_of(item: Any, /, *keys: Any) -> tuple[Any, ...]:
+    result = []
+    for key in keys:
+        result.append(item[key])
+    return tuple(result)
+
+
+def attribute_of(item: Any, /, *names: str) -> Any:
+    for name in names:
+        item = getattr(item, name)
+    return item
+
+
+# Calls of what has no frame of its own, with so many arguments.
+_CALLS: list[Callable[..., Any]] = [
+    lambda call: call(),
+    lambda call, a: call(a),
+    lambda call, a, b: call(a, b),
+    lambda call, a, b, c: call(a, b, c),
+    lambda call, a, b, c, d: call(a, b, c, d),
+    lambda call, a, b, c, d, e: call(a, b, c, d, e),
+]
+
+
 # What each C function goes through, by the number of the argument.
 _core.add_stand_ins(
     {
@@ -231,5 +269,11 @@ _core.add_stand_ins(
         sorted: (sorted_of, 0),
         list.sort: (sort, 0),
         functools.reduce: (reduce, 1),
+        # What instructions and calls of made objects are, by name.
+        "unpacked": (unpacked, 0),
+        "item_of": (item_of, 0),
+        "items_of": (items_of, 0),
+        "attribute_of": (attribute_of, 0),
+        **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }
 )

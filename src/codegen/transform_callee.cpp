@@ -23,7 +23,8 @@ void Transform::break_in_callee() {
     const FrameState& waiting = states_[k];
     const Op op = waiting.code->instructions[waiting.next - 1].op;
     const bool stores = op == Op::STORE_ATTR || op == Op::DELETE_ATTR || op == Op::STORE_SUBSCR || op == Op::DELETE_SUBSCR || op == Op::STORE_SLICE;
-    if (stores || op == Op::LOAD_METHOD || keeps_instance(waiting)) throw limit(CodegenLimit::kSetter);
+    const bool iterates = op == Op::GET_ITER || op == Op::GET_YIELD_FROM_ITER || op == Op::FOR_ITER;
+    if (stores || iterates || op == Op::LOAD_METHOD || keeps_instance(waiting)) throw limit(CodegenLimit::kSetter);
   }
   const FrameState& state = states_[0];
   const ResumeFunction* target =

@@ -440,7 +440,16 @@ Event Activation::finish_call(Ref result) {
   stay_in_call();
   // Also where the frame was suspended by another Activation: the call is the instruction that raises.
   current_ = handled_at_ = next_ - 1;
+  if (!result && current_->op == Op::FOR_ITER && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+    PyErr_Clear();
+    return give_result(Ref::borrow(Py_None), false);
+  }
   if (!result) return unwind(true, true);
+  if (gets_iterator() && !PyIter_Check(result.get())) {
+    PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", Py_TYPE(result.get())->tp_name);
+    result.reset();
+    return unwind(true);
+  }
   if (keeps_rest()) return finish_rest(std::move(result));
   if (keeps_instance()) {
     drop_to(stack_pointer_ - 1);
@@ -458,7 +467,7 @@ Event Activation::finish_call(Ref result) {
 
 bool Activation::refuses(PyObject* result, bool yielded) const {
   const bool ends = resumes() == Resumes::kClose || resumes() == Resumes::kLetGo;
-  return ends ? yielded : keeps_instance() && result != Py_None;
+  return ends ? yielded : (keeps_instance() && result != Py_None) || (gets_iterator() && !PyIter_Check(result));
 }
 
 bool Activation::takes_from_generator(bool yielded) const {

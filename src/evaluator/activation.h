@@ -97,6 +97,8 @@ class Activation {
     return op == STORE_ATTR || op == DELETE_ATTR || op == STORE_SUBSCR || op == STORE_SLICE || op == DELETE_SUBSCR;
   }
   bool keeps_instance() const;
+  // Suspended in an instruction whose result has to be an iterator.
+  bool gets_iterator() const { return next_[-1].op == bytecode::Op::GET_ITER || next_[-1].op == bytecode::Op::GET_YIELD_FROM_ITER; }
   Event run_handler(const bytecode::Instruction& now);
   Event finish_rest(Ref result);
   Event finish_resuming_call(Ref result, bool yielded);

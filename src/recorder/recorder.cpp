@@ -421,12 +421,13 @@ uint32_t Recorder::made(Borrowed callable, Borrowed keyword_names, const std::ve
   return container(Value::Kind::kMade, std::move(parts));
 }
 
-uint32_t Recorder::iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items) {
+uint32_t Recorder::iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items, bool endless) {
   const uint32_t made_here = made(callable, keyword_names, arguments);
   for (const uint32_t argument : arguments) claim(argument, true);
   Iterator& iterator = iterators_[recording_->values[made_here].a];
   iterator.over = arguments;
   iterator.items = std::move(items);
+  iterator.endless = endless;
   return made_here;
 }
 
@@ -443,6 +444,11 @@ void Recorder::claim(uint32_t index, bool claimed) {
     if (claimed) iterated_.insert(value.a);
     if (!claimed) iterated_.erase(iterated_.find(value.a));
   }
+}
+
+std::vector<uint32_t> Recorder::items_to_come(uint32_t iterator) const {
+  const std::vector<uint32_t>& all = items(iterator);
+  return {all.begin() + std::min<size_t>(given(iterator), all.size()), all.end()};
 }
 
 bool Recorder::is_iterator(uint32_t index) const {

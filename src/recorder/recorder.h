@@ -269,7 +269,8 @@ class Recorder {
   // The list or dict has other elements from here on.
   void replace(const Value& container, const std::vector<uint32_t>& elements);
   // An iterator that gives these elements, made by a call of `callable`. It is over what mustn't change meanwhile.
-  uint32_t iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items);
+  // endless: the items are the first of more than can be told.
+  uint32_t iterator(Borrowed callable, Borrowed keyword_names, const std::vector<uint32_t>& arguments, std::vector<uint32_t> items, bool endless = false);
   // Whether the value is such an iterator that nothing else advances; its elements from the first one; how many it has given.
   bool is_iterator(uint32_t value) const;
   const std::vector<uint32_t>& items(uint32_t iterator) const { return iterators_.at(recording_->values[iterator].a).items; }
@@ -277,6 +278,8 @@ class Recorder {
   // How many more asks exhaust it.
   uint32_t steps_to_end(uint32_t iterator) const;
   void give(uint32_t iterator, uint32_t count);
+  bool is_endless(uint32_t iterator) const { return is_iterator(iterator) && iterators_.at(recording_->values[iterator].a).endless; }
+  std::vector<uint32_t> items_to_come(uint32_t iterator) const;
   // A list or dict that is being iterated over, whose length mustn't change.
   bool is_iterated(uint32_t value) const { return iterated_.count(recording_->values[value].a) > 0; }
   // Whether an iterator has yet to give the element, alone or in a tuple.
@@ -417,6 +420,7 @@ class Recorder {
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments
     std::vector<uint32_t> items;
+    bool endless = false;  // the items are the first of more
     bool owned = false;    // by another iterator
     bool dropped = false;  // it gives nothing more
   };

@@ -34,9 +34,15 @@ PyObject* order_places(PyObject*, PyObject* const* arguments, Py_ssize_t count) 
 bool add_stand_in(Borrowed callable, Borrowed function, int through) {
   const Ref hidden = cpython::without_resume(function.as<PyFunctionObject>()->func_code);
   if (!hidden || PyObject_SetAttrString(function.get(), "__code__", hidden.get()) < 0) return false;
-  Py_INCREF(callable.get());
-  table()[callable.get()] = {Ref::borrow(function), through};
+  PyObject* key = Ref::borrow(callable).release();
+  if (PyUnicode_CheckExact(key)) PyUnicode_InternInPlace(&key);
+  table()[key] = {Ref::borrow(function), through};
   return true;
+}
+
+const StandIn* stand_in_named(const char* name) {
+  const Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  return stand_in_of(key.get());
 }
 
 const StandIn* stand_in_of(PyObject* callable) {

@@ -12,6 +12,7 @@ struct StandIn {
 
 // The function's code is changed so that nobody sees its frames. False with an exception.
 bool add_stand_in(Borrowed callable, Borrowed function, int through);
+const StandIn* stand_in_named(const char* name);
 // Null: the callable has none.
 const StandIn* stand_in_of(PyObject* callable);
 // The order in which a sort leaves what has these keys, as a tuple of places.

@@ -20,7 +20,7 @@ namespace {
 int first_operand(const Activation& frame) {
   const bytecode::Instruction& call = frame.instruction();
   if (call.op == bytecode::Op::CALL_FUNCTION_EX) return frame.depth() - 3 - (call.arg & 1);
-  if (call.op == bytecode::Op::WITH_EXCEPT_START) return frame.depth();
+  if (call.op == bytecode::Op::WITH_EXCEPT_START || call.op == bytecode::Op::FOR_ITER) return frame.depth();
   if (call.op != bytecode::Op::CALL && call.op != bytecode::Op::CALL_KW) return frame.depth() - bytecode::stack_effect(call).takes;
   return frame.depth() - call.arg - 2 - (call.op == bytecode::Op::CALL_KW ? 1 : 0);
 }

@@ -67,6 +67,7 @@ Plan unpack_sequence(const Site& site) {
     return known ? plan_raise() : plan_break(Break::kException, "wrong number of values to unpack");
   }
   if (std::optional<Plan> plan = unpack_call(site)) return *std::move(plan);
+  if (std::optional<Plan> plan = unpacked_generator(site)) return *std::move(plan);
   const bool of_graph = value.kind == Value::Kind::kNode ? !value.of_shapes : numpy::is_exact_array(object);
   return of_graph ? unpack_node(site) : unpack_parts(site);
 }

@@ -50,6 +50,7 @@ Plan send(const Site& site) {
   if (of.kind == Value::Kind::kIterator) return {};
   if (!recorder.is_iterator(label)) return plan_break(Break::kIterator, type_name(object));
   Plan plan;
+  if (recorder.steps_to_end(label) <= 1 && recorder.is_endless(label)) return plan_break(Break::kIterator, type_name(object));
   if (recorder.steps_to_end(label) <= 1) exhaust(plan, recorder, label, object);
   return plan;
 }

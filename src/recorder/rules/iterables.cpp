@@ -138,10 +138,7 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
       if (!PyTuple_CheckExact(object) || !value.of_shapes) return std::nullopt;
       return parts_of_node(recorder, value, object);
     case Value::Kind::kMade:
-      if (recorder.is_iterator(label)) {
-        const std::vector<uint32_t>& items = recorder.items(label);
-        return std::vector<uint32_t>(items.begin() + std::min<size_t>(recorder.given(label), items.size()), items.end());
-      }
+      if (recorder.is_iterator(label)) return recorder.is_endless(label) ? std::nullopt : Items(recorder.items_to_come(label));
       if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return parts_of_view(recorder, value, object);
       return std::nullopt;
     default: return std::nullopt;
@@ -193,14 +190,19 @@ Items items_of_enumerate(Recorder& recorder, const Arguments& arguments) {
 Items items_of_zip(Recorder& recorder, const Arguments& arguments, size_t count, bool strict) {
   std::vector<std::vector<uint32_t>> columns;
   size_t length = SIZE_MAX;
+  bool ends = count == 0;
   for (size_t i = 0; i < count; i++) {
-    Items parts = parts_of(recorder, arguments.labels[i], arguments.objects[i]);
+    const bool endless = recorder.is_endless(arguments.labels[i]);
+    Items parts = endless ? Items(recorder.items_to_come(arguments.labels[i])) : parts_of(recorder, arguments.labels[i], arguments.objects[i]);
+    ends = ends || !endless;
+    if (endless && strict) return std::nullopt;
     if (!parts || (strict && !columns.empty() && parts->size() != length)) return std::nullopt;
     // What an iterator gives to a zip that ends early is lost.
-    if (recorder.is_iterator(arguments.labels[i]) && !columns.empty() && parts->size() != length) return std::nullopt;
+    if (!endless && recorder.is_iterator(arguments.labels[i]) && !columns.empty() && parts->size() != length) return std::nullopt;
     length = std::min(length, parts->size());
     columns.push_back(*std::move(parts));
   }
+  if (!ends) return std::nullopt;
   std::vector<uint32_t> items;
   for (size_t i = 0; count && i < length; i++) {
     std::vector<uint32_t> row;
@@ -233,6 +235,7 @@ Plan plan_next(const Site& site, const Activation::CallSite& call) {
   if (call.count > 2 || call.keyword_names || !site.recorder.is_iterator(iterator)) return plan_break(Break::kIterator, "next");
   const std::vector<uint32_t>& items = site.recorder.items(iterator);
   const uint32_t at = site.recorder.given(iterator);
+  if (at >= items.size() && site.recorder.is_endless(iterator)) return plan_break(Break::kIterator, "next");
   Plan plan = at < items.size() ? plan_value(items[at]) : call.count == 2 ? plan_value(site.recorder.label(call.first + 1)) : plan_raise();
   plan.consumed = iterator;
   plan.steps = at <= items.size();

@@ -9,6 +9,7 @@
 #include "evaluator/rest.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -64,7 +65,9 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
   std::vector<uint32_t> labels{recorder.constant(parts[0].get()), recorder.constant(parts[1].get())};
   for (int i = first; i < site.depth; i++) {
     PyObject* const object = site.frame.slot(i);
-    if (ends_here(object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+    // A generator that the recorded code made is looked after where it is let go.
+    const bool is_looked_after = recorder.value(recorder.label(i)).kind == Value::Kind::kGenerator;
+    if (!is_looked_after && ends_here(object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
     parts.push_back(Ref::borrow(object ? object : evaluator::rest_type()));
     labels.push_back(object ? recorder.label(i) : recorder.constant(evaluator::rest_type()));
   }
@@ -431,6 +434,36 @@ std::optional<Plan> unpack_call(const Site& site) {
   PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned("__iter__").get()) : nullptr;
   if (!function) return std::nullopt;
   return call_for_operand(site, function, "__iter__", site.depth - 1, {}, std::vector<uint32_t>(static_cast<size_t>(site.instruction.arg)));
+}
+
+std::optional<Plan> iteration_call(const Site& site) {
+  const Operated operand = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned("__iter__").get()) : nullptr;
+  return function ? std::optional<Plan>(plain_call(site, function, {operand})) : std::nullopt;
+}
+
+std::optional<Plan> next_call(const Site& site) {
+  const Operated operand = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned("__next__").get()) : nullptr;
+  return function ? std::optional<Plan>(plain_call(site, function, {operand})) : std::nullopt;
+}
+
+// list() and the like ask for a length, too.
+bool iterates_by_methods(Recorder& recorder, const Operated& operand) {
+  if (!is_instance(recorder, operand) || !method_of(Py_TYPE(operand.object), interned("__iter__").get())) return false;
+  return !_PyType_Lookup(Py_TYPE(operand.object), interned("__len__").get()) && !_PyType_Lookup(Py_TYPE(operand.object), interned("__length_hint__").get());
+}
+
+std::optional<Plan> unpacked_generator(const Site& site) {
+  const uint32_t label = site.recorder.label(site.depth - 1);
+  const StandIn* const stand_in = stand_in_named("unpacked");
+  const Value value = site.recorder.value(label);
+  if (value.kind != Value::Kind::kGenerator || !site.recorder.waits(value) || !stand_in) return std::nullopt;
+  const Ref count = Ref::steal(PyLong_FromLong(site.instruction.arg));
+  const Operated most{site.recorder.constant(count.get()), count.get()};
+  Plan plan = call_for_operand(site, stand_in->function.get(), "__iter__", site.depth - 1, {most}, std::vector<uint32_t>(static_cast<size_t>(site.instruction.arg)));
+  plan.held.push_back(Ref::borrow(count.get()));
+  return plan;
 }
 
 std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec) {

@@ -62,6 +62,8 @@ uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key);
 bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 // enumerate, zip, reversed, iter and next of what has such elements; none: another callable.
 std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Functions of itertools that arrange such elements; none: others, or not known.
+std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What GET_ITER gives for dicts, views and iterators; none: another object.
 std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* object);
 // Methods and constructors of lists, tuples and dicts; none: another callable, or nothing known of the object.
@@ -139,6 +141,10 @@ std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject
 // print of what is known, or of numbers, to such a stream.
 bool is_plain_print(Recorder& recorder, const Given& given);
 
+// The generator's values, as far as an instruction that unpacks them asks for them; none: another object.
+std::optional<Plan> unpacked_generator(const Site& site);
+// functools.partial, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
+std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::CallSite& call);
 // A call of a C function that calls back into Python, as that of its stand-in; none: it has none, or isn't to be followed.
 std::optional<Plan> stand_in_call(const Site& site, const evaluator::Activation::CallSite& call);
 
@@ -186,6 +192,10 @@ std::optional<Plan> length_call_of(const Site& site);   // GET_LEN
 std::optional<Plan> item_call(const Site& site, const char* name, const std::vector<Operated>& arguments);
 std::optional<Plan> index_call(const Site& site, const Operated& container, const Operated& key);
 std::optional<Plan> unpack_call(const Site& site);
+std::optional<Plan> iteration_call(const Site& site);   // GET_ITER: __iter__
+std::optional<Plan> next_call(const Site& site);        // FOR_ITER: __next__
+// Whether a loop over the instance calls methods that are followed.
+bool iterates_by_methods(Recorder& recorder, const Operated& operand);
 std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec);
 std::optional<Plan> text_call(const Site& site, int slot, const char* name);
 std::optional<Plan> protocol_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);

@@ -33,7 +33,7 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
   switch (value.kind) {
     case Value::Kind::kGenerator: return PyGen_CheckExact(object) && (recorder.waits(value) || recorder.has_ended(value)) && !goes_through_outer(recorder, value);
-    case Value::Kind::kSource: return !recorder.varies(value.a) && is_short(object);
+    case Value::Kind::kSource: return iterates_by_methods(recorder, {label, object}) || (!recorder.varies(value.a) && is_short(object));
     case Value::Kind::kTuple:
     case Value::Kind::kList:
     case Value::Kind::kDict:
@@ -41,7 +41,7 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
     case Value::Kind::kConstant: return is_short(object);
     case Value::Kind::kIterator: return true;
     case Value::Kind::kMade: return recorder.is_iterator(label);
-    default: return false;
+    default: return iterates_by_methods(recorder, {label, object});
   }
 }
 
@@ -50,6 +50,7 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
+  if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
   const StandIn* const stand_in = stand_in_of(callable);
   if (!stand_in || !recorder.constant_of(recorder.label(call.callable))) return std::nullopt;
   // The function itself leaves what it doesn't do to C.

@@ -1,0 +1,152 @@
+// Rules for callables that C functions make of other things: functools.partial, operator.itemgetter, operator.attrgetter.
+#include <algorithm>
+
+#include "core/made_once.h"
+#include "frontends/numpy/calls.h"
+#include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+struct Types {
+  PyObject *partial = nullptr, *update_wrapper = nullptr, *item = nullptr, *attribute = nullptr;
+};
+const Types& types() {
+  static MadeOnce<Types> found;
+  return found.get([] {
+    const Ref functools = Ref::steal(PyImport_ImportModule("functools")), of_operator = Ref::steal(PyImport_ImportModule("operator"));
+    const auto named = [](const Ref& module, const char* name) { return module ? Ref::steal(PyObject_GetAttrString(module.get(), name)).release() : nullptr; };
+    Types made{named(functools, "partial"), named(functools, "update_wrapper"), named(of_operator, "itemgetter"), named(of_operator, "attrgetter")};
+    PyErr_Clear();
+    return made;
+  });
+}
+
+bool is_written_in_c(PyObject* type) { return PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IMMUTABLETYPE); }
+
+int keywords_of(const Activation::CallSite& call) { return call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0; }
+
+bool is_a_partial(const Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  return value.kind == Value::Kind::kMade && recorder.constant_of(recorder.elements(value)[0]) == types().partial;
+}
+
+// partial(f, ...), itemgetter(...), attrgetter(...).
+std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
+  Recorder& recorder = site.recorder;
+  const int keywords = keywords_of(call);
+  if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
+  std::vector<uint32_t> labels;
+  for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
+  if (type == types().partial) {
+    // One of another takes that one's arguments over.
+    if (!PyCallable_Check(site.frame.slot(call.first)) || Py_IS_TYPE(site.frame.slot(call.first), reinterpret_cast<PyTypeObject*>(type))) return std::nullopt;
+    return plan_value(recorder.made(type, call.keyword_names, labels));
+  }
+  for (int i = call.first; i < call.first + call.count; i++) {
+    if (keywords || !recorder.known(recorder.label(i), site.frame.slot(i))) return std::nullopt;
+    if (type == types().attribute && !PyUnicode_CheckExact(site.frame.slot(i))) return std::nullopt;
+  }
+  return plan_value(recorder.made(type, nullptr, labels));
+}
+
+Plan call_of_stand_in(const Site& site, const char* name) {
+  const StandIn* const stand_in = stand_in_named(name);
+  if (!stand_in) return plan_break(Break::kUnknownCall, name);
+  return inlined_call(site, site.recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
+}
+
+void add(Plan& plan, uint32_t label, PyObject* object) {
+  plan.contents.push_back(label);
+  plan.arguments.push_back(object);
+}
+
+// Keywords of the call go before those of the partial.
+std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite& call, PyObject* partial) {
+  Recorder& recorder = site.recorder;
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(call.callable));
+  const Ref function = Ref::steal(PyObject_GetAttrString(partial, "func")), arguments = Ref::steal(PyObject_GetAttrString(partial, "args"));
+  const Ref kept = Ref::steal(PyObject_GetAttrString(partial, "keywords"));
+  PyObject* const names = parts[1] ? recorder.constant_of(parts[1]) : nullptr;
+  const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
+  if (!function || !arguments || !kept || static_cast<size_t>(PyTuple_GET_SIZE(arguments.get())) != positional) return PyErr_Clear(), std::nullopt;
+  const int given = keywords_of(call), more = call.count - given;
+  // It reads and stores attributes of functions, one break each.
+  if (function.get() == types().update_wrapper) return std::nullopt;
+  const bool followed = is_plain_function(function.get()) && numpy::call_kind(function.get()) == numpy::CallKind::kUnknown;
+  if (followed && !fixes_object(recorder, parts[2], function.get())) return std::nullopt;
+  if (!followed && (names || given)) return std::nullopt;
+  const std::string by_count = "call_of_" + std::to_string(positional + static_cast<size_t>(more));
+  if (!followed && !stand_in_named(by_count.c_str())) return std::nullopt;
+  std::vector<Operated> values;
+  const Ref all_names = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
+    PyObject* const name = PyTuple_GET_ITEM(names, i);
+    PyObject* const object = PyDict_GetItemWithError(kept.get(), name);
+    if (!object || PyList_Append(all_names.get(), name) < 0) return PyErr_Clear(), std::nullopt;
+    values.push_back({parts[3 + positional + static_cast<size_t>(i)], object});
+  }
+  for (int i = 0; i < given; i++) {
+    PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
+    const int slot = call.first + more + i;
+    const Operated value{recorder.label(slot), site.frame.slot(slot)};
+    const Py_ssize_t place = PySequence_Contains(all_names.get(), name) ? PySequence_Index(all_names.get(), name) : -1;
+    if (place < 0 && PyList_Append(all_names.get(), name) < 0) return PyErr_Clear(), std::nullopt;
+    place < 0 ? values.push_back(value) : void(values[static_cast<size_t>(place)] = value);
+  }
+  const Ref tuple = Ref::steal(PyList_AsTuple(all_names.get()));
+  const bool named = tuple && PyTuple_GET_SIZE(tuple.get()) > 0;
+  const uint32_t label = named ? recorder.constant(tuple.get()) : 0;
+  Plan plan = followed ? inlined_call(site, parts[2], function.get(), named ? Borrowed(recorder.constant_of(label)) : Borrowed()) : call_of_stand_in(site, by_count.c_str());
+  if (!followed) add(plan, parts[2], function.get());
+  for (size_t i = 0; i < positional; i++) add(plan, parts[3 + i], PyTuple_GET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i)));
+  for (int i = call.first; i < call.first + more; i++) add(plan, recorder.label(i), site.frame.slot(i));
+  for (const Operated& value : values) add(plan, value.label, value.object);
+  plan.held.push_back(Ref::borrow(partial));
+  return plan;
+}
+
+// What the getter was made of, from the object itself.
+std::optional<Plan> call_of_getter(const Site& site, const Activation::CallSite& call, PyObject* getter) {
+  Recorder& recorder = site.recorder;
+  if (call.count != 1 || call.keyword_names) return std::nullopt;
+  const Ref reduced = Ref::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  if (!reduced || !PyTuple_CheckExact(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), std::nullopt;
+  Ref keys = Ref::borrow(PyTuple_GET_ITEM(reduced.get(), 1));
+  if (!PyTuple_CheckExact(keys.get()) || !is_immutable(keys.get())) return std::nullopt;
+  const bool of_items = Py_IS_TYPE(getter, reinterpret_cast<PyTypeObject*>(types().item)), single = PyTuple_GET_SIZE(keys.get()) == 1;
+  if (!of_items && !single) return std::nullopt;
+  if (!of_items) {
+    keys = Ref::steal(PyObject_CallMethod(PyTuple_GET_ITEM(keys.get(), 0), "split", "s", "."));
+    keys = keys ? Ref::steal(PySequence_Tuple(keys.get())) : Ref();
+    if (!keys) return PyErr_Clear(), std::nullopt;
+  }
+  Plan plan = call_of_stand_in(site, !of_items ? "attribute_of" : single ? "item_of" : "items_of");
+  add(plan, recorder.label(call.first), site.frame.slot(call.first));
+  PyObject* const held = recorder.constant_of(recorder.constant(keys.get()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held); i++) add(plan, recorder.constant(PyTuple_GET_ITEM(held, i)), PyTuple_GET_ITEM(held, i));
+  return plan;
+}
+
+}  // namespace
+
+std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  PyObject* const callable = site.frame.slot(call.callable);
+  const uint32_t label = recorder.label(call.callable);
+  if (callable == types().partial || callable == types().item || callable == types().attribute) {
+    return recorder.constant_of(label) ? made_here(site, call, callable) : std::nullopt;
+  }
+  if (is_a_partial(recorder, label)) return call_of_partial(site, call, callable);
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
+  if (type != types().item && type != types().attribute) return std::nullopt;
+  const Value value = recorder.value(label);
+  const bool fixed = value.kind == Value::Kind::kMade || fixes_object(recorder, label, callable);
+  return fixed && is_written_in_c(type) ? call_of_getter(site, call, callable) : std::nullopt;
+}
+
+}  // namespace evalframe::recorder
