@@ -283,7 +283,7 @@ def sorted_by_key(a: Any, b: Any) -> Any:
     vectors = [Vector(a, 2), Vector(b, 1), Vector(a + b, 2), Vector(a * b, 0)]
     up = sorted(vectors, key=lambda v: v.rank)
     down = sorted((v for v in vectors), key=lambda v: -v.rank, reverse=True)
-    vectors.sort(key=lambda v: (v.rank, v.x.ndim), reverse=True)
+    vectors.sort(key=lambda v: v.rank + v.x.ndim, reverse=True)
     return [v.x for v in up], [v.x for v in down], [v.x for v in vectors]
 
 
@@ -583,6 +583,87 @@ def wrong_partials(a: Any, b: Any) -> Any:
         except TypeError as error:
             told.append(str(error))
     return told, a + b
+
+
+@case
+def mapped(a: Any, b: Any) -> Any:
+    first, second = map(lambda x: x * 2, (a, b))
+    z = first
+    for part in map(lambda x, n: x * n, scaled(b, 3), [1, 2, 3, 4]):
+        z = z + part
+    for n in filter(lambda n: n > 1, [1, 2, 3]):
+        z = z * n
+    kept = map(lambda n: n + 1, [1, 2, 3, 4])
+    for n in kept:
+        if n == 3:
+            break
+    return z, second, n, list(kept), list(kept), sum(map(len, (a, b))), list(filter(None, [0, 1, "", "a"])), tuple(map(str, range(3)))
+
+
+@breaking
+def mapped_by_noting(a: Any, b: Any) -> Any:
+    z = a + b
+
+    def step(x: Any) -> Any:
+        note(x.ndim)
+        SEEN.append(callers())
+        return x * 2
+
+    for part in map(step, (a, b, z)):
+        note("turn")
+        z = z + part
+    parts = filter(lambda x: note("asked") is None, map(step, scaled(z, 3)))
+    return next(parts), list(parts), z, map(step, [a]).__reduce__()[1][0] is step
+
+
+@breaking
+def mapped_until_an_error(a: Any, b: Any) -> Any:
+    def stops(n: int) -> Any:
+        if n == 2:
+            raise StopIteration(n)
+        return 6 / n
+
+    numbers = iter([3, 2, 1])
+    got = list(map(stops, numbers)), list(numbers)
+    try:
+        for n in map(stops, (1, 0)):
+            SEEN.append(n)
+    except ZeroDivisionError as error:
+        return got, told_of(error), a + b
+    return got
+
+
+@breaking
+def sorts_that_fail(a: Any, b: Any) -> Any:
+    told: list[Any] = []
+    for rows in ([5, 3, 4, "a", 1], [(2, 1), (1, 2), (1, None), (1, 3)], [3, 1, 2, None], [2, 1]):
+        for reverse in (False, True):
+            left = list(rows)
+            try:
+                left.sort(key=lambda x: x, reverse=reverse)
+            except TypeError as error:
+                told.append(str(error))
+            told.append(left)
+    vectors = [Vector(a, 2), Vector(b, 1)]
+    vectors.sort(key=lambda v: v, reverse=True)
+    return told, [v.rank for v in vectors], [v.rank for v in sorted(vectors)], a + b
+
+
+class Loud(list):  # type: ignore
+    def append(self, item: Any) -> None:
+        SEEN.append("append")
+
+    def clear(self) -> None:
+        SEEN.append("clear")
+
+
+@breaking
+def methods_of_a_subclass(a: Any, b: Any) -> Any:
+    z, rows = a + b, Loud([3, 1, 2])
+    rows.extend(x for x in (5, 4))
+    list.extend(rows, (x for x in (7, 6)))
+    rows.sort(key=lambda n: -n)
+    return list(rows), z * 2
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

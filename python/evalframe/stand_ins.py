@@ -190,10 +190,19 @@ def sort(target: list[Any], /, *, key: Any = None, reverse: bool = False) -> Non
             keys = []
             for item in items:
                 keys.append(key(item))
-        result = []
-        for place in _places_in_order(keys, reverse):
-            result.append(items[place])
-        items = result
+        numbers = texts = True
+        for value in keys:
+            kind = type(value)
+            numbers = numbers and (kind is int or kind is float or kind is bool)
+            texts = texts and kind is str
+        if numbers or texts:
+            result = []
+            for place in _places_in_order(keys, reverse):
+                result.append(items[place])
+            items = result
+        else:
+            # Where a comparison fails, the list is left half sorted.
+            items.sort(key=functools.partial(next, iter(keys)), reverse=reverse)
     finally:
         modified = len(target) > 0
         target[:] = items
@@ -221,6 +230,28 @@ def unpacked(iterable: Iterable[Any], count: int, /) -> Iterator[Any]:
         if len(parts) > count:
             break
     return iter(parts)
+
+
+def map_next(function: Callable[[Any], Any], items: Iterator[Any], /) -> Any:
+    for item in items:
+        return function(item)
+    raise StopIteration
+
+
+def map_next_2(function: Callable[[Any, Any], Any], items: Iterator[Any], others: Iterator[Any], /) -> Any:
+    for item in items:
+        for other in others:
+            return function(item, other)
+        break
+    raise StopIteration
+
+
+def filter_next(function: Callable[[Any], Any] | None, items: Iterator[Any], /) -> Any:
+    for item in items:
+        if item if function is None or function is bool else function(item):
+            return item
+        del item
+    raise StopIteration
 
 
 def item_of(item: Any, key: Any, /) -> Any:
@@ -271,6 +302,9 @@ _core.add_stand_ins(
         functools.reduce: (reduce, 1),
         # What instructions and calls of made objects are, by name.
         "unpacked": (unpacked, 0),
+        "map_next": (map_next, 0),
+        "map_next_2": (map_next_2, 0),
+        "filter_next": (filter_next, 0),
         "item_of": (item_of, 0),
         "items_of": (items_of, 0),
         "attribute_of": (attribute_of, 0),

@@ -53,6 +53,7 @@ Plan for_iter(const Site& site) {
   if (value.kind == Value::Kind::kGenerator && recorder.has_ended(value)) return {};
   if (value.kind == Value::Kind::kGenerator) return resumption(recorder, {recorder.label(top), object}, {recorder.constant(Py_None), Py_None});
   if (std::optional<Plan> plan = next_call(site)) return *std::move(plan);
+  if (std::optional<Plan> plan = lazy_step(site)) return *std::move(plan);
   if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
     Plan plan;
     if (recorder.steps_to_end(made) <= 1 && recorder.is_endless(made)) return plan_break(Break::kIterator, type_name(object));
@@ -118,6 +119,7 @@ Plan get_iter(const Site& site) {
   if (std::optional<Plan> plan = iterator_of(site, recorder.label(top), object)) return *std::move(plan);
   if (value.kind == Value::Kind::kGenerator && PyGen_CheckExact(object)) return plan_value(recorder.label(top));
   if (std::optional<Plan> plan = iteration_call(site)) return *std::move(plan);
+  if (is_lazy(recorder, recorder.label(top))) return plan_value(recorder.label(top));
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {

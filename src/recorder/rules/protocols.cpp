@@ -458,7 +458,8 @@ std::optional<Plan> unpacked_generator(const Site& site) {
   const uint32_t label = site.recorder.label(site.depth - 1);
   const StandIn* const stand_in = stand_in_named("unpacked");
   const Value value = site.recorder.value(label);
-  if (value.kind != Value::Kind::kGenerator || !site.recorder.waits(value) || !stand_in) return std::nullopt;
+  const bool waits = value.kind == Value::Kind::kGenerator && site.recorder.waits(value);
+  if ((!waits && !is_lazy(site.recorder, label)) || !stand_in) return std::nullopt;
   const Ref count = Ref::steal(PyLong_FromLong(site.instruction.arg));
   const Operated most{site.recorder.constant(count.get()), count.get()};
   Plan plan = call_for_operand(site, stand_in->function.get(), "__iter__", site.depth - 1, {most}, std::vector<uint32_t>(static_cast<size_t>(site.instruction.arg)));

@@ -64,6 +64,10 @@ bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // Functions of itertools that arrange such elements; none: others, or not known.
 std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// map and filter: what makes one, whether the value is one, and its step (FOR_ITER).
+std::optional<Plan> lazy_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+bool is_lazy(const Recorder& recorder, uint32_t label);
+std::optional<Plan> lazy_step(const Site& site);
 // What GET_ITER gives for dicts, views and iterators; none: another object.
 std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* object);
 // Methods and constructors of lists, tuples and dicts; none: another callable, or nothing known of the object.

@@ -40,7 +40,7 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
     case Value::Kind::kReplayed:
     case Value::Kind::kConstant: return is_short(object);
     case Value::Kind::kIterator: return true;
-    case Value::Kind::kMade: return recorder.is_iterator(label);
+    case Value::Kind::kMade: return recorder.is_iterator(label) || is_lazy(recorder, label);
     default: return iterates_by_methods(recorder, {label, object});
   }
 }
@@ -55,6 +55,8 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   if (!stand_in || !recorder.constant_of(recorder.label(call.callable))) return std::nullopt;
   // The function itself leaves what it doesn't do to C.
   if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;
+  // Methods of a subclass may be others than those that the stand-in calls.
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && (call.count < 1 || !Py_IS_TYPE(site.frame.slot(call.first), PyDescr_TYPE(callable)))) return std::nullopt;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int through = call.first + stand_in->through, positional = call.count - keywords;
   const bool is_of_several = positional > 1 && (callable == builtin("max").get() || callable == builtin("min").get());
