@@ -124,6 +124,58 @@ def method_becomes_static() -> Any:
 
 
 @case
+def new_of_a_class() -> Any:
+    class Made:
+        def __new__(cls, a: Any) -> Any:
+            self = super().__new__(cls)
+            self.a = a
+            return self
+
+    yield lambda x: Made(x).a + 1
+    Made.__new__ = lambda cls, a: object.__new__(cls)
+    Made.a = 7
+    yield
+    Made.__init__ = lambda self, a: setattr(self, "a", a * 2)
+    yield
+
+
+@case
+def call_of_a_metaclass() -> Any:
+    class Meta(type):
+        def __call__(cls, *arguments: Any) -> Any:
+            made = super().__call__(*arguments)
+            made.tag = 3
+            return made
+
+    class Made(metaclass=Meta):
+        pass
+
+    yield lambda x: x * Made().tag
+    Meta.__call__ = lambda cls: type("Other", (), {"tag": 5})
+    yield
+    del Meta.__call__
+    Made.tag = 7
+    yield
+
+
+@case
+def method_that_super_finds_in_new() -> Any:
+    class Base:
+        def __new__(cls) -> Any:
+            return object.__new__(cls)
+
+    class Made(Base):
+        gain = 2
+
+        def __new__(cls) -> Any:
+            return super().__new__(cls)
+
+    yield lambda x: x * Made().gain
+    Base.__new__ = staticmethod(lambda cls: types.SimpleNamespace(gain=5))
+    yield
+
+
+@case
 def method_deleted() -> Any:
     box, Box, Base = _box()
     yield _applies(box)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/made_once.h"
 #include "cpython/objects.h"
 #include "cpython/pycore.h"
 #include "cpython/versions.h"
@@ -241,15 +242,35 @@ bool is_plain_to_keep(PyObject* object, PyObject* name) {
   return has_dict(type) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
 }
 
+namespace {
+
+// What classes have in tp_new that have a __new__ of Python's.
+newfunc python_new() {
+  static MadeOnce<newfunc> found;
+  return found.get([] {
+    const Ref type = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}", "made", "__new__", &PyType_Type));
+    return type ? type.as<PyTypeObject>()->tp_new : nullptr;
+  });
+}
+
+}  // namespace
+
+// As object.__new__ looks whether it is safe.
+bool makes_plain_instances(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) || type->tp_finalize || type->tp_del) return false;
+  const PyTypeObject* base = type;
+  while (base && base->tp_new == python_new()) base = base->tp_base;
+  return base && base->tp_new == PyBaseObject_Type.tp_new && type_version(type);
+}
+
 bool constructs_plainly(PyTypeObject* type) {
-  if (Py_TYPE(type)->tp_call != PyType_Type.tp_call || type->tp_new != PyBaseObject_Type.tp_new || type->tp_vectorcall) return false;
-  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) && !type->tp_finalize && !type->tp_del && type_version(type);
+  return Py_TYPE(type)->tp_call == PyType_Type.tp_call && type->tp_new == PyBaseObject_Type.tp_new && !type->tp_vectorcall && makes_plain_instances(type);
 }
 
 Ref bare_instance(PyTypeObject* type) {
   static PyObject* const nothing = PyTuple_New(0);
   // With arguments of its own, `object` refuses to make one where __init__ isn't the class's.
-  return Ref::steal(type->tp_new(type, nothing, nullptr));
+  return Ref::steal(PyBaseObject_Type.tp_new(type, nothing, nullptr));
 }
 
 PyObject* initializer_of(PyTypeObject* type) {

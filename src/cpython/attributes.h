@@ -75,7 +75,9 @@ bool is_plain_to_store(PyObject* object, PyObject* name);
 // The same of what object.__setattr__ does, whatever the class has for it.
 bool is_plain_to_keep(PyObject* object, PyObject* name);
 
-// Whether calling the class makes an empty instance and calls __init__ with it, and nobody is told when an instance dies.
+// Whether object.__new__ makes an empty instance of the class, and nobody is told when that dies.
+bool makes_plain_instances(PyTypeObject* type);
+// Whether calling the class does so, and calls __init__ with it.
 bool constructs_plainly(PyTypeObject* type);
 // An instance as it is before __init__. Null with an exception.
 Ref bare_instance(PyTypeObject* type);

@@ -405,6 +405,13 @@ Event Activation::finish_rest(Ref result) {
     Handlers::push(*this, Ref::borrow(Py_None));
     return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
   }
+  if (is_rest_of_construction(rest.get())) {
+    Ref value = finish_construction(rest.get(), std::move(result));
+    rest.reset();
+    if (!value) return unwind(true);
+    Handlers::push(*this, std::move(value));
+    return conclude(static_cast<uint8_t>(Handlers::service_breaker(*this)));
+  }
   if (is_rest_of_operator(rest.get())) {
     for (int i : {2, 3}) Handlers::push(*this, Ref::borrow(PyTuple_GET_ITEM(rest.get(), i)));
     Ref value = finish_operator(rest.get(), {now.op == Op::COMPARE_OP, now.arg}, std::move(result));

@@ -73,6 +73,17 @@ Resumes resumes_generator(PyObject* rest) {
   return PyLong_CheckExact(first) ? static_cast<Resumes>(PyLong_AsLong(first)) : Resumes::kNone;
 }
 
+bool is_rest_of_construction(PyObject* rest) { return PyTuple_GET_ITEM(rest, 0) == Py_Ellipsis; }
+
+// As type.__call__ goes on.
+Ref finish_construction(PyObject* rest, Ref result) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(rest, 1));
+  const initproc initialize = PyObject_TypeCheck(result.get(), type) ? Py_TYPE(result.get())->tp_init : nullptr;
+  PyObject* const keywords = PyTuple_GET_ITEM(rest, 3);
+  if (initialize && initialize(result.get(), PyTuple_GET_ITEM(rest, 2), keywords == Py_None ? nullptr : keywords) < 0) return Ref();
+  return result;
+}
+
 Ref stand_in(PyObject* name, PyObject* result, PyObject* object) {
   const Ref type = class_of_stand_ins(name);
   Ref made = type ? Ref::steal(PyObject_CallNoArgs(type.get())) : Ref();

@@ -15,10 +15,15 @@ namespace evalframe::evaluator {
 //   Is it NotImplemented, the candidates are asked one after the other: (number of the operand, name of the method).
 // - None. The instruction leaves None.
 // - a number (Resumes) and an object: the instruction is a call that has resumed a generator.
+// - Ellipsis, a class, and what it was called with: a tuple, and a dict or None. Its __new__ has given the result: if that is an
+//   instance, __init__ of its class is next.
 PyObject* rest_type();
 inline bool is_rest(PyObject* object) { return object && reinterpret_cast<PyObject*>(Py_TYPE(object)) == rest_type(); }
 Ref make_rest(Borrowed parts);
 bool is_rest_of_operator(PyObject* rest);
+bool is_rest_of_construction(PyObject* rest);
+// The instance, or what else __new__ gave. Null with an exception.
+Ref finish_construction(PyObject* rest, Ref result);
 
 // What a call that lets a generator go on does with what comes of it.
 enum class Resumes : uint8_t {

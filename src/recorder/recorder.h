@@ -39,6 +39,8 @@ struct Rest {
   int number = 0;                 // of the operator
   std::vector<uint32_t> results;  // labels of what the instruction leaves; 0: a constant
   bool gives_none = false;        // the instruction leaves None
+  Ref constructs;                 // the class whose __new__ was called with the operands: __init__ is next
+  Ref keyword_names;              // ... of the last of them; null: none have names
   bool from_outside = false;      // begun before the recording: nothing is known
 };
 

@@ -65,7 +65,7 @@ bool Chain::follow(Live& live, Recorder& recorder, Plan& plan, bool again) {
     caller.begin_call(base);
   }
   for (size_t i = 0; i < plan.kept.size(); i++) {
-    if (!again) caller.keep(std::move(plan.kept[i].first));
+    if (!again || i > 0) caller.keep(std::move(plan.kept[i].first));
     recorder.set_label(base + static_cast<int>(i), plan.kept[i].second);
   }
   const int depth = caller.depth();

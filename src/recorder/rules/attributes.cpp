@@ -139,9 +139,9 @@ Plan method_of_array(Recorder& recorder, const Asked& asked) {
 
 // --- super() ---------------------------------------------------------------------------------------------------------
 
-// What the classes behind `type` in the order of the object's class have under the name; null: nothing.
-Ref found_behind(PyTypeObject* type, PyObject* object, PyObject* name) {
-  PyObject* const order = Py_TYPE(object)->tp_mro;
+// What the classes behind `type` in the order of `start` have under the name; null: nothing.
+Ref found_behind(PyTypeObject* type, PyTypeObject* start, PyObject* name) {
+  PyObject* const order = start->tp_mro;
   bool behind = false;
   for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); i++) {
     PyObject* const base = PyTuple_GET_ITEM(order, i);
@@ -156,12 +156,35 @@ Ref found_behind(PyTypeObject* type, PyObject* object, PyObject* name) {
   return Ref();
 }
 
+// super(type, object).name, in a method of a class or metaclass: the object is a class.
+Plan super_attribute_of_class(Recorder& recorder, PyTypeObject* of, const Operated& self, PyObject* name) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(self.object);
+  const bool in_class = PyType_IsSubtype(type, of);
+  const auto unknown = [&] { return plan_break(Break::kAttribute, "of super"); };
+  const bool fixed = fixes_object(recorder, self.label, self.object) && fixes_metaclass(recorder, self.object) && (!in_class || recorder.fix_class(self.object));
+  const Ref found = fixed ? found_behind(of, in_class ? type : Py_TYPE(type), name) : Ref();
+  if (!found) return unknown();
+  const bool made_new = PyCFunction_Check(found.get()) && PyCFunction_GET_SELF(found.get()) && PyType_Check(PyCFunction_GET_SELF(found.get()));
+  if (made_new) return plan_value(recorder.constant(found.get()));
+  if (Py_IS_TYPE(found.get(), &PyStaticMethod_Type) || Py_IS_TYPE(found.get(), &PyClassMethod_Type)) {
+    const Ref function = Ref::steal(PyObject_GetAttrString(found.get(), "__func__"));
+    if (!function || !PyFunction_Check(function.get())) return PyErr_Clear(), unknown();
+    if (Py_IS_TYPE(found.get(), &PyStaticMethod_Type)) return plan_value(recorder.constant(function.get()));
+    return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(function.get()), self.label}));
+  }
+  if (PyFunction_Check(found.get()) && in_class) return plan_value(recorder.constant(found.get()));
+  if (PyFunction_Check(found.get())) return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found.get()), self.label}));
+  if (found.get() != call_of_type()) return unknown();
+  const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
+  return plan_value(recorder.made(get.get(), nullptr, {self.label}));
+}
+
 // super(type, object).name, of a method.
-Plan super_attribute(const Site& site, uint32_t type, uint32_t self, PyObject* object) {
-  Recorder& recorder = site.recorder;
+Plan super_attribute(Recorder& recorder, uint32_t type, uint32_t self, PyObject* object, PyObject* name) {
   PyObject* const of = recorder.constant_of(type);
+  if (of && PyType_Check(object)) return super_attribute_of_class(recorder, reinterpret_cast<PyTypeObject*>(of), {self, object}, name);
   if (!of || !is_object(recorder.value(self)) || !fixes_class(recorder, recorder.value(self), object)) return plan_break(Break::kAttribute, "of super");
-  const Ref found = found_behind(reinterpret_cast<PyTypeObject*>(of), object, name_of(site));
+  const Ref found = found_behind(reinterpret_cast<PyTypeObject*>(of), Py_TYPE(object), name);
   if (found && PyFunction_Check(found.get())) {
     return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found.get()), self}));
   }
@@ -172,6 +195,12 @@ Plan super_attribute(const Site& site, uint32_t type, uint32_t self, PyObject* o
   }
   if (found && found.get() == object_initializer()) return plan_value(recorder.made(bound_initializer(), nullptr, {self}));
   return plan_break(Break::kAttribute, "of super");
+}
+
+Plan attribute_of_super(Recorder& recorder, const Asked& asked) {
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(asked.label));
+  const Ref self = Ref::steal(PyObject_GetAttrString(asked.object, "__self__"));
+  return self ? super_attribute(recorder, parts[2], parts[3], self.get(), asked.name) : (PyErr_Clear(), plan_break(Break::kAttribute, "of super"));
 }
 
 // An attribute of an array is read in the graph, or is a constant where the guards already fix it.
@@ -433,10 +462,7 @@ Plan load_method(const Site& site) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(0);
   }
-  if (recorder.is_super(recorder.label(site.depth - 1))) {
-    const Ref self = Ref::steal(PyObject_GetAttrString(object, "__self__"));
-    return super_attribute(site, recorder.elements(owner)[2], recorder.elements(owner)[3], self.get());
-  }
+  if (recorder.is_super(asked.label)) return attribute_of_super(recorder, asked);
   if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (method_of(recorder, asked)) return plan_value(0);
@@ -472,7 +498,7 @@ Plan load_super_attr(const Site& site) {
   const Value of = recorder.value_at(global + 1);
   if (of.kind == Value::Kind::kSource) recorder.guards().require_identity(of.a, type);
   if ((of.kind != Value::Kind::kSource && of.kind != Value::Kind::kConstant) || !PyType_Check(type)) return plan_break(Break::kAttribute, "of super");
-  return super_attribute(site, recorder.constant(type), recorder.label(global + 2), site.frame.slot(global + 2));
+  return super_attribute(recorder, recorder.constant(type), recorder.label(global + 2), site.frame.slot(global + 2), name_of(site));
 }
 
 void load_super_attr_after(const Site& site, const Plan& plan) {
@@ -540,6 +566,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (recorder.is_graph_value(label, object)) return array_attribute(recorder, asked);
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (recorder.is_super(label)) return attribute_of_super(recorder, asked);
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);

@@ -174,6 +174,10 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
+  if (PyTypeObject* const type = class_of_bound_call(recorder, recorder.label(call.callable))) {
+    std::optional<Plan> made = construction(site, type, given_at(site, call), true);
+    return made ? *std::move(made) : plan_break(Break::kUnknownCall, type->tp_name);
+  }
   if (PyObject* const hook = bound_hook(recorder, recorder.value_at(call.callable))) {
     std::vector<Operated> operands = operands_at(site, call);
     const Ref self = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
@@ -224,33 +228,16 @@ Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyO
   return plan;
 }
 
-// A call of a class of the program's: a new instance, and __init__ is followed.
-Plan construction(const Site& site, const Activation::CallSite& call, PyTypeObject* type) {
-  Recorder& recorder = site.recorder;
-  static PyObject* const name = PyUnicode_InternFromString("__init__");
-  PyObject* const initializer = _PyType_Lookup(type, name);
-  const bool bare = initializer == object_initializer() && call.count == 0;
-  if ((!bare && !is_plain_function(initializer)) || !recorder.fix_class(type) || !fixes_metaclass(recorder, reinterpret_cast<PyObject*>(type))) return plan_break(Break::kUnknownCall, type->tp_name);
-  const uint32_t instance = recorder.instance(type);
-  if (bare) return plan_value(instance);
-  Ref object = cpython::bare_instance(type);
-  if (!object) return PyErr_Clear(), plan_break(Break::kUnknownCall, type->tp_name);
-  Plan plan = inlined_call(site, recorder.constant(initializer), initializer, call.keyword_names);
-  plan.contents.push_back(instance);
-  plan.arguments.push_back(object.get());
-  plan.kept.emplace_back(std::move(object), instance);
-  plan.kept.emplace_back(Ref::borrow(Activation::instance_mark()), recorder.constant(Activation::instance_mark()));
-  add_arguments(site, call, plan);
-  return plan;
-}
-
 // super(), in a method: of the class whose body has it, and the first argument.
 Plan super_call(const Site& site) {
   Recorder& recorder = site.recorder;
   const Value first = recorder.value_at(0);
   const uint32_t self = first.kind == Value::Kind::kCell ? recorder.elements(first).back() : recorder.label(0);
   const Value::Kind kind = recorder.value(self).kind;
-  if (kind != Value::Kind::kSource && kind != Value::Kind::kInstance && kind != Value::Kind::kException) return plan_break(Break::kUnknownCall, "super");
+  PyObject* const slot = site.frame.slot(0);
+  PyObject* const object = first.kind == Value::Kind::kCell && slot && PyCell_Check(slot) ? PyCell_GET(slot) : slot;
+  const bool is_class = object && PyType_Check(object) && fixes_object(recorder, self, object);
+  if (!is_class && kind != Value::Kind::kSource && kind != Value::Kind::kInstance && kind != Value::Kind::kException) return plan_break(Break::kUnknownCall, "super");
   Plan plan = plan_value(0);
   plan.contents = {self};
   return plan;
@@ -337,11 +324,27 @@ bool spread(const Site& site, int tuple, Plan& plan) {
   return true;
 }
 
+// The class that calling what is in the slot makes an instance of, if by type.__call__ alone; null: another callable.
+PyTypeObject* class_called(const Site& site, int slot) {
+  Recorder& recorder = site.recorder;
+  PyObject* const callable = site.frame.slot(slot);
+  if (PyTypeObject* const type = class_of_bound_call(recorder, recorder.label(slot))) return type;
+  const bool constructs = PyType_Check(callable) && numpy::call_kind(callable) == CallKind::kUnknown && !is_written_in_c(reinterpret_cast<PyTypeObject*>(callable));
+  return constructs && fixes_object(recorder, recorder.label(slot), callable) ? reinterpret_cast<PyTypeObject*>(callable) : nullptr;
+}
+
 Plan call_spread(const Site& site) {
   Recorder& recorder = site.recorder;
   const int tuple = site.depth - 1 - (site.instruction.arg & 1);
   const int callee = cpython::layout::kCallExNullAfterCallable ? tuple - 2 : tuple - 1;
   const BoundMethod bound = bound_at(site, callee);
+  if (PyTypeObject* const type = class_called(site, callee)) {
+    Plan starred;
+    if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, std::string(type->tp_name) + " with starred arguments");
+    const bool past_metaclass = !PyType_Check(site.frame.slot(callee));
+    std::optional<Plan> made = construction(site, type, {std::move(starred.contents), std::move(starred.arguments), starred.keyword_names}, past_metaclass);
+    return made ? *std::move(made) : plan_break(Break::kUnknownCall, type->tp_name);
+  }
   PyObject* const callable = bound.function ? bound.function : site.frame.slot(callee);
   const uint32_t label = bound.function ? recorder.constant(callable) : recorder.label(callee);
   if (policy_of(callable) != Policy::kFollowed) return plan_break(Break::kMarked, callable_name(callable) + " with starred arguments");
@@ -394,8 +397,10 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = call_by_name(site, operands_at(site, call), call.keyword_names, callable)) return *std::move(plan);
   }
   if (std::optional<Plan> plan = call_of_instance(site, call)) return *std::move(plan);
-  const bool constructs = PyType_Check(callable) && kind == CallKind::kUnknown && cpython::constructs_plainly(reinterpret_cast<PyTypeObject*>(callable));
-  if (constructs && fixes_object(recorder, recorder.label(call.callable), callable)) return construction(site, call, reinterpret_cast<PyTypeObject*>(callable));
+  if (PyTypeObject* const type = class_called(site, call.callable)) {
+    if (std::optional<Plan> plan = construction(site, type, given_at(site, call))) return *std::move(plan);
+  }
+  if (std::optional<Plan> plan = new_of_object(site, given_at(site, call), callable)) return *std::move(plan);
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
   if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);

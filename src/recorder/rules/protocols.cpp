@@ -40,6 +40,10 @@ bool is_of_python(PyTypeObject* type) { return PyType_HasFeature(type, Py_TPFLAG
 // An object whose class may have methods of Python's, which stays as it is.
 bool is_instance(Recorder& recorder, const Operated& operand) {
   const Value value = recorder.value(operand.label);
+  // A class, whose metaclass has the methods.
+  if (PyType_Check(operand.object)) {
+    return is_of_python(Py_TYPE(operand.object)) && fixes_object(recorder, operand.label, operand.object) && fixes_metaclass(recorder, operand.object);
+  }
   return is_of_python(Py_TYPE(operand.object)) && is_object(value) && fixes_class(recorder, value, operand.object);
 }
 
@@ -315,6 +319,7 @@ std::optional<Plan> operator_returned(Recorder& recorder, const Rest& rest, uint
 std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object) {
   const Rest& rest = *recorder.rest();
   if (rest.from_outside) return plan_break(Break::kResult, "an operator that was called before");
+  if (rest.constructs) return return_to_construction(recorder, label, object);
   if (rest.gives_none) return recorder.conclude({0}), std::nullopt;
   return rest.name ? operand_returned(recorder, rest, label, object) : operator_returned(recorder, rest, label, object);
 }

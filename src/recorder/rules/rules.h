@@ -122,6 +122,16 @@ struct Given {
   std::vector<PyObject*> objects;
   Borrowed keyword_names;
 };
+// A call of a class of the program's, which is one object in all runs: its metaclass's __call__, __new__ and __init__ are followed.
+// past_metaclass: as type.__call__ does it. None: another class, or it isn't known what calling it does.
+std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Given& given, bool past_metaclass = false);
+// object.__new__(class); none: another callable.
+std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject* callable);
+// type.__call__, bound to a class (super().__call__): that class; null: another callable.
+PyTypeObject* class_of_bound_call(Recorder& recorder, uint32_t label);
+PyObject* call_of_type();
+// What `__new__` gave that a call of a class has followed; a break in front of its return, or none.
+std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, PyObject* object);
 // Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
 bool has_effect(PyObject* callable);
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
