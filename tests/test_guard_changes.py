@@ -176,6 +176,51 @@ def method_that_super_finds_in_new() -> Any:
 
 
 @case
+def operators_of_a_class_that_inherits_from_int() -> Any:
+    class Number(int):
+        pass
+
+    number = Number(3)
+    yield lambda x: x * (number + 1)
+    Number.__add__ = lambda self, other: 10
+    yield
+
+
+@case
+def items_of_a_class_that_inherits_from_tuple() -> Any:
+    Pair = collections.namedtuple("Pair", "a b")  # noqa: PYI024
+    pair = Pair(2, 3)
+    yield lambda x: x * pair[0] + len(pair) + Pair(4, 5)[1]
+    Pair.__getitem__ = lambda self, i: 10
+    yield
+    Pair.__len__ = lambda self: 10
+    yield
+
+
+@case
+def fields_of_a_named_tuple() -> Any:
+    Pair = collections.namedtuple("Pair", "a b")  # noqa: PYI024
+    yield (lambda x, pair: x * pair.a), (X, Pair(2, 3))
+    yield X, Pair(5, 3)
+    Pair.a = Pair.b
+    yield X, Pair(5, 3)
+    yield X, types.SimpleNamespace(a=7)
+
+
+@case
+def missing_keys_of_a_class_that_inherits_from_dict() -> Any:
+    class Table(dict):
+        def __missing__(self, key: str) -> int:
+            return 2
+
+    yield lambda x: x * Table()["a"]
+    Table.__missing__ = lambda self, key: 5
+    yield
+    del Table.__missing__
+    yield
+
+
+@case
 def method_deleted() -> Any:
     box, Box, Base = _box()
     yield _applies(box)

@@ -270,7 +270,39 @@ bool constructs_plainly(PyTypeObject* type) {
 Ref bare_instance(PyTypeObject* type) {
   static PyObject* const nothing = PyTuple_New(0);
   // With arguments of its own, `object` refuses to make one where __init__ isn't the class's.
-  return Ref::steal(PyBaseObject_Type.tp_new(type, nothing, nullptr));
+  const newfunc make = type->tp_new == python_new() ? PyBaseObject_Type.tp_new : type->tp_new;
+  return Ref::steal(make(type, nothing, nullptr));
+}
+
+PyTypeObject* builtin_base(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return nullptr;
+  PyTypeObject* base = type->tp_base;
+  while (base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) base = base->tp_base;
+  for (PyTypeObject* const known : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyLong_Type, &PyUnicode_Type, &PyFloat_Type}) {
+    if (base == known) return base;
+  }
+  return nullptr;
+}
+
+Ref instance_of_builtin(PyTypeObject* type, PyObject* contents) {
+  const Ref arguments = Ref::steal(contents ? PyTuple_Pack(1, contents) : PyTuple_New(0));
+  return arguments ? Ref::steal(builtin_base(type)->tp_new(type, arguments.get(), nullptr)) : Ref();
+}
+
+// _tuplegetter has no header.
+Py_ssize_t index_of_field(PyObject* descriptor) {
+  static MadeOnce<Ref> type;
+  const Ref& known = type.get([] {
+    const Ref module = Ref::steal(PyImport_ImportModule("_collections"));
+    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_tuplegetter")) : Ref();
+    if (!found) PyErr_Clear();
+    return found;
+  });
+  struct Getter {
+    PyObject_HEAD
+    Py_ssize_t index;
+  };
+  return known && Py_IS_TYPE(descriptor, known.as<PyTypeObject>()) ? reinterpret_cast<Getter*>(descriptor)->index : -1;
 }
 
 PyObject* initializer_of(PyTypeObject* type) {

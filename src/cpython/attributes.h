@@ -82,6 +82,13 @@ bool constructs_plainly(PyTypeObject* type);
 // An instance as it is before __init__. Null with an exception.
 Ref bare_instance(PyTypeObject* type);
 
+// The same of a class that inherits from a builtin type, with what an object of that type has, or (null) nothing.
+Ref instance_of_builtin(PyTypeObject* type, PyObject* contents);
+// The builtin type that the class inherits from, of those whose objects are made of values; null: another, or none but object.
+PyTypeObject* builtin_base(PyTypeObject* type);
+// Which element of a named tuple the descriptor gives; -1: it is another descriptor.
+Py_ssize_t index_of_field(PyObject* descriptor);
+
 // The Python function that sets up an instance behind its making, where calling the class does just these two; else null.
 PyObject* initializer_of(PyTypeObject* type);
 

@@ -35,6 +35,7 @@ class Activation {
   int32_t next() const { return index(next_); }  // of the next instruction
   int depth() const;                           // slots in use: localsplus + stack
   PyObject* slot(int index) const { return base()[index]; }  // borrowed; index as in cpython::Slots
+  PyObject** slots() const { return base(); }
   PyThreadState* thread() const { return thread_; }
   bool traced() const { return traced_; }      // a tracer is active: handed over at the next boundary
 

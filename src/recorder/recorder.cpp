@@ -161,7 +161,8 @@ Plan Recorder::before(const Activation& frame) {
     return plan;
   }
   const Site site{*this, frame, instruction, mark_.depth};
-  Plan plan = rule(instruction.op).before(site);
+  AsContents operands(site);
+  Plan plan = operands.finish(rule(instruction.op).before(site));
   return held_ && reads_under_lock(site, plan) ? plan_break(Break::kUnknownObject, "what others may change, under a lock") : std::move(plan);
 }
 
@@ -171,8 +172,11 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const Rule& present = rule(instruction.op);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call);
-  if (present.after) return present.after(site, plan);
-  relabel_result(site, plan);
+  for (const Plan::Contents& one : plan.as_contents) exchange_label(one.slot, one.contents);
+  present.after ? present.after(site, plan) : relabel_result(site, plan);
+  for (const Plan::Contents& one : plan.as_contents) {
+    if (label(one.slot) == one.contents && one.slot < frame.depth()) exchange_label(one.slot, one.label);
+  }
 }
 
 // The usual case: operands are popped, one result is pushed (or none).
@@ -310,10 +314,20 @@ void Recorder::resumed(const Activation& caller, bool takes_result) {
 
 uint32_t Recorder::fixed_result(PyObject* object) { return object ? fixed(object) : 0; }
 
-uint32_t Recorder::instance(Borrowed type) {
-  const uint32_t made = container(Value::Kind::kInstance, {});
+// They come first, without a name.
+uint32_t Recorder::instance(Borrowed type, uint32_t contents) {
+  const uint32_t made = container(Value::Kind::kInstance, contents ? std::vector<uint32_t>{0, contents} : std::vector<uint32_t>{});
+  const Value of = contents ? recording_->values[contents] : Value{};
+  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict) recording_->containers[of.a].owner = made;
   recording_->values[made].b = recording_->values[constant(type)].a;
   return made;
+}
+
+uint32_t Recorder::contents(uint32_t instance) const {
+  const Value& of = recording_->values[instance];
+  if (of.kind != Value::Kind::kInstance) return 0;
+  const std::span<const uint32_t> parts = elements(of);
+  return parts.size() >= 2 && parts[0] == 0 ? parts[1] : 0;
 }
 
 uint32_t Recorder::attribute_of(const Value& instance, Borrowed name) const {

@@ -95,6 +95,12 @@ struct Plan {
   uint32_t stored_owner = 0, stored_value = 0;
   uint32_t about = 0;  // kRaise: whose attribute is missing; 0: that of the top
   std::vector<Ref> held;  // what else the arguments need
+  // Operands whose contents the rule has seen in their place.
+  struct Contents {
+    int slot;
+    uint32_t label, contents;
+  };
+  std::vector<Contents> as_contents;
   std::shared_ptr<Rest> rest;  // kInline: what comes of the result
   std::vector<std::pair<Ref, uint32_t>> kept;  // kInline: what stands in the place of the operands until the callee is done
 };
@@ -218,8 +224,12 @@ class Recorder {
   uint32_t mapping(Borrowed type, std::vector<uint32_t> items, uint32_t factory);
   uint32_t factory_of(const Value& mapping) const;
   uint32_t source_value(int32_t source) const { return source_values_[source]; }
-  // A new instance of the class, without attributes.
-  uint32_t instance(Borrowed type);
+  // A new instance of the class, without attributes. contents: what it has of a builtin type that the class inherits from; 0: none.
+  uint32_t instance(Borrowed type, uint32_t contents = 0);
+  // Those; 0: another value.
+  uint32_t contents(uint32_t instance) const;
+  // In front of an instruction, for as long as its rule looks: another label in the slot.
+  void exchange_label(int slot, uint32_t value) { labels_[frames_.back().base + slot] = value; }
   // A new exception of the class, a constant, with this tuple of arguments.
   uint32_t exception(Borrowed type, uint32_t arguments);
   bool is_exception(uint32_t value) const { return recording_->values[value].kind == Value::Kind::kException; }

@@ -171,6 +171,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kDict:
     case Value::Kind::kReplayed:
       if (containers[value.a].outer) return;
+      if (containers[value.a].owner) collect(containers[value.a].owner, cursor, operands);
       [[fallthrough]];
     case Value::Kind::kMapping:
     case Value::Kind::kDeque:
@@ -292,7 +293,8 @@ PyObject* Rebuild::known(uint32_t value) const {
 Ref Rebuild::make(uint32_t value) {
   const Value::Kind of = recording_.values[value].kind;
   if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kReplayed) {
-    if (const uint32_t outer = recording_.containers[recording_.values[value].a].outer) return make(outer);
+    const Container& container = recording_.containers[recording_.values[value].a];
+    if (container.outer || container.owner) return make(container.outer ? container.outer : container.owner);
   }
   if (PyObject* const made = known(value)) return Ref::borrow(made);
   Ref object = make_fresh(value);
@@ -356,11 +358,46 @@ Ref Rebuild::make_deque(uint32_t index, const Value& value) {
   return deque;
 }
 
+// What a list or dict holds, into an object of a class that inherits from it.
+bool Rebuild::fill(PyObject* object, const Value& contents) {
+  const Window window = window_of(contents);
+  const auto part = [&](uint32_t i) { return recording_.containers[contents.a].elements[window.begin + i]; };
+  for (uint32_t i = 0; i < window.length; i += contents.kind == Value::Kind::kDict ? 2 : 1) {
+    const Ref first = make(part(i)), second = contents.kind == Value::Kind::kDict ? make(part(i + 1)) : Ref();
+    if (!first || (contents.kind == Value::Kind::kDict ? !second || PyDict_SetItem(object, first.get(), second.get()) < 0 : PyList_Append(object, first.get()) < 0)) return false;
+  }
+  return true;
+}
+
+// Without attributes, and known before it is filled.
+Ref Rebuild::make_bare(uint32_t index, PyTypeObject* type, uint32_t contents) {
+  const auto known = [&](Ref object) {
+    if (object) made_.emplace_back(index, Ref::borrow(object.get()));
+    return object;
+  };
+  const Value of = recording_.values[contents];
+  if (!contents) return known(cpython::bare_instance(type));
+  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict) {
+    Ref object = known(cpython::instance_of_builtin(type, nullptr));
+    return object && fill(object.get(), of) ? std::move(object) : Ref();
+  }
+  if (of.kind != Value::Kind::kTuple) return known(cpython::instance_of_builtin(type, make(contents).get()));
+  const std::vector<uint32_t>& elements = recording_.containers[of.a].elements;
+  Ref tuple = known(Ref::steal(type->tp_alloc(type, static_cast<Py_ssize_t>(elements.size()))));
+  for (size_t i = 0; tuple && i < elements.size(); i++) {
+    Ref element = make(elements[i]);
+    if (!element) return Ref();
+    PyTuple_SET_ITEM(tuple.get(), i, element.release());
+  }
+  return tuple;
+}
+
 Ref Rebuild::make_instance(uint32_t index, const Value& value) {
   const Window window = window_of(value);
-  Ref instance = cpython::bare_instance(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()));
-  if (instance) made_.emplace_back(index, Ref::borrow(instance.get()));
-  for (uint32_t i = window.begin; instance && i < window.begin + window.length; i += 2) {
+  const std::vector<uint32_t>& parts = recording_.containers[value.a].elements;
+  const bool has_contents = window.length >= 2 && parts[window.begin] == 0;
+  Ref instance = make_bare(index, reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()), has_contents ? parts[window.begin + 1] : 0);
+  for (uint32_t i = window.begin + (has_contents ? 2 : 0); instance && i < window.begin + window.length; i += 2) {
     const Ref name = make(recording_.containers[value.a].elements[i]), attribute = make(recording_.containers[value.a].elements[i + 1]);
     if (!name || !attribute || PyObject_GenericSetAttr(instance.get(), name.get(), attribute.get()) < 0) return Ref();
   }

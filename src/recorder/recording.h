@@ -57,7 +57,8 @@ struct Value {
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
-// Elements of what the recorded code has made. A list's, a deque's, a dict's (keys and values in turn), or an instance's or exception's (names
+// Elements of what the recorded code has made. What an instance has of a builtin type that its class inherits from stands before its
+// attributes, under no name. A list's, a deque's, a dict's (keys and values in turn), or an instance's or exception's (names
 // and values of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
 // nothing). What is replayed has a kMade for the call that made it and for each that changed it, without the object itself. A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none). What a call made has the callable, the names
@@ -69,6 +70,7 @@ struct Container {
   std::vector<uint32_t> elements;
   Window initial, present;
   uint32_t factory = 0;  // a defaultdict's
+  uint32_t owner = 0;  // the instance whose contents it is: of a class that inherits from list or dict
   uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 
@@ -251,6 +253,8 @@ class Rebuild {
   Ref make_mapping(uint32_t index, const Value& value);
   Ref make_deque(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
+  Ref make_bare(uint32_t index, PyTypeObject* type, uint32_t contents);
+  bool fill(PyObject* list_or_dict, const Value& contents);
   Ref call_again(const Value& value, PyObject* self = nullptr);
   Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);

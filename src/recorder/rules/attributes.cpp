@@ -193,6 +193,11 @@ Plan super_attribute(Recorder& recorder, uint32_t type, uint32_t self, PyObject*
     const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
     return plan_value(recorder.made(get.get(), nullptr, {self}));
   }
+  const bool inherited = found && recorder.contents(self) && (Py_IS_TYPE(found.get(), &PyWrapperDescr_Type) || Py_IS_TYPE(found.get(), &PyMethodDescr_Type));
+  if (inherited && PyDescr_TYPE(found.get()) != &PyBaseObject_Type) {
+    const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
+    return plan_value(recorder.made(get.get(), nullptr, {self}));
+  }
   if (found && found.get() == object_initializer()) return plan_value(recorder.made(bound_initializer(), nullptr, {self}));
   return plan_break(Break::kAttribute, "of super");
 }
@@ -374,6 +379,15 @@ Plan missing_attribute(const Site& site, const Asked& asked) {
   return hook_call(site, hook, {{label, object}, {site.recorder.constant(name), name}});
 }
 
+// An element of a named tuple.
+Plan field(Recorder& recorder, const Asked& asked, Py_ssize_t index) {
+  const Value owner = recorder.value(asked.label);
+  if (index >= PyTuple_GET_SIZE(asked.object)) return plan_break(Break::kException, "no such field");
+  if (owner.kind == Value::Kind::kSource) return plan_value(item_source(recorder, owner, index));
+  const uint32_t contents = recorder.contents(asked.label);
+  return contents ? plan_value(recorder.elements(recorder.value(contents))[static_cast<size_t>(index)]) : plan_break(Break::kAttribute, "of " + type_name(asked.object));
+}
+
 // As PyObject_GenericGetAttr looks for it.
 Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   Recorder& recorder = site.recorder;
@@ -385,6 +399,7 @@ Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   PyObject* const found = _PyType_Lookup(type, name);
   if (found && !fixes_descriptor(recorder, found)) return unknown();
   const bool member = found && Py_IS_TYPE(found, &PyMemberDescr_Type);
+  if (const Py_ssize_t index = found ? cpython::index_of_field(found) : -1; index >= 0 && PyTuple_Check(object)) return field(recorder, asked, index);
   if (found && Py_TYPE(found)->tp_descr_set && !member) {
     if (PyObject* const getter = function_of_property(type, name, "fget")) return hook_call(site, getter, {{label, object}});
     PyObject* const get = python_method(Py_TYPE(found), "__get__");

@@ -144,6 +144,20 @@ PyObject* bound_hook(Recorder& recorder, const Value& value) {
   return hook && is_hook_of_object(hook.get()) ? hook.get() : nullptr;
 }
 
+// A method in C that super() has bound, of an instance whose contents are known; null: another value.
+Ref inherited_method(Recorder& recorder, const Value& value) {
+  if (recorder.elements(value).size() != 3 || !recorder.contents(recorder.elements(value)[2])) return Ref();
+  PyObject* const get = recorder.constant_of(recorder.elements(value)[0]);
+  Ref method = get && Py_IS_TYPE(get, Py_TYPE(bound_initializer())) ? Ref::steal(PyObject_GetAttrString(get, "__self__")) : Ref();
+  if (!method) PyErr_Clear();
+  return method && (Py_IS_TYPE(method.get(), &PyWrapperDescr_Type) || Py_IS_TYPE(method.get(), &PyMethodDescr_Type)) ? std::move(method) : Ref();
+}
+
+PyObject* self_of_wrapper(PyObject* wrapper) {
+  const Ref self = Ref::steal(PyObject_GetAttrString(wrapper, "__self__"));  // which the wrapper holds
+  return self.get();
+}
+
 // A bound method that is a value: what it calls, and with what as the first argument.
 struct BoundMethod {
   PyObject* function = nullptr;
@@ -183,6 +197,11 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
     const Ref self = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
     operands.insert(operands.begin(), {recorder.elements(recorder.value_at(call.callable))[2], self.get()});
     return call_by_name(site, operands, call.keyword_names, hook).value();
+  }
+  if (const Ref method = inherited_method(recorder, recorder.value_at(call.callable))) {
+    const Operated self{recorder.elements(recorder.value_at(call.callable))[2], self_of_wrapper(callable)};
+    std::optional<Plan> plan = call_of_inherited(site, method.get(), self, given_at(site, call), &call);
+    return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, callable_name(callable));
   }
   const BoundMethod bound = bound_at(site, call.callable);
   if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
@@ -337,6 +356,14 @@ Plan call_spread(const Site& site) {
   Recorder& recorder = site.recorder;
   const int tuple = site.depth - 1 - (site.instruction.arg & 1);
   const int callee = cpython::layout::kCallExNullAfterCallable ? tuple - 2 : tuple - 1;
+  const Value inherited = recorder.value_at(callee);
+  if (const Ref method = inherited.kind == Value::Kind::kMade ? inherited_method(recorder, inherited) : Ref()) {
+    Plan starred;
+    std::optional<Plan> plan;
+    const Operated self{recorder.elements(inherited)[2], self_of_wrapper(site.frame.slot(callee))};
+    if (spread(site, tuple, starred)) plan = call_of_inherited(site, method.get(), self, {std::move(starred.contents), std::move(starred.arguments), starred.keyword_names}, nullptr);
+    return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, callable_name(site.frame.slot(callee)));
+  }
   const BoundMethod bound = bound_at(site, callee);
   if (PyTypeObject* const type = class_called(site, callee)) {
     Plan starred;

@@ -97,12 +97,16 @@ std::optional<Plan> plain_construction(const Site& site, PyTypeObject* type, con
   if (bare) return plan_value(instance);
   Ref object = cpython::bare_instance(type);
   if (!object) return PyErr_Clear(), std::nullopt;
-  Plan plan = call_with(site, initializer, {instance, object.get()}, given);
-  keep_instance(recorder, plan, std::move(object), instance);
-  return plan;
+  return call_of_initializer(site, initializer, std::move(object), instance, given);
 }
 
 }  // namespace
+
+Plan call_of_initializer(const Site& site, PyObject* initializer, Ref object, uint32_t instance, const Given& given) {
+  Plan plan = call_with(site, initializer, {instance, object.get()}, given);
+  keep_instance(site.recorder, plan, std::move(object), instance);
+  return plan;
+}
 
 std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Given& given, bool past_metaclass) {
   Recorder& recorder = site.recorder;
@@ -114,15 +118,21 @@ std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Giv
   }
   if (type->tp_vectorcall || !cpython::looks_up_class_plainly(Py_TYPE(type)) || !recorder.fix_class(type)) return std::nullopt;
   if (PyObject* const function = python_new(type)) return call_of_new(site, type, function, given);
+  if (cpython::builtin_base(type)) return construction_of_builtin(site, type, given);
   return type->tp_new == PyBaseObject_Type.tp_new && cpython::makes_plain_instances(type) ? plain_construction(site, type, given) : std::nullopt;
 }
 
 std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject* callable) {
   static PyObject* const of_object = lookup(&PyBaseObject_Type, "__new__");
-  if (callable != of_object || given.labels.size() != 1 || given.keyword_names) return std::nullopt;
+  if (!PyCFunction_CheckExact(callable) || given.labels.empty()) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const type = given.objects[0];
   if (!PyType_Check(type) || !fixes_object(recorder, given.labels[0], type)) return std::nullopt;
+  PyTypeObject* const base = cpython::builtin_base(reinterpret_cast<PyTypeObject*>(type));
+  if (base && callable == lookup(base, "__new__")) {
+    return new_of_builtin(site, reinterpret_cast<PyTypeObject*>(type), {{given.labels.begin() + 1, given.labels.end()}, {given.objects.begin() + 1, given.objects.end()}, given.keyword_names});
+  }
+  if (callable != of_object || given.labels.size() != 1 || given.keyword_names) return std::nullopt;
   if (!cpython::makes_plain_instances(reinterpret_cast<PyTypeObject*>(type)) || !recorder.fix_class(type)) return std::nullopt;
   return plan_value(recorder.instance(type));
 }

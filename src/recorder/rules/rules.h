@@ -125,7 +125,38 @@ struct Given {
 // A call of a class of the program's, which is one object in all runs: its metaclass's __call__, __new__ and __init__ are followed.
 // past_metaclass: as type.__call__ does it. None: another class, or it isn't known what calling it does.
 std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Given& given, bool past_metaclass = false);
-// object.__new__(class); none: another callable.
+// ... that inherits __new__ from a builtin type; none: of another.
+std::optional<Plan> construction_of_builtin(const Site& site, PyTypeObject* type, const Given& given);
+std::optional<Plan> new_of_builtin(const Site& site, PyTypeObject* type, const Given& given);
+// call: null where the arguments were starred.
+std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const Operated& self, const Given& given, const evaluator::Activation::CallSite* call);
+// A call of __init__ for the new object, which is the result.
+Plan call_of_initializer(const Site& site, PyObject* initializer, Ref object, uint32_t instance, const Given& given);
+// In front of an instruction: operands whose classes inherit what is asked of them from a builtin type are seen as what they have of
+// that type, until this goes.
+class AsContents {
+ public:
+  explicit AsContents(const Site& site);
+  ~AsContents();
+  AsContents(const AsContents&) = delete;
+  AsContents& operator=(const AsContents&) = delete;
+  Plan finish(Plan plan);
+
+ private:
+  struct Replaced {
+    int slot;
+    uint32_t label, contents;
+    PyObject* object;
+    Ref exact;
+  };
+  void put(const Replaced& one, uint32_t label, PyObject* object) const;
+  void restore();
+  uint32_t result_for_contents(const Replaced& one) const;
+  const Site& site_;
+  std::vector<Replaced> replaced_;
+  bool restored_ = false;
+};
+// object.__new__(class), and the same of a builtin type; none: another callable.
 std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject* callable);
 // type.__call__, bound to a class (super().__call__): that class; null: another callable.
 PyTypeObject* class_of_bound_call(Recorder& recorder, uint32_t label);
