@@ -504,3 +504,13 @@ def test_calls_that_are_followed_are_levels_of_recursion() -> None:
         for _ in range(3):
             with pytest.raises(RecursionError):
                 deep(20_000, A)
+
+
+def test_thirty_thousand_operations_are_one_graph() -> None:
+    lines = "    x = x + 1.0\n    x = x * 0.5\n" * 15_000
+    names: dict[str, Any] = {}
+    exec(f"def long(x):\n{lines}    return x\n", names)
+    captured = evalframe.jit(names["long"], backend="reference", fullgraph=True)
+    for _ in range(2):
+        assert np.array_equal(captured(A), names["long"](A))
+    assert _core.jit_counters(captured)["recordings"] == 1

@@ -144,7 +144,7 @@ const Rule& rule(bytecode::Op op);
 // Records one stretch of a run: from where a chain of frames stands to a break, an exception, or the outermost return.
 class Recorder {
  public:
-  static constexpr int32_t kMaxNodes = 20000;
+  static constexpr int32_t kMaxNodes = 50000;
   static constexpr int32_t kMaxBackJumps = 64;
   static constexpr int kMaxInlineDepth = 200;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
