@@ -689,6 +689,91 @@ _special("__format__", lambda x, v: x * len(f"{v}"), lambda self, spec: "x")
 _special("__init__", lambda x, v: x * type(v)(3.0).a, lambda self, a: setattr(self, "a", 9.0))
 
 
+def _waits(result: Any) -> Any:
+    class Waits:
+        def __await__(self) -> Any:
+            yield
+            return result
+
+        async def __aenter__(self) -> Any:
+            return result
+
+        async def __aexit__(self, *details: object) -> bool:
+            return result == 5
+
+        def __aiter__(self) -> Any:
+            self.left = result
+            return self
+
+        async def __anext__(self) -> Any:
+            if self.left == 0:
+                raise StopAsyncIteration
+            self.left -= 1
+            return result
+
+    return Waits
+
+
+def _awaited(coroutine: Any) -> Any:
+    try:
+        while True:
+            coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+
+
+def _asynchronous(name: str) -> None:
+    """A method of an awaitable, an asynchronous context manager or iterator is replaced."""
+
+    def changing() -> Any:
+        kind, other = _waits(2), _waits(5)
+        waits = kind()
+
+        async def work(x: Any) -> Any:
+            z = x + await waits
+            async with waits as gain:
+                z = z * gain
+                if name == "__aexit__":
+                    raise KeyError(3)
+            async for part in waits:
+                z = z - part
+            return z
+
+        def f(x: Any) -> Any:
+            try:
+                return _awaited(work(x))
+            except KeyError as error:
+                return x * error.args[0]
+
+        yield f
+        setattr(kind, name, getattr(other, name))
+        yield
+
+    CASES[f"replaced{name}"] = changing
+
+
+for _name in ("__await__", "__aenter__", "__aexit__", "__aiter__", "__anext__"):
+    _asynchronous(_name)
+
+
+@case
+def next_replaced() -> Any:
+    here = module("def steps(x):\n    yield x + 1\n    yield x + 2\n\ndef f(x):\n    made = steps(x)\n    return next(made) * next(made)")
+    yield here.f
+    here.next = lambda steps: 3.0
+    yield None
+
+
+@case
+def generator_function_replaced() -> Any:
+    here = module("def steps(x):\n    c = yield x + 1\n    yield c * 2\n\ndef f(x):\n    made = steps(x)\n    return next(made) * made.send(x)")
+    yield here.f
+    here.steps = module("def steps(x):\n    c = yield x + 5\n    yield c * 7").steps
+    yield None
+    here.steps.__code__ = module("def steps(x):\n    c = yield x\n    yield c").steps.__code__
+    yield None
+
+
 @case
 def new_added() -> Any:
     class Box:

@@ -415,3 +415,38 @@ def test_is_one_graph(function: Callable[..., Any]) -> None:
     told(captured, B, A)
     breaks = [(note["reason"], note["detail"]) for note in _core.jit_breaks(captured)]
     assert _core.jit_counters(captured)["recordings"] == SEVERAL.get(function, 1), breaks
+
+
+class Fallback:
+    def __init__(self, a: Any) -> None:
+        self.a = a * 2
+        try:
+            eval("1 / 0")
+        except ZeroDivisionError:
+            self.b = a + 1
+        self.c = self.a * self.b
+
+
+def falls_back(a: Any) -> Any:
+    c = a * 2
+    try:
+        eval("1 / 0")
+    except ZeroDivisionError:
+        c = c + 1
+    return c
+
+
+def break_that_raises_in_initializer(x: Any, y: Any) -> Any:
+    made = Fallback(x)
+    return made.c + y
+
+
+def break_that_raises_in_callee(x: Any, y: Any) -> Any:
+    return falls_back(x) * 3 + y
+
+
+@pytest.mark.parametrize("function", [break_that_raises_in_initializer, break_that_raises_in_callee])
+def test_recording_goes_on_behind_a_break_that_raises_in_a_callee(function: Callable[..., Any]) -> None:
+    captured = check_behaves_as_plain(function, "reference", [(A, B), (B, A), (A, B)], told)
+    assert _core.jit_counters(captured)["recordings"] == 2
+    check_may_be_left(function, "reference", [(A, B), (B, A)], 6, told)

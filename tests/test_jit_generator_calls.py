@@ -497,6 +497,219 @@ def in_each_other(a: Any, b: Any) -> Any:
         return z + stop.value * b
 
 
+def cleaning(a: Any, seen: list[Any]) -> Any:
+    try:
+        yield a + 1
+        yield a + 2
+    finally:
+        seen.append(a * 2)
+
+
+@one_graph
+def let_go_by_break(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+    z = b
+    for part in cleaning(a, seen):
+        z = z + part
+        break
+    return z * seen[0]
+
+
+@one_graph
+def let_go_by_a_variable(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+    steps = cleaning(a, seen)
+    z = next(steps)
+    steps = cleaning(b, seen)
+    z = z * next(steps)
+    del steps
+    return z + seen[0] - seen[1]
+
+
+@one_graph
+def let_go_by_a_callee(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def first(steps: Any) -> Any:
+        for part in steps:
+            return part * 2
+        return b
+
+    z = first(cleaning(a, seen)) + first(cleaning(b, seen))
+    return z * seen[1] - seen[0]
+
+
+@one_graph
+def let_go_as_a_result(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+    next(cleaning(a, seen))
+    cleaning(b, seen)
+    return b * seen[0] + len(seen)
+
+
+@case
+def let_go_with_a_break(a: Any, b: Any) -> Any:
+    def steps() -> Any:
+        try:
+            yield a + 1
+        finally:
+            c = a * 3
+            note("finally")
+            note(c + b)
+
+    z = b
+    for part in steps():
+        z = z + part
+        break
+    note("behind")
+    return z * 2
+
+
+@case
+def let_go_twice_at_once(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def first() -> Any:
+        one, two = cleaning(a, seen), cleaning(b, seen)
+        return next(one) + next(two)
+
+    z = first()
+    return z + seen[0] * 2 + seen[1], len(seen)
+
+
+@case
+def let_go_in_a_handler(a: Any, b: Any) -> Any:
+    def steps() -> Any:
+        try:
+            yield a + 1
+        finally:
+            note(repr(sys.exc_info()[1]))
+
+    z = b
+    try:
+        raise KeyError("handled")
+    except KeyError:
+        for part in steps():
+            z = z + part
+            break
+        note(repr(sys.exc_info()[1]))
+    return z * 2
+
+
+@case
+def let_go_and_raises(a: Any, b: Any) -> Any:
+    def steps() -> Any:
+        try:
+            yield a + 1
+        finally:
+            raise KeyError("nobody is told")
+
+    told_of_it: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda given: told_of_it.append(repr(given.exc_value))
+    z = b
+    for part in steps():
+        z = z + part
+        break
+    z = z * 2
+    sys.unraisablehook = before
+    return z, told_of_it
+
+
+@case
+def let_go_and_yields_again(a: Any, b: Any) -> Any:
+    def steps() -> Any:
+        try:
+            yield a + 1
+        finally:
+            yield b
+
+    told_of_it: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda given: told_of_it.append(repr(given.exc_value))
+    z = b
+    for part in steps():
+        z = z + part
+        break
+    z = z * 2
+    sys.unraisablehook = before
+    return z, told_of_it
+
+
+@case
+def let_go_with_one_inside(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def outer() -> Any:
+        inner = cleaning(a, seen)
+        try:
+            yield next(inner)
+        finally:
+            seen.append(b)
+
+    z = b
+    for part in outer():
+        z = z + part
+        break
+    return z + seen[0] - seen[1]
+
+
+@case
+def let_go_where_it_delegates(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def outer() -> Any:
+        try:
+            yield from cleaning(a, seen)
+        finally:
+            seen.append(b)
+
+    z = b
+    for part in outer():
+        z = z + part
+        break
+    return z + seen[0] - seen[1]
+
+
+@one_graph
+def let_go_in_a_loop(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+    z = b
+    for n in range(3):
+        for part in cleaning(a * n, seen):
+            z = z + part
+            break
+    return z + seen[0] + seen[1] * seen[2]
+
+
+@case
+def kept_in_a_cycle(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def steps() -> Any:
+        try:
+            yield a + 1
+            yield me
+        finally:
+            seen.append(1)
+
+    me = steps()
+    z = next(me) + b
+    me = [me]
+    return z, len(seen)
+
+
+@one_graph
+def left_in_the_handler_of_an_except(a: Any, b: Any) -> Any:
+    def steps() -> Any:
+        try:
+            raise KeyError(1)
+        except KeyError as error:
+            yield a * error.args[0]
+            yield b
+
+    me = steps()
+    return next(me) + b
+
+
 def finished(came: Any) -> Any:
     """The rest of the generators in a result, too."""
     (kind, value), seen = came

@@ -17,6 +17,13 @@ uint32_t Recorder::generator(const Activation& frame) {
   return made;
 }
 
+void Recorder::made_generator(PyObject* object) {
+  if (!PyCoro_CheckExact(object)) return;
+  Ref& weak = generators_[value(recording_->result).a].weak;
+  weak = Ref::steal(PyWeakref_NewRef(object, nullptr));
+  if (!weak) PyErr_Clear();
+}
+
 // Behind RETURN_GENERATOR: the frame's slots stay where they are.
 bool Recorder::leaves_generator(const Activation& callee) {
   const bytecode::Instruction& last = callee.code().instructions[mark_.instruction];
@@ -30,14 +37,16 @@ bool Recorder::leaves_generator(const Activation& callee) {
 }
 
 void Recorder::went_on(const Activation& caller, const Activation& callee, const Plan& plan, int caller_depth) {
-  for (int i = caller_depth; i < mark_.depth; i++) set_label(i, 0);
+  const bool let_go = plan.resumes == Resumes::kLetGo;  // the caller is behind an instruction
+  for (int i = caller_depth; !let_go && i < mark_.depth; i++) set_label(i, 0);
   const int32_t index = value(plan.label).a;
   const Generator& generator = recording_->generators[index];
   generators_[index].begun = true;
   generators_[index].waits = false;
+  generators_[index].weak.reset();
   const Live& outer = frames_.back();
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
-  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, mark_.instruction});
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, let_go ? caller.next() - 1 : mark_.instruction});
   recording_->pushes.push_back({Ref::borrow(generator.function.get()), generator.code, generator.base, graph_frame, generator.identity, index, caller.next(), caller_depth});
   const auto push = static_cast<int32_t>(recording_->pushes.size()) - 1;
   recording_->journal.push_back({Change::Kind::kPush, push, 0});
@@ -59,15 +68,31 @@ bool Recorder::stopped_iteration(PyObject* exception) {
   return Py_IS_TYPE(exception, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration)) && set_context(raised_, exception) && note_traceback(exception);
 }
 
+// The end of an `except`, which only forgets what was handled.
+static bool forgets_exception(const bytecode::Instruction* handler) {
+  using enum bytecode::Op;
+  return handler[0].op == COPY && handler[1].op == POP_EXCEPT && handler[2].op == RERAISE;
+}
+
 // Whether a generator that is let go there has more to do than to release what it holds.
 bool Recorder::waits_in_cleanup(const bytecode::Code& code, int32_t instruction) const {
   while (const bytecode::ExceptionRegion* const region = code.handler(instruction)) {
     const bytecode::Instruction& handler = code.instructions[region->target];
     if (handler.op == bytecode::Op::CALL_INTRINSIC_1 && handler.arg == cpython::kStopIterationError) return false;
-    if (handler.op != bytecode::Op::CLEANUP_THROW) return true;
-    instruction = region->target;
+    const bool forgets = forgets_exception(&handler);
+    if (handler.op != bytecode::Op::CLEANUP_THROW && !forgets) return true;
+    instruction = region->target + (forgets ? 2 : 0);
   }
   return false;
+}
+
+std::vector<Unfinished> Recorder::unfinished() const {
+  std::vector<Unfinished> found;
+  for (size_t i = 0; i < generators_.size(); i++) {
+    PyObject* const object = generators_[i].waits && generators_[i].weak ? generators_[i].weak.as<PyWeakReference>()->wr_object : Py_None;
+    if (object != Py_None) found.push_back({recording_->generators[i].value, Ref::borrow(object)});
+  }
+  return found;
 }
 
 void Recorder::yielded(const Activation& callee) {

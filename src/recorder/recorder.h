@@ -107,6 +107,12 @@ struct Plan {
 
 class Recorder;
 
+// A generator that waits where more happens than that it releases what it holds, when it is let go.
+struct Unfinished {
+  uint32_t value;
+  Ref object;
+};
+
 // A stream of Python's random numbers: random.Random.
 bool is_random_stream(PyObject* object);
 // Of a type in C whose methods may stand in a graph for what they do: streams of text, locks, context variables.
@@ -117,6 +123,9 @@ bool has_pure_type(PyObject* object);
 
 // Whether someone is told when the object dies: a finaliser, or a weak reference.
 bool tells_of_its_end(PyObject* object);
+
+// The generator is let go: it is closed. A break: that isn't recorded.
+Plan letting_go(Recorder& recorder, const Unfinished& generator);
 
 // The method descriptors of list.append and list.extend.
 PyObject* list_append();
@@ -180,6 +189,10 @@ class Recorder {
   evaluator::Resumes resumes() const { return frames_.back().resumes; }
   // The innermost frame, a generator's, yields `Recording::result`.
   void yielded(const evaluator::Activation& callee);
+  // Those that an instruction may let go.
+  std::vector<Unfinished> unfinished() const;
+  bool is_unfinished(uint32_t generator) const { return generators_[recording_->values[generator].a].waits && generators_[recording_->values[generator].a].weak; }
+  uint32_t running_generator() const { return recording_->generators[frames_.back().generator].value; }
   // Behind an instruction: it has let a generator go that isn't done; the recording ends in front of it.
   bool has_let_go();
   // The inlined call is over, or the generator waits or is finished. takes_result: its result is now at the top of the caller's stack.
@@ -239,8 +252,9 @@ class Recorder {
   // What the innermost frame, if a generator's, or all others handle. In place of nothing, what that is.
   uint32_t handled_by_frame();
   void handle(uint32_t value);
-  // The innermost frame becomes a generator that hasn't begun.
+  // The innermost frame becomes a generator that hasn't begun; and the object. CPython warns of a coroutine that is let go so.
   uint32_t generator(const evaluator::Activation& frame);
+  void made_generator(PyObject* generator);
   // Whether the generator waits; not, where it runs or has ended.
   bool waits(const Value& generator) const { return generators_[generator.a].waits; }
   bool has_ended(const Value& generator) const { return generators_[generator.a].ended; }

@@ -163,7 +163,6 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kNode: operands.push_back(Operand::node(value.a)); return;
     case Value::Kind::kTuple:
     case Value::Kind::kSlice:
-    case Value::Kind::kFunction:
     case Value::Kind::kMade:
       for (uint32_t element : containers[value.a].elements) collect(element, cursor, operands);
       return;
@@ -176,6 +175,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kMapping:
     case Value::Kind::kDeque:
     case Value::Kind::kInstance:
+    case Value::Kind::kFunction:
     case Value::Kind::kException:
     case Value::Kind::kCell:
       if (containers[value.a].factory) collect(containers[value.a].factory, cursor, operands);
@@ -576,13 +576,20 @@ Ref Rebuild::make_fresh(uint32_t index) {
       return cell;
     }
     case Value::Kind::kFunction: {
-      const auto& parts = recording_.containers[value.a].elements;
+      const Window window = window_of(value);
+      const uint32_t* const parts = &recording_.containers[value.a].elements[window.begin];
       Ref function = Ref::steal(PyFunction_New(make(parts[0]).get(), make(parts[1]).get()));
       if (function && parts[2] && PyFunction_SetDefaults(function.get(), make(parts[2]).get()) < 0) return Ref();
       if (function && parts[5] && PyObject_SetAttrString(function.get(), "__kwdefaults__", make(parts[5]).get()) < 0) return Ref();
       if (function && parts[3] && PyFunction_SetClosure(function.get(), make(parts[3]).get()) < 0) return Ref();
       // A tuple of names and values, until someone asks for them.
       if (function && parts[4]) function.as<PyFunctionObject>()->func_annotations = make(parts[4]).release();
+      constexpr uint32_t kOwn = 6;  // attributes from here on, which may lead back to it
+      if (function && window.length > kOwn) made_.emplace_back(index, Ref::borrow(function.get()));
+      for (uint32_t i = kOwn; function && i < window.length; i += 2) {
+        const Ref name = make(parts[i]), attribute = make(parts[i + 1]);
+        if (!name || !attribute || PyObject_GenericSetAttr(function.get(), name.get(), attribute.get()) < 0) return Ref();
+      }
       return function;
     }
     case Value::Kind::kIterator: {

@@ -61,7 +61,7 @@ struct Value {
 // attributes, under no name. A list's, a deque's, a dict's (keys and values in turn), or an instance's or exception's (names
 // and values of its attributes) are a window of all that it
 // has held: it grows by appends, and moves to the end when anything else changes. A cell's last element is what it holds (0:
-// nothing). What is replayed has a kMade for the call that made it and for each that changed it, without the object itself. A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none). What a call made has the callable, the names
+// nothing). What is replayed has a kMade for the call that made it and for each that changed it, without the object itself. A function's are its code, globals, defaults, closure, annotations and keyword defaults (0: none), and behind these names and values of its attributes. What a call made has the callable, the names
 // of keywords (0: none) and its arguments, a traceback the next one (0: none); a call's window begins behind as many elements as it has given, if it is an iterator.
 struct Window {
   uint32_t begin = 0, length = 0;

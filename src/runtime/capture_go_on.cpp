@@ -25,6 +25,9 @@ constexpr uint64_t kMostBarren = 24;
 // Turns of a module's loops that aren't captured, after which CPython, which runs them faster, gets the rest of the module.
 constexpr uint64_t kColdTurns = 200'000;
 
+// Instructions that the evaluator runs while someone holds the frame object of a call in a chain, before CPython gets the rest.
+constexpr uint64_t kHeldSteps = 200;
+
 // The slots of a chain's frames; on the C stack where they are few.
 class FrameSlots {
  public:
@@ -289,10 +292,18 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
 Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure) {
   Run run{thread, chain, stretch, worth, result, {}, {stretch, measure}};
+  uint64_t held_steps = 0;
   while (true) {
     if (!settings_.everything) worth.count_exit();
     if (!worth.pays) return Ended::kRunning;
-    if (cpython::is_traced(thread) || chain.is_callee_held()) return finished(chain.finish_in_cpython(false), result);
+    if (cpython::is_traced(thread)) return finished(chain.finish_in_cpython(false), result);
+    if (chain.is_callee_held()) {
+      // By a traceback, most likely, until the exception is handled.
+      if (++held_steps > kHeldSteps) return finished(chain.finish_in_cpython(false), result);
+      const Ended stepped = chain.step(result);
+      if (stepped != Ended::kRunning) return stepped;
+      continue;
+    }
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
     if (const Ended left = chain.leave_hidden(result); left != Ended::kRunning) return left;
     const Held<Entries> entries = entries_of(chain);

@@ -10,6 +10,7 @@
 namespace evalframe::recorder {
 class Recorder;
 struct Plan;
+struct Unfinished;
 }  // namespace evalframe::recorder
 
 namespace evalframe::runtime {
@@ -82,6 +83,7 @@ class Chain {
   bool follow(Live& live, recorder::Recorder& recorder, recorder::Plan& plan, bool again = false);
   Ended resume(Live& live, recorder::Recorder& recorder, recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   Ended stop_iteration(Live& live, recorder::Recorder& recorder, Ref value, Ref& result, bool& stepped_past_exception);
+  Ended close_let_go(Live& live, recorder::Recorder& recorder, std::vector<recorder::Unfinished> held, bytecode::Op last, Ref& result, bool& stepped_past_exception);
   Ended pass_on(Live& live, recorder::Recorder& recorder, bool known, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);

@@ -1,4 +1,5 @@
 // Runs and records a chain of frames, up to a break, a return or an exception.
+#include <algorithm>
 #include <chrono>
 
 #include "bytecode/stack.h"
@@ -95,8 +96,9 @@ Ended Chain::resume(Live& live, Recorder& recorder, Plan& plan, Ref& result, boo
   Ref generator = Ref::borrow(plan.arguments[0]), sent = Ref::borrow(plan.arguments[1]);
   // What is sent goes to the generator.
   const bool by_call = plan.resumes != evaluator::Resumes::kNone;
-  const int base = by_call ? first_operand(caller) : caller.depth() - (caller.instruction().op == bytecode::Op::SEND ? 1 : 0);
-  caller.begin_call(base);
+  const bool let_go = plan.resumes == evaluator::Resumes::kLetGo;
+  const int base = let_go ? caller.depth() : by_call ? first_operand(caller) : caller.depth() - (caller.instruction().op == bytecode::Op::SEND ? 1 : 0);
+  if (!let_go) caller.begin_call(base);
   if (by_call) {
     caller.keep(std::move(plan.kept[0].first));
     recorder.set_label(base, plan.kept[0].second);
@@ -126,6 +128,7 @@ Ended Chain::stop_iteration(Live& live, Recorder& recorder, Ref value, Ref& resu
 // The innermost frame has returned, or yielded: its caller goes on.
 Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& stepped_past_exception) {
   Ref value = live.back().take_result();
+  if (live.size() > 1 && live.back().code().instructions[live.back().next() - 1].op == bytecode::Op::RETURN_GENERATOR) recorder.made_generator(value.get());
   if (const std::unique_ptr<Plan> next = recorder.take_follow_up()) {
     recorder.returned(live.back(), false);
     live.pop_back();
@@ -147,9 +150,16 @@ Ended Chain::return_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
   } else {
     recorder.returned(live.back(), !caller);
   }
-  const Ended ended = finish_inner(live, std::move(value), result);
-  if (ended == Ended::kRunning && !stepped_past_exception) recorder.resumed(live.back(), takes_result);
-  return ended;
+  if (!caller) return finish_inner(live, std::move(value), result);
+  const Event event = leave_inner(live, std::move(value));
+  if (event != Event::kNext && !stepped_past_exception) {
+    // The handler of a signal, which had its turn behind the call, has raised.
+    recorder.stop(Break::kException);
+    stepped_past_exception = true;
+  }
+  if (event == Event::kRaised) return finish_inner(live, Ref(), result);
+  if (!stepped_past_exception) recorder.resumed(live.back(), takes_result);
+  return Ended::kRunning;
 }
 
 // The innermost frame doesn't handle the exception that is set: its callers are asked.
@@ -159,11 +169,13 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
     const int32_t call = live[live.size() - 2].next() - 1;
     const int depth = live[live.size() - 2].depth();
     const bool takes_result = live[live.size() - 2].takes_from_generator(false);
+    const Ref exception = pending_exception();
     const Event event = leave_inner(live, Ref());
     Activation& caller = live.back();
     if (event == Event::kNext) return recorder.resumed(caller, takes_result), Ended::kRunning;  // it was to end
     const bool caught = event == Event::kCaught;
-    if (!recorder.passed(caught ? caller.slot(caller.depth() - 1) : pending_exception().get())) {
+    const Ref now = caught ? Ref::borrow(caller.slot(caller.depth() - 1)) : pending_exception();
+    if (now.get() != exception.get() || !recorder.passed(now.get())) {
       recorder.stop(Break::kException);
       stepped_past_exception = true;
       return caught ? Ended::kRunning : finish_inner(live, Ref(), result);
@@ -210,6 +222,29 @@ Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref
   return Ended::kRunning;
 }
 
+namespace {
+
+// Whether the frame stands behind an instruction that has done no more than to let something go, or behind a call whose frame has.
+bool lets_go_only(const Activation& frame, bytecode::Op last) {
+  using enum bytecode::Op;
+  if (frame.next() == 0 || !frame.at_boundary()) return false;
+  const bytecode::Op before = frame.code().instructions[frame.next() - 1].op;
+  if (last == RETURN_VALUE || last == RETURN_CONST || last == YIELD_VALUE) return before == CALL || before == CALL_KW || before == CALL_FUNCTION_EX;
+  return before == last && (last == POP_TOP || last == STORE_FAST || last == DELETE_FAST || last == STORE_DEREF || last == DELETE_DEREF);
+}
+
+}  // namespace
+
+// Behind an instruction: the only one of the generators that nobody else holds any more is closed here, as CPython has closed it
+// in the midst of the instruction. Of more than one, nobody knows the order: they are let go, which the recorder notices.
+Ended Chain::close_let_go(Live& live, Recorder& recorder, std::vector<recorder::Unfinished> held, bytecode::Op last, Ref& result, bool& stepped_past_exception) {
+  const auto is_gone = [&](const recorder::Unfinished& generator) { return Py_REFCNT(generator.object.get()) == 1 && recorder.is_unfinished(generator.value); };
+  const auto found = std::find_if(held.begin(), held.end(), is_gone);
+  if (found == held.end() || std::count_if(held.begin(), held.end(), is_gone) > 1 || !lets_go_only(live.back(), last)) return Ended::kRunning;
+  Plan plan = letting_go(recorder, *found);
+  return plan.kind == Plan::Kind::kResume ? resume(live, recorder, plan, result, stepped_past_exception) : Ended::kRunning;
+}
+
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
                     bool keep_inputs, int turns) {
   using Clock = std::chrono::steady_clock;
@@ -232,7 +267,12 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     } else if (plan.kind == Plan::Kind::kResume) {
       ended = resume(live, recorder, plan, result, stepped_past_exception);
     } else {
+      const bytecode::Op op = live.back().instruction().op;
+      std::vector<recorder::Unfinished> held = recorder.unfinished();
+      if (op == bytecode::Op::YIELD_VALUE) held.push_back({recorder.running_generator(), Ref::borrow(generators_.back().get())});
       ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
+      if (!held.empty() && !recorder.stopped()) ended = close_let_go(live, recorder, std::move(held), op, result, stepped_past_exception);
+      held.clear();
       if (recorder.has_let_go()) stepped_past_exception = true;
     }
   }

@@ -21,6 +21,7 @@ AREAS = (
     "pure",
     "comprehensions",
     "generators",
+    "coroutines",
     "exceptions",
     "contexts",
     "classes",

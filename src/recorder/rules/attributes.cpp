@@ -480,6 +480,7 @@ Plan load_method(const Site& site) {
   if (recorder.is_super(asked.label)) return attribute_of_super(recorder, asked);
   if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, asked.label, object, name)) return *std::move(plan);
+  if (std::optional<Plan> plan = function_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (method_of(recorder, asked)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
     return plan_value(0);
@@ -539,6 +540,8 @@ Plan store_attribute(const Site& site, const Asked& asked, const Operated& value
     return plan;
   }
   if (std::optional<Plan> plan = store_hook(site, {label, object}, name, value, past_hooks)) return *std::move(plan);
+  if (std::optional<Plan> plan = store_into_function(recorder, {label, object}, name, value)) return *std::move(plan);
+  if (std::optional<Plan> plan = store_into_exception(recorder, {label, object}, name, value)) return *std::move(plan);
   const bool plain = is_object(owner) && (past_hooks ? has_hooks_of_python(Py_TYPE(object)) : Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) &&
                      cpython::is_plain_to_keep(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
@@ -584,6 +587,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (recorder.is_super(label)) return attribute_of_super(recorder, asked);
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
+  if (std::optional<Plan> plan = function_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
   return object_attribute(site, asked);
 }

@@ -20,14 +20,24 @@ using evaluator::Activation;
 using graph::Operand;
 using numpy::CallKind;
 
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 PyObject* enter_name() {
-  static const Ref* const name = new Ref(Ref::steal(PyUnicode_InternFromString("__enter__")));  // lives as long as the process
-  return name->get();
+  static PyObject* const name = interned("__enter__");  // lives as long as the process
+  return name;
+}
+PyObject* exit_name() {
+  static PyObject* const name = interned("__exit__");
+  return name;
 }
 
-PyObject* exit_name() {
-  static PyObject* const name = PyUnicode_InternFromString("__exit__");
-  return name;
+// The methods of a context manager that the instruction asks for.
+PyObject* enter_name(const Site& site) {
+  static PyObject* const name = interned("__aenter__");
+  return site.instruction.op == bytecode::Op::BEFORE_ASYNC_WITH ? name : enter_name();
+}
+PyObject* exit_name(const Site& site) {
+  static PyObject* const name = interned("__aexit__");
+  return site.instruction.op == bytecode::Op::BEFORE_ASYNC_WITH ? name : exit_name();
 }
 
 // Every argument as an operand; the detail of the first that can't be one.
@@ -160,6 +170,7 @@ PyObject* self_of_wrapper(PyObject* wrapper) {
 
 // A bound method that is a value: what it calls, and with what as the first argument.
 struct BoundMethod {
+  uint32_t label = 0;  // of the function; 0: a constant
   PyObject* function = nullptr;
   uint32_t self = 0;
   PyObject* object = nullptr;
@@ -170,11 +181,15 @@ BoundMethod bound_at(const Site& site, int slot) {
   const Value value = recorder.value_at(slot);
   if (value.kind != Value::Kind::kMade) return {};
   const std::span<const uint32_t> parts = recorder.elements(value);
-  if (PyMethod_Check(bound)) return {PyMethod_GET_FUNCTION(bound), parts[3], PyMethod_GET_SELF(bound)};
+  if (PyMethod_Check(bound)) return {parts[2], PyMethod_GET_FUNCTION(bound), parts[3], PyMethod_GET_SELF(bound)};
   PyObject* const name = parts.size() == 4 ? recorder.constant_of(parts[3]) : nullptr;
+  if (Py_IS_TYPE(bound, Py_TYPE(bound_initializer())) && name) {
+    const Ref self = Ref::steal(PyObject_GetAttrString(bound, "__self__"));  // a member
+    return {0, _PyType_Lookup(Py_TYPE(self.get()), name), parts[2], self.get()};
+  }
   if (!PyCFunction_Check(bound) || !name) return {};
   PyObject* const self = PyCFunction_GET_SELF(bound);
-  return {_PyType_Lookup(Py_TYPE(self), name), parts[2], self};
+  return {0, _PyType_Lookup(Py_TYPE(self), name), parts[2], self};
 }
 
 Given given_with(const BoundMethod& bound, Given given) {
@@ -209,7 +224,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
     return marked_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call))).value();
   }
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
-    Plan plan = inlined_call(site, recorder.constant(bound.function), bound.function, call.keyword_names);
+    Plan plan = inlined_call(site, bound.label, bound.function, call.keyword_names);
     plan.contents.push_back(bound.self);
     plan.arguments.push_back(bound.object);
     add_arguments(site, call, plan);
@@ -227,6 +242,17 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   if (!self) return plan_break(Break::kUnknownCall, callable_name(callable) + " of " + type_name(bound.object));
   plan.operands.insert(plan.operands.begin(), self);
   return plan;
+}
+
+// types.MethodType(function, object); none: another callable, or function.
+std::optional<Plan> binding(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != reinterpret_cast<PyObject*>(&PyMethod_Type) || call.count != 2 || call.keyword_names) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  PyObject *const function = site.frame.slot(call.first), *const self = site.frame.slot(call.first + 1);
+  const uint32_t label = recorder.label(call.first);
+  const bool made_here = recorder.value(label).kind == Value::Kind::kFunction;
+  if (!is_plain_function(function) || self == Py_None || (!made_here && !fixes_object(recorder, label, function))) return std::nullopt;
+  return plan_value(recorder.made(callable, nullptr, {made_here ? label : recorder.constant(function), recorder.label(call.first + 1)}));
 }
 
 // Whether it's a bound method that something keeps: random.uniform, or a global `step = machine.step`. One that a frame has was
@@ -266,8 +292,8 @@ Plan super_call(const Site& site) {
 std::optional<Plan> enter_followed(const Site& site, PyObject* manager) {
   Recorder& recorder = site.recorder;
   const uint32_t label = recorder.label(site.depth - 1);
-  PyObject* const enter = _PyType_Lookup(Py_TYPE(manager), enter_name());
-  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name());
+  PyObject* const enter = _PyType_Lookup(Py_TYPE(manager), enter_name(site));
+  PyObject* const exit = _PyType_Lookup(Py_TYPE(manager), exit_name(site));
   if (!enter || !exit || !PyFunction_Check(exit) || !is_plain_function(enter) || numpy::is_error_state(Py_TYPE(manager))) return std::nullopt;
   if (!is_object(recorder.value(label)) || !fixes_class(recorder, recorder.value(label), manager)) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(enter), enter, nullptr);
@@ -292,6 +318,7 @@ std::optional<Plan> enter_of_c(const Site& site, PyObject* manager) {
 Plan before_with(const Site& site) {
   PyObject* const manager = site.frame.slot(site.depth - 1);
   if (std::optional<Plan> followed = enter_followed(site, manager)) return *std::move(followed);
+  if (site.instruction.op == bytecode::Op::BEFORE_ASYNC_WITH) return plan_break(Break::kUnknownObject, "async with " + type_name(manager));
   if (std::optional<Plan> entered = enter_of_c(site, manager)) return *std::move(entered);
   Plan plan;
   plan.kind = Plan::Kind::kNode;
@@ -373,7 +400,7 @@ Plan call_spread(const Site& site) {
     return made ? *std::move(made) : plan_break(Break::kUnknownCall, type->tp_name);
   }
   PyObject* const callable = bound.function ? bound.function : site.frame.slot(callee);
-  const uint32_t label = bound.function ? recorder.constant(callable) : recorder.label(callee);
+  const uint32_t label = bound.label ? bound.label : bound.function ? recorder.constant(callable) : recorder.label(callee);
   if (policy_of(callable) != Policy::kFollowed) return plan_break(Break::kMarked, callable_name(callable) + " with starred arguments");
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
@@ -415,7 +442,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {collection_call, container_call, replayed_call, rearranging_call, iterator_call, arranging_call, lazy_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
+    for (const auto rule : {collection_call, container_call, replayed_call, rearranging_call, binding, iterator_call, arranging_call, lazy_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -540,8 +567,7 @@ std::string callable_name(PyObject* callable) {
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  // CPython warns of a coroutine that is let go before it has begun, which no graph would.
-  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR));
+  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & CO_ASYNC_GENERATOR);
 }
 
 // A call of a Python function: the driver makes its frame.
@@ -563,6 +589,7 @@ void add_call_rules(RuleTable& table) {
   table[static_cast<size_t>(CALL_KW)] = {call, call_after};
   table[static_cast<size_t>(CALL_FUNCTION_EX)] = {call_spread, call_after};
   table[static_cast<size_t>(BEFORE_WITH)] = {before_with, before_with_after};
+  table[static_cast<size_t>(BEFORE_ASYNC_WITH)] = {before_with, before_with_after};
 }
 
 }  // namespace evalframe::recorder

@@ -147,20 +147,24 @@ Plan add_note(const Site& site, const Activation::CallSite& call) {
   return plan;
 }
 
+// The exception has another attribute of this name from here on.
+Plan changed_attribute(Recorder& recorder, Plan plan, uint32_t exception, const char* name, uint32_t value) {
+  plan.changed = exception;
+  if (plan.contents.empty()) plan.contents = recorder.copied_elements(recorder.value(exception));
+  for (size_t i = 0; i < plan.contents.size(); i += 2) {
+    if (is_named(recorder.constant_of(plan.contents[i]), name)) return plan.contents[i + 1] = value, std::move(plan);
+  }
+  plan.contents.insert(plan.contents.end(), {recorder.constant(Ref::steal(PyUnicode_InternFromString(name)).get()), value});
+  return plan;
+}
+
 Plan with_traceback(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const uint32_t exception = recorder.label(call.first);
   const Value traceback = call.count == 2 ? recorder.value_at(call.first + 1) : Value{};
   const bool none = traceback.kind == Value::Kind::kConstant && site.frame.slot(call.first + 1) == Py_None;
   if (!none && traceback.kind != Value::Kind::kTraceback) return plan_break(Break::kUnknownCall, "with_traceback");
-  Plan plan = plan_value(exception);
-  plan.changed = exception;
-  plan.contents = recorder.copied_elements(recorder.value(exception));
-  for (size_t i = 0; i < plan.contents.size(); i += 2) {
-    if (is_named(recorder.constant_of(plan.contents[i]), "__traceback__")) return plan.contents[i + 1] = recorder.label(call.first + 1), std::move(plan);
-  }
-  plan.contents.insert(plan.contents.end(), {recorder.constant(Ref::steal(PyUnicode_InternFromString("__traceback__")).get()), recorder.label(call.first + 1)});
-  return plan;
+  return changed_attribute(recorder, plan_value(exception), exception, "__traceback__", recorder.label(call.first + 1));
 }
 
 // The arguments of a call, as a tuple.
@@ -186,7 +190,7 @@ Plan with_except_start(const Site& site) {
   const Ref entries = Ref::steal(PyException_GetTraceback(object));
   if (!traceback || !entries) return plan_break(Break::kException, "without a traceback");
   const uint32_t self = recorder.elements(method)[3];
-  Plan plan = inlined_call(site, recorder.constant(function), function, nullptr);
+  Plan plan = inlined_call(site, recorder.elements(method)[2], function, nullptr);
   plan.contents = {self, recorder.constant(type), exception, traceback};
   plan.arguments = {PyMethod_GET_SELF(bound), type, object, entries.get()};
   return plan;
@@ -275,6 +279,19 @@ std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyOb
     const auto parts = recorder.elements(arguments);
     return plan_value(parts.empty() ? recorder.constant(Py_None) : parts[0]);
   }
+  return std::nullopt;
+}
+
+// error.__traceback__ = ..., of one that the recorded code has made.
+std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exception, PyObject* name, const Operated& value) {
+  if (!recorder.is_exception(exception.label) || !value.label) return std::nullopt;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(exception.object), name);
+  const bool own = found && Py_IS_TYPE(found, &PyGetSetDescr_Type) && PyDescr_TYPE(found) == reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+  if (!own || Py_TYPE(exception.object)->tp_setattro != PyObject_GenericSetAttr) return std::nullopt;
+  const bool none = value.object == Py_None && recorder.constant_of(value.label), error = recorder.is_exception(value.label);
+  const Value::Kind kind = recorder.value(value.label).kind;
+  if (is_named(name, "__traceback__") && (none || kind == Value::Kind::kTraceback)) return changed_attribute(recorder, {}, exception.label, "__traceback__", value.label);
+  if (is_named(name, "__context__") && (none || error)) return changed_attribute(recorder, {}, exception.label, "__context__", value.label);
   return std::nullopt;
 }
 

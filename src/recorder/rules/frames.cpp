@@ -1,4 +1,5 @@
-// Rules for looking at the frames that are recorded: sys._getframe, what frames and code objects tell of themselves, sys.exc_info.
+// Rules for looking at the frames that are recorded: sys._getframe, what frames and code objects tell of themselves, sys.exc_info and
+// sys.exception.
 #include <algorithm>
 #include <string_view>
 
@@ -13,14 +14,14 @@ namespace {
 using evaluator::Activation;
 
 struct Functions {
-  PyObject *get_frame = nullptr, *exception_info = nullptr;
+  PyObject *get_frame = nullptr, *exception_info = nullptr, *exception = nullptr;
 };
 const Functions& functions_of_sys() {
   static MadeOnce<Functions> found;
   return found.get([] {
     const Ref system = Ref::steal(PyImport_ImportModule("sys"));
     const auto named = [&](const char* name) { return system ? Ref::steal(PyObject_GetAttrString(system.get(), name)).release() : nullptr; };
-    Functions made{named("_getframe"), named("exc_info")};
+    Functions made{named("_getframe"), named("exc_info"), named("exception")};
     PyErr_Clear();
     return made;
   });
@@ -46,6 +47,7 @@ Plan exception_info_call(const Site& site, const Activation::CallSite& call, PyO
   Recorder& recorder = site.recorder;
   const uint32_t handled = recorder.handled();
   if (call.count) return plan_break(Break::kUnknownCall, "exc_info");
+  if (recorder.is_exception(handled) && callable == functions_of_sys().exception) return plan_value(handled);
   if (recorder.is_exception(handled)) {
     const Ref exception = Ref::steal(PyErr_GetHandledException());
     const uint32_t traceback = recorder.attribute_of(recorder.value(handled), "__traceback__");
@@ -66,7 +68,7 @@ Plan exception_info_call(const Site& site, const Activation::CallSite& call, PyO
 
 std::optional<Plan> frame_function(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (callable == functions_of_sys().get_frame) return frame_call(site, call);
-  if (callable == functions_of_sys().exception_info) return exception_info_call(site, call, callable);
+  if (callable == functions_of_sys().exception_info || callable == functions_of_sys().exception) return exception_info_call(site, call, callable);
   return std::nullopt;
 }
 

@@ -14,11 +14,26 @@ void pop_after(const Site& site, const Plan&) {
   for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
 }
 
+// Whether it is an asynchronous method that has to give such a generator.
+bool suits_awaiting(const Rest& rest, int flags) {
+  if (!rest.name) return false;
+  if (PyUnicode_CompareWithASCIIString(rest.name.get(), "__anext__") == 0) return (flags & CO_COROUTINE) != 0;
+  return PyUnicode_CompareWithASCIIString(rest.name.get(), "__await__") == 0 && (flags & CO_GENERATOR) && !(flags & CO_ITERABLE_COROUTINE);
+}
+
 Plan return_generator(const Site& site) {
   // Where it was made is another place in each call.
   const bool tracked = site.frame.thread()->coroutine_origin_tracking_depth > 0;
-  if (site.recorder.is_outermost() || site.recorder.rest() || tracked) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
-  site.recorder.recording().result = site.recorder.generator(site.frame);
+  Recorder& recorder = site.recorder;
+  const Rest* const rest = recorder.rest();
+  const int flags = site.frame.code().code.as<PyCodeObject>()->co_flags;
+  if (recorder.is_outermost() || tracked || (rest && !suits_awaiting(*rest, flags))) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
+  recorder.recording().result = recorder.generator(site.frame);
+  if (rest) {
+    std::vector<uint32_t> results = rest->results;
+    results.back() = recorder.recording().result;
+    recorder.conclude(std::move(results));
+  }
   return {};
 }
 
@@ -36,6 +51,48 @@ Plan get_yield_from_iter(const Site& site) {
   const Value value = recorder.value_at(site.depth - 1);
   if (value.kind == Value::Kind::kGenerator && PyGen_CheckExact(object)) return plan_value(recorder.label(site.depth - 1));
   return PyGen_CheckExact(object) || PyCoro_CheckExact(object) ? plan_break(Break::kIterator, type_name(object)) : get_iter(site);
+}
+
+Plan get_awaitable(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const int top = site.depth - 1;
+  const Value value = recorder.value_at(top);
+  const bool plain = value.kind == Value::Kind::kGenerator && PyCoro_CheckExact(site.frame.slot(top)) && !recorder.delegates(value);
+  if (plain) return plan_value(recorder.label(top));
+  std::optional<Plan> called = awaiting_call(site, "__await__", {0});
+  return called ? *std::move(called) : plan_break(Break::kIterator, "await of " + type_name(site.frame.slot(top)));
+}
+
+Plan get_aiter(const Site& site) {
+  std::optional<Plan> called = awaiting_call(site, "__aiter__", {0});
+  return called ? *std::move(called) : plan_break(Break::kIterator, "async for over " + type_name(site.frame.slot(site.depth - 1)));
+}
+
+// [iterator] -> [iterator, awaitable]
+Plan get_anext(const Site& site) {
+  std::optional<Plan> called = awaiting_call(site, "__anext__", {site.recorder.label(site.depth - 1), 0});
+  return called ? *std::move(called) : plan_break(Break::kIterator, "async for over " + type_name(site.frame.slot(site.depth - 1)));
+}
+
+// What was raised in what is awaited goes on, but for the exception that ends it.
+Plan raised_again(const Site& site, bool ends) {
+  const uint32_t exception = site.recorder.label(site.depth - 1);
+  if (!site.recorder.is_exception(exception)) return plan_break(Break::kException, "an exception from outside, again");
+  if (ends) return {};
+  Plan plan = plan_raise(exception);
+  plan.reraises = true;
+  return plan;
+}
+
+// [iterator, exception] -> []
+Plan end_async_for(const Site& site) {
+  return raised_again(site, PyErr_GivenExceptionMatches(site.frame.slot(site.depth - 1), PyExc_StopAsyncIteration) != 0);
+}
+
+// [receiver, what was sent, exception] -> [None, result], of a receiver that was thrown into.
+Plan cleanup_throw(const Site& site) {
+  const bool ends = PyErr_GivenExceptionMatches(site.frame.slot(site.depth - 1), PyExc_StopIteration) != 0;
+  return ends ? plan_break(Break::kException, "the end of what was thrown into") : raised_again(site, false);
 }
 
 // [receiver, value] -> [receiver, what it yields], or behind the loop: [result], [receiver, result].
@@ -103,7 +160,7 @@ const Operated* given_to_throw(const Recorder& recorder, const Arguments& argume
 }
 
 Plan resumed_by_call(Recorder& recorder, const Operated& generator, const Operated& sent, Resumes resumes, const Operated& with) {
-  if (ends_here(sent.object) || ends_here(with.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+  if (ends_here(sent.object) || (resumes == Resumes::kDefault && ends_here(with.object))) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   Plan plan = resumption(recorder, generator, sent);
   if (plan.kind != Plan::Kind::kResume) return plan;
   plan.resumes = resumes;
@@ -136,12 +193,18 @@ Plan throw_by_call(Recorder& recorder, const Arguments& arguments, const Operate
   return thrown_by_call(recorder, arguments[0], exception, std::move(object), Resumes::kStop, none);
 }
 
-Plan close_by_call(Recorder& recorder, const Operated& generator) {
+Plan close_by_call(Recorder& recorder, const Operated& generator, Resumes resumes = Resumes::kClose) {
   const uint32_t exit = recorder.exception(PyExc_GeneratorExit, recorder.container(Value::Kind::kTuple, {}));
-  return thrown_by_call(recorder, generator, exit, Ref::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), Resumes::kClose, generator);
+  return thrown_by_call(recorder, generator, exit, Ref::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), resumes, generator);
 }
 
 }  // namespace
+
+Plan letting_go(Recorder& recorder, const Unfinished& generator) {
+  const Operated self{generator.value, generator.object.get()};
+  if (!recorder.has_begun(recorder.value(self.label))) return plan_break(Break::kIterator, "a coroutine that was never awaited");
+  return close_by_call(recorder, self, Resumes::kLetGo);
+}
 
 std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const Arguments& arguments, bool keywords) {
   static PyObject* const builtin_next = builtin("next").get();
@@ -172,6 +235,11 @@ void add_generator_rules(RuleTable& table) {
   add(RETURN_GENERATOR, return_generator, pop_after);
   add(YIELD_VALUE, yield_value, pop_after);
   add(GET_YIELD_FROM_ITER, get_yield_from_iter, nullptr);
+  add(GET_AWAITABLE, get_awaitable, nullptr);
+  add(GET_AITER, get_aiter, nullptr);
+  add(GET_ANEXT, get_anext, nullptr);
+  add(END_ASYNC_FOR, end_async_for, pop_after);
+  add(CLEANUP_THROW, cleanup_throw, nullptr);
   add(SEND, send, send_after);
   add(END_SEND, end_send, nullptr);
 }

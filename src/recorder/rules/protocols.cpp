@@ -271,7 +271,24 @@ std::optional<Plan> unpack_result(Recorder& recorder, const Rest& rest, uint32_t
   return std::nullopt;
 }
 
+// What the asynchronous methods give is as good as the instructions want it to be.
+bool suits_awaiting(Recorder& recorder, PyObject* name, uint32_t label, PyObject* object) {
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  const bool generator = recorder.value(label).kind == Value::Kind::kGenerator;
+  if (is("__anext__")) return generator && PyCoro_CheckExact(object);
+  const int flags = generator ? recorder.recording().generators[recorder.value(label).a].code->code.as<PyCodeObject>()->co_flags : 0;
+  if (is("__await__")) return generator && PyGen_CheckExact(object) && !(flags & CO_ITERABLE_COROUTINE);
+  static const Ref* const next = new Ref(interned("__anext__"));
+  return is("__aiter__") && is_instance(recorder, {label, object}) && method_of(Py_TYPE(object), next->get());
+}
+
 std::optional<Plan> operand_returned(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
+  if (suits_awaiting(recorder, rest.name.get(), label, object)) {
+    std::vector<uint32_t> results = rest.results;
+    results.back() = label;
+    recorder.conclude(std::move(results));
+    return std::nullopt;
+  }
   if (PyUnicode_CompareWithASCIIString(rest.name.get(), "__iter__") == 0) return unpack_result(recorder, rest, label, object);
   const bool fixed = is_result_of(rest.name.get(), object) && (is_fixed(recorder, label, object) || recorder.check_truth(label, object));
   if (PyErr_Occurred()) PyErr_Clear();
@@ -432,6 +449,12 @@ std::optional<Plan> index_call(const Site& site, const Operated& container, cons
   if (!fixed || !is_fixed(site.recorder, container.label, container.object) || !is_instance(site.recorder, key)) return std::nullopt;
   PyObject* const function = method_of(Py_TYPE(key.object), interned("__index__").get());
   return function ? std::optional<Plan>(call_for_operand(site, function, "__index__", site.depth - 1, {}, {0})) : std::nullopt;
+}
+
+std::optional<Plan> awaiting_call(const Site& site, const char* name, std::vector<uint32_t> results) {
+  const Operated operand = at(site, 1);
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned(name).get()) : nullptr;
+  return function ? std::optional<Plan>(call_for_operand(site, function, name, site.depth - 1, {}, std::move(results))) : std::nullopt;
 }
 
 std::optional<Plan> unpack_call(const Site& site) {

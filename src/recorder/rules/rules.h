@@ -110,10 +110,15 @@ Plan exception_initializer(Recorder& recorder, PyObject* initializer, uint32_t e
 std::optional<Plan> call_of_initializer(const Site& site, const evaluator::Activation::CallSite& call);
 // What BaseException gives an exception that the recorded code has made; none: another attribute, or object.
 std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
+// A store of what BaseException has; none: another attribute, or object.
+std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exception, PyObject* name, const Operated& value);
 // issubclass of fixed classes.
 std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // str(exception), and methods of exceptions.
 std::optional<Plan> exception_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Attributes of a function that the recorded code has made, and stores into them; none: another attribute, or object.
+std::optional<Plan> function_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
+std::optional<Plan> store_into_function(Recorder& recorder, const Operated& function, PyObject* name, const Operated& given);
 // Raises an exception that depends on what the guards fix.
 Plan plan_raise(uint32_t exception = 0);
 // What a call is given: values and the objects that they have now, those of keywords last.
@@ -241,6 +246,8 @@ std::optional<Plan> iteration_call(const Site& site);   // GET_ITER: __iter__
 std::optional<Plan> next_call(const Site& site);        // FOR_ITER: __next__
 // Whether a loop over the instance calls methods that are followed.
 bool iterates_by_methods(Recorder& recorder, const Operated& operand);
+// __await__, __aiter__ or __anext__ of the top, whose result is the last of what the instruction leaves.
+std::optional<Plan> awaiting_call(const Site& site, const char* name, std::vector<uint32_t> results);
 std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec);
 std::optional<Plan> text_call(const Site& site, int slot, const char* name);
 std::optional<Plan> protocol_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
