@@ -221,6 +221,65 @@ def missing_keys_of_a_class_that_inherits_from_dict() -> Any:
 
 
 @case
+def data_in_a_class_becomes_a_descriptor() -> Any:
+    class Box:
+        gain = 2
+        other = 3
+
+    box = Box()
+    yield lambda x: x * box.gain
+    Box.other = 4
+    yield
+    Box.gain = property(lambda self: 7)
+    yield
+    Box.gain = 5
+    yield
+
+
+@case
+def data_that_recorded_code_stores_into_a_class() -> Any:
+    class Box:
+        gain = 2
+
+    def function(x: Any) -> Any:
+        Box.gain = 3
+        return x * Box().gain
+
+    yield function
+    Box.gain = property(lambda self: 7)
+    yield
+    del Box.gain
+    yield
+    Box.__getattribute__ = lambda self, name: 11
+    yield
+
+
+@case
+def attributes_of_a_function() -> Any:
+    def helper(x: Any) -> Any:
+        return x * helper.gain + len(helper.__name__)
+
+    helper.gain = 2
+    yield helper
+    helper.gain = 5
+    yield
+    helper.__name__ = "other"
+    yield
+    del helper.gain
+    yield
+
+
+@case
+def defaults_of_a_function_that_are_looked_at() -> Any:
+    def helper(x: Any, y: Any = 2) -> Any:
+        return x
+
+    yield lambda x: x * helper.__defaults__[0]
+    helper.__defaults__ = (5,)
+    yield
+
+
+@case
 def method_deleted() -> Any:
     box, Box, Base = _box()
     yield _applies(box)

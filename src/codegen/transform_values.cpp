@@ -353,6 +353,15 @@ void Transform::store_one(const recorder::Name& name, uint32_t stored) {
       b_->load_constant(name.name.get());
       b_->emit(Op::STORE_SUBSCR);
       return;
+    case kForget:
+      if (name.dict.get() == reinterpret_cast<PyFunctionObject*>(recording_.start[0].function.get())->func_globals) {
+        b_->emit(Op::DELETE_GLOBAL, b_->name(Borrowed(name.name.get())));
+        return;
+      }
+      b_->load_constant(name.dict.get());
+      b_->load_constant(name.name.get());
+      b_->emit(Op::DELETE_SUBSCR);
+      return;
     case kAttribute:
       load(stored);
       load(name.owner);

@@ -148,11 +148,122 @@ void GuardTable::require_array(int32_t index, Borrowed object) {
   require(index, std::move(fact));
 }
 
+// --- classes ---------------------------------------------------------------------------------------------------------
+
+bool is_class_data(Borrowed borrowed) {
+  PyObject* const object = borrowed.get();
+  return object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
+         PyComplex_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) || PyTuple_CheckExact(object) || PySet_CheckExact(object) ||
+         numpy::is_array(object);
+}
+
+namespace {
+
+// What is held for its identity. Of all else a program may be told the end.
+bool may_be_held(PyObject* value) {
+  return value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) || PyUnicode_CheckExact(value) || PyFunction_Check(value) ||
+         PyType_Check(value) || Py_IS_TYPE(value, &PyProperty_Type) || Py_IS_TYPE(value, &PyStaticMethod_Type) || Py_IS_TYPE(value, &PyClassMethod_Type) ||
+         Py_IS_TYPE(value, &PyMemberDescr_Type) || Py_IS_TYPE(value, &PyGetSetDescr_Type) || PyCFunction_Check(value);
+}
+
+bool is_special(PyObject* name) {
+  const std::string text = PyUnicode_Check(name) ? name_text(name) : "";
+  return text.starts_with("__") && text.ends_with("__");
+}
+
+}  // namespace
+
+ClassContents::ClassContents(PyTypeObject* type) : type_(Ref::borrow(type)), order_(Ref::borrow(type->tp_mro)) {
+  for (Py_ssize_t i = 0; order_ && i < PyTuple_GET_SIZE(order_.get()); i++) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order_.get(), i));
+    if (PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) continue;
+    Names names{Ref::borrow(base), {}};
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &name, &value);) {
+      known_ = known_ && PyUnicode_CheckExact(name);
+      const bool fixed = is_special(name) || !is_class_data(value);
+      names.entries.push_back({Ref::borrow(name), Ref::borrow(Py_TYPE(value)), may_be_held(value) ? Ref::borrow(value) : Ref(), value, fixed});
+    }
+    classes_.push_back(std::move(names));
+  }
+}
+
+void ClassContents::fix(Borrowed type, Borrowed name) {
+  for (Names& names : classes_) {
+    if (names.type.get() != type.get()) continue;
+    for (Entry& entry : names.entries) entry.fixed = entry.fixed || PyUnicode_Compare(entry.name.get(), name.get()) == 0;
+  }
+}
+
+bool ClassContents::holds() const {
+  if (!known_ || type()->tp_mro != order_.get()) return false;
+  for (const Names& names : classes_) {
+    PyObject* const dict = names.type.as<PyTypeObject>()->tp_dict;
+    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(names.entries.size())) return false;
+    for (const Entry& entry : names.entries) {
+      PyObject* const now = PyDict_GetItemWithError(dict, entry.name.get());
+      if (!now) return false;
+      const bool same = now == entry.identity && reinterpret_cast<PyObject*>(Py_TYPE(now)) == entry.type.get();
+      if (!same && (entry.fixed || !is_class_data(now))) return false;
+    }
+  }
+  return true;
+}
+
+bool ClassContents::fixes_any_of(const Paths& paths) const {
+  for (const Names& names : classes_) {
+    for (const Entry& entry : names.entries) {
+      if (entry.fixed && paths.count(path_of_name(names.type.get(), entry.name.get()))) return true;
+    }
+  }
+  return false;
+}
+
+int ClassContents::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(type_.get());
+  Py_VISIT(order_.get());
+  for (const Names& names : classes_) {
+    Py_VISIT(names.type.get());
+    for (const Entry& entry : names.entries) {
+      Py_VISIT(entry.name.get());
+      Py_VISIT(entry.type.get());
+      Py_VISIT(entry.value.get());
+    }
+  }
+  return 0;
+}
+
+void ClassContents::add_changed(Paths& changed) const {
+  for (const Names& names : classes_) {
+    for (const Entry& entry : names.entries) {
+      PyObject* const now = PyDict_GetItemWithError(names.type.as<PyTypeObject>()->tp_dict, entry.name.get());
+      const bool other = now && entry.fixed && entry.value && now != entry.value.get();
+      if (other && is_class_data(entry.value.get()) && is_class_data(now)) changed.insert(path_of_name(names.type.get(), entry.name.get()));
+    }
+  }
+}
+
+std::shared_ptr<ClassContents> GuardTable::contents_of(PyTypeObject* type) {
+  if (PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return {};
+  for (const std::shared_ptr<ClassContents>& known : contents_) {
+    if (known->type() == type) return known;
+  }
+  contents_.push_back(std::make_shared<ClassContents>(type));
+  for (const auto& [of, name] : fixed_) contents_.back()->fix(of.get(), name.get());
+  return contents_.back();
+}
+
+void GuardTable::fix_attribute(Borrowed type, Borrowed name) {
+  fixed_.emplace_back(Ref::borrow(type), Ref::borrow(name));
+  for (const std::shared_ptr<ClassContents>& known : contents_) known->fix(type, name);
+}
+
 bool GuardTable::require_type_version(int32_t index, Borrowed object) {
   PyTypeObject* type = Py_TYPE(object.get());
   Fact fact = fact_of(Check::kTypeVersion, reinterpret_cast<PyObject*>(type));
   fact.type_version = cpython::type_version(type);
   if (!fact.type_version) return false;
+  fact.contents = contents_of(type);
   require(index, std::move(fact));
   return true;
 }
@@ -161,6 +272,7 @@ bool GuardTable::require_class_version(int32_t index, Borrowed type) {
   Fact fact = fact_of(Check::kClassVersion, type.get());
   fact.type_version = cpython::type_version(type.as<PyTypeObject>());
   if (!fact.type_version) return false;
+  fact.contents = contents_of(type.as<PyTypeObject>());
   require(index, std::move(fact));
   return true;
 }
@@ -276,6 +388,9 @@ bool GuardTable::fixes_any_of(const Paths& paths) const {
       if (value && is_data(value.get()) && paths.count(path_of_name(guard.dict.get(), name.get()))) return true;
     }
   }
+  for (const std::shared_ptr<ClassContents>& contents : contents_) {
+    if (contents->fixes_any_of(paths)) return true;
+  }
   for (size_t i = 0; i < sources.size(); i++) {
     const Source& source = sources[i];
     const bool fixes = source.fact.fixes_number() || std::any_of(source.more.begin(), source.more.end(), std::mem_fn(&Fact::fixes_number));
@@ -379,6 +494,13 @@ int GuardTable::traverse(visitproc visit, void* arg) const {
     for (const Fact& fact : source.more) Py_VISIT(fact.want.get());
   }
   for (const Ref& module : modules) Py_VISIT(module.get());
+  for (const std::shared_ptr<ClassContents>& contents : contents_) {
+    if (const int stopped = contents->traverse(visit, arg)) return stopped;
+  }
+  for (const auto& [type, name] : fixed_) {
+    Py_VISIT(type.get());
+    Py_VISIT(name.get());
+  }
   for (const DictGuard& guard : dicts) {
     Py_VISIT(guard.dict.get());
     for (const auto& [name, value] : guard.names) {

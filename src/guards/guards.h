@@ -1,6 +1,7 @@
 // Sources say how to reach a value again; guards say what must hold of it. guards/program.h makes of them what a call runs.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -34,6 +35,40 @@ enum class Check : uint8_t {
 #undef EVALFRAME_CHECK
 };
 
+// Ways to values, as text that is the same in each recording that starts at one place.
+using Paths = std::set<std::string>;
+
+// What a class and its bases have, for when its version has changed by a store that doesn't matter: of data that the recording stores
+// itself, reads anew in each run, or has nothing to do with.
+class ClassContents {
+ public:
+  explicit ClassContents(PyTypeObject* type);
+  // The attribute has to be what it was, though it is data.
+  void fix(Borrowed type, Borrowed name);
+  bool holds() const;
+  PyTypeObject* type() const { return type_.as<PyTypeObject>(); }
+  // Whether one of these attributes has to be what it was; and those that are other data than they were.
+  bool fixes_any_of(const Paths& paths) const;
+  void add_changed(Paths& changed) const;
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  struct Entry {
+    Ref name, type, value;  // value null: a program may be told of its end, so it isn't held; what a recording uses of it is
+    PyObject* identity;
+    bool fixed;
+  };
+  struct Names {
+    Ref type;
+    std::vector<Entry> entries;
+  };
+  Ref type_, order_;
+  std::vector<Names> classes_;
+  bool known_ = true;  // all names are plain text
+};
+// What programs count and keep in classes: no descriptor, and nothing that is told of its end.
+bool is_class_data(Borrowed object);
+
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
@@ -42,6 +77,7 @@ struct Fact {
   Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
   int32_t array_flags = 0;    // kArray: of kArrayFlags
+  std::shared_ptr<ClassContents> contents;  // kTypeVersion, kClassVersion
   int32_t other = -1;         // kSame, kDistinct, kApart: an earlier source
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
@@ -92,8 +128,6 @@ struct FunctionGuard {
   Ref function, code, defaults, keyword_defaults;
 };
 
-// Ways to values, as text that is the same in each recording that starts at one place.
-using Paths = std::set<std::string>;
 std::string path_of_slot(int frame, int slot);
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
 // An array or a number: what a program gives new values to, where functions and modules stay what they are.
@@ -115,6 +149,8 @@ class GuardTable {
   void require_array(int32_t source, Borrowed object);
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   bool require_class_version(int32_t source, Borrowed type);   // of a source that is the class itself
+  // The class's attribute of this name, which is data, has to be what it is.
+  void fix_attribute(Borrowed type, Borrowed name);
   void require_length(int32_t source, Borrowed object);
   void require_length_of(int32_t source, Borrowed object, Py_ssize_t length);  // ... where it has another length by now
   void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
@@ -151,6 +187,9 @@ class GuardTable {
   std::string object_name(Borrowed object) const;
   std::string wanted_text(const Fact& fact) const;
   std::string text_of(const Fact& fact) const;
+  std::shared_ptr<ClassContents> contents_of(PyTypeObject* type);
+  std::vector<std::shared_ptr<ClassContents>> contents_;
+  std::vector<std::pair<Ref, Ref>> fixed_;  // classes and names of data in them
   KeyIndex index_;
   std::unordered_map<PyObject*, std::pair<int32_t, int32_t>> name_of_;  // of a guarded value: its dict and its name there
 };

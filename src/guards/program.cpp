@@ -42,6 +42,12 @@ bool equal(PyObject* object, PyObject* want) {
 
 bool has_type(const Step& step, PyObject* object) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == step.want; }
 
+[[gnu::noinline]] bool is_as_it_was(const Step& step, PyTypeObject* type) {
+  if (!step.contents || !step.contents->holds()) return false;
+  if (const uint32_t version = cpython::type_version(type)) step.type_version = version;
+  return true;
+}
+
 using Items = PyObject* const*;  // the objects of the sources so far
 
 struct Checks {
@@ -59,10 +65,11 @@ struct Checks {
     return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want));
   }
   static bool kTypeVersion(const Step& step, PyObject* object, Items) {
-    return has_type(step, object) && cpython::current_type_version(Py_TYPE(object)) == step.type_version;
+    return has_type(step, object) && (cpython::current_type_version(Py_TYPE(object)) == step.type_version || is_as_it_was(step, Py_TYPE(object)));
   }
   static bool kClassVersion(const Step& step, PyObject* object, Items) {
-    return object == step.want && cpython::current_type_version(reinterpret_cast<PyTypeObject*>(object)) == step.type_version;
+    auto* const type = reinterpret_cast<PyTypeObject*>(object);
+    return object == step.want && (cpython::current_type_version(type) == step.type_version || is_as_it_was(step, type));
   }
   static bool kKeys(const Step& step, PyObject* object, Items) {
     if (!PyDict_CheckExact(object) || PyDict_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
@@ -127,6 +134,8 @@ PyObject* item(const Step& step, PyObject* parent) {
     if (step.index < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, step.index);
   } else if (PyTuple_Check(parent)) {
     if (step.index < PyTuple_GET_SIZE(parent)) found = PyTuple_GET_ITEM(parent, step.index);
+  } else if (PyType_Check(parent) && step.object) {
+    found = PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(parent)->tp_dict, step.object);
   }
   return Ref::borrow(found).release();
 }
@@ -212,7 +221,7 @@ void Objects::clear() {
 Program::Program(const GuardTable& table) : table_(table), count_(static_cast<int32_t>(table.sources.size())) {
   auto add = [&](const Source& source, const Fact& fact, int32_t number, bool again) {
     steps_.push_back({source.reach, fact.check, again, fact.fixes_number(), fact.meta.rank, number, source.parent, source.frame, source.index, fact.array_flags,
-                      fact.other, fact.type_version, source.object.get(), fact.want.get(), fact.length});
+                      fact.other, fact.type_version, fact.contents.get(), source.object.get(), fact.want.get(), fact.length});
   };
   for (int32_t i = 0; i < count_; i++) {
     const Source& source = table.sources[i];
@@ -297,6 +306,9 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed) co
     items[step.source] = object;
     objects.count_ = step.source + 1;
     if (holds(step, object, items)) continue;
+    if (step.contents && (step.check == Check::kClassVersion ? object : reinterpret_cast<PyObject*>(Py_TYPE(object))) == step.want) {
+      return step.contents->add_changed(changed);
+    }
     // What lies behind another failed check may run Python code when it is read.
     if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return;
     changed.insert(table_.path(step.source));

@@ -19,7 +19,8 @@ struct Step {
   bool fixes_number;  // Fact::fixes_number
   int8_t rank;
   int32_t source, parent, frame, index, array_flags, other;
-  uint32_t type_version;
+  mutable uint32_t type_version;  // re-armed when a store that doesn't matter has changed it
+  const ClassContents* contents;
   PyObject* object;
   PyObject* want;
   Py_ssize_t length;

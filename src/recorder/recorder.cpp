@@ -531,20 +531,32 @@ void Recorder::move_window(int32_t container) {
   recording_->journal.push_back({Change::Kind::kWindow, container, static_cast<uint32_t>(recording_->windows.size()) - 1});
 }
 
-uint32_t Recorder::stored(Borrowed dict, Borrowed name) const {
+// What came last: a name that was deleted and stored again is at the end of its dict.
+int32_t Recorder::place_of_name(Borrowed dict, Borrowed name) const {
   const std::vector<Name>& names = recording_->names;
-  for (size_t i = 0; i < names.size(); i++) {
-    if (names[i].dict.get() == dict.get() && names[i].name.get() == name.get()) return stored_[i].value;
-  }
-  return 0;
+  auto at = static_cast<int32_t>(names.size()) - 1;
+  while (at >= 0 && !(names[at].dict.get() == dict.get() && names[at].name.get() == name.get())) at--;
+  return at;
+}
+
+uint32_t Recorder::stored(Borrowed dict, Borrowed name) const {
+  const int32_t at = place_of_name(dict, name);
+  return at < 0 || recording_->names[at].kind == Name::Kind::kForget ? 0 : stored_[at].value;
+}
+
+bool Recorder::has_forgotten(Borrowed dict, Borrowed name) const {
+  const int32_t at = place_of_name(dict, name);
+  return at >= 0 && recording_->names[at].kind == Name::Kind::kForget;
 }
 
 void Recorder::store(Borrowed dict, Borrowed name, uint32_t value) {
-  std::vector<Name>& names = recording_->names;
-  size_t at = 0;
-  while (at < names.size() && !(names[at].dict.get() == dict.get() && names[at].name.get() == name.get())) at++;
-  if (at == names.size()) add_name({Name::Kind::kName, Ref::borrow(dict), Ref::borrow(name)}, Borrowed());
-  note_store(static_cast<int32_t>(at), value);
+  int32_t at = place_of_name(dict, name);
+  if (at < 0 || recording_->names[at].kind == Name::Kind::kForget) at = add_name({Name::Kind::kName, Ref::borrow(dict), Ref::borrow(name)}, Borrowed());
+  note_store(at, value);
+}
+
+void Recorder::forget(Borrowed dict, Borrowed name) {
+  note_store(add_name({Name::Kind::kForget, Ref::borrow(dict), Ref::borrow(name)}, Borrowed()), constant(Py_None));
 }
 
 int32_t Recorder::add_name(Name name, Borrowed object) {
@@ -589,6 +601,16 @@ void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, u
   int32_t at = place_of_attribute(owner, object, name);
   if (at < 0) at = add_name({Name::Kind::kAttribute, Ref(), Ref::borrow(name), owner}, object);
   note_store(at, value);
+}
+
+uint32_t Recorder::value_in_class(PyTypeObject* type, Borrowed name, Borrowed found) {
+  for (size_t i = 0; i < stored_.size(); i++) {
+    const Name& known = recording_->names[i];
+    if (known.kind == Name::Kind::kAttribute && stored_[i].owner.get() == reinterpret_cast<PyObject*>(type) && known.name.get() == name.get()) return stored_[i].value;
+  }
+  if (guards::is_class_data(found) && name_varies(reinterpret_cast<PyObject*>(type), name)) return name_source(reinterpret_cast<PyObject*>(type), name);
+  guards().fix_attribute(reinterpret_cast<PyObject*>(type), name);
+  return fixed(found);
 }
 
 // One that a function holds is fixed; one in a frame's slot may be any.

@@ -315,10 +315,14 @@ class Recorder {
   // A name of a module's dict that the recorded code stored: its value; 0: it didn't.
   uint32_t stored(Borrowed dict, Borrowed name) const;
   void store(Borrowed dict, Borrowed name, uint32_t value);
+  void forget(Borrowed dict, Borrowed name);
+  bool has_forgotten(Borrowed dict, Borrowed name) const;
   // The same of an attribute of an object that the value stands for. Another value that was stored into, under the name,
   // may stand for the same object: that it does, or doesn't, is guarded.
   uint32_t stored_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
+  // Of a class's attribute, found in this class: its value, by a guard, stored or read anew.
+  uint32_t value_in_class(PyTypeObject* type, Borrowed name, Borrowed found);
   // The same of a cell that other functions share.
   uint32_t stored_in_cell(uint32_t owner, Borrowed cell);
   void store_in_cell(uint32_t owner, Borrowed cell, uint32_t value);
@@ -515,6 +519,7 @@ class Recorder {
   void note_items(Outer& outer, const std::vector<uint32_t>& before, const std::vector<uint32_t>& now);
   int32_t add_name(Name name, Borrowed object);
   Outer* find_outer(uint32_t value);
+  int32_t place_of_name(Borrowed dict, Borrowed name) const;
   int32_t place_of_cell(uint32_t owner, Borrowed cell);
   int32_t place_of_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void note_store(int32_t name, uint32_t value);

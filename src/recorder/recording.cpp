@@ -174,8 +174,8 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       [[fallthrough]];
     case Value::Kind::kMapping:
     case Value::Kind::kDeque:
-    case Value::Kind::kInstance:
     case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
     case Value::Kind::kException:
     case Value::Kind::kCell:
       if (containers[value.a].factory) collect(containers[value.a].factory, cursor, operands);
@@ -279,6 +279,7 @@ Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const
 // What may hold itself is known before it is filled.
 static bool makes_itself_known(Value::Kind kind) {
   return kind == Value::Kind::kCell || kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kMapping || kind == Value::Kind::kDeque || kind == Value::Kind::kInstance ||
+         kind == Value::Kind::kFunction ||
          kind == Value::Kind::kException || kind == Value::Kind::kTraceback || kind == Value::Kind::kReplayed ||
          kind == Value::Kind::kGenerator;
 }
@@ -402,6 +403,24 @@ Ref Rebuild::make_instance(uint32_t index, const Value& value) {
     if (!name || !attribute || PyObject_GenericSetAttr(instance.get(), name.get(), attribute.get()) < 0) return Ref();
   }
   return instance;
+}
+
+// What was stored into it may lead to it.
+Ref Rebuild::make_function(uint32_t index, const Value& value) {
+  const Window window = window_of(value);
+  const auto part = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
+  Ref function = Ref::steal(PyFunction_New(make(part(0)).get(), make(part(1)).get()));
+  if (function) made_.emplace_back(index, Ref::borrow(function.get()));
+  if (function && part(2) && PyFunction_SetDefaults(function.get(), make(part(2)).get()) < 0) return Ref();
+  if (function && part(5) && PyObject_SetAttrString(function.get(), "__kwdefaults__", make(part(5)).get()) < 0) return Ref();
+  if (function && part(3) && PyFunction_SetClosure(function.get(), make(part(3)).get()) < 0) return Ref();
+  // A tuple of names and values, until someone asks for them.
+  if (function && part(4)) function.as<PyFunctionObject>()->func_annotations = make(part(4)).release();
+  for (uint32_t i = 6; function && i < window.length; i += 2) {
+    const Ref name = make(part(i)), attribute = make(part(i + 1));
+    if (!name || !attribute || PyObject_GenericSetAttr(function.get(), name.get(), attribute.get()) < 0) return Ref();
+  }
+  return function;
 }
 
 Ref Rebuild::make_exception(uint32_t index, const Value& value) {
@@ -575,23 +594,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
       if (cell && content) PyCell_SET(cell.get(), make(content).release());
       return cell;
     }
-    case Value::Kind::kFunction: {
-      const Window window = window_of(value);
-      const uint32_t* const parts = &recording_.containers[value.a].elements[window.begin];
-      Ref function = Ref::steal(PyFunction_New(make(parts[0]).get(), make(parts[1]).get()));
-      if (function && parts[2] && PyFunction_SetDefaults(function.get(), make(parts[2]).get()) < 0) return Ref();
-      if (function && parts[5] && PyObject_SetAttrString(function.get(), "__kwdefaults__", make(parts[5]).get()) < 0) return Ref();
-      if (function && parts[3] && PyFunction_SetClosure(function.get(), make(parts[3]).get()) < 0) return Ref();
-      // A tuple of names and values, until someone asks for them.
-      if (function && parts[4]) function.as<PyFunctionObject>()->func_annotations = make(parts[4]).release();
-      constexpr uint32_t kOwn = 6;  // attributes from here on, which may lead back to it
-      if (function && window.length > kOwn) made_.emplace_back(index, Ref::borrow(function.get()));
-      for (uint32_t i = kOwn; function && i < window.length; i += 2) {
-        const Ref name = make(parts[i]), attribute = make(parts[i + 1]);
-        if (!name || !attribute || PyObject_GenericSetAttr(function.get(), name.get(), attribute.get()) < 0) return Ref();
-      }
-      return function;
-    }
+    case Value::Kind::kFunction: return make_function(index, value);
     case Value::Kind::kIterator: {
       Ref iterable = make(value.a);
       Ref iterator = iterable ? Ref::steal(PyObject_GetIter(iterable.get())) : Ref();

@@ -89,6 +89,7 @@ struct Change {
 struct Name {
   enum class Kind : uint8_t {
     kName,       // `name` in the dict of a module
+    kForget,     // the same: the name is taken out
     kAttribute,  // attribute `name` of the owner
     kAppend,     // the end of the owner, a list
     kItem,       // the owner, a dict, at `key`
@@ -253,6 +254,7 @@ class Rebuild {
   Ref make_mapping(uint32_t index, const Value& value);
   Ref make_deque(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
+  Ref make_function(uint32_t index, const Value& value);
   Ref make_bare(uint32_t index, PyTypeObject* type, uint32_t contents);
   bool fill(PyObject* list_or_dict, const Value& contents);
   Ref call_again(const Value& value, PyObject* self = nullptr);

@@ -64,7 +64,8 @@ static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key
   switch (name.kind) {
     using enum recorder::Name::Kind;
     case kName: return PyDict_SetItem(name.dict.get(), name.name.get(), value) == 0;
-    case kAttribute: return PyObject_GenericSetAttr(owner, name.name.get(), value) == 0;
+    case kForget: return PyDict_DelItem(name.dict.get(), name.name.get()) == 0;
+    case kAttribute: return (PyType_Check(owner) ? PyType_Type.tp_setattro : PyObject_GenericSetAttr)(owner, name.name.get(), value) == 0;
     case kAppend: return PyList_Append(owner, value) == 0;
     case kItem: return PyDict_SetItem(owner, key, value) == 0;
     case kDelete: return PyDict_DelItem(owner, key) == 0;

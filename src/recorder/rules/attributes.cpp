@@ -1,4 +1,6 @@
 // Rules for attributes: of arrays, modules, ordinary objects and instances that the recorded code makes; properties; super().
+#include <string_view>
+
 #include "core/builtins.h"
 #include "cpython/attributes.h"
 #include "cpython/exceptions.h"
@@ -305,6 +307,42 @@ Plan fact_of_class(Recorder& recorder, PyObject* type, PyObject* name) {
   return plan_value(recorder.source(std::move(source)));
 }
 
+// What the class has under the name, where nothing asks a descriptor for it.
+uint32_t value_in_class(Recorder& recorder, PyTypeObject* type, PyObject* name, PyObject* found) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) continue;
+    if (PyDict_GetItemWithError(base->tp_dict, name)) return recorder.value_in_class(base, name, found);
+  }
+  return recorder.fixed(found);
+}
+
+bool is_special(PyObject* name) {
+  const std::string_view text = PyUnicode_AsUTF8(name);
+  return text.starts_with("__") && text.ends_with("__");
+}
+
+// Class.name = value, of data: nobody but the class is asked, and no operation on its instances is another one then.
+Plan store_into_class(Recorder& recorder, const Asked& asked, const Operated& value) {
+  const auto [label, object, name] = asked;
+  auto* const type = reinterpret_cast<PyTypeObject*>(object);
+  const auto unknown = [&] { return plan_break(Break::kStore, "attribute of class " + class_name(object)); };
+  PyObject* const of_metaclass = _PyType_Lookup(Py_TYPE(object), name);
+  const bool plain = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE) &&
+                     Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && !(of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set) && !is_special(name);
+  const auto is_data = [](PyObject* kept) {
+    return guards::is_class_data(kept) || (!PyType_Check(kept) && !PyCallable_Check(kept) && !Py_TYPE(kept)->tp_descr_get && !Py_TYPE(kept)->tp_descr_set);
+  };
+  PyObject* const old = plain ? PyDict_GetItemWithError(type->tp_dict, name) : nullptr;
+  if (!plain || !is_data(value.object) || (old && (!is_data(old) || (Py_REFCNT(old) == 1 && tells_of_its_end(old))))) return unknown();
+  if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
+  if (!fixes_object(recorder, label, object) || !fixes_metaclass(recorder, object) || !recorder.fix_class(object)) return unknown();
+  if (!fixes_type(recorder, value.label, value.object)) return unknown();
+  Plan plan;
+  plan.stored_into = Ref::borrow(object), plan.stored_name = Ref::borrow(name), plan.stored_value = value.label, plan.stored_owner = recorder.constant(object);
+  return plan;
+}
+
 // Class.name: what the class has, as long as it stays as it is.
 Plan class_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
@@ -328,7 +366,7 @@ Plan class_attribute(const Site& site, const Asked& asked) {
   }
   if (const Ref function = function_of_class_method(type, name)) return class_method(recorder, function.get(), type);
   if (!fixes_descriptor(recorder, found)) return unknown();
-  if (!Py_TYPE(found)->tp_descr_get || PyFunction_Check(found)) return plan_place(recorder, found);
+  if (!Py_TYPE(found)->tp_descr_get || PyFunction_Check(found)) return plan_value(value_in_class(recorder, type, name, found));
   if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
   // Methods of types in C. One of C's class is bound to the class: it is another object each time, and does the same.
   const bool of_class = Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(type);
@@ -362,7 +400,7 @@ Plan attribute_of_class(const Site& site, const Asked& asked, PyObject* found) {
   PyTypeObject* const type = Py_TYPE(object);
   if (PyFunction_Check(found)) return bound_method(recorder, asked, found);
   if (const Ref function = function_of_class_method(type, name)) return class_method(recorder, function.get(), type);
-  if (!Py_TYPE(found)->tp_descr_get) return plan_place(recorder, found);
+  if (!Py_TYPE(found)->tp_descr_get) return plan_value(value_in_class(recorder, type, name, found));
   if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
   if (Py_IS_TYPE(found, &PyMethodDescr_Type)) return bound_method(recorder, asked, found);
   PyObject* const get = python_method(Py_TYPE(found), "__get__");
@@ -478,9 +516,12 @@ Plan load_method(const Site& site) {
     return plan_value(0);
   }
   if (recorder.is_super(asked.label)) return attribute_of_super(recorder, asked);
+  if (is_method && is_dict_of_function(recorder, asked.label)) return plan_value(0);
+  if (!is_method) {
+    if (std::optional<Plan> plan = function_attribute(recorder, asked)) return *std::move(plan);
+  }
   if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, asked.label, object, name)) return *std::move(plan);
-  if (std::optional<Plan> plan = function_attribute(recorder, asked.label, object, name)) return *std::move(plan);
   if (method_of(recorder, asked)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kConstant && !PyType_Check(object) && PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE)) {
     return plan_value(0);
@@ -527,8 +568,13 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
 }  // namespace
 
 // The store is put off to the exit, as that into a name.
-Plan store_attribute(const Site& site, const Asked& asked, const Operated& value, bool past_hooks) {
+Plan store_attribute(const Site& site, const Asked& asked_for, const Operated& value, bool past_hooks) {
   Recorder& recorder = site.recorder;
+  Asked asked = asked_for;
+  if (PyFunction_Check(asked.object)) {
+    if (recorder.value(asked.label).kind == Value::Kind::kFunction) return store_into_made_function(recorder, asked, value);
+    asked.label = place_of_function(recorder, asked.label, asked.object);
+  }
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
   const auto unknown = [&] { return plan_break(Break::kStore, "attribute of " + type_name(object)); };
@@ -539,8 +585,8 @@ Plan store_attribute(const Site& site, const Asked& asked, const Operated& value
     plan.stored_into = Ref::borrow(object), plan.stored_name = Ref::borrow(name), plan.stored_value = value.label;
     return plan;
   }
+  if (PyType_Check(object) && !past_hooks) return store_into_class(recorder, asked, value);
   if (std::optional<Plan> plan = store_hook(site, {label, object}, name, value, past_hooks)) return *std::move(plan);
-  if (std::optional<Plan> plan = store_into_function(recorder, {label, object}, name, value)) return *std::move(plan);
   if (std::optional<Plan> plan = store_into_exception(recorder, {label, object}, name, value)) return *std::move(plan);
   const bool plain = is_object(owner) && (past_hooks ? has_hooks_of_python(Py_TYPE(object)) : Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) &&
                      cpython::is_plain_to_keep(object, name);
@@ -585,20 +631,20 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (recorder.is_super(label)) return attribute_of_super(recorder, asked);
+  if (std::optional<Plan> plan = function_attribute(recorder, asked)) return *std::move(plan);
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
-  if (std::optional<Plan> plan = function_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
   return object_attribute(site, asked);
 }
 
 // What the class has, if getting it is no more than that; the class is guarded.
-static Attribute known_of_class(Recorder& recorder, PyObject* found) {
+static Attribute known_of_class(Recorder& recorder, PyTypeObject* owner, PyObject* name, PyObject* found) {
   PyTypeObject* const type = Py_TYPE(found);
   if (type->tp_descr_get) return {};
   const bool may_become_descriptor = !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE);
   if (may_become_descriptor && !recorder.fix_class(reinterpret_cast<PyObject*>(type))) return {};
-  return {Attribute::State::kKnown, recorder.fixed(found)};
+  return {Attribute::State::kKnown, value_in_class(recorder, owner, name, found)};
 }
 
 Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
@@ -611,11 +657,11 @@ Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, 
   if (is_made(owner)) {
     if (const uint32_t own = recorder.attribute_of(owner, name)) return {Attribute::State::kKnown, own};
     if (!found || Py_IS_TYPE(found, &PyMemberDescr_Type)) return missing;
-    return known_of_class(recorder, found);
+    return known_of_class(recorder, type, name, found);
   }
   if (const uint32_t stored = recorder.stored_attribute(label, object, name)) return {Attribute::State::kKnown, stored};
   if (!cpython::own_value(object, name)) {
-    if (found) return Py_IS_TYPE(found, &PyMemberDescr_Type) ? Attribute{} : known_of_class(recorder, found);
+    if (found) return Py_IS_TYPE(found, &PyMemberDescr_Type) ? Attribute{} : known_of_class(recorder, type, name, found);
     if (missing.state == Attribute::State::kMissing) recorder.guards().require_lacks(owner.a, name);
     return missing;
   }

@@ -436,6 +436,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   if (std::optional<Plan> plan = marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);
+  if (std::optional<Plan> plan = update_of_function_dict(site, call, callable)) return *std::move(plan);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (recorder.constant_of(recorder.label(call.callable))) {

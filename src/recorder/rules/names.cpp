@@ -21,6 +21,7 @@ Plan load_global(const Site& site) {
   PyObject* value = PyDict_GetItemWithError(globals.get(), name);
   if (value && guards::is_data(value) && site.recorder.name_varies(globals, name)) return plan_value(site.recorder.name_source(globals, name));
   guards::GuardTable& guards = site.recorder.guards();
+  if (!value && site.recorder.has_forgotten(globals, name)) return plan_break(Break::kAttribute, "a name that was deleted");
   if (!value) {
     value = PyDict_GetItemWithError(builtins.get(), name);
     guards.require_name(builtins, name, value);
@@ -66,6 +67,20 @@ void store_name_after(const Site& site, const Plan&) {
   site.recorder.store(cpython::globals_of(site.frame.frame()), name_of(site), site.recorder.label(site.depth - 1));
   site.recorder.set_label(site.depth - 1, 0);
 }
+
+// The name is there in every run: the recorded code has stored it, or a guard asks for it. Deleting it is put off, too.
+Plan forget(const Site& site, Borrowed dict) {
+  Recorder& recorder = site.recorder;
+  PyObject* const name = name_of(site);
+  Plan plan = store_into(recorder, dict, name);
+  if (plan.kind == Plan::Kind::kBreak) return plan;
+  if (!PyDict_GetItemWithError(dict.get(), name)) return plan_break(Break::kException, "no such name");
+  if (!recorder.stored(dict, name)) recorder.name_source(dict, name);
+  return plan;
+}
+Plan delete_name(const Site& site) { return forget(site, module_dict(site)); }
+Plan delete_global(const Site& site) { return forget(site, cpython::globals_of(site.frame.frame())); }
+void delete_name_after(const Site& site, const Plan&) { site.recorder.forget(cpython::globals_of(site.frame.frame()), name_of(site)); }
 
 Plan no_condition(const Site&) { return {}; }
 void copy_free_vars_after(const Site& site, const Plan&) {
@@ -164,6 +179,8 @@ void add_name_rules(RuleTable& table) {
   table[static_cast<size_t>(LOAD_NAME)] = {load_name, load_name_after};
   table[static_cast<size_t>(STORE_NAME)] = {store_name, store_name_after};
   table[static_cast<size_t>(STORE_GLOBAL)] = {store_global, store_name_after};
+  table[static_cast<size_t>(DELETE_NAME)] = {delete_name, delete_name_after};
+  table[static_cast<size_t>(DELETE_GLOBAL)] = {delete_global, delete_name_after};
   table[static_cast<size_t>(COPY_FREE_VARS)] = {no_condition, copy_free_vars_after};
   table[static_cast<size_t>(MAKE_CELL)] = {no_condition, make_cell_after};
   table[static_cast<size_t>(LOAD_CLOSURE)] = {no_condition, load_closure_after};

@@ -116,9 +116,6 @@ std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exc
 std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // str(exception), and methods of exceptions.
 std::optional<Plan> exception_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
-// Attributes of a function that the recorded code has made, and stores into them; none: another attribute, or object.
-std::optional<Plan> function_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
-std::optional<Plan> store_into_function(Recorder& recorder, const Operated& function, PyObject* name, const Operated& given);
 // Raises an exception that depends on what the guards fix.
 Plan plan_raise(uint32_t exception = 0);
 // What a call is given: values and the objects that they have now, those of keywords last.
@@ -287,6 +284,12 @@ Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks);
 bool is_hook_of_object(PyObject* callable);
 // getattr, setattr, hasattr and delattr, object's own hooks and vars, where the name is known; none: another callable.
 std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& arguments, Borrowed keyword_names, PyObject* callable);
+// The same of functions; none: another object, or a function of which nothing is known.
+std::optional<Plan> function_attribute(Recorder& recorder, const Asked& asked);
+uint32_t place_of_function(Recorder& recorder, uint32_t label, PyObject* function);
+Plan store_into_made_function(Recorder& recorder, const Asked& asked, const Operated& value);
+bool is_dict_of_function(Recorder& recorder, uint32_t label);
+std::optional<Plan> update_of_function_dict(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What object.name is, where asking runs no code.
 struct Attribute {
   enum class State : uint8_t { kUnknown, kMissing, kKnown };
