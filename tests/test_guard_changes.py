@@ -15,6 +15,7 @@ import contextvars
 import dataclasses
 import datetime
 import enum
+import fractions
 import functools
 import hashlib
 import importlib
@@ -22,6 +23,7 @@ import inspect
 import io
 import itertools
 import json
+import logging
 import operator
 import os
 import random
@@ -32,6 +34,7 @@ import threading
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -2720,6 +2723,185 @@ def factory_of_a_defaultdict() -> Any:
     longest = None
     yield
     longest = 1
+    yield
+
+
+@case
+def subclass_of_dict_gets_methods() -> Any:
+    class Table(dict[Any, Any]):
+        def __missing__(self, key: str) -> Any:
+            return 2
+
+    def f(x: Any) -> Any:
+        table = Table(a=1)
+        table["c"] = 4
+        return x * table["b"], table["a"], "z" in table, len(table), list(table), bool(table), table.get("c")
+
+    yield f
+    Table.__missing__ = lambda self, key: 3  # type: ignore[method-assign]
+    yield
+    for name, method in {
+        "__getitem__": lambda self, key: 7,
+        "__contains__": lambda self, key: True,
+        "__len__": lambda self: 5,
+        "__iter__": lambda self: iter("xyz"),
+        "__setitem__": lambda self, key, value: None,
+        "__bool__": lambda self: False,
+        "get": lambda self, key: 9,
+        "__init__": lambda self, **given: None,
+    }.items():
+        setattr(Table, name, method)
+        yield
+
+
+@case
+def counter_gets_another_count() -> Any:
+    words = ["a", "b", "a"]
+
+    def f(x: Any) -> Any:
+        counts = collections.Counter(words)
+        return x * counts["a"] + counts["z"], dict(counts)
+
+    yield f
+    words.append("z")
+    yield
+    plain = collections.Counter.__missing__
+    try:
+        collections.Counter.__missing__ = lambda self, key: 5  # type: ignore[method-assign]
+        words.pop()
+        yield
+    finally:
+        collections.Counter.__missing__ = plain  # type: ignore[method-assign]
+
+
+@case
+def attribute_of_a_thread() -> Any:
+    local: Any = threading.local()
+    local.gain = 2
+    yield lambda x: x * local.gain
+    local.gain = 3
+    yield
+    local.gain = 2.5
+    yield
+    local.gain = X
+    yield
+    del local.gain
+    yield
+    local = types.SimpleNamespace(gain=8)
+    yield
+
+
+@case
+def numbers_that_are_counted() -> Any:
+    numbers: Any = itertools.count()
+
+    def f(x: Any) -> Any:
+        n = next(numbers)
+        return x + 1, n > 20, type(n).__name__
+
+    yield f
+    numbers = itertools.count(50)
+    yield
+    numbers = itertools.count(fractions.Fraction(5))
+    yield
+    numbers = itertools.count(1.5)
+    yield
+    numbers = iter([1, 2])
+    yield
+
+
+@case
+def object_of_a_weak_reference() -> Any:
+    class Box:
+        gain = 2
+
+    box = Box()
+
+    def f(x: Any) -> Any:
+        found = weakref.ref(box)()
+        return x * found.gain, found is box
+
+    yield f
+    box = Box()
+    box.gain = 3  # type: ignore[misc]
+    yield
+    Box = weakref.ref  # type: ignore[misc, assignment]
+    weakref.ref = lambda found: lambda: types.SimpleNamespace(gain=7)  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        weakref.ref = Box  # type: ignore[misc]
+
+
+@case
+def implementation_registered() -> Any:
+    @functools.singledispatch
+    def kind(value: Any) -> int:
+        return 1
+
+    def f(x: Any) -> Any:
+        return x * kind("a") + kind(2)
+
+    kind("a"), kind(2)
+    yield f
+    kind.register(str, lambda value: 5)
+    yield
+    kind.register(object, lambda value: 7)
+    yield
+
+
+@case
+def level_of_a_logger() -> Any:
+    log = logging.getLogger("evalframe.changing")
+    log.propagate, log.level = False, logging.INFO
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    log.addHandler(handler)
+
+    def f(x: Any) -> Any:
+        stream.seek(0), stream.truncate()
+        log.info("shape %s", x.shape)
+        return x + 1, stream.getvalue()
+
+    yield f
+    log.setLevel(logging.ERROR)
+    yield
+    log.setLevel(logging.DEBUG)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    yield
+    handler.setFormatter(logging.Formatter("%(funcName)s %(lineno)d %(threadName)s"))
+    yield
+    handler.addFilter(lambda record: False)
+    yield
+    log.removeHandler(handler)
+    log.addHandler(logging.NullHandler())
+    yield
+
+
+@case
+def abstract_base_of_the_library() -> Any:
+    class Row:
+        def __len__(self) -> int:
+            return 2
+
+    row: Any = Row()
+    yield lambda x: x * (2 if isinstance(row, collections.abc.Sequence) else 3) + isinstance(row, collections.abc.Sized) + isinstance([], collections.abc.Mapping)
+    collections.abc.Sequence.register(Row)
+    yield
+    row = 5
+    yield
+    row = {}
+    yield
+
+
+@case
+def names_of_the_module() -> Any:
+    yield lambda x: x * globals().get("EVALFRAME_FACTOR", 2)
+    globals()["EVALFRAME_FACTOR"] = 3
+    yield
+    globals()["EVALFRAME_FACTOR"] = 4.5
+    yield
+    del globals()["EVALFRAME_FACTOR"]
     yield
 
 

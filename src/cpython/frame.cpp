@@ -306,7 +306,7 @@ bool enter_recursion(PyThreadState* thread) {
 }
 
 void leave_recursion(PyThreadState* thread) { ++layout::recursion_remaining(thread); }
-bool may_recurse(PyThreadState* thread) { return layout::recursion_remaining(thread) > 0; }
+bool may_recurse(PyThreadState* thread, int levels) { return layout::recursion_remaining(thread) >= levels; }
 void resume_recursion(PyThreadState* thread) { --layout::recursion_remaining(thread); }
 
 }  // namespace evalframe::cpython

@@ -148,7 +148,7 @@ uintptr_t stack_limit();
 bool enter_recursion(PyThreadState* thread);
 void leave_recursion(PyThreadState* thread);
 // Whether there is a level left.
-bool may_recurse(PyThreadState* thread);
+bool may_recurse(PyThreadState* thread, int levels = 1);
 // Enters again, where something else counted the call meanwhile: what was there once doesn't fail.
 void resume_recursion(PyThreadState* thread);
 

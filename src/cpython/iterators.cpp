@@ -66,4 +66,14 @@ void advance(Borrowed iterator, Py_ssize_t turns) {
   iterator.as<SequenceIterator>()->index += turns;
 }
 
+// As countobject begins: it goes over to objects behind the greatest C integer.
+bool counts_with_ints(Borrowed count) {
+  struct Count {
+    PyObject head;
+    Py_ssize_t number;
+    PyObject *long_number, *long_step;
+  };
+  return reinterpret_cast<const Count*>(count.get())->number != PY_SSIZE_T_MAX;
+}
+
 }  // namespace evalframe::cpython

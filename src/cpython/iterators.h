@@ -11,4 +11,7 @@ Ref ahead(Borrowed iterator, Py_ssize_t turns);
 // As if it had given so many items; `ahead` has said that they are there.
 void advance(Borrowed iterator, Py_ssize_t turns);
 
+// Whether a count of itertools counts in a C integer: nobody's sum is asked for the next number.
+bool counts_with_ints(Borrowed count);
+
 }  // namespace evalframe::cpython

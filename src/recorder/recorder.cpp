@@ -275,6 +275,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   frames_.push_back({&callee.code(), base, graph_frame, graph_frame, base + frame_size(callee.code()), parts.empty() ? 0 : parts[3], -1,
                      static_cast<int32_t>(recording_->pushes.size()) - 1, plan.rest});
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
+  recording_->deepest = std::max(recording_->deepest, static_cast<int>(frames_.size()));
 }
 
 void Recorder::returned(const Activation& callee, bool outermost) {
@@ -331,6 +332,7 @@ uint32_t Recorder::contents(uint32_t instance) const {
 }
 
 uint32_t Recorder::attribute_of(const Value& instance, Borrowed name) const {
+  if (instance.kind == Value::Kind::kMapping) return 0;  // none has been stored
   const std::span<const uint32_t> parts = elements(instance);
   for (size_t i = 0; i < parts.size(); i += 2) {
     if (constant_of(parts[i]) == name.get()) return parts[i + 1];
@@ -745,6 +747,17 @@ void Recorder::check_call(Borrowed callable, Operand operand, Borrowed result) {
   plan.callable = callable;
   plan.operands = {operand};
   check_constant(node_value(add_node(plan, result), false), result);
+}
+
+void Recorder::fix_registrations() {
+  if (std::exchange(fixes_registrations_, true)) return;
+  const Ref module = Ref::steal(PyImport_ImportModule("_abc"));
+  Plan plan;
+  const Ref asks = module ? Ref::steal(PyObject_GetAttrString(module.get(), "get_cache_token")) : Ref();
+  const Ref token = asks ? Ref::steal(PyObject_CallNoArgs(asks.get())) : Ref();
+  CHECK(token);  // a module of C's, which abc has imported
+  plan.callable = asks.get();
+  check_constant(node_value(add_node(plan, token.get()), false), token.get());
 }
 
 void Recorder::check_length(Operand whole, Borrowed object) {

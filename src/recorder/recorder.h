@@ -155,7 +155,7 @@ class Recorder {
  public:
   static constexpr int32_t kMaxNodes = 50000;
   static constexpr int32_t kMaxBackJumps = 64;
-  static constexpr int kMaxInlineDepth = 200;
+  static constexpr int kMaxInlineDepth = 1000;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
   static constexpr int kTurnsAtOnce = 8;              // of a loop that is hot
   static constexpr size_t kMaxTurnNodes = 160;        // of all of them together
@@ -383,6 +383,8 @@ class Recorder {
   void check_constant(uint32_t value, Borrowed object);
   // In front of the instruction: what the callable says of a value of the graph, by a check in the graph.
   void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
+  // No class is registered with an abstract base between recording and run, by a check in the graph.
+  void fix_registrations();
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
   bool check_truth(uint32_t value, Borrowed object);
 
@@ -467,6 +469,7 @@ class Recorder {
   uint32_t raised_ = 0;               // the exception on its way
   uint32_t frame_value(int32_t identity);
   std::unordered_map<int32_t, uint32_t> frame_values_;
+  bool fixes_registrations_ = false;
   int held_ = 0;                      // locks
   size_t stores_ = 0, stores_before_lock_ = 0;
   std::unordered_set<int32_t> traced_;  // frames, by identity, that are in tracebacks, or lead from them

@@ -182,6 +182,7 @@ struct Recording {
   std::vector<Generator> generators;
   std::vector<Suspension> suspensions;
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
+  int deepest = 1;                      // as many frames at once
   bool needs_frames = false;            // someone looks at the frames: they must be those that the program has
   int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end

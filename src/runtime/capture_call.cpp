@@ -74,6 +74,8 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
   Held<Compilation> compilation;
   guards::Objects objects;
   compilation = match(*entries, &parameters, objects);
+  // The calls in it need no stack, and fail where they would.
+  if (compilation && !cpython::may_recurse(thread, compilation->recording->deepest)) return call_plainly(handled);
   if (compilation && !Measure::on) {
     count(&Counters::hits);
     const recorder::Recording& recording = *compilation->recording;

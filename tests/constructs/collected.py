@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import collections
+import collections.abc
+import copy
 from typing import Any
 
+NESTED: dict[str, Any] = {"rows": [1, 2], "names": {"a": 1}}
 SETTINGS = collections.OrderedDict(gain=2, offset=3)
 
 
@@ -186,6 +189,95 @@ def ordered_dict_reversed(x: Any, y: Any) -> Any:
     for name in reversed(order):
         total = total * 2 + order[name]
     return total, order
+
+
+def counter_of_words(x: Any, y: Any) -> Any:
+    counts = collections.Counter(["a", "b", "a"])
+    counts["c"] += 5
+    del counts["missing"], counts["b"]
+    return x * counts["a"] + y * counts["z"], counts, len(counts), "a" in counts
+
+
+def counter_of_numbers(x: Any, y: Any) -> Any:
+    counts = collections.Counter(a=3, b=1)
+    counts.update({"a": 2})
+    counts.update("ab")
+    counts.subtract(b=4)
+    return x * counts["a"] + y * counts["b"], dict(counts)
+
+
+def counter_with_arrays(x: Any, y: Any) -> Any:
+    totals: Any = collections.Counter()
+    for name, value in (("a", x), ("b", y), ("a", 2)):
+        totals[name] += value
+    return totals["a"] + totals["b"], list(totals)
+
+
+class Table(dict[Any, Any]):
+    def __init__(self, scale: Any, **values: Any) -> None:
+        super().__init__(values)
+        super().__setitem__("scale", scale)
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(name) * super().get("scale", 1)
+
+    def __missing__(self, name: str) -> int:
+        return len(name)
+
+
+def dict_subclass_of_arrays(x: Any, y: Any) -> Any:
+    table = Table(2, a=x, b=y)
+    total = table["a"] + table["b"]
+    table.update(c=1)
+    return total, len(table), list(table), "c" in table, table.get("b") is y
+
+
+def methods_that_are_values(x: Any, y: Any) -> Any:
+    row: list[Any] = []
+    add, table = row.append, {"a": x}
+    find = table.get
+    for n in (1, 2):
+        add(x * n)
+    return row[1] + find("a") + find("b", y), row
+
+
+def bases_that_are_asked(x: Any, y: Any) -> Any:
+    abc = collections.abc
+    tests = [isinstance(a, b) for a in ({}, [], "a", x, 3) for b in (abc.Mapping, abc.Sequence, abc.Hashable)]
+    return x * sum(tests) + y, tests
+
+
+class Holder:
+    def __init__(self, a: Any) -> None:
+        self.a, self.rows = a, [a]
+
+
+def copies_of_everything(x: Any, y: Any) -> Any:
+    row = [x, {"y": y, "both": (x, 2)}]
+    shallow, deep = copy.copy(row), copy.deepcopy(row)
+    deep[0] += 1
+    return deep[1]["both"][0] + 1, shallow, deep, row
+
+
+def copies_of_instances(x: Any, y: Any) -> Any:
+    holder = Holder(x + y)
+    shallow, deep = copy.copy(holder), copy.deepcopy(holder)
+    deep.a *= 2
+    return shallow.rows is holder.rows, deep.rows[0] + 1, deep.a, shallow.a, holder.a
+
+
+def copies_of_settings(x: Any, y: Any) -> Any:
+    settings = copy.deepcopy(NESTED)
+    settings["rows"].append(3)
+    settings["names"]["b"] = x
+    return x * len(settings["rows"]) + y * len(NESTED["rows"]), settings, NESTED
+
+
+def copies_of_arrays(x: Any, y: Any) -> Any:
+    z, w = copy.copy(x), copy.deepcopy((y, y))
+    z += 1
+    w[0][0] = 7
+    return z, w, w[1] + 1, x, copy.copy(3), copy.deepcopy("a")
 
 
 def ordered_dict_from_outside(x: Any, y: Any) -> Any:

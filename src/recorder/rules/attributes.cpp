@@ -17,7 +17,7 @@ namespace {
 using guards::Reach;
 
 // By the recorded code: its attributes are in the journal.
-bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kException; }
+bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kMapping || value.kind == Value::Kind::kException; }
 
 // The Python function that a property of the class calls ("fget", "fset", "fdel"), to be followed as a call of it; null: another attribute.
 PyObject* function_of_property(PyTypeObject* type, PyObject* name, const char* which) {
@@ -458,7 +458,8 @@ bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, 
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   const bool kept = found && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
   if (kept && (recorder.value(label).kind == Value::Kind::kReplayed || recorder.value(label).kind == Value::Kind::kDeque)) return true;
-  if (!is_immutable(object)) return false;
+  if (!is_immutable(object) && !PySlice_Check(object)) return false;
+  if (PySlice_Check(object)) return kept && recorder.value(label).kind == Value::Kind::kConstant;
   // Ranges that are equal may have other ends.
   if (PyRange_Check(object) && recorder.value(label).kind != Value::Kind::kConstant) return false;
   return kept && !recorder.is_input_number(label, object) && recorder.known(label, object);
@@ -488,7 +489,9 @@ void load_attr_after(const Site& site, const Plan& plan) {
   const int slot = site.depth - 1;
   if (plan.kind == Plan::Kind::kNode) {
     const int32_t node = recorder.add_node(plan, site.frame.slot(slot));
-    return recorder.set_label(slot, recorder.node_value(node, plan.of_shapes));
+    recorder.set_label(slot, recorder.node_value(node, plan.of_shapes, plan.of_numbers && (PyLong_CheckExact(site.frame.slot(slot)) || PyFloat_CheckExact(site.frame.slot(slot)))));
+    if (plan.check_result) recorder.check_result(site.frame, node);
+    return;
   }
   recorder.set_label(slot, plan.kind == Plan::Kind::kConstant ? recorder.fixed(site.frame.slot(slot)) : plan.label);
 }
@@ -592,6 +595,7 @@ Plan store_attribute(const Site& site, const Asked& asked_for, const Operated& v
                      cpython::is_plain_to_keep(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
   if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return unknown();
+  if (owner.kind == Value::Kind::kMapping) return unknown();
   if (is_made(owner)) return store_into_instance(recorder, label, name, value.label);
   if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
   if (!recorder.may_touch_attributes(owner.a, object, true)) return plan_break(Break::kStore, "its dict is changed, too");
@@ -635,6 +639,11 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);
   if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
+  const Value::Kind kind = recorder.value(label).kind;
+  PyObject* const found = kind == Value::Kind::kList || kind == Value::Kind::kDict ? _PyType_Lookup(Py_TYPE(object), name) : nullptr;
+  if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_written_in_c(Py_TYPE(object))) return bound_method(recorder, asked, found);
+  if (std::optional<Plan> plan = attribute_of_thread(recorder, asked)) return *std::move(plan);
+  if (std::optional<Plan> plan = attributes_as_dict(recorder, asked)) return *std::move(plan);
   return object_attribute(site, asked);
 }
 

@@ -223,6 +223,9 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   if (policy_of(bound.function) != Policy::kFollowed) {
     return marked_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call))).value();
   }
+  if (is_method_of_containers(bound.function)) {
+    return call_of_container_method(recorder, bound.function, {bound.self, bound.object}, operands_at(site, call), static_cast<bool>(call.keyword_names));
+  }
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
     Plan plan = inlined_call(site, bound.label, bound.function, call.keyword_names);
     plan.contents.push_back(bound.self);
@@ -434,16 +437,18 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   const bool made_here = recorder.value_at(call.callable).kind == Value::Kind::kFunction;
   const CallKind kind = made_here ? CallKind::kUnknown : numpy::call_kind(callable);
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
+  if (std::optional<Plan> plan = call_of_weak_reference(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   if (std::optional<Plan> plan = marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);
   if (std::optional<Plan> plan = update_of_function_dict(site, call, callable)) return *std::move(plan);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
-  const bool is_type = PyType_Check(callable) && fixes_object(recorder, recorder.label(call.callable), callable);
+  const bool of_c = Py_IS_TYPE(callable, &PyMethodDescr_Type) && recorder.value_at(call.callable).kind == Value::Kind::kSource;
+  const bool is_type = (PyType_Check(callable) || of_c) && fixes_object(recorder, recorder.label(call.callable), callable);
   if (recorder.constant_of(recorder.label(call.callable))) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {collection_call, container_call, replayed_call, rearranging_call, binding, iterator_call, arranging_call, lazy_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
+    for (const auto rule : {outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, iterator_call, arranging_call, lazy_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -451,6 +456,10 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = protocol_call(site, call, callable)) return *std::move(plan);
     if (std::optional<Plan> plan = call_by_name(site, operands_at(site, call), call.keyword_names, callable)) return *std::move(plan);
   }
+  if (callable == builtin("globals").get() && call.count == 0 && fixes_object(recorder, recorder.label(call.callable), callable)) {
+    return plan_value(recorder.fixed(cpython::globals_of(site.frame.frame())));
+  }
+  if (callable == reinterpret_cast<PyObject*>(&PyBaseObject_Type) && is_type && call.count == 0) return plan_value(recorder.made(callable, nullptr, {}));
   if (std::optional<Plan> plan = call_of_instance(site, call)) return *std::move(plan);
   if (PyTypeObject* const type = class_called(site, call.callable)) {
     if (std::optional<Plan> plan = construction(site, type, given_at(site, call))) return *std::move(plan);

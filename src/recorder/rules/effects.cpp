@@ -56,9 +56,19 @@ const Known& known_effects() {
   });
 }
 
+// random.Random, which sets up its stream by a method of its own.
+bool is_class_of_streams(PyObject* callable) {
+  if (!PyType_Check(callable) || std::string_view(reinterpret_cast<PyTypeObject*>(callable)->tp_name) != "Random") return false;
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const module = PyDict_CheckExact(modules) ? PyDict_GetItemString(modules, "random") : nullptr;
+  return module && PyModule_Check(module) && PyDict_GetItemString(PyModule_GetDict(module), "Random") == callable;
+}
+
 // The row of a function, of a method, or of a method that is bound to an object.
 const What* effect_of(PyObject* callable) {
   const Known& known = known_effects();
+  static constexpr What kMakesStream = What::kActs;
+  if (is_class_of_streams(callable)) return &kMakesStream;
   const auto found = known.functions.find(callable);
   if (found != known.functions.end()) return &found->second;
   PyObject* const self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
@@ -107,7 +117,7 @@ bool is_random_stream(PyObject* object) {
   return type && PyObject_TypeCheck(object, type);
 }
 
-bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object); }
+bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object) || is_count(object) || is_of_thread(object); }
 
 bool makes_streams(const graph::Graph& graph, int32_t node) {
   const graph::Node& of = graph.nodes[node];
@@ -133,6 +143,7 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
   // What the program has let go of, and the recording still has, would tell of its end behind the effect.
   if (!recorder.may_put_off()) return no(" behind the end of an object that tells of it");
   if (warns) return warning_call(recorder, given);
+  if (PyType_Check(callable) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(callable), Py_TPFLAGS_HEAPTYPE) && !is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && !recorder.fix_class(callable)) return no("");
   if (prints ? !is_plain_print(recorder, given) : !takes_plainly(recorder, given)) return no("");
   if (what && *what == What::kWaits && !recorder.recording().names.empty()) return no(" behind a store");
   const bool acquires = what && *what == What::kAcquires, releases = what && *what == What::kReleases;

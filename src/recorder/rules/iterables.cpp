@@ -128,6 +128,7 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
     case Value::Kind::kDeque:
     case Value::Kind::kList: return recorder.copied_elements(value);
     case Value::Kind::kMapping:
+      [[fallthrough]];
     case Value::Kind::kDict: return every_second(recorder.elements(value), 0);
     case Value::Kind::kConstant:
       if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object)) return std::nullopt;

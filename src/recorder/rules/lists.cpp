@@ -299,6 +299,7 @@ std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
 }
 
 Plan updated(Recorder& recorder, const Operated& dict, const Operated& other, Plan plan) {
+  if (recorder.is_iterator(other.label)) return not_known("dict.update");
   const std::optional<Entries> more = entries_of(recorder, other);
   if (!more) return not_known("dict.update");
   std::optional<Labels> contents = merged(recorder.copied_elements(recorder.value(dict.label)), dict.object, more->keys, more->key_objects, more->values);
@@ -311,6 +312,7 @@ Plan dict_update(const Site& site, const Activation::CallSite& call) {
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   if (call.count - keywords > 2) return not_known("dict.update");
   const Operated dict = argument(site, call, 0);
+  if (call.count - keywords == 2 && recorder.is_iterator(argument(site, call, 1).label)) return not_known("dict.update");
   std::optional<Entries> more = call.count - keywords == 2 ? entries_of(recorder, argument(site, call, 1)) : Entries{};
   for (int i = 0; more && i < keywords; i++) {
     PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
@@ -585,6 +587,10 @@ Plan store_into_made(Recorder& recorder, const Operated& container, const Operat
 
 Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key) {
   const Value value = recorder.value(dict.label);
+  if (value.kind == Value::Kind::kSource && is_weak_reference_to_class(recorder, key) && PyDict_GetItemWithError(dict.object, key.object)) {
+    recorder.guards().require_type(value.a, dict.object);
+    return plan_value(key_source(recorder, value, key.object));
+  }
   if (!is_known_key(recorder, key)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const Py_ssize_t place = place_of(dict.object, key.object);
   if (place < 0 && value.kind == Value::Kind::kMapping) return missing_item(recorder, dict, key);

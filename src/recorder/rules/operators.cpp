@@ -106,6 +106,9 @@ Plan binary_op(const Site& site) {
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
   if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
   const bool text = PyUnicode_CheckExact(input_at(site, 2).object) || PyBytes_CheckExact(input_at(site, 2).object);
+  if (site.instruction.arg == kRemainder && PyUnicode_CheckExact(input_at(site, 2).object)) {
+    if (std::optional<Plan> plan = format_of_attributes(site.recorder, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+  }
   if (site.instruction.arg == kRemainder && text && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   const auto is_dict = [&](const Input& input) {
     const bool mapping = site.recorder.value(input.label).kind == Value::Kind::kMapping && is_written_in_c(Py_TYPE(input.object));

@@ -36,7 +36,8 @@ std::string text_of(PyObject* text) {
   return utf8 ? utf8 : "";
 }
 
-// A Python function as its module's file has it.
+}  // namespace
+
 std::string name_in_library(PyObject* function) {
   auto* const of = reinterpret_cast<PyFunctionObject*>(function);
   auto* const code = reinterpret_cast<PyCodeObject*>(of->func_code);
@@ -44,8 +45,6 @@ std::string name_in_library(PyObject* function) {
   const std::string file = text_of(PyDict_GetItemString(of->func_globals, "__file__"));
   return file == text_of(code->co_filename) ? name : "";
 }
-
-}  // namespace
 
 std::string name_in_module(PyObject* function) {
   PyObject* const self = PyCFunction_GET_SELF(function);
@@ -61,6 +60,9 @@ bool is_pure_function(PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && rows().methods.contains(name_in_type(callable));
   if (!PyCFunction_CheckExact(callable)) return false;
   PyObject* const self = PyCFunction_GET_SELF(callable);
+  // A static method, of which the type has one.
+  static PyObject* const makes_table = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");
+  if (callable == makes_table) return rows().methods.contains("str.maketrans");
   if (!self || !PyType_Check(self)) return rows().functions.contains(name_in_module(callable));
   const auto* const type = reinterpret_cast<PyTypeObject*>(self);
   return is_written_in_c(type) && rows().methods.contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);

@@ -86,8 +86,12 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
   if (!is_replayed(recorder, self.label) && !outer) return std::nullopt;
   if (!PyObject_TypeCheck(site.frame.slot(call.first), PyDescr_TYPE(callable)) || any_iterator(site, call.first, call.count)) return not_known(callable);
   // What raises has changed nothing: elements can be hashed, and of several arguments the first might have been used.
-  const bool may_change_half = effect == Effect::kChanges && (call.count > 2 && PySet_Check(site.frame.slot(call.first)));
+  const bool several = effect == Effect::kChanges && call.count > 2 && PySet_Check(site.frame.slot(call.first));
+  const auto is_container = [](PyObject* object) {
+    return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
+  };
   for (int slot = call.first + 1; slot < call.first + call.count; slot++) {
+    const bool may_change_half = several && !is_container(site.frame.slot(slot));
     if (may_change_half || !is_known_flat(recorder, recorder.label(slot), site.frame.slot(slot))) return not_known(callable);
   }
   PyObject* const names = call.keyword_names.get();

@@ -97,6 +97,11 @@ std::optional<Plan> collection_call(const Site& site, const evaluator::Activatio
 Plan item_of_deque(const Site& site, const Operated& deque, const Operated& key);
 Plan store_into_deque(const Site& site, const Operated& deque, const Operated& key, uint32_t value);
 Plan extended_deque(const Site& site, const Operated& deque, const Operated& more);
+// Methods of list and dict that are bound to a container of the recorded code's, and a call of one.
+bool is_method_of_containers(PyObject* method);
+Plan call_of_container_method(Recorder& recorder, PyObject* method, Operated self, const std::vector<Operated>& given, bool keywords);
+// collections' own loop for Counter; none: another callable.
+std::optional<Plan> count_of_elements(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // mapping[key], where the key isn't there.
 Plan missing_item(Recorder& recorder, const Operated& mapping, const Operated& key);
 
@@ -200,6 +205,10 @@ std::optional<Plan> pure_function_call(const Site& site, const evaluator::Activa
 // A type that no Python code has made or can change, and "type.method" of a method descriptor of one.
 bool is_written_in_c(const PyTypeObject* type);
 std::string name_in_type(PyObject* method);
+// "module.function" of a Python function as its module's file has it; nothing: another one.
+std::string name_in_library(PyObject* function);
+// copy.copy and copy.deepcopy of what is known element by element; none: others.
+std::optional<Plan> copying_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // "module.function" of C's; nothing: another callable.
 std::string name_in_module(PyObject* function);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
@@ -277,6 +286,18 @@ struct Asked {
 };
 Plan read_attribute(const Site& site, const Asked& asked);
 Plan read_generic_attribute(const Site& site, const Asked& asked);  // as object.__getattribute__ does
+// next(itertools.count()), weakref.ref(object), asyncio.current_task(); none: another callable, or not known.
+std::optional<Plan> outside_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> call_of_weak_reference(const Site& site, const evaluator::Activation::CallSite& call);
+// A key that compares as the class does that it is a reference to: by identity.
+bool is_weak_reference_to_class(Recorder& recorder, const Operated& key);
+bool is_count(PyObject* object);
+bool is_of_thread(PyObject* object);
+// An attribute of a threading.local, which the graph reads; none: of another object.
+std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked);
+// instance.__dict__, of an instance that the recorded code made, and format % that; none: others.
+std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked);
+std::optional<Plan> format_of_attributes(Recorder& recorder, const Operated& format, const Operated& attributes);
 // object.name = value, del object.name. past_hooks: as object.__setattr__ and object.__delattr__ do.
 Plan store_attribute(const Site& site, const Asked& asked, const Operated& value, bool past_hooks);
 Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks);

@@ -59,6 +59,8 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && (call.count < 1 || !Py_IS_TYPE(site.frame.slot(call.first), PyDescr_TYPE(callable)))) return std::nullopt;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int through = call.first + stand_in->through, positional = call.count - keywords;
+  // A list that gets its own elements would go on for ever, element by element.
+  if (through > call.first && through < call.first + call.count && site.frame.slot(through) == site.frame.slot(call.first)) return std::nullopt;
   const bool is_of_several = positional > 1 && (callable == builtin("max").get() || callable == builtin("min").get());
   if (!is_of_several && (positional <= stand_in->through || !is_gone_through(recorder, recorder.label(through), site.frame.slot(through)))) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);

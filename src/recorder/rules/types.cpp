@@ -16,11 +16,31 @@ PyObject* lookup(PyTypeObject* type, const char* text) {
 
 bool may_change(PyTypeObject* type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE); }
 
+PyObject* method_of_abstract_bases(const char* name) {
+  const Ref module = Ref::steal(PyImport_ImportModule("abc"));
+  const Ref meta = module ? Ref::steal(PyObject_GetAttrString(module.get(), "ABCMeta")) : Ref();
+  if (!meta) return PyErr_Clear(), nullptr;
+  return lookup(meta.as<PyTypeObject>(), name);  // borrowed: the class has it, unless a program takes it away
+}
+
+// abc.ABCMeta keeps what it has found out of a class until some class is registered with some base: a check in the graph asks for that.
+bool asks_abstract_base(Recorder& recorder, PyObject* type) {
+  for (const char* const name : {"__instancecheck__", "__subclasscheck__"}) {
+    PyObject* const found = lookup(Py_TYPE(type), name);
+    if (!found || !PyFunction_Check(found) || found != method_of_abstract_bases(name)) return false;
+    recorder.guards().require_function(found);
+  }
+  if (!fixes_metaclass(recorder, type)) return false;
+  recorder.fix_registrations();
+  return true;
+}
+
 // The metaclass has isinstance() ask what type says.
 bool asks_type_alone(Recorder& recorder, PyObject* type) {
   static PyObject* const plain = lookup(&PyType_Type, "__instancecheck__");
   if (!PyType_Check(type)) return false;
-  return Py_IS_TYPE(type, &PyType_Type) || (lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type));
+  if (Py_IS_TYPE(type, &PyType_Type) || (lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type))) return true;
+  return asks_abstract_base(recorder, type);
 }
 
 }  // namespace

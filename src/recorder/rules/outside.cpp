@@ -1,0 +1,151 @@
+// Rules for what lives beside the objects that a function is given: what a thread has for itself, iterators of numbers, weak references,
+// and the attributes of an object as a dict.
+#include <string>
+
+#include "core/builtins.h"
+#include "core/made_once.h"
+#include "cpython/attributes.h"
+#include "cpython/iterators.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+bool has_type(PyObject* object, const char* name) { return is_written_in_c(Py_TYPE(object)) && std::string_view(Py_TYPE(object)->tp_name) == name; }
+
+// Whether a count of itertools counts with ints, whose sums run no code.
+PyObject* counts_with_ints(PyObject*, PyObject* count) {
+  return PyBool_FromLong(cpython::counts_with_ints(count));
+}
+
+// The names that `%(name)s` asks for; none: there is another form in it.
+std::optional<std::vector<std::string>> names_in(PyObject* format) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(format, &size);
+  if (!utf8) return PyErr_Clear(), std::nullopt;
+  const std::string_view text(utf8, static_cast<size_t>(size));
+  std::vector<std::string> names;
+  for (size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at)) {
+    if (at + 1 < text.size() && text[at + 1] == '%') {
+      at += 2;
+      continue;
+    }
+    const size_t end = at + 1 < text.size() && text[at + 1] == '(' ? text.find(')', at) : std::string_view::npos;
+    if (end == std::string_view::npos) return std::nullopt;
+    names.emplace_back(text.substr(at + 2, end - at - 2));
+    at = end;
+  }
+  return names;
+}
+
+}  // namespace
+
+bool is_count(PyObject* object) { return has_type(object, "itertools.count"); }
+
+bool is_of_thread(PyObject* object) { return has_type(object, "_thread._local"); }
+
+std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked) {
+  if (!is_of_thread(asked.object)) return std::nullopt;
+  const graph::Operand operand = recorder.operand(asked.label, asked.object);
+  // What isn't there raises, and what the class has isn't the thread's.
+  const Ref value = operand && !_PyType_Lookup(Py_TYPE(asked.object), asked.name) ? Ref::steal(PyObject_GetAttr(asked.object, asked.name)) : Ref();
+  if (!value) return PyErr_Clear(), std::nullopt;
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.callable = builtin("getattr");
+  plan.operands = {operand, graph::Operand::constant(recorder.value(recorder.constant(asked.name)).a)};
+  plan.check_result = true;
+  plan.of_numbers = true;
+  return plan;
+}
+
+std::optional<Plan> next_of_count(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyMethodDef method{"counts_with_ints", counts_with_ints, METH_O, nullptr};
+  static PyObject* const plain = PyCFunction_New(&method, nullptr);
+  if (callable != builtin("next").get() || call.count != 1 || call.keyword_names || !is_count(site.frame.slot(call.first))) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  PyObject* const count = site.frame.slot(call.first);
+  const graph::Operand operand = recorder.value_at(call.first).kind == Value::Kind::kSource ? recorder.operand(recorder.label(call.first), count) : graph::Operand{};
+  const Ref is_plain = Ref::steal(counts_with_ints(nullptr, count));
+  if (!operand || is_plain.get() != Py_True || !recorder.may_put_off()) return std::nullopt;
+  recorder.check_call(plain, operand, Py_True);
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.callable = callable;
+  plan.operands = {operand};
+  plan.check_result = true;
+  plan.of_numbers = true;
+  return plan;
+}
+
+// weakref.ref(object) of what lives as long as the recording: the object has one such reference, and it gives the object.
+std::optional<Plan> weak_reference(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  if (callable != reinterpret_cast<PyObject*>(&_PyWeakref_RefType) || call.count != 1 || call.keyword_names) return std::nullopt;
+  const uint32_t label = recorder.label(call.first);
+  const Value value = recorder.value(label);
+  const bool constant = value.kind == Value::Kind::kConstant && PyType_Check(site.frame.slot(call.first));
+  const bool kept = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kObject;
+  if (!constant && !kept) return std::nullopt;
+  return plan_value(recorder.made(callable, nullptr, {label}));
+}
+
+bool is_weak_reference_to_class(Recorder& recorder, const Operated& key) {
+  const Value value = recorder.value(key.label);
+  if (value.kind != Value::Kind::kMade || !Py_IS_TYPE(key.object, &_PyWeakref_RefType)) return false;
+  PyObject* const referent = recorder.constant_of(recorder.elements(value)[2]);
+  return referent && PyType_Check(referent) && Py_IS_TYPE(referent, &PyType_Type);
+}
+
+std::optional<Plan> call_of_weak_reference(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  const Value value = recorder.value_at(call.callable);
+  if (value.kind != Value::Kind::kMade || call.count != 0 || recorder.constant_of(recorder.elements(value)[0]) != reinterpret_cast<PyObject*>(&_PyWeakref_RefType)) return std::nullopt;
+  return plan_value(recorder.elements(value)[2]);
+}
+
+// asyncio.current_task(), outside of a loop: RuntimeError.
+std::optional<Plan> current_task(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (!PyCFunction_CheckExact(callable) || call.count != 0 || name_in_module(callable) != "_asyncio.current_task") return std::nullopt;
+  const Ref module = Ref::steal(PyImport_ImportModule("_asyncio"));
+  const Ref asks = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_get_running_loop")) : Ref();
+  const Ref loop = asks ? Ref::steal(PyObject_CallNoArgs(asks.get())) : Ref();
+  if (!loop || loop.get() != Py_None) return PyErr_Clear(), std::nullopt;
+  Plan node;
+  node.callable = asks.get();
+  site.recorder.check_constant(site.recorder.node_value(site.recorder.add_node(node, Py_None), false), Py_None);
+  return plan_raise();
+}
+
+std::optional<Plan> outside_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  for (const auto rule : {next_of_count, weak_reference, current_task}) {
+    if (std::optional<Plan> plan = rule(site, call, callable)) return plan;
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked) {
+  const bool plain = recorder.value(asked.label).kind == Value::Kind::kInstance && PyUnicode_CompareWithASCIIString(asked.name, "__dict__") == 0;
+  if (!plain || !cpython::looks_up_plainly(Py_TYPE(asked.object)) || !cpython::is_plain_to_hold(asked.object)) return std::nullopt;
+  return plan_value(recorder.made(builtin("getattr"), nullptr, {asked.label, recorder.constant(asked.name)}));
+}
+
+std::optional<Plan> format_of_attributes(Recorder& recorder, const Operated& format, const Operated& attributes) {
+  const Value value = recorder.value(attributes.label);
+  if (value.kind != Value::Kind::kMade || !PyDict_CheckExact(attributes.object) || recorder.elements(value).size() != 4) return std::nullopt;
+  const uint32_t owner = recorder.elements(value)[2];
+  const std::optional<std::vector<std::string>> names = names_in(format.object);
+  if (recorder.value(owner).kind != Value::Kind::kInstance || !names || !recorder.known(format.label, format.object)) return std::nullopt;
+  for (const std::string& name : *names) {
+    const Ref key = Ref::steal(PyUnicode_InternFromString(name.c_str()));
+    const uint32_t attribute = key ? recorder.attribute_of(recorder.value(owner), key.get()) : 0;
+    PyObject* const object = key ? PyDict_GetItemWithError(attributes.object, key.get()) : nullptr;
+    if (!attribute || !object || !is_immutable(object) || !is_known_through(recorder, attribute, object)) return std::nullopt;
+  }
+  return plan_constant();
+}
+
+}  // namespace evalframe::recorder
