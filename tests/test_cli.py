@@ -230,6 +230,8 @@ STATS = {
     "plain_calls": 1,
     "limited": 0,
     "given_up": 0,
+    "verified": 10,
+    "differences": 0,
     "record_seconds": 0.001,
     "compile_seconds": 0.1,
     "saved_seconds": 1.25,
@@ -248,6 +250,7 @@ def test_summary_counts(saved: float | None, text: str) -> None:
     assert report.summary({**STATS, "saved_seconds": saved}) == expected
     more = report.summary({**STATS, "saved_seconds": saved, "limited": 1, "given_up": 2})
     assert more.endswith(f"1 graph break, 1 call beyond the limit of recordings, 2 functions given up, {text}")
+    assert "2 differences from plain Python, about" in report.summary({**STATS, "differences": 2, "saved_seconds": 1.25})
     assert report.summary({}) == "evalframe: nothing was captured"
 
 

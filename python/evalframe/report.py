@@ -27,6 +27,8 @@ def summary(stats: Stats) -> str:
     ]
     if stats["limited"]:
         parts.insert(-1, f"{counted(stats['limited'], 'call')} beyond the limit of recordings")
+    if stats["differences"]:
+        parts.insert(-1, f"{counted(stats['differences'], 'difference')} from plain Python")
     if stats["given_up"]:
         parts.insert(-1, f"{counted(stats['given_up'], 'function')} given up")
     return "evalframe: " + ", ".join(parts)
