@@ -143,7 +143,9 @@ def main() -> int:
     parser.add_argument("--kept", action="store_true", help="run the programs in kept/ instead")
     options = parser.parse_args()
     compare.MODE = os.environ["EVALFRAME_FUZZ_MODE"] = options.mode
-    chosen = options.strategy or sorted(programs.strategies())
+    # What tools are told while a hook is there is another thing (docs/limits.md).
+    told_apart = {"tools"} if options.mode == "capture" else set()
+    chosen = options.strategy or sorted(programs.strategies().keys() - told_apart)
     if options.kept:
         return run_kept()
     if options.only is not None:
