@@ -51,13 +51,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 @contextmanager
-def leaving_before(node: int) -> Iterator[None]:
-    """Every graph is left before this node; -1: nowhere."""
+def leaving_before(node: int) -> Iterator[list[int]]:
+    """Every graph is left before this node; -1: nowhere. The list then holds how many were."""
     _core.set_leave_before(node)
+    graphs_left: list[int] = []
     try:
-        yield
+        yield graphs_left
     finally:
-        _core.set_leave_before(-1)
+        graphs_left.append(_core.set_leave_before(-1))
 
 
 Calls = Iterable[tuple[Any, ...]]

@@ -30,6 +30,10 @@ def test_programs_of_all_sorts_do_not_differ() -> None:
     fuzz("--strategy", "mixed", "--strategy", "classes", "--strategy", "exceptions", "--programs", "90", "--seed", "1")
 
 
+def test_programs_left_before_every_node_do_not_differ() -> None:
+    fuzz("--every-node", "--strategy", "arrays", "--strategy", "mixed", "--programs", "60", "--seed", "3")
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pysource_codegen") is None, reason="pysource-codegen is not installed")
 def test_programs_of_random_syntax_do_not_differ() -> None:
     fuzz("--strategy", RANDOM_SYNTAX, "--programs", "30", "--seed", "1")

@@ -203,8 +203,8 @@ void bind_jit(nb::module_& module) {
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),
              "For tests: what the environment variable EVALFRAME_VERIFY says from now on.");
-  module.def("set_leave_before", [](int32_t node) { runtime::Capture::leave_before = node; }, nb::arg("node"),
-             "For tests: every graph is left before this node; -1: nowhere.");
+  module.def("set_leave_before", runtime::Capture::set_leave_before, nb::arg("node"),
+             "For tests: every graph is left before this node; -1: nowhere. Returns how many were, where the last call said.");
 }
 
 }  // namespace evalframe

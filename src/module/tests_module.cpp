@@ -74,6 +74,6 @@ NB_MODULE(_core_tests, module) {
   });
   module.def("capture_no_more", [](uint64_t id) { evalframe::cpython::remove_frame_hook(id); });
   module.def("served_graphs", [] { return evalframe::runtime::Capture::total_counters().served; });
-  module.def("set_leave_before", [](int32_t node) { evalframe::runtime::Capture::leave_before = node; });
+  module.def("set_leave_before", evalframe::runtime::Capture::set_leave_before);
   module.def("write_counts_at_exit", write_counts_at_exit);
 }

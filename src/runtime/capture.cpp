@@ -9,6 +9,12 @@
 namespace evalframe::runtime {
 
 int32_t Capture::leave_before = -1;
+uint64_t Capture::left_as_asked = 0;
+
+uint64_t Capture::set_leave_before(int32_t node) {
+  leave_before = node;
+  return std::exchange(left_as_asked, 0);
+}
 
 namespace {
 

@@ -57,8 +57,10 @@ class Capture {
   // Visits what only this Capture holds; what is running now is held by its run, too.
   int traverse(visitproc visit, void* arg) const;
 
-  // For tests: leave every graph before this node (-1: nowhere).
+  // For tests: every graph is left before this node from now on (-1: nowhere). Returns how many were, where the last call said.
+  static uint64_t set_leave_before(int32_t node);
   static int32_t leave_before;
+  static uint64_t left_as_asked;
 
  private:
   void count(uint64_t Counters::*which) { counters_.*which += 1; }

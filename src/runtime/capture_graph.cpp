@@ -34,7 +34,10 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
     chain.drop();
     return result ? Ended::kReturned : Ended::kRaised;
   }
-  if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) compilation.left_early++;
+  if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) {
+    compilation.left_early++;
+    left_as_asked += outcome.node == leave_before;
+  }
   bool made = false;
   const bool handles = outcome.raised && recording.handles_at(outcome.node);
   const Ref outer = handles ? cpython::handled_exception(thread) : Ref();

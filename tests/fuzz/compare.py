@@ -1,13 +1,15 @@
 """One program run by CPython and by us, and what differs.
 
 The environment variable EVALFRAME_FUZZ_MODE says how we run it: ``evaluate`` (every frame in our evaluator), or ``capture``
-(every function recorded at its first call, served after, and once more with every graph left early).
+(every function recorded at its first call, served after, and once more with every graph left early). With EVALFRAME_FUZZ_EVERY_NODE
+there is such a run for each node that the longest graph has.
 """
 
 from __future__ import annotations
 
 import gc
 import io
+import itertools
 import os
 import re
 import sys
@@ -62,15 +64,18 @@ def run_evaluated(program: Program, warm: list[types.CodeType]) -> list[Outcome]
 
 
 def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
-    """Twice, with functions of their own: served to the end of each graph, and left before its second node."""
+    """With functions of their own each time: served to the end of each graph, and left before its second node, or before each."""
     from evalframe import _core_tests
 
     hook = _core_tests.capture_all_frames()
     outcomes = []
     try:
-        for leave_before in (-1, 1):
+        for leave_before in itertools.chain([-1], itertools.count() if EVERY_NODE else [1]):
             _core_tests.set_leave_before(leave_before)
             outcomes.append(run_once(program, programs.fresh_codes(program)))
+            graphs_left = _core_tests.set_leave_before(-1)
+            if leave_before >= 0 and not graphs_left:
+                break
     finally:
         _core_tests.set_leave_before(-1)
         _core_tests.capture_no_more(hook)
@@ -79,6 +84,7 @@ def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
 
 OURS = {"evaluate": run_evaluated, "capture": run_captured}
 MODE = os.environ.get("EVALFRAME_FUZZ_MODE", "evaluate")
+EVERY_NODE = "EVALFRAME_FUZZ_EVERY_NODE" in os.environ
 
 
 def is_too_deep(outcomes: list[Outcome]) -> bool:
@@ -124,7 +130,8 @@ def first_difference(plain: Outcome, ours: Outcome) -> Difference | None:
 
 
 def difference(plain: list[Outcome], ours: list[Outcome]) -> Difference | None:
-    for one, other in zip(plain, ours, strict=True):
+    """The first run of ours is compared with the first plain one, all others with the second."""
+    for one, other in zip(itertools.chain(plain, itertools.repeat(plain[-1])), ours):
         found = first_difference(one, other)
         if found:
             return found

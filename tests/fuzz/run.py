@@ -138,11 +138,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (1)")
     parser.add_argument("--strategy", action="append", choices=sorted(programs.strategies()), help="may be given several times (all)")
     parser.add_argument("--mode", choices=sorted(compare.OURS), default="evaluate", help="how we run them (evaluate)")
+    parser.add_argument("--every-node", action="store_true", help="with --mode capture: leave the graphs before each of their nodes")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one program of one strategy")
     parser.add_argument("--keep", action="store_true", help="shrink what differs and save it in kept/")
     parser.add_argument("--kept", action="store_true", help="run the programs in kept/ instead")
     options = parser.parse_args()
     compare.MODE = os.environ["EVALFRAME_FUZZ_MODE"] = options.mode
+    if options.every_node:
+        compare.EVERY_NODE = True
+        os.environ["EVALFRAME_FUZZ_EVERY_NODE"] = "1"
     # What tools are told while a hook is there is another thing (docs/limits.md).
     told_apart = {"tools"} if options.mode == "capture" else set()
     chosen = options.strategy or sorted(programs.strategies().keys() - told_apart)
