@@ -2978,6 +2978,20 @@ def check_is_seen(changes: Callable[..., Iterator[Any]], backend: str, request: 
     assert any(not same(before, after) for before, after in zip(results, results[1:])), "a case that changes nothing shows nothing"
 
 
+@case
+def function_whose_dict_was_asked_for_becomes_another_callable() -> Any:
+    def other(a: Any) -> Any: ...
+
+    other.gain = 3  # type: ignore[attr-defined]
+
+    def reads(x: Any, by: Any) -> Any:
+        return x * 2, getattr(by, "__dict__", {})
+
+    yield reads, (X, other)
+    yield (X, len)
+    yield (X, other)
+
+
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("name", CASES)
 def test_is_seen(name: str, backend: str, request: pytest.FixtureRequest) -> None:

@@ -12,6 +12,11 @@
 
 namespace evalframe::recorder {
 
+PyObject* builtin_getattr() {
+  static PyObject* const function = builtin("getattr").get();
+  return function;
+}
+
 namespace {
 
 using guards::Reach;
@@ -117,11 +122,6 @@ Plan delete_attr(const Site& site) { return delete_attribute(site, asked_by(site
 
 void clear_after(const Site& site, const Plan&) {
   for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
-}
-
-PyObject* builtin_getattr() {
-  static PyObject* const function = builtin("getattr").get();
-  return function;
 }
 
 // What `object.method` without a call gives: made again at exits from the function and the object, or (of types in C) by asking

@@ -44,11 +44,6 @@ Plan annotations_of(Recorder& recorder, uint32_t function, PyObject* object) {
   return plan;
 }
 
-PyObject* builtin_getattr() {
-  static PyObject* const function = builtin("getattr").get();
-  return function;
-}
-
 Plan attribute_of_made(Recorder& recorder, const Asked& asked) {
   const auto [label, object, name] = asked;
   const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
@@ -80,7 +75,10 @@ Plan attribute_of_other(Recorder& recorder, const Asked& asked) {
     recorder.guards().require_function(object);
     return plan_value(recorder.fixed(value.get()));
   }
-  if (is(name, "__dict__")) return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
+  if (is(name, "__dict__")) {
+    recorder.guards().require_type(owner.a, object);
+    return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
+  }
   if (is_of_type(name) && !cpython::is_plain_to_load(object, name)) return plan_break(Break::kAttribute, "of function");
   if (!recorder.may_touch_attributes(owner.a, object, false)) return plan_break(Break::kAttribute, "of function");
   recorder.guards().require_type(owner.a, object);

@@ -224,6 +224,8 @@ bool is_plain_function(PyObject* callable);
 // A call of a Python function that is followed; its arguments are still to be given to the plan.
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names);
 
+// What is made again at exits of attributes that only asking for them gives.
+PyObject* builtin_getattr();
 // The name that the instruction is about.
 PyObject* name_of(const Site& site);
 // A store into a name of a module's dict.
