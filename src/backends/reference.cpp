@@ -11,7 +11,10 @@ namespace {
 
 class Reference final : public Executable {
  public:
-  Reference(const Graph& graph, ExitAt exit_at) : graph_(graph), exit_at_(std::move(exit_at)) { plan_drops(); }
+  Reference(const Graph& graph, ExitAt exit_at)
+      : graph_(graph), exit_at_(std::move(exit_at)), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
+    plan_drops();
+  }
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
     std::vector<Ref> results(graph_.nodes.size());
@@ -50,7 +53,11 @@ class Reference final : public Executable {
     Outcome outcome;
     outcome.node = node;
     outcome.raised = raised;
-    for (Operand operand : exit_at_(node).values) outcome.values.push_back(Ref::borrow(object(operand, inputs, results)));
+    const bool at_end = static_cast<size_t>(node) == graph_.nodes.size();
+    const graph::ExitPoint early = at_end ? graph::ExitPoint{} : exit_at_(node);
+    const std::vector<Operand>& values = at_end ? end_.values : early.values;
+    outcome.values.reserve(values.size());
+    for (Operand operand : values) outcome.values.push_back(Ref::borrow(object(operand, inputs, results)));
     return outcome;
   }
 
@@ -77,6 +84,7 @@ class Reference final : public Executable {
 
   const Graph& graph_;
   ExitAt exit_at_;
+  const graph::ExitPoint end_;  // where most runs are left
   std::vector<std::vector<int32_t>> drops_;  // by node: results that are dead behind it
 };
 

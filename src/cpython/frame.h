@@ -79,7 +79,7 @@ class Link {
   ~Link() {
     if (thread_) unlink();
   }
-  Link(const Link&) = delete;
+  Link(Link&& other) noexcept : thread_(std::exchange(other.thread_, nullptr)), outer_(other.outer_) {}
   Link& operator=(const Link&) = delete;
   // Once.
   void link(PyThreadState* thread, Frame* frame);

@@ -262,10 +262,14 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   return exit;
 }
 
-graph::ExitPoint Recording::exit_at(int32_t node) const {
-  if (static_cast<size_t>(node) != graph.nodes.size()) return find_exit(node);
-  if (!end_) end_ = std::make_unique<graph::ExitPoint>(find_exit(node));
-  return *end_;
+graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<size_t>(node) == graph.nodes.size() ? landing_at(node)->exit : find_exit(node); }
+
+std::shared_ptr<const Landing> Recording::landing_at(int32_t node) const {
+  const bool is_end = static_cast<size_t>(node) == graph.nodes.size();
+  if (is_end && end_) return end_;
+  auto landing = std::make_shared<const Landing>(Landing{find_exit(node), state_at(node), stores_at(node)});
+  if (is_end) end_ = landing;
+  return landing;
 }
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,

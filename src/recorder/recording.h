@@ -130,6 +130,8 @@ struct FrameState {
   std::vector<uint32_t> slots;  // values, localsplus and stack
 };
 
+struct Landing;
+
 // A generator or coroutine that the recorded code made. Its slots keep their places in the numbering over all frames.
 struct Generator {
   Ref function;
@@ -208,12 +210,14 @@ struct Recording {
   uint32_t handled_by(int32_t generator, int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
+  // All of these at once. Kept for the end, where most graphs are left.
+  std::shared_ptr<const Landing> landing_at(int32_t node) const;
 
  private:
   struct Cursor;
   mutable std::shared_ptr<Cursor> cursor_;
   Cursor& cursor_to(int32_t node) const;
-  mutable std::unique_ptr<graph::ExitPoint> end_;  // the exit that is asked for most: kept
+  mutable std::shared_ptr<const Landing> end_;
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_ended(int32_t frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_generator(int32_t generator, Cursor& cursor, std::vector<graph::Operand>& operands) const;
@@ -222,6 +226,13 @@ struct Recording {
   void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
   friend class Rebuild;
+};
+
+// Where a graph is left: the graph values that the state is made of, the frames, and the stores that are due.
+struct Landing {
+  graph::ExitPoint exit;
+  std::vector<FrameState> states;
+  std::vector<PendingStore> stores;
 };
 
 // The type of deques, in the module collections.

@@ -124,7 +124,7 @@ class Capture {
   Settings settings_;
   const bool may_be_tried_;  // trials may leave its calls to CPython
   std::map<Place, Held<Entries>> places_;
-  std::array<Held<Entries>, 8> lately_;  // of the places met lately, for a look without a search
+  std::array<Held<Entries>, 32> lately_;  // of the places met lately, for a look without a search
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only

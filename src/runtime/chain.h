@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory_resource>
 #include <vector>
 
 #include "evaluator/activation.h"
@@ -39,7 +40,7 @@ class Chain {
   // Pushes the frame of a generator that waits; it runs from here on.
   void push_generator(Ref generator, Ref sent);
   // Fills the kept frame `index` anew. Old values that aren't there any more are handed over: dropping them can run any code.
-  void refill(size_t index, const bytecode::Code& code, std::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::vector<Ref>& old);
+  void refill(size_t index, const bytecode::Code& code, std::pmr::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::pmr::vector<Ref>& old);
   // Drops all frames but the outermost `count`.
   void drop_to(size_t count);
   // Drops all frames.

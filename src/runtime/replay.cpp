@@ -10,16 +10,22 @@ namespace evalframe::runtime {
 
 void ReplayPosition::at(int32_t node) {
   const graph::Origin origin = recording_.graph.nodes[node].origin;
-  path_.clear();
-  for (int32_t frame = origin.frame; frame >= 0; frame = recording_.graph.frames[frame].parent) path_.insert(path_.begin(), frame);
-  size_t same = 0;
-  while (same < live_.size() && same < path_.size() && live_[same].graph_frame == path_[same]) same++;
-  pop_to(same);
-  while (live_.size() < path_.size()) {
-    if (!live_.empty()) set_line(live_.back(), recording_.graph.frames[path_[live_.size()]].call_instruction);
-    if (!push(path_[live_.size()])) return;
+  if (enter(origin.frame)) set_line(live_.back(), origin.instruction);
+}
+
+// The frame is the innermost one then, inside of its callers.
+bool ReplayPosition::enter(int32_t graph_frame) {
+  for (size_t count = live_.size(); count > 0; count--) {
+    if (live_[count - 1].graph_frame == graph_frame) return pop_to(count), true;
   }
-  set_line(live_.back(), origin.instruction);
+  const graph::Frame& frame = recording_.graph.frames[graph_frame];
+  if (frame.parent < 0) {
+    pop_to(0);
+  } else {
+    if (!enter(frame.parent)) return false;
+    set_line(live_.back(), frame.call_instruction);
+  }
+  return push(graph_frame);
 }
 
 bool ReplayPosition::push(int32_t graph_frame) {
@@ -33,7 +39,7 @@ bool ReplayPosition::push(int32_t graph_frame) {
   cpython::Frame* frame = cpython::push_frame(thread_, function);
   if (!frame) return PyErr_Clear(), false;
   cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
-  live_.push_back({graph_frame, code, frame, std::make_unique<cpython::Link>(thread_, frame)});
+  live_.push_back({graph_frame, code, frame, cpython::Link(thread_, frame)});
   return true;
 }
 
@@ -43,7 +49,6 @@ void ReplayPosition::set_line(LiveFrame& live, int32_t instruction) {
 
 void ReplayPosition::pop_to(size_t count) {
   while (live_.size() > count) {
-    live_.back().link.reset();
     cpython::Frame* frame = live_.back().frame;
     cpython::set_next(frame, 0, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
     live_.pop_back();
@@ -76,9 +81,8 @@ static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key
   return false;
 }
 
-bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild) {
-  if (recording.names.empty()) return true;
-  for (const recorder::PendingStore& store : recording.stores_at(node)) {
+bool store_names(const recorder::Recording& recording, const recorder::Landing& landing, recorder::Rebuild& rebuild) {
+  for (const recorder::PendingStore& store : landing.stores) {
     const recorder::Name& name = recording.names[store.name];
     if (name.kind == recorder::Name::Kind::kCall) {
       const Ref owner = rebuild.make(name.owner);
@@ -129,9 +133,9 @@ Ref make_result(const recorder::Recording& recording, int32_t end, const std::ve
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
     default: break;
   }
-  const graph::ExitPoint exit = recording.exit_at(end);
-  recorder::Rebuild rebuild(recording, exit, values, sources);
-  if (!store_names(recording, end, rebuild)) return Ref();
+  const std::shared_ptr<const recorder::Landing> landing = recording.landing_at(end);
+  recorder::Rebuild rebuild(recording, landing->exit, values, sources);
+  if (!store_names(recording, *landing, rebuild)) return Ref();
   Ref made = rebuild.make(recording.result);
   return made && handle(recording, end, rebuild) ? std::move(made) : Ref();
 }
@@ -159,11 +163,13 @@ class ChainFrames final : public recorder::LiveFrames {
 bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);
-  const graph::ExitPoint exit = recording.exit_at(node);
-  const std::vector<recorder::FrameState> states = recording.state_at(node);
+  const std::shared_ptr<const recorder::Landing> landing = recording.landing_at(node);
+  const std::vector<recorder::FrameState>& states = landing->states;
   ChainFrames frames(chain, states);
-  recorder::Rebuild rebuild(recording, exit, values, sources, &frames);
-  std::vector<Ref> old;
+  recorder::Rebuild rebuild(recording, landing->exit, values, sources, &frames);
+  std::byte in_place[1024];
+  std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
+  std::pmr::vector<Ref> old(&memory);
   size_t kept = 0;
   while (kept < chain.size() && kept < states.size() && states[kept].identity == recording.start[kept].identity) kept++;
   chain.drop_to(kept);
@@ -178,11 +184,11 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     if (!chain.push(states[k].function, *states[k].code, {}, states[k].next)) return false;
   }
   // Iterators are made over what dicts hold then.
-  if (!store_names(recording, node, rebuild)) return false;
+  if (!store_names(recording, *landing, rebuild)) return false;
   for (size_t k = 0; k < states.size(); k++) {
     const recorder::FrameState& state = states[k];
     const bool is_kept = k < kept;
-    std::vector<std::pair<int, Ref>> changed;
+    std::pmr::vector<std::pair<int, Ref>> changed(&memory);
     for (size_t i = 0; i < state.slots.size(); i++) {
       if (is_kept ? i < recording.initial[k].size() && recording.initial[k][i] == state.slots[i] : state.slots[i] == 0) continue;
       changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));

@@ -1,7 +1,7 @@
 // Running a compiled graph where no frame of the captured function exists, and making the frames where it is left.
 #pragma once
 
-#include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "backends/executable.h"
@@ -23,20 +23,23 @@ class ReplayPosition final : public backends::Position {
     int32_t graph_frame;
     const bytecode::Code* code;
     cpython::Frame* frame;
-    std::unique_ptr<cpython::Link> link;
+    cpython::Link link;
   };
+  bool enter(int32_t graph_frame);
   bool push(int32_t graph_frame);
   void set_line(LiveFrame& live, int32_t instruction);
   void pop_to(size_t count);
 
   PyThreadState* thread_;
   const recorder::Recording& recording_;
-  std::vector<LiveFrame> live_;
-  std::vector<int32_t> path_;
+  // Most graphs have few frames: they take no memory of their own.
+  alignas(LiveFrame) std::byte in_place_[8 * sizeof(LiveFrame)];
+  std::pmr::monotonic_buffer_resource memory_{in_place_, sizeof in_place_};
+  std::pmr::vector<LiveFrame> live_{&memory_};  // outermost first
 };
 
 // Stores into names that were put off until this exit. False with an exception (memory).
-bool store_names(const recorder::Recording& recording, int32_t node, recorder::Rebuild& rebuild);
+bool store_names(const recorder::Recording& recording, const recorder::Landing& landing, recorder::Rebuild& rebuild);
 
 // Advances the iterator of a loop whose turns were recorded to where it is at this exit.
 void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources);
