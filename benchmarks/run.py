@@ -90,6 +90,32 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
             yield {"case": "dispatch", "what": f"{name}, empty function", name: seconds[name] - seconds["nothing"]}
 
 
+def breaks(options: argparse.Namespace) -> Iterator[Row]:
+    """What calls cost that aren't recorded: leaving a graph, running the call, entering the next graph."""
+    count = 20
+    x = np.arange(8.0)
+    statements = ["x = x + 1.0"] * count
+    with_calls = [statement for pair in zip(statements, ["opaque()"] * count, strict=True) for statement in pair]
+    _core.set_call_trials(False)
+    for backend in ("reference", "native"):
+        whole, broken = (straight_line("x", body, "x", opaque=opaque) for body in (statements, with_calls))
+        captured = evalframe.jit(whole, backend=backend), evalframe.jit(broken, backend=backend)
+        sides = [bind(function, [x]) for function in (whole, broken, *captured)]
+        for side in sides * 2:
+            side()
+        times = least(dict(zip("1234", sides, strict=True)), options.rounds, options.seconds)
+        plain, plain_broken, ours, ours_broken = times.values()
+        extra = ((ours_broken - ours) - (plain_broken - plain)) / count
+        case = {"case": "breaks", "what": f"{backend}, {count} of them"}
+        yield case | {"plain": plain_broken, "evalframe": ours_broken, "extra per break": extra}
+    _core.set_call_trials(True)
+
+
+@evalframe.uncaptured
+def opaque() -> None:
+    """A call that is a break."""
+
+
 def programs(options: argparse.Namespace) -> Iterator[Row]:
     """The numeric programs at three sizes, beside NumPy and Numba."""
     for program in PROGRAMS:
@@ -247,6 +273,7 @@ def memory(options: argparse.Namespace) -> Iterator[Row]:
 
 CASES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "dispatch": dispatch,
+    "breaks": breaks,
     "programs": programs,
     "functions": functions,
     "reductions": reductions,
@@ -276,9 +303,8 @@ def bind(function: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any
     return lambda: function(*arguments)
 
 
-def straight_line(parameters: str, statements: list[str], result: str) -> Any:
-    """A function of these statements."""
-    names: dict[str, Any] = {}
+def straight_line(parameters: str, statements: list[str], result: str, **names: Any) -> Any:
+    """A function of these statements, with these globals."""
     exec("\n    ".join([f"def made({parameters}):", *statements, f"return {result}"]), names)
     return names["made"]
 

@@ -1,6 +1,8 @@
 // Runs graphs through the recorded calls.
 #include "backends/reference.h"
 
+#include <memory_resource>
+
 #include "backends/node_call.h"
 
 namespace evalframe::backends {
@@ -17,8 +19,10 @@ class Reference final : public Executable {
   }
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
-    std::vector<Ref> results(graph_.nodes.size());
-    std::vector<PyObject*> operands;
+    alignas(std::max_align_t) std::byte in_place[1024];
+    std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
+    Results results(graph_.nodes.size(), &memory);
+    std::pmr::vector<PyObject*> operands(&memory);
     const auto count = static_cast<int32_t>(graph_.nodes.size());
     for (int32_t i = 0; i < count; i++) {
       const Node& node = graph_.nodes[i];
@@ -39,7 +43,8 @@ class Reference final : public Executable {
   }
 
  private:
-  PyObject* object(Operand operand, PyObject* const* inputs, const std::vector<Ref>& results) const {
+  using Results = std::pmr::vector<Ref>;
+  PyObject* object(Operand operand, PyObject* const* inputs, const Results& results) const {
     switch (operand.space) {
       case Operand::Space::kInput: return inputs[operand.index];
       case Operand::Space::kNode: return results[operand.index].get();
@@ -49,7 +54,7 @@ class Reference final : public Executable {
     return nullptr;
   }
 
-  Outcome leave(int32_t node, bool raised, PyObject* const* inputs, const std::vector<Ref>& results) const {
+  Outcome leave(int32_t node, bool raised, PyObject* const* inputs, const Results& results) const {
     Outcome outcome;
     outcome.node = node;
     outcome.raised = raised;
