@@ -2922,6 +2922,87 @@ def text_that_a_made_object_gets() -> Any:
     yield
 
 
+@case
+def dict_of_an_object_changes() -> Any:
+    class Box:
+        def __init__(self) -> None:
+            self.gain = 2.0
+
+    box = Box()
+    yield lambda x: x * vars(box)["gain"] + box.__dict__["gain"]
+    box.gain = 3.0
+    yield
+    box.__dict__ = {"gain": 4.0}
+    yield
+    Box.__getattribute__ = lambda self, name: {"gain": 5.0} if name == "__dict__" else object.__getattribute__(self, name)  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def class_says_what_the_dict_is() -> Any:
+    class Box:
+        def __init__(self, gain: Any) -> None:
+            self.gain = gain
+
+    def scaled(x: Any) -> Any:
+        names = vars(Box(x))
+        names["twice"] = x * 2
+        return [*names], x + 1
+
+    yield scaled
+    Box.twice = property(lambda self: 3, lambda self, value: None)  # type: ignore[attr-defined]
+    yield
+    Box.__getattribute__ = lambda self, name: {"other": 1} if name == "__dict__" else object.__getattribute__(self, name)  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def ordered_dict_changes() -> Any:
+    settings = collections.OrderedDict(gain=2.0)
+    yield lambda x: x * settings["gain"] + len(settings)
+    settings["gain"] = 3.0
+    yield
+    settings["more"] = 1.0
+    yield
+    settings.clear()
+    settings["gain"] = 1.0
+    yield
+
+
+@case
+def classes_become_equal() -> Any:
+    class Meta(type):
+        pass
+
+    class Row(metaclass=Meta):
+        pass
+
+    class Column(metaclass=Meta):
+        pass
+
+    row = Row()
+    yield lambda x: x * (2 if type(row) in (int, Column) else 3)
+    Meta.__eq__ = lambda self, other: True  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def cached_property_is_another() -> Any:
+    class Box:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+        @functools.cached_property
+        def twice(self) -> Any:
+            return self.a * 2
+
+    yield lambda x: Box(x).twice
+    Box.twice.func = lambda self: self.a * 3  # type: ignore[assignment]
+    yield
+    Box.twice.attrname = "thrice"
+    yield
+
+
 def told(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What came of a call, and what it left in its arguments; those that overlapped do so in the call, too."""
     copies: dict[int, Any] = {}

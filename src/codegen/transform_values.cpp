@@ -27,6 +27,7 @@ void Transform::use(uint32_t index) {
     case Value::Kind::kList:
     case Value::Kind::kSlice:
     case Value::Kind::kDict:
+      if (recording_.containers[of.a].instance) return;  // rebuilt
       for (const uint32_t element : elements(of)) use(element);
       return;
     case Value::Kind::kTruth:
@@ -135,6 +136,7 @@ bool Transform::visit_parts(uint32_t index, std::vector<Visit>& seen) {
     case Value::Kind::kInstance: break;
   }
   bool any = of.kind == Value::Kind::kMade || of.kind == Value::Kind::kReplayed || of.kind == Value::Kind::kMapping || of.kind == Value::Kind::kDeque || of.kind == Value::Kind::kCell || of.kind == Value::Kind::kFunction || of.kind == Value::Kind::kInstance;
+  any = any || recording_.containers[of.a].instance;
   for (const uint32_t part : recording_.containers[of.a].elements) any = visit(part, seen) || any;
   any = visit(recording_.containers[of.a].factory, seen) || any;
   return any;

@@ -170,6 +170,14 @@ bool is_plain_to_hold(PyObject* object) {
   return !dict || !*dict || has_string_keys(*dict);
 }
 
+bool gives_its_dict(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__dict__");
+  PyObject* found = nullptr;
+  if (PyType_IsSubtype(type, &PyType_Type) || PyType_IsSubtype(type, &PyModule_Type)) return false;
+  if (!has_dict(type) || !name || !find_in_class(type, name, found) || !found) return false;
+  return Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type);
+}
+
 bool lacks_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   if (!has_dict(type)) return true;
@@ -191,7 +199,7 @@ bool is_plain_to_load(PyObject* object, PyObject* name) {
   if (!found && type->tp_getattro != PyObject_GenericGetAttr) return own_value(object, name);
   if (!found) return true;
   if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return type->tp_getattro == PyObject_GenericGetAttr || own_value(object, name);
-  if (Py_TYPE(found)->tp_descr_set) return false;
+  if (Py_TYPE(found)->tp_descr_set) return PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && gives_its_dict(type);
   return binds_quietly(found) || own_value(object, name);
 }
 

@@ -67,6 +67,8 @@ bool looks_up_plainly(PyTypeObject* type);
 bool looks_up_class_plainly(PyTypeObject* metaclass);
 // Whether an attribute of the object's own, if there is one, can be looked for without running code.
 bool is_plain_to_hold(PyObject* object);
+// Whether `object.__dict__` is the dict of the attributes, and nothing of the class's has a say in it.
+bool gives_its_dict(PyTypeObject* type);
 // Whether the object has no attribute of this name in its dict. Runs no code.
 bool lacks_attribute(PyObject* object, PyObject* name);
 // Whether `object.name = value` does nothing but keep the value, as long as the class stays.

@@ -128,7 +128,7 @@ bool may_be(const Step& step, PyObject* object) {
 
 PyObject* item(const Step& step, PyObject* parent) {
   PyObject* found = nullptr;
-  if (PyDict_CheckExact(parent)) {
+  if (PyDict_Check(parent)) {
     found = PyDict_GetItemWithError(parent, step.object);
   } else if (PyList_CheckExact(parent)) {
     if (step.index < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, step.index);

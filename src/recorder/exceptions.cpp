@@ -93,7 +93,7 @@ uint32_t Recorder::outer_exception(bool own) {
 uint32_t Recorder::exception_made(PyObject* object, uint32_t about) {
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   PyObject* const plain[] = {PyExc_KeyError,      PyExc_IndexError,    PyExc_ZeroDivisionError, PyExc_ValueError,     PyExc_TypeError,
-                             PyExc_OverflowError, PyExc_StopIteration, PyExc_NameError,         PyExc_AttributeError, PyExc_UnboundLocalError};
+                             PyExc_OverflowError, PyExc_StopIteration, PyExc_NameError,         PyExc_AttributeError, PyExc_UnboundLocalError, PyExc_RuntimeError};
   const bool known = std::find(std::begin(plain), std::end(plain), type) != std::end(plain);
   PyObject* const arguments = reinterpret_cast<PyBaseExceptionObject*>(object)->args;
   if (!known || !arguments || !is_immutable(arguments)) return 0;

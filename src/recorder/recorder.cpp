@@ -331,6 +331,22 @@ uint32_t Recorder::contents(uint32_t instance) const {
   return parts.size() >= 2 && parts[0] == 0 ? parts[1] : 0;
 }
 
+uint32_t Recorder::dict_of_instance(uint32_t instance) {
+  const int32_t at = recording_->values[instance].a;
+  if (!recording_->containers[at].attributes) {
+    const uint32_t dict = add_value({Value::Kind::kDict, false, at});
+    recording_->containers[at].attributes = dict;
+    recording_->containers[at].instance = instance;
+  }
+  return recording_->containers[at].attributes;
+}
+
+PyTypeObject* Recorder::class_of_attributes(uint32_t dict) const {
+  const Value& of = recording_->values[dict];
+  const uint32_t instance = of.kind == Value::Kind::kDict ? recording_->containers[of.a].instance : 0;
+  return instance ? recording_->graph.constants[recording_->values[instance].b].as<PyTypeObject>() : nullptr;
+}
+
 uint32_t Recorder::attribute_of(const Value& instance, Borrowed name) const {
   if (instance.kind == Value::Kind::kMapping) return 0;  // none has been stored
   const std::span<const uint32_t> parts = elements(instance);

@@ -241,6 +241,9 @@ class Recorder {
   uint32_t instance(Borrowed type, uint32_t contents = 0);
   // Those; 0: another value.
   uint32_t contents(uint32_t instance) const;
+  // The dict of its attributes; and (null: it is another dict) of which class the instance is.
+  uint32_t dict_of_instance(uint32_t instance);
+  PyTypeObject* class_of_attributes(uint32_t dict) const;
   // In front of an instruction, for as long as its rule looks: another label in the slot.
   void exchange_label(int slot, uint32_t value) { labels_[frames_.back().base + slot] = value; }
   // A new exception of the class, a constant, with this tuple of arguments.

@@ -170,6 +170,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kDict:
     case Value::Kind::kReplayed:
       if (containers[value.a].outer) return;
+      if (containers[value.a].instance) return collect(containers[value.a].instance, cursor, operands);
       if (containers[value.a].owner) collect(containers[value.a].owner, cursor, operands);
       [[fallthrough]];
     case Value::Kind::kMapping:
@@ -300,6 +301,10 @@ Ref Rebuild::make(uint32_t value) {
   if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kReplayed) {
     const Container& container = recording_.containers[recording_.values[value].a];
     if (container.outer || container.owner) return make(container.outer ? container.outer : container.owner);
+    if (container.instance) {
+      const Ref instance = make(container.instance);
+      return instance ? Ref::steal(PyObject_GenericGetDict(instance.get(), nullptr)) : Ref();
+    }
   }
   if (PyObject* const made = known(value)) return Ref::borrow(made);
   Ref object = make_fresh(value);

@@ -71,6 +71,7 @@ struct Container {
   Window initial, present;
   uint32_t factory = 0;  // a defaultdict's
   uint32_t owner = 0;  // the instance whose contents it is: of a class that inherits from list or dict
+  uint32_t instance = 0, attributes = 0;  // of an instance whose dict someone has: itself, and the value of the dict, which shares the elements
   uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 

@@ -71,6 +71,7 @@ Plan store_into_instance(Recorder& recorder, uint32_t instance, PyObject* name, 
   for (size_t i = 0; i < plan.contents.size(); i += 2) {
     if (recorder.constant_of(plan.contents[i]) == name) return plan.contents[i + 1] = value, std::move(plan);
   }
+  if (recorder.is_iterated(instance)) return plan_break(Break::kStore, "a container changes while it is iterated over");
   plan.contents.insert(plan.contents.end(), {recorder.constant(name), value});
   return plan;
 }
@@ -614,7 +615,7 @@ Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   if (std::optional<Plan> plan = store_hook(site, {label, object}, name, {}, past_hooks)) return *std::move(plan);
   const bool plain = owner.kind == Value::Kind::kInstance && (past_hooks || Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) && cpython::is_plain_to_keep(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
-  if (!old || (Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return unknown();
+  if (!old || (Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object) || recorder.is_iterated(label)) return unknown();
   Plan plan;
   plan.changed = label;
   plan.contents = recorder.copied_elements(owner);

@@ -217,6 +217,23 @@ Plan make_mapping(const Site& site, const CallSite& call, PyObject* type, bool w
   return used;
 }
 
+// types.SimpleNamespace(name=value): an instance that has these attributes.
+std::optional<Plan> make_namespace(const Site& site, const CallSite& call, PyObject* type) {
+  if (call.count != count_of_keywords(call)) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  Labels attributes;
+  for (int i = 0; i < call.count; i++) {
+    PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
+    PyObject* const found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name);
+    if (!PyUnicode_CHECK_INTERNED(name) || (found && Py_TYPE(found)->tp_descr_set)) return std::nullopt;
+    attributes.insert(attributes.end(), {recorder.constant(name), argument(site, call, i).label});
+  }
+  Plan plan = plan_value(recorder.instance(type));
+  plan.changed = plan.label;
+  plan.contents = std::move(attributes);
+  return plan;
+}
+
 // defaultdict.copy(): the class's own, as the others' are dict's.
 std::optional<Plan> copy_of_defaultdict(const Site& site, const CallSite& call, PyObject* method) {
   const std::string name = name_in_type(method);
@@ -272,6 +289,7 @@ std::optional<Plan> collection_call(const Site& site, const CallSite& call, PyOb
     std::optional<Plan> copied = copy_of_defaultdict(site, call, callable);
     return copied ? std::move(copied) : method_of_deque(site, call, callable);
   }
+  if (is_type_of_c(callable, "types.SimpleNamespace")) return make_namespace(site, call, callable);
   if (is_type_of_c(callable, "collections.deque")) return make_deque(site, call, callable);
   if (is_type_of_c(callable, "collections.OrderedDict")) return make_mapping(site, call, callable, false);
   if (is_type_of_c(callable, "collections.defaultdict")) return make_mapping(site, call, callable, true);

@@ -1,4 +1,6 @@
 // What is known through and through: containers of the recorded code's, or from outside, whose elements are all known.
+#include <algorithm>
+
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
 
@@ -12,9 +14,11 @@ constexpr int kDeepest = 8;
 struct Search {
   Recorder& recorder;
   int parts_left = 4 * kMaxParts;
+  std::vector<uint32_t> open;  // what is being gone through: a list may hold itself
 };
 
 bool is_known(Search& search, uint32_t label, PyObject* object, int depth);
+bool are_contents_known(Search& search, uint32_t label, PyObject* object, int depth);
 
 // An immutable object that is a fact of the recording. A float from outside is another one in each call.
 bool is_fact(Recorder& recorder, uint32_t label, PyObject* object) {
@@ -92,6 +96,15 @@ bool is_known(Search& search, uint32_t label, PyObject* object, int depth) {
   Recorder& recorder = search.recorder;
   if (is_fact(recorder, label, object)) return true;
   if (depth > kDeepest || search.parts_left-- <= 0) return false;
+  if (std::find(search.open.begin(), search.open.end(), label) != search.open.end()) return true;
+  search.open.push_back(label);
+  const bool known = are_contents_known(search, label, object, depth);
+  search.open.pop_back();
+  return known;
+}
+
+bool are_contents_known(Search& search, uint32_t label, PyObject* object, int depth) {
+  Recorder& recorder = search.recorder;
   const Value value = recorder.value(label);
   switch (value.kind) {
     case Value::Kind::kList:

@@ -22,11 +22,24 @@ bool is_seen_by_iterators(const Recorder& recorder, uint32_t container, const La
   return false;
 }
 
+// What is stored into the dict of an instance is an attribute: no descriptor of the class's is asked of it, so an exit doesn't, either.
+bool may_be_attributes(const Recorder& recorder, PyTypeObject* type, const Labels& contents) {
+  for (size_t i = 0; i < contents.size(); i += 2) {
+    PyObject* const name = recorder.constant_of(contents[i]);
+    if (!name || !PyUnicode_CheckExact(name) || !PyUnicode_CHECK_INTERNED(name)) return false;
+    PyObject* const found = _PyType_Lookup(type, name);
+    if (found && Py_TYPE(found)->tp_descr_set) return false;
+  }
+  return true;
+}
+
 // The list or dict will hold `contents`. An iterator over an OrderedDict tells of more than changes of its length.
 Plan changed(Recorder& recorder, uint32_t container, Labels contents, Plan plan) {
   const bool tells = recorder.value(container).kind == Value::Kind::kMapping && recorder.is_iterated(container);
   if (tells || is_seen_by_iterators(recorder, container, contents)) return plan_break(Break::kStore, "a container changes while it is iterated over");
   if (!recorder.may_change(container)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
+  PyTypeObject* const type = recorder.class_of_attributes(container);
+  if (type && !may_be_attributes(recorder, type, contents)) return plan_break(Break::kStore, "the dict of an object gets what is no plain attribute");
   plan.changed = container;
   plan.contents = std::move(contents);
   return plan;
@@ -102,7 +115,8 @@ Labels with_item(Recorder& recorder, const Operated& dict, const Operated& key, 
   if (place >= 0) {
     contents[2 * place + 1] = value;
   } else {
-    contents.insert(contents.end(), {key.label, value});
+    // The name of an attribute, which is known, is one.
+    contents.insert(contents.end(), {recorder.class_of_attributes(dict.label) ? recorder.constant(key.object) : key.label, value});
   }
   return contents;
 }

@@ -37,6 +37,16 @@ bool is_of_logging(const evaluator::Activation& frame) {
   return module && PyModule_Check(module) && PyModule_GetDict(module) == cpython::globals_of(frame.frame()).get();
 }
 
+// A functools.cached_property's lock is for the dicts of instances: what it has itself is set when its class is made.
+bool is_of_cached_property(const Site& site) {
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const module = PyDict_CheckExact(modules) ? PyDict_GetItemString(modules, "functools") : nullptr;
+  if (!module || !PyModule_Check(module) || PyModule_GetDict(module) != cpython::globals_of(site.frame.frame()).get()) return false;
+  PyObject* const type = PyDict_GetItemString(PyModule_GetDict(module), "cached_property");
+  PyObject* const self = site.instruction.op == LOAD_ATTR ? site.frame.slot(site.depth - 1) : site.frame.slot(0);
+  return (site.instruction.op == LOAD_ATTR || site.instruction.op == LOAD_GLOBAL) && type && self && reinterpret_cast<PyObject*>(Py_TYPE(self)) == type;
+}
+
 // What the instruction is about to load; null: nothing that is read from outside.
 Ref about_to_load(const Site& site, const Plan& plan) {
   const bytecode::Op op = site.instruction.op;
@@ -80,6 +90,7 @@ PyObject* acquire_without_waiting() {
 
 bool reads_under_lock(const Site& site, const Plan& plan) {
   if (plan.kind == Plan::Kind::kBreak || is_of_logging(site.frame)) return false;
+  if (is_of_cached_property(site)) return false;
   const Ref loaded = about_to_load(site, plan);
   return (loaded && is_shared_state(loaded.get())) || looks_into_shared(site);
 }

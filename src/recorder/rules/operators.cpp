@@ -124,6 +124,7 @@ Plan binary_op(const Site& site) {
 Plan compare_op(const Site& site) {
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
+  if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   // A shape is compared in the graph, so that the recording serves others, too.
   const auto is_container = [&](const Input& input) {
     PyObject* const object = input.object;
@@ -217,6 +218,22 @@ Plan is_op(const Site& site) {
   return fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1)) ? plan_constant() : plan_break(Break::kUnknownObject, "identity of a computed value");
 }
 
+// type(x) in (Row, Column): classes whose metaclass has no say are equal where they are the same, and hashed by their places.
+bool is_plain_type(Recorder& recorder, const Operated& operand) {
+  const bool plain = PyType_Check(operand.object) && Py_TYPE(operand.object)->tp_hash == PyType_Type.tp_hash && compares_by_identity(Py_TYPE(operand.object));
+  return plain && fixes_object(recorder, operand.label, operand.object) && fixes_metaclass(recorder, operand.object);
+}
+bool is_class_among_known(Recorder& recorder, const Operated& item, const Operated& container) {
+  if (!is_plain_type(recorder, item)) return false;
+  if (PyFrozenSet_CheckExact(container.object)) return recorder.known(container.label, container.object);
+  if (!PyTuple_CheckExact(container.object) && !PyList_CheckExact(container.object)) return false;
+  const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, container.label, container.object);
+  for (size_t i = 0; parts && i < parts->size(); i++) {
+    if (!is_plain_type(recorder, {(*parts)[i], PySequence_Fast_GET_ITEM(container.object, static_cast<Py_ssize_t>(i))})) return false;
+  }
+  return parts.has_value();
+}
+
 Plan contains_op(const Site& site) {
   const Input item = input_at(site, 2), container = input_at(site, 1);
   if (std::optional<bool> there = has_key(site.recorder, container, item)) return plan_constant();
@@ -224,6 +241,7 @@ Plan contains_op(const Site& site) {
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
+  if (is_class_among_known(site.recorder, item, container)) return plan_constant();
   if (std::optional<Plan> plan = contains_call(site, item, container)) return *std::move(plan);
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }
@@ -255,6 +273,13 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
   const Value owner = recorder.value(container.label);
   const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object);
   if (owner.kind == Value::Kind::kSource && PyDict_CheckExact(container.object)) return item_of_dict(recorder, container, key);
+  // A subclass in C: what is there is given as a dict gives it.
+  const bool mapping = owner.kind == Value::Kind::kSource && PyDict_Check(container.object) && is_written_in_c(Py_TYPE(container.object));
+  if (mapping && is_immutable(key.object) && recorder.known(key.label, key.object) && PyDict_GetItemWithError(container.object, key.object)) {
+    recorder.guards().require_type(owner.a, container.object);
+    return plan_value(key_source(recorder, owner, key.object));
+  }
+  if (PyErr_Occurred()) PyErr_Clear();
   if (owner.kind != Value::Kind::kSource || !sequence || !recorder.known(key.label, key.object)) {
     return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
   }

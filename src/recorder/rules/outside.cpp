@@ -120,30 +120,88 @@ std::optional<Plan> current_task(const Site& site, const Activation::CallSite& c
   return plan_raise();
 }
 
+namespace {
+
+// Whether the attributes of its instances are in their dicts, all of them.
+bool keeps_all_in_dict(PyTypeObject* type) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    PyObject* const slots = PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) ? reinterpret_cast<PyHeapTypeObject*>(base)->ht_slots : nullptr;
+    if (slots && PyTuple_GET_SIZE(slots) > 0) return false;
+  }
+  return cpython::gives_its_dict(type);
+}
+
+}  // namespace
+
+std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked) {
+  const Value value = recorder.value(asked.label);
+  const bool made = value.kind == Value::Kind::kInstance && !recorder.contents(asked.label);
+  if ((!made && value.kind != Value::Kind::kSource) || PyUnicode_CompareWithASCIIString(asked.name, "__dict__") != 0) return std::nullopt;
+  if (PyType_Check(asked.object) || !cpython::looks_up_plainly(Py_TYPE(asked.object)) || !cpython::is_plain_to_hold(asked.object)) return std::nullopt;
+  if (made) return keeps_all_in_dict(Py_TYPE(asked.object)) ? std::optional(plan_value(recorder.dict_of_instance(asked.label))) : std::nullopt;
+  if (!cpython::gives_its_dict(Py_TYPE(asked.object)) || !fixes_class(recorder, value, asked.object)) return std::nullopt;
+  guards::Source source{guards::Reach::kAttribute};
+  source.parent = value.a;
+  source.object = Ref::borrow(asked.name);
+  return plan_value(recorder.source(std::move(source)));
+}
+
+// vars(object).
+std::optional<Plan> call_of_vars(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject* const name = PyUnicode_InternFromString("__dict__");
+  if (callable != builtin("vars").get() || call.count != 1 || call.keyword_names) return std::nullopt;
+  return attributes_as_dict(site.recorder, {site.recorder.label(call.first), site.frame.slot(call.first), name});
+}
+
+// types.MappingProxyType(dict), and id(object): made again of the object, where someone has it.
+std::optional<Plan> made_of_object(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const bool shows = callable == reinterpret_cast<PyObject*>(&PyDictProxy_Type), numbers = callable == builtin("id").get();
+  if ((!shows && !numbers) || call.count != 1 || call.keyword_names) return std::nullopt;
+  const uint32_t label = site.recorder.label(call.first);
+  const Value::Kind kind = site.recorder.value(label).kind;
+  if (shows && (kind != Value::Kind::kDict || !PyDict_CheckExact(site.frame.slot(call.first)))) return std::nullopt;
+  // Of what a node gives nobody knows whether it is a new object.
+  if (numbers && (kind == Value::Kind::kNode || kind == Value::Kind::kNull || kind == Value::Kind::kTruth)) return std::nullopt;
+  return plan_value(site.recorder.made(callable, nullptr, {label}));
+}
+
+std::optional<bool> same_identity(Recorder& recorder, const Operated& left, const Operated& right) {
+  uint32_t of[2];
+  int i = 0;
+  for (const Operated& operand : {left, right}) {
+    const Value value = recorder.value(operand.label);
+    if (value.kind != Value::Kind::kMade || recorder.constant_of(recorder.elements(value)[0]) != builtin("id").get()) return std::nullopt;
+    of[i++] = recorder.elements(value)[2];
+  }
+  if (of[0] == of[1]) return true;
+  // Two objects, unless one is known by its place only.
+  const auto is_made = [&](uint32_t label) { return recorder.value(label).kind >= Value::Kind::kTuple && !recorder.outer_of(label); };
+  return is_made(of[0]) && is_made(of[1]) ? std::optional(false) : std::nullopt;
+}
+
 std::optional<Plan> outside_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  for (const auto rule : {next_of_count, weak_reference, current_task}) {
+  for (const auto rule : {next_of_count, weak_reference, current_task, call_of_vars, made_of_object}) {
     if (std::optional<Plan> plan = rule(site, call, callable)) return plan;
   }
   return std::nullopt;
 }
 
-std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked) {
-  const bool plain = recorder.value(asked.label).kind == Value::Kind::kInstance && PyUnicode_CompareWithASCIIString(asked.name, "__dict__") == 0;
-  if (!plain || !cpython::looks_up_plainly(Py_TYPE(asked.object)) || !cpython::is_plain_to_hold(asked.object)) return std::nullopt;
-  return plan_value(recorder.made(builtin("getattr"), nullptr, {asked.label, recorder.constant(asked.name)}));
-}
-
 std::optional<Plan> format_of_attributes(Recorder& recorder, const Operated& format, const Operated& attributes) {
   const Value value = recorder.value(attributes.label);
-  if (value.kind != Value::Kind::kMade || !PyDict_CheckExact(attributes.object) || recorder.elements(value).size() != 4) return std::nullopt;
-  const uint32_t owner = recorder.elements(value)[2];
+  if (value.kind != Value::Kind::kDict || !PyDict_CheckExact(attributes.object)) return std::nullopt;
   const std::optional<std::vector<std::string>> names = names_in(format.object);
-  if (recorder.value(owner).kind != Value::Kind::kInstance || !names || !recorder.known(format.label, format.object)) return std::nullopt;
+  if (!names || !recorder.known(format.label, format.object)) return std::nullopt;
+  const std::vector<uint32_t> parts = recorder.copied_elements(value);
   for (const std::string& name : *names) {
     const Ref key = Ref::steal(PyUnicode_InternFromString(name.c_str()));
-    const uint32_t attribute = key ? recorder.attribute_of(recorder.value(owner), key.get()) : 0;
     PyObject* const object = key ? PyDict_GetItemWithError(attributes.object, key.get()) : nullptr;
-    if (!attribute || !object || !is_immutable(object) || !is_known_through(recorder, attribute, object)) return std::nullopt;
+    uint32_t item = 0;
+    for (size_t i = 0; object && i < parts.size(); i += 2) {
+      PyObject* const known = recorder.constant_of(parts[i]);
+      if (known && PyUnicode_CheckExact(known) && PyUnicode_Compare(known, key.get()) == 0) item = parts[i + 1];
+    }
+    if (!item || !is_immutable(object) || !is_known_through(recorder, item, object)) return PyErr_Clear(), std::nullopt;
   }
   return plan_constant();
 }

@@ -290,6 +290,8 @@ Plan read_attribute(const Site& site, const Asked& asked);
 Plan read_generic_attribute(const Site& site, const Asked& asked);  // as object.__getattribute__ does
 // next(itertools.count()), weakref.ref(object), asyncio.current_task(); none: another callable, or not known.
 std::optional<Plan> outside_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Whether two results of id() are equal; none: not known.
+std::optional<bool> same_identity(Recorder& recorder, const Operated& left, const Operated& right);
 std::optional<Plan> call_of_weak_reference(const Site& site, const evaluator::Activation::CallSite& call);
 // A key that compares as the class does that it is a reference to: by identity.
 bool is_weak_reference_to_class(Recorder& recorder, const Operated& key);

@@ -126,6 +126,25 @@ bool asks_builtin(PyObject* callable, PyTypeObject* type, PyTypeObject* base) {
   return false;
 }
 
+// A types.MappingProxyType over a dict of the recorded code's: what is read of it is read of that.
+bool reads_behind_proxy(const Site& site, int slot) {
+  for (const Use& use : kUses) {
+    const bool reads = use.asks == Asks::kItem || use.asks == Asks::kMember || use.asks == Asks::kLength || use.asks == Asks::kIteration;
+    if (reads && use.op == site.instruction.op && site.depth - use.from_top == slot) return true;
+  }
+  const auto call = site.frame.call_site();
+  if (!call || call->count != 1 || slot != call->first) return false;
+  for (const char* const name : {"len", "list", "tuple", "sorted", "iter"}) {
+    if (builtin(name).get() == site.frame.slot(call->callable)) return true;
+  }
+  return false;
+}
+uint32_t dict_behind_proxy(Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  const uint32_t dict = value.kind == Value::Kind::kMade && recorder.elements(value).size() == 3 ? recorder.elements(value)[2] : 0;
+  return dict && recorder.value(dict).kind == Value::Kind::kDict ? dict : 0;
+}
+
 // Whether the instruction asks of what is in the slot only what its class leaves to the builtin type.
 bool asks_base(const Site& site, int slot, PyTypeObject* type, PyTypeObject* base) {
   bool any = false;
@@ -162,6 +181,13 @@ AsContents::AsContents(const Site& site) : site_(site) {
   const auto call = site.frame.call_site();
   for (int slot = call ? call->first : std::max(0, site.depth - kMostOperands); slot < site.depth; slot++) {
     PyObject* const object = site.frame.slot(slot);
+    if (object && Py_IS_TYPE(object, &PyDictProxy_Type) && reads_behind_proxy(site, slot)) {
+      const uint32_t dict = dict_behind_proxy(site.recorder, site.recorder.label(slot));
+      Ref copy = dict ? Ref::steal(PyObject_CallMethod(object, "copy", nullptr)) : Ref();
+      if (!copy) PyErr_Clear();
+      if (copy && PyDict_CheckExact(copy.get())) replaced_.push_back({slot, site.recorder.label(slot), dict, object, std::move(copy)});
+      continue;
+    }
     PyTypeObject* const base = object ? cpython::builtin_base(Py_TYPE(object)) : nullptr;
     if (!base || !asks_base(site, slot, Py_TYPE(object), base)) continue;
     Recorder& recorder = site.recorder;
@@ -192,6 +218,7 @@ void AsContents::restore() {
 
 // `row += [1]` gives the object itself, tuple(pair) a new one.
 uint32_t AsContents::result_for_contents(const Replaced& one) const {
+  if (Py_IS_TYPE(one.object, &PyDictProxy_Type)) return one.label;
   if (!PyTuple_Check(one.object)) return is_immutable(one.exact.get()) ? one.contents : one.label;
   return site_.recorder.container(Value::Kind::kTuple, site_.recorder.copied_elements(site_.recorder.value(one.contents)));
 }

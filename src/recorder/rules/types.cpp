@@ -117,7 +117,8 @@ Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
   }
   const bool view = PyDictViewSet_Check(object) || PyDictValues_Check(object);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed || (view && value.kind == Value::Kind::kMade)) return plan_constant();
-  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object))) {
+  const bool mapping = PyDict_Check(object) && is_written_in_c(Py_TYPE(object));
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || mapping || PySet_CheckExact(object))) {
     recorder.guards().require_length(value.a, object);
     return plan_constant();
   }
