@@ -62,6 +62,7 @@ def jit(
     An int argument is fixed by a guard until it is seen to change; from then on it is an input of the graph, where that
     can have it as one. With ``dynamic=True`` it is one from the start, with ``dynamic=False`` never: each value has a
     recording of its own. :func:`mark` says it of single parameters.
+    Of generator functions and coroutines the stretches between their suspensions are captured.
     staticmethod and classmethod objects are wrapped inside. Raises TypeError for what has no Python code, such as a
     builtin.
     """

@@ -3,6 +3,7 @@
 #include "cpython/entry_frame.h"
 
 #include "core/check.h"
+#include "cpython/generator_functions.h"
 #include "frame_layout.h"
 
 namespace evalframe::cpython {
@@ -47,7 +48,7 @@ Ref argument_tuple(EntryFrame frame, int positional, Borrowed rest) {
 }  // namespace
 
 Borrowed EntryFrame::code() const { return code_of(frame_); }
-Borrowed EntryFrame::function() const { return function_of(frame_); }
+Borrowed EntryFrame::function() const { return original_function(function_of(frame_)); }
 Borrowed EntryFrame::globals() const { return globals_of(frame_); }
 Borrowed EntryFrame::builtins() const { return builtins_of(frame_); }
 Borrowed EntryFrame::locals_dict() const { return locals_dict_of(frame_); }

@@ -24,6 +24,7 @@ namespace {
 struct Installed {
   HookId id;
   bool takes_all;   // FrameHook::takes_all_frames
+  bool resumes;     // FrameHook::takes_resumptions
   uint64_t thread;  // PyThreadState::id, which is never used again; 0: all threads
   std::shared_ptr<FrameHook> hook;
 };
@@ -85,10 +86,14 @@ bool another_follows(int level) { return level >= 0 && next_of[level] != _PyEval
 
 // The hook that takes all frames of all threads, where there is no other, nor another user of the slot.
 FrameHook* sole_taker = nullptr;
+// Hooks want generators that go on, and no other frames.
+bool only_resumptions = false;
 void update_taken() {
   const auto& hooks = state().hooks;
-  const bool one = hooks.size() == 1 && hooks[0].takes_all && hooks[0].thread == 0;
-  sole_taker = one && !another_follows(top) ? hooks[0].hook.get() : nullptr;
+  const auto others = std::count_if(hooks.begin(), hooks.end(), [](const Installed& hook) { return !hook.resumes; });
+  const auto taker = std::find_if(hooks.begin(), hooks.end(), [](const Installed& hook) { return hook.takes_all && hook.thread == 0; });
+  only_resumptions = others == 0 && !hooks.empty();
+  sole_taker = others == 1 && taker != hooks.end() && !another_follows(top) ? taker->hook.get() : nullptr;
 }
 void set_top(int level) {
   top = level;
@@ -328,7 +333,7 @@ PyObject* consult_hooks(int level, PyThreadState* thread, Frame* frame) {
     const Installed* installed = hook_before(id, thread->id);
     if (!installed) break;
     id = installed->id;
-    if (installed->takes_all && another_follows(level)) continue;
+    if (installed->resumes || (installed->takes_all && another_follows(level))) continue;
     const std::shared_ptr<FrameHook> hook = installed->hook;
     const HooksSuspended none_sees_the_hook;
     decision = hook->on_frame(thread, EntryFrame(frame), value);
@@ -342,15 +347,19 @@ bool is_let_through(Frame* frame) {
   return true;
 }
 
-// A generator goes on: only one who takes all frames wants it.
+// A generator goes on: only those who take all frames, or such ones, want it.
 PyObject* go_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
-  const Installed* taker = nullptr;
+  const Installed *taker = nullptr, *resumer = nullptr;
   for (HookId id = ~HookId{0}; const Installed* installed = hook_before(id, thread->id); id = installed->id) {
     if (installed->takes_all) taker = installed;
+    if (installed->resumes) resumer = installed;
   }
-  if (!taker || another_follows(level) || is_own_code(frame) || stack_is_used_up()) return run_next(level, thread, frame, throwing);
-  const std::shared_ptr<FrameHook> hook = taker->hook;
-  return hook->evaluate(thread, frame, throwing != 0);
+  const bool is_free = (taker || resumer) && !another_follows(level) && !is_own_code(frame) && !stack_is_used_up();
+  const std::shared_ptr<FrameHook> all = is_free && taker ? taker->hook : nullptr;
+  const std::shared_ptr<FrameHook> some = is_free && resumer ? resumer->hook : nullptr;
+  Ref value;
+  if (some && some->on_resumption(thread, frame, throwing != 0, value)) return value.release();
+  return all ? all->evaluate(thread, frame, throwing != 0) : run_next(level, thread, frame, throwing);
 }
 
 // Every frame goes to one hook: without asking who else is there.
@@ -373,6 +382,7 @@ PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing)
       !threads_have_ended.load(std::memory_order_relaxed)) {
     return take(taker, level, thread, frame, throwing);
   }
+  if (only_resumptions && level == top && frame->owner != FRAME_OWNED_BY_GENERATOR) return run_next(level, thread, frame, throwing);
   if (__builtin_expect(threads_have_ended.load(std::memory_order_relaxed), 0)) drop_hooks_of_ended_threads();
   if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) set_top(level);
   if (__builtin_expect(state().hooks.empty(), 0)) leave_slot();
@@ -420,8 +430,8 @@ HookId install_frame_hook(std::shared_ptr<FrameHook> hook, bool all_threads) {
     return 0;
   }
   if (!all_threads) thread_end.threads.push_back(thread->id);
-  const bool takes_all = hook->takes_all_frames();
-  state().hooks.push_back({++state().last_id, takes_all, all_threads ? 0 : thread->id, std::move(hook)});
+  const bool takes_all = hook->takes_all_frames(), resumes = hook->takes_resumptions();
+  state().hooks.push_back({++state().last_id, takes_all, resumes, all_threads ? 0 : thread->id, std::move(hook)});
   update_taken();
   return state().last_id;
 }

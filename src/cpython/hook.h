@@ -29,6 +29,12 @@ class FrameHook {
   virtual bool takes_all_frames() const { return false; }
   // Evaluates such a frame as CPython's evaluator would. It begins, or a generator's goes on; throwing: with the exception that is set.
   virtual PyObject* evaluate(PyThreadState*, Frame*, bool /*throwing*/) { return nullptr; }
+
+  // True for one that is asked of generators that go on, and of nothing else.
+  virtual bool takes_resumptions() const { return false; }
+  // A generator goes on; throwing: with the exception that is set. False: it is somebody else's. True: it has been run, up to where it
+  // yields or ends, and `value` is what it gave, or null with an exception.
+  virtual bool on_resumption(PyThreadState*, Frame*, bool /*throwing*/, Ref& /*value*/) { return false; }
 };
 
 // Names an installed hook; 0 is none.

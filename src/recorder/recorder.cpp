@@ -8,6 +8,7 @@
 #include "cpython/layout.h"
 #include "core/check.h"
 #include "cpython/codec.h"
+#include "cpython/generator_functions.h"
 #include "cpython/generators.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
@@ -88,8 +89,9 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     const int32_t call = k ? chain[k - 1]->next() - 1 : -1;
     recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call});
     const int32_t generator = cpython::belongs_to_generator(frame.frame()) ? kOuterGenerator : -1;
-    recording_->start.push_back({Ref::borrow(cpython::function_of(frame.frame())), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
-    recording_->guards.require_function(cpython::function_of(frame.frame()));
+    const Borrowed function = cpython::original_function(cpython::function_of(frame.frame()));
+    recording_->start.push_back({Ref::borrow(function), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
+    recording_->guards.require_function(function);
     frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
     if (k && chain[k - 1]->keeps_rest()) {
       frames_.back().rest = std::make_shared<Rest>();

@@ -270,6 +270,8 @@ class Recorder {
   bool is_outermost() const { return frames_.size() == 1; }
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }
+  // Whether that is the only frame: what it yields leaves the recording.
+  bool is_resumed() const { return is_outermost() && is_in_outer_generator(); }
   // One that is left unfinished in a `try` or `with`, so that more happens when it is let go.
   bool leaves_unfinished() const;
   // What the thread handles at the start: of the innermost frame's own, or of whichever.

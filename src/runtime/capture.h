@@ -39,6 +39,9 @@ class Capture {
   // Calls the function with bound arguments, one for each parameter; the caller holds them, and this Capture. The result,
   // or null with an exception. *handled = false: nothing was done, the function must be called the plain way.
   Ref call(PyThreadState* thread, PyObject* const* parameters, bool* handled);
+  // A generator of the function goes on, whose frame CPython has resumed; throwing: with the exception that is set. False: nothing was
+  // done. True: it has come to where it yields or ends, and `result` is what it gave, or null with an exception.
+  bool resume(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& result);
   // Runs the body of a module, whose function this is: its loops are captured, the rest runs once and isn't. The result,
   // or null with an exception.
   Ref run_module(PyThreadState* thread);
@@ -74,6 +77,7 @@ class Capture {
   Ref call_plainly(bool* handled);
   bool is_tried() const { return may_be_tried_ && leave_before < 0; }
   Compilation* hit_at_hand(PyObject* const* parameters);
+  bool resume_captured(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& result);
   Ref call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled);
   Ref run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters);
   Ref call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled);

@@ -60,14 +60,15 @@ Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording)
 
 // An exception that the recorded run raised stays set.
 Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> recording) {
-  if (settings_.fullgraph && !recording->returns && recording->why != recorder::Break::kException) {
+  const bool is_whole = recording->returns || recording->why == recorder::Break::kYield;
+  if (settings_.fullgraph && !is_whole && recording->why != recorder::Break::kException) {
     note_break(*recording);
     raise_graph_break(breaks_.back());
     return {};
   }
   const PendingException pending;
-  if (!recording->returns) note_break(*recording);
-  if (!recording->returns) count(&Counters::breaks);
+  if (!is_whole) note_break(*recording);
+  if (!is_whole) count(&Counters::breaks);
   Held<Compilation> compilation = compile_counted(std::move(recording));
   if (!compilation) return {};
   // Writing may run Python code, so it gets a list of its own.

@@ -108,8 +108,13 @@ Ended Chain::finish_inner(Live& live, Ref value, Ref& result) {
     if (leave_inner(live, std::move(value)) != Event::kRaised) return Ended::kRunning;
     value = Ref();
   }
+  const bool yielded = live.back().yielded(), delegates = live.back().delegates();
   live.pop_back();
-  drop_last();
+  if (yielded) {
+    cpython::suspend_generator(thread_, take_last(), delegates);
+  } else {
+    drop_last();
+  }
   result = std::move(value);
   return result ? Ended::kReturned : Ended::kRaised;
 }
@@ -169,6 +174,11 @@ Ended Chain::leave_hidden(Ref& result) {
   return Ended::kRunning;
 }
 
+Ended Chain::throw_into(Ref& result) {
+  Live live(thread_, frames_);
+  return settle(live, live.back().throw_in(), result);
+}
+
 Ref Chain::throw_here() {
   cpython::Frame* frame = frames_.back();
   const bytecode::Code& code = *cpython::decoded(cpython::code_of(frame));
@@ -180,19 +190,24 @@ Ref Chain::throw_here() {
   return finish_in_cpython(true);
 }
 
+// CPython's evaluator counts the call itself.
+Ref Chain::run_outermost_in_cpython(cpython::Frame* frame, bool raise) {
+  const bool of_generator = cpython::belongs_to_generator(frame);
+  cpython::leave_recursion(thread_);
+  Ref value = of_generator ? cpython::run_in_cpython_in_place(thread_, frame, raise) : cpython::run_in_cpython(thread_, frame, raise);
+  cpython::resume_recursion(thread_);
+  return value;
+}
+
 Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
     const Ref generator = Ref::borrow(generators_.back().get());
     cpython::Frame* frame = take_last();
-    const bool outermost = frames_.empty();
+    if (frames_.empty()) return run_outermost_in_cpython(frame, raise);
     Live live(thread_, frames_, true);
-    // CPython's evaluator counts the call itself.
-    if (outermost) cpython::leave_recursion(thread_);
     bool yielded = false;
     Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, raise, yielded) : cpython::run_in_cpython(thread_, frame, raise);
-    if (outermost) cpython::resume_recursion(thread_);
     raise = false;
-    if (outermost) return value;
     const Event event = generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {

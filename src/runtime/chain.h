@@ -39,6 +39,8 @@ class Chain {
   bool push(Borrowed function, const bytecode::Code& code, std::vector<Ref> slots, int32_t next);
   // Pushes the frame of a generator that waits; it runs from here on.
   void push_generator(Ref generator, Ref sent);
+  // Takes up the frame of a generator that CPython has resumed: the outermost one, whose owner it stays.
+  void take_up(cpython::Frame* frame) { add(frame); }
   // Fills the kept frame `index` anew. Old values that aren't there any more are handed over: dropping them can run any code.
   void refill(size_t index, const bytecode::Code& code, std::pmr::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::pmr::vector<Ref>& old);
   // Drops all frames but the outermost `count`.
@@ -62,6 +64,8 @@ class Chain {
   Ref finish_in_cpython(bool raise);
   // Throws the exception that is set at the innermost's next instruction; CPython runs what comes of it.
   Ref throw_here();
+  // The innermost, a generator's frame, goes on with the exception that is set.
+  Ended throw_into(Ref& result);
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
   // keep_inputs: the recording holds the objects of the graph's inputs, as examples. turns: of the loop that it stands in, at most.
@@ -78,6 +82,7 @@ class Chain {
   void add(cpython::Frame* frame, Ref generator = Ref());
   cpython::Frame* take_last();
   void drop_last();
+  Ref run_outermost_in_cpython(cpython::Frame* frame, bool raise);
   Ended finish_inner(Live& live, Ref value, Ref& result);
   evaluator::Event leave_inner(Live& live, Ref value);
   Ended settle(Live& live, evaluator::Event event, Ref& result);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cpython/generator_functions.h"
 #include "evaluator/bind_arguments.h"
 
 namespace evalframe::runtime {
@@ -18,12 +19,16 @@ struct JitObject {
   PyObject* dict;
   PyObject* weak_references;
   std::shared_ptr<Capture> capture;
-  bool plain;  // generators and coroutines run as they are
 };
 
 PyTypeObject* jit_type;
 
 JitObject* as_jit(PyObject* object) { return reinterpret_cast<JitObject*>(object); }
+
+bool makes_generators(const JitObject* jit) {
+  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(jit->function)->func_code);
+  return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+}
 
 // Arguments at the places of their parameters, as far as that takes no search: keywords that are the parameters' own names,
 // and defaults. The caller of the function holds what it gave; what else there is, is held here.
@@ -73,6 +78,26 @@ class QuickArguments {
   Ref defaults_, keyword_default_;
 };
 
+// Is told when generators of jit objects go on.
+class ResumptionHook final : public cpython::FrameHook {
+ public:
+  Decision on_frame(PyThreadState*, cpython::EntryFrame, Ref&) override { return Decision::kPass; }
+  bool takes_resumptions() const override { return true; }
+  bool on_resumption(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& value) override {
+    const Borrowed jit = cpython::owner_of_generators(cpython::function_of(frame));
+    const std::shared_ptr<Capture> capture = jit ? as_jit(jit.get())->capture : nullptr;
+    return capture && capture->resume(thread, frame, throwing, value);
+  }
+};
+
+// CPython makes the generator, of a function by which its frame is known again.
+PyObject* make_generator(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names) {
+  static const auto hook = std::make_shared<ResumptionHook>();
+  Ref function = cpython::function_for_generators(jit->function, reinterpret_cast<PyObject*>(jit), hook);
+  if (!function) PyErr_Clear();
+  return PyObject_Vectorcall(function ? function.get() : jit->function, arguments, flags, names);
+}
+
 // Binds the arguments to the parameters first: keywords, defaults, *args and **kwargs.
 Ref call_bound(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names, bool* handled) {
   const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(jit->function)->func_code);
@@ -94,7 +119,7 @@ Ref call_bound(JitObject* jit, PyObject* const* arguments, size_t flags, PyObjec
 
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   JitObject* jit = as_jit(self);
-  if (jit->plain) return PyObject_Vectorcall(jit->function, arguments, flags, names);
+  if (makes_generators(jit)) return make_generator(jit, arguments, flags, names);
   bool handled;
   Ref result = !names && jit->capture->are_in_order(PyVectorcall_NARGS(flags))
                    ? jit->capture->call(PyThreadState_Get(), arguments, &handled)
@@ -177,8 +202,6 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   new (&jit->capture) std::shared_ptr<Capture>(std::make_shared<Capture>(function, std::move(settings)));
   jit->vectorcall = call;
   jit->function = Ref::borrow(function).release();
-  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
-  jit->plain = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
   return reinterpret_cast<PyObject*>(jit);
 }
 

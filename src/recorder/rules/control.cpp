@@ -95,6 +95,7 @@ Plan returned(Recorder& recorder, uint32_t value, PyObject* object) {
     if (std::optional<Plan> plan = return_to_rest(recorder, value, object)) return *std::move(plan);
   }
   if (recorder.lets_traceback_out(value)) return plan_break(Break::kException, "a traceback that outlives the call");
+  if (recorder.is_resumed()) return plan_break(Break::kYield);
   if (recorder.is_in_outer_generator()) return plan_break(Break::kIterator, "the end of a generator");
   if (recorder.is_outermost() && recorder.leaves_unfinished()) return plan_break(Break::kIterator, "a generator left in a try or with");
   recorder.recording().result = value;

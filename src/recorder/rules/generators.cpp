@@ -39,10 +39,14 @@ Plan return_generator(const Site& site) {
 
 Plan yield_value(const Site& site) {
   Recorder& recorder = site.recorder;
+  if (recorder.is_resumed()) return plan_break(Break::kYield);
   if (recorder.is_outermost() || recorder.is_in_outer_generator()) return plan_break(Break::kInstruction, "YIELD_VALUE");
   recorder.recording().result = recorder.label(site.depth - 1);
   return {};
 }
+
+// In front of what an asynchronous generator yields.
+Plan wrap_yielded(const Site& site) { return plan_break(site.recorder.is_resumed() ? Break::kYield : Break::kInstruction); }
 
 // What it yields from is an iterator already, or becomes one.
 Plan get_yield_from_iter(const Site& site) {
@@ -234,6 +238,7 @@ void add_generator_rules(RuleTable& table) {
   using enum bytecode::Op;
   add(RETURN_GENERATOR, return_generator, pop_after);
   add(YIELD_VALUE, yield_value, pop_after);
+  add(ASYNC_GEN_WRAP, wrap_yielded, nullptr);
   add(GET_YIELD_FROM_ITER, get_yield_from_iter, nullptr);
   add(GET_AWAITABLE, get_awaitable, nullptr);
   add(GET_AITER, get_aiter, nullptr);

@@ -179,6 +179,7 @@ Plan unary_invert(const Site& site) { return unary(site, 2, "__invert__"); }
 Plan unary_intrinsic(const Site& site) {
   if (site.instruction.arg == cpython::kUnaryPositive) return unary_positive(site);
   if (site.instruction.arg == cpython::kListToTuple) return list_to_tuple(site);
+  if (site.instruction.arg == cpython::kAsyncGenWrap && site.recorder.is_resumed()) return plan_break(Break::kYield);
   // Around the body of a generator.
   const uint32_t label = site.recorder.label(site.depth - 1);
   const bool passes = site.recorder.is_exception(label) && !PyErr_GivenExceptionMatches(site.frame.slot(site.depth - 1), PyExc_StopIteration);
