@@ -1124,6 +1124,24 @@ def arranging_functions_replaced() -> Any:
 
 
 @case
+def asking_iterators_replaced() -> Any:
+    source = "def small(n):\n    return n < 3\n\ndef f(a):\n    for n in takewhile(small, numbers):\n        a = a * n\n    return a, list(accumulate([a, a], add))"
+    scope = module(source)
+    scope.takewhile, scope.accumulate, scope.add, scope.numbers = itertools.takewhile, itertools.accumulate, operator.add, [1, 2, 3]
+    yield scope.f
+    scope.numbers[2] = 2
+    yield
+    scope.small.__code__ = (lambda n: n < 2).__code__
+    yield
+    scope.add = operator.mul
+    yield
+    scope.takewhile = itertools.dropwhile
+    yield
+    scope.accumulate = lambda rows, function: function(*rows)
+    yield
+
+
+@case
 def made_callables_replaced() -> Any:
     scope = module("def g(a, n=2):\n    return a * n\n\ndef f(a):\n    return half(a), sorted([(2, a), (1, a)], key=first)[0][0] * a, partial(g, n=3)(a)")
     scope.partial, scope.first, scope.half = functools.partial, operator.itemgetter(0), functools.partial(operator.mul, 0.5)

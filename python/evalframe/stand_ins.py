@@ -18,6 +18,7 @@ globals()["__builtins__"] = dict(vars(builtins))
 _MISSING: Any = object()
 _reduce = functools.reduce
 _places_in_order = _core.places_in_order
+_progress = _core.progress
 
 
 def any_of(iterable: Iterable[Any], /) -> bool:
@@ -254,6 +255,136 @@ def filter_next(function: Callable[[Any], Any] | None, items: Iterator[Any], /) 
     raise StopIteration
 
 
+def filterfalse_next(function: Callable[[Any], Any] | None, items: Iterator[Any], /) -> Any:
+    for item in items:
+        if not (item if function is None or function is bool else function(item)):
+            return item
+        del item
+    raise StopIteration
+
+
+def starmap_next(function: Callable[..., Any], items: Iterator[Any], /) -> Any:
+    for item in items:
+        if type(item) is not tuple:
+            item = tuple(item)
+        if len(item) == 2:
+            return function(item[0], item[1])
+        return function(item[0]) if len(item) == 1 else function(*item)
+    raise StopIteration
+
+
+def compress_next(data: Iterator[Any], selectors: Iterator[Any], /) -> Any:
+    for item in data:
+        for selector in selectors:
+            break
+        else:
+            break
+        if selector:
+            return item
+        del item, selector
+    raise StopIteration
+
+
+def takewhile_next(itself: Iterator[Any], function: Callable[[Any], Any], items: Iterator[Any], /) -> Any:
+    for item in items:
+        if function(item):
+            return item
+        _progress(itself, True)
+        break
+    raise StopIteration
+
+
+def dropwhile_next(itself: Iterator[Any], function: Callable[[Any], Any], items: Iterator[Any], /) -> Any:
+    for item in items:
+        # The function may have asked for more itself.
+        if _progress(itself):
+            return item
+        if not function(item):
+            _progress(itself, True)
+            return item
+        del item
+    raise StopIteration
+
+
+def accumulate_initial(itself: Iterator[Any], initial: Any, /) -> Any:
+    _progress(itself, initial)
+    return initial
+
+
+def accumulate_next(itself: Iterator[Any], function: Callable[[Any, Any], Any] | None, items: Iterator[Any], /) -> Any:
+    for item in items:
+        if known := _progress(itself):
+            item = known[0] + item if function is None else function(known[0], item)
+        _progress(itself, item)
+        return item
+    raise StopIteration
+
+
+def zip_next_1(items: Iterator[Any], /) -> Any:
+    for item in items:
+        return (item,)
+    raise StopIteration
+
+
+def zip_next_2(items: Iterator[Any], others: Iterator[Any], /) -> Any:
+    for item in items:
+        for other in others:
+            return item, other
+        break
+    raise StopIteration
+
+
+def zip_next_3(items: Iterator[Any], others: Iterator[Any], more: Iterator[Any], /) -> Any:
+    for item in items:
+        for other in others:
+            for third in more:
+                return item, other, third
+            break
+        break
+    raise StopIteration
+
+
+def enumerate_next(itself: Iterator[Any], items: Iterator[Any], /) -> Any:
+    for item in items:
+        number = _progress(itself)[0]
+        _progress(itself, number + 1)
+        return number, item
+    raise StopIteration
+
+
+def chain_next(itself: Iterator[Any], sources: Iterator[Any], /) -> Any:
+    while True:
+        if known := _progress(itself):
+            if known[0] is None:
+                raise StopIteration
+            for item in known[0]:
+                return item
+        # With an error, too, there is nothing more.
+        active = None
+        try:
+            for source in sources:
+                active = iter(source)
+                break
+        finally:
+            _progress(itself, active)
+
+
+def step(items: Iterator[Any], /) -> Any:
+    for item in items:
+        return item
+    raise StopIteration
+
+
+def step_or(items: Iterator[Any], default: Any, /) -> Any:
+    for item in items:
+        return item
+    return default
+
+
+def ended() -> Any:
+    raise StopIteration
+
+
 def item_of(item: Any, key: Any, /) -> Any:
     return item[key]
 
@@ -305,6 +436,21 @@ _core.add_stand_ins(
         "map_next": (map_next, 0),
         "map_next_2": (map_next_2, 0),
         "filter_next": (filter_next, 0),
+        "filterfalse_next": (filterfalse_next, 0),
+        "starmap_next": (starmap_next, 0),
+        "compress_next": (compress_next, 0),
+        "takewhile_next": (takewhile_next, 0),
+        "dropwhile_next": (dropwhile_next, 0),
+        "accumulate_initial": (accumulate_initial, 0),
+        "accumulate_next": (accumulate_next, 0),
+        "zip_next_1": (zip_next_1, 0),
+        "zip_next_2": (zip_next_2, 0),
+        "zip_next_3": (zip_next_3, 0),
+        "enumerate_next": (enumerate_next, 0),
+        "chain_next": (chain_next, 0),
+        "step": (step, 0),
+        "step_or": (step_or, 0),
+        "ended": (ended, 0),
         "item_of": (item_of, 0),
         "items_of": (items_of, 0),
         "attribute_of": (attribute_of, 0),

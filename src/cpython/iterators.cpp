@@ -1,5 +1,8 @@
-// The layouts of three iterators.
+// The layouts of iterators.
 #include "cpython/iterators.h"
+
+#include <string_view>
+#include <utility>
 
 namespace evalframe::cpython {
 
@@ -74,6 +77,93 @@ bool counts_with_ints(Borrowed count) {
     PyObject *long_number, *long_step;
   };
   return reinterpret_cast<const Count*>(count.get())->number != PY_SSIZE_T_MAX;
+}
+
+namespace {
+
+// Modules/itertoolsmodule.c, the same in all versions: CPython has no other way to look into these without a warning.
+struct Two {  // starmap, filterfalse, compress; what follows begins as these do
+  PyObject head;
+  PyObject *first, *second;
+};
+struct Flagged {  // takewhile, dropwhile
+  Two parts;
+  long flag;
+};
+struct Accumulate {
+  PyObject head;
+  PyObject *total, *iterator, *function, *initial;
+};
+struct Chain {
+  PyObject head;
+  PyObject *source, *active;  // null source: it has ended
+};
+struct Enumerate {
+  PyObject head;
+  Py_ssize_t index;
+};
+
+bool has_name(Borrowed iterator, std::string_view name) {
+  const PyTypeObject* const type = Py_TYPE(iterator.get());
+  const bool of_c = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE);
+  return of_c && type->tp_name == name;
+}
+bool is_flagged(Borrowed iterator) { return has_name(iterator, "itertools.takewhile") || has_name(iterator, "itertools.dropwhile"); }
+bool is_accumulate(Borrowed iterator) { return has_name(iterator, "itertools.accumulate"); }
+bool is_chain(Borrowed iterator) { return has_name(iterator, "itertools.chain"); }
+bool is_enumerate(Borrowed iterator) { return Py_TYPE(iterator.get()) == &PyEnum_Type; }
+// What __reduce__ says of these without a warning: the iterators, or they and a count.
+bool is_of_builtins(Borrowed iterator) {
+  const PyTypeObject* const type = Py_TYPE(iterator.get());
+  return type == &PyMap_Type || type == &PyFilter_Type || type == &PyZip_Type || type == &PyEnum_Type;
+}
+
+Ref or_none(PyObject* object) { return Ref::borrow(object ? object : Py_None); }
+
+}  // namespace
+
+std::vector<Ref> asked_by(Borrowed iterator) {
+  std::vector<Ref> parts;
+  if (is_of_builtins(iterator)) {
+    const Ref reduced = Ref::steal(PyObject_CallMethod(iterator.get(), "__reduce__", nullptr));
+    PyObject* const made_of = reduced ? PyTuple_GET_ITEM(reduced.get(), 1) : nullptr;
+    for (Py_ssize_t i = 0; made_of && i < PyTuple_GET_SIZE(made_of); i++) parts.push_back(Ref::borrow(PyTuple_GET_ITEM(made_of, i)));
+    if (!reduced) PyErr_Clear();
+    if (is_enumerate(iterator) && !parts.empty()) parts.pop_back();
+  } else if (is_chain(iterator)) {
+    parts.push_back(or_none(iterator.as<Chain>()->source));
+  } else if (is_accumulate(iterator)) {
+    const auto* of = iterator.as<Accumulate>();
+    for (PyObject* const part : {of->iterator, of->function, of->initial}) parts.push_back(or_none(part));
+  } else if (is_flagged(iterator) || has_name(iterator, "itertools.starmap") || has_name(iterator, "itertools.filterfalse") || has_name(iterator, "itertools.compress")) {
+    parts.push_back(or_none(iterator.as<Two>()->first));
+    parts.push_back(or_none(iterator.as<Two>()->second));
+  }
+  return parts;
+}
+
+Ref has_come_to(Borrowed iterator) {
+  if (is_flagged(iterator) && iterator.as<Flagged>()->flag) return Ref::borrow(Py_True);
+  if (is_accumulate(iterator) && iterator.as<Accumulate>()->total) return Ref::borrow(iterator.as<Accumulate>()->total);
+  if (is_enumerate(iterator)) return Ref::steal(PyLong_FromSsize_t(iterator.as<Enumerate>()->index));
+  if (is_chain(iterator) && (!iterator.as<Chain>()->source || iterator.as<Chain>()->active)) return or_none(iterator.as<Chain>()->active);
+  return Ref();
+}
+
+void come_to(Borrowed iterator, Borrowed value) {
+  if (is_flagged(iterator)) {
+    iterator.as<Flagged>()->flag = 1;
+  } else if (is_enumerate(iterator)) {
+    iterator.as<Enumerate>()->index = PyLong_AsSsize_t(value.get());
+  } else if (is_accumulate(iterator)) {
+    auto* const of = iterator.as<Accumulate>();
+    const Ref initial = Ref::steal(std::exchange(of->initial, Py_NewRef(Py_None))), total = Ref::steal(std::exchange(of->total, Py_NewRef(value.get())));
+  } else if (is_chain(iterator)) {
+    auto* const of = iterator.as<Chain>();
+    const bool ended = value.get() == Py_None;
+    const Ref active = Ref::steal(std::exchange(of->active, ended ? nullptr : Py_NewRef(value.get())));
+    const Ref source = ended ? Ref::steal(std::exchange(of->source, nullptr)) : Ref();
+  }
 }
 
 }  // namespace evalframe::cpython

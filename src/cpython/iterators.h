@@ -1,5 +1,7 @@
-// Looking ahead in the iterators of ranges, lists and tuples, which CPython only lets advance.
+// Looking into iterators, which CPython only lets advance.
 #pragma once
+
+#include <vector>
 
 #include "core/ref.h"
 
@@ -13,5 +15,13 @@ void advance(Borrowed iterator, Py_ssize_t turns);
 
 // Whether a count of itertools counts in a C integer: nobody's sum is asked for the next number.
 bool counts_with_ints(Borrowed count);
+
+// What an iterator was made of, which asks others when it is asked: map, filter and those of itertools in the order of their parameters,
+// iterators in the place of what they go through. Empty: another object.
+std::vector<Ref> asked_by(Borrowed iterator);
+// What it has come to: whether takewhile has stopped or dropwhile begun, the total of accumulate, the next number of enumerate, and
+// what chain goes through now (None: it has ended). Null: nothing so far.
+Ref has_come_to(Borrowed iterator);
+void come_to(Borrowed iterator, Borrowed value);
 
 }  // namespace evalframe::cpython

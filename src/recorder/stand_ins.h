@@ -17,5 +17,7 @@ const StandIn* stand_in_named(const char* name);
 const StandIn* stand_in_of(PyObject* callable);
 // The order in which a sort leaves what has these keys, as a tuple of places.
 PyObject* places_in_order();
+// What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
+PyObject* progress_of_lazies();
 
 }  // namespace evalframe::recorder

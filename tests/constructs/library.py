@@ -155,6 +155,50 @@ def itertools_takewhile(x: Any, y: Any) -> Any:
     return x
 
 
+def itertools_dropwhile(x: Any, y: Any) -> Any:
+    late = itertools.dropwhile(lambda n: n < 3, (1, 2, 3, 1))
+    return x * next(late) + y * sum(late)
+
+
+def itertools_filterfalse(x: Any, y: Any) -> Any:
+    for n in itertools.filterfalse(lambda n: n % 2, range(5)):
+        x = x + y * n
+    return x
+
+
+def itertools_compress(x: Any, y: Any) -> Any:
+    return sum(itertools.compress([x, y, x], [1, 0, 1]))
+
+
+def itertools_chain_from_iterable(x: Any, y: Any) -> Any:
+    rows = [[x, y], (y,)]
+    return sum(itertools.chain.from_iterable(row for row in rows))
+
+
+def itertools_combinations_with_replacement(x: Any, y: Any) -> Any:
+    for a, b in itertools.combinations_with_replacement((x, y), 2):
+        x = x + a * b
+    return x
+
+
+def itertools_islice_of_generator(x: Any, y: Any) -> Any:
+    for a in itertools.islice((x * n for n in range(5)), 1, 4, 2):
+        y = y + a
+    return y
+
+
+def enumerated_generator(x: Any, y: Any) -> Any:
+    for n, a in enumerate(part for part in (x, y)):
+        x = x + a * n
+    return x
+
+
+def zipped_generators(x: Any, y: Any) -> Any:
+    for n, a in zip((n for n in range(5)), (part for part in (x, y))):
+        x = x + a * n
+    return x
+
+
 def itertools_groupby(x: Any, y: Any) -> Any:
     for key, group in itertools.groupby("aabccc"):
         x = x + y * len(list(group)) * ord(key)

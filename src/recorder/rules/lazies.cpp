@@ -1,5 +1,13 @@
-// Rules for map and filter, which call their function when they are asked: a step of theirs is a call that is followed.
+// Rules for iterators that ask others when they are asked, and may call a function: map, filter, and those of itertools. A step of theirs
+// is a call that is followed.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
+
 #include "core/builtins.h"
+#include "core/made_once.h"
+#include "cpython/iterators.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -9,7 +17,93 @@ namespace {
 
 using evaluator::Activation;
 
-bool is_lazy_type(PyObject* type) { return type == reinterpret_cast<PyObject*>(&PyMap_Type) || type == reinterpret_cast<PyObject*>(&PyFilter_Type); }
+// Their parameters: f: a function, i: gone through, I: that and all behind it, v: a value. comes_to: it may keep something from step to step.
+// rarely: only over what has steps that are followed; else rules/iterables.cpp or rules/itertools.cpp know all that it gives.
+struct Lazy {
+  const char *name, *parameters;
+  int required;
+  bool comes_to;
+  const char* step;  // the stand-in
+  bool rarely = false;
+  PyObject* type = nullptr;
+};
+
+std::vector<Lazy>& lazies() {
+  static MadeOnce<std::vector<Lazy>*> table;
+  return *table.get([] {
+    auto* const rows = new std::vector<Lazy>{
+        {"map", "fii", 2, false, "map_next"},
+        {"filter", "fi", 2, false, "filter_next"},
+        {"filterfalse", "fi", 2, false, "filterfalse_next"},
+        {"starmap", "fi", 2, false, "starmap_next"},
+        {"compress", "ii", 2, false, "compress_next"},
+        {"takewhile", "fi", 2, true, "takewhile_next"},
+        {"dropwhile", "fi", 2, true, "dropwhile_next"},
+        {"accumulate", "ifv", 1, true, "accumulate_next"},
+        {"zip", "I", 1, true, "zip_next_", true},
+        {"enumerate", "i", 1, true, "enumerate_next", true},
+        {"chain", "I", 1, true, "chain_next", true},
+    };
+    const Ref module = Ref::steal(PyImport_ImportModule("itertools"));
+    for (Lazy& row : *rows) {
+      row.type = module ? PyObject_GetAttrString(module.get(), row.name) : nullptr;  // lives as long as the process
+      if (!row.type) row.type = builtin(row.name).get();
+      PyErr_Clear();
+    }
+    return rows;
+  });
+}
+
+const Lazy* row_of(PyObject* type) {
+  for (const Lazy& row : lazies()) {
+    if (type && row.type == type) return &row;
+  }
+  return nullptr;
+}
+
+// An iterator of this type that has come as far as the last argument, a list, says: what an exit makes.
+PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const bool accumulates = row_of(arguments[0])->parameters == std::string_view("ifv");
+  static PyObject *const names = Py_BuildValue("(s)", "initial"), *const chains = PyUnicode_InternFromString("from_iterable");
+  const bool is_chain = PyObject_HasAttr(arguments[0], chains);
+  const Ref callable = is_chain ? Ref::steal(PyObject_GetAttr(arguments[0], chains)) : Ref::borrow(arguments[0]);
+  Ref made = Ref::steal(PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
+  PyObject* const progress = arguments[count - 1];
+  if (made && PyList_GET_SIZE(progress) > 0) cpython::come_to(made.get(), PyList_GET_ITEM(progress, 0));
+  return made.release();
+}
+
+PyObject* maker() {
+  static PyMethodDef method{"make_again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_again)), METH_FASTCALL, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
+PyObject* ask_or_tell(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count == 2) return cpython::come_to(arguments[0], arguments[1]), Py_NewRef(Py_None);
+  if (count != 1) return PyErr_Format(PyExc_TypeError, "an iterator is wanted, and what it has come to");
+  const Ref found = cpython::has_come_to(arguments[0]);
+  return found ? PyTuple_Pack(1, found.get()) : PyTuple_New(0);
+}
+
+// What such an iterator is made of.
+struct Parts {
+  const Lazy* row = nullptr;
+  std::vector<uint32_t> labels;
+  uint32_t progress = 0;  // a list of one element, or none
+};
+Parts parts_of_lazy(const Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  if (value.kind != Value::Kind::kMade) return {};
+  std::vector<uint32_t> labels = recorder.copied_elements(value);
+  const bool again = recorder.constant_of(labels[0]) == maker();
+  const Lazy* const row = row_of(recorder.constant_of(labels[again ? 2 : 0]));
+  if (!row || row->comes_to != again) return {};
+  const uint32_t progress = again ? labels.back() : 0;
+  if (again) labels.pop_back();
+  labels.erase(labels.begin(), labels.begin() + (again ? 3 : 2));
+  return {row, std::move(labels), progress};
+}
 
 // What it makes of an argument; 0: that isn't known.
 uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
@@ -20,43 +114,182 @@ uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
   return parts ? recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(parts)) : 0;
 }
 
-}  // namespace
+bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
-bool is_lazy(const Recorder& recorder, uint32_t label) {
-  const Value value = recorder.value(label);
-  return value.kind == Value::Kind::kMade && is_lazy_type(recorder.constant_of(recorder.elements(value)[0]));
+// The number of the parameter; -1: there is none of this name, or it isn't given so.
+int parameter_named(const Lazy& row, PyObject* name) {
+  if (std::string_view(row.name) != "accumulate") return -1;
+  return is_named(name, "func") ? 1 : is_named(name, "initial") ? 2 : -1;
 }
 
-std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+int keywords_of(const Activation::CallSite& call) { return call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0; }
+
+// The arguments by parameter, what is gone through as an iterator; empty: they aren't known.
+std::vector<uint32_t> arguments_of(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
-  const bool filters = callable == reinterpret_cast<PyObject*>(&PyFilter_Type);
-  if (!is_lazy_type(callable) || call.keyword_names || call.count < 2 || call.count > (filters ? 2 : 3)) return std::nullopt;
-  std::vector<uint32_t> labels{recorder.label(call.first)};
-  for (int i = call.first + 1; i < call.first + call.count; i++) {
-    labels.push_back(iterator_over(recorder, recorder.label(i), site.frame.slot(i)));
-    if (!labels.back()) return std::nullopt;
+  const std::string_view parameters(row.parameters);
+  const int positional = call.count - keywords_of(call), most = parameters == "I" ? 4 : static_cast<int>(parameters.size()) - (parameters.back() == 'v' ? 1 : 0);
+  if (positional < row.required || positional > most) return {};
+  std::vector<uint32_t> labels(parameters.back() == 'v' ? parameters.size() : static_cast<size_t>(positional));
+  for (int i = 0; i < call.count; i++) {
+    const int number = i < positional ? i : parameter_named(row, PyTuple_GET_ITEM(call.keyword_names.get(), i - positional)), slot = call.first + i;
+    if (number < 0) return {};
+    const char kind = parameters[std::min(static_cast<size_t>(number), parameters.size() - 1)];
+    uint32_t& label = labels[static_cast<size_t>(number)];
+    label = kind == 'i' || kind == 'I' ? iterator_over(recorder, recorder.label(slot), site.frame.slot(slot)) : recorder.label(slot);
+    if (!label) return {};
   }
-  return plan_value(recorder.made(callable, nullptr, labels));
+  for (uint32_t& label : labels) {
+    if (!label) label = recorder.constant(Py_None);
+  }
+  return labels;
 }
 
-std::optional<Plan> lazy_step(const Site& site) {
+bool has_steps(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kGenerator || is_lazy(recorder, label); }
+
+std::optional<Plan> made_lazily(Recorder& recorder, const Lazy& row, std::vector<uint32_t> labels, std::vector<uint32_t> progress = {}) {
+  if (!row.comes_to) return plan_value(recorder.made(row.type, nullptr, labels));
+  labels.insert(labels.begin(), recorder.constant(row.type));
+  labels.push_back(recorder.container(Value::Kind::kList, std::move(progress)));
+  return plan_value(recorder.made(maker(), nullptr, labels));
+}
+
+// enumerate(iterable, start)
+std::optional<Plan> making_enumerate(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
-  const uint32_t label = recorder.label(site.depth - 1);
-  if (!is_lazy(recorder, label)) return std::nullopt;
-  PyObject* const object = site.frame.slot(site.depth - 1);
-  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(label));
-  const bool filters = Py_IS_TYPE(object, &PyFilter_Type);
-  const StandIn* const stand_in = stand_in_named(filters ? "filter_next" : parts.size() == 4 ? "map_next" : "map_next_2");
-  Ref reduced = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  PyObject* const arguments = reduced ? PyTuple_GET_ITEM(reduced.get(), 1) : nullptr;
-  if (!stand_in || !arguments || PyTuple_GET_SIZE(arguments) + 2 != static_cast<Py_ssize_t>(parts.size())) return PyErr_Clear(), std::nullopt;
+  if (call.count < 1 || call.count > 2 || keywords_of(call) == call.count || !has_steps(recorder, recorder.label(call.first))) return std::nullopt;
+  if (call.keyword_names && !is_named(PyTuple_GET_ITEM(call.keyword_names.get(), 0), "start")) return std::nullopt;
+  PyObject* const start = call.count == 2 ? site.frame.slot(call.first + 1) : nullptr;
+  if (start && (!PyLong_CheckExact(start) || recorder.is_input_number(recorder.label(call.first + 1), start) || !recorder.known(recorder.label(call.first + 1), start))) return std::nullopt;
+  int overflows = 0;
+  const long number = start ? PyLong_AsLongAndOverflow(start, &overflows) : 0;
+  if (overflows || number > PY_SSIZE_T_MAX / 2) return std::nullopt;
+  return made_lazily(recorder, row, {recorder.label(call.first)}, {recorder.constant(Ref::steal(PyLong_FromLong(number)).get())});
+}
+
+std::optional<Plan> making(const Site& site, const Activation::CallSite& call, const Lazy& row) {
+  Recorder& recorder = site.recorder;
+  const std::string_view name(row.name);
+  if (name == "enumerate") return making_enumerate(site, call, row);
+  bool any_steps = false;
+  for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i));
+  if (row.rarely && !any_steps) return std::nullopt;
+  if (name == "chain") {
+    std::vector<uint32_t> sources;
+    for (int i = call.first; i < call.first + call.count; i++) sources.push_back(recorder.label(i));
+    const uint32_t tuple = recorder.container(Value::Kind::kTuple, sources);
+    return call.keyword_names ? std::nullopt : made_lazily(recorder, row, {recorder.iterator(builtin("iter"), nullptr, {tuple}, std::move(sources))});
+  }
+  std::vector<uint32_t> labels = arguments_of(site, call, row);
+  return labels.empty() ? std::nullopt : made_lazily(recorder, row, std::move(labels));
+}
+
+// chain.from_iterable(...), which is a new object each time that it is looked up.
+std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const Lazy* const row = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) ? row_of(PyCFunction_GET_SELF(callable)) : nullptr;
+  if (!row || std::string_view(row->name) != "chain" || call.count != 1 || call.keyword_names) return std::nullopt;
+  if (std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) != "from_iterable") return std::nullopt;
+  const uint32_t source = iterator_over(site.recorder, site.recorder.label(call.first), site.frame.slot(call.first));
+  return source ? made_lazily(site.recorder, *row, {source}) : std::nullopt;
+}
+
+// iter(...) of what is an iterator.
+std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
+  const uint32_t label = site.recorder.label(call.first);
+  const bool generator = site.recorder.value(label).kind == Value::Kind::kGenerator && PyGen_CheckExact(site.frame.slot(call.first));
+  const bool fits = call.count == 1 && !call.keyword_names && (generator || is_lazy(site.recorder, label) || site.recorder.is_iterator(label));
+  return fits ? std::optional<Plan>(plan_value(label)) : std::nullopt;
+}
+
+// The step's stand-in, and which of the parts it is given behind the iterator itself.
+struct Step {
+  std::string name;
+  std::vector<size_t> given;
+  bool of_itself = true;
+};
+Step step_of(const Parts& parts, bool begun, bool has_initial) {
+  const std::string_view name(parts.row->name);
+  if (name == "takewhile" && begun) return {"ended", {}, false};
+  if (name == "dropwhile" && begun) return {"step", {1}, false};
+  if (name == "accumulate") return !begun && has_initial ? Step{"accumulate_initial", {2}} : Step{parts.row->step, {1, 0}};
+  std::vector<size_t> all(parts.labels.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  const bool by_number = name == "zip" || (name == "map" && all.size() == 3);
+  const std::string number = name == "zip" ? std::to_string(all.size()) : by_number ? "_2" : "";
+  return {parts.row->step + number, std::move(all), parts.row->comes_to && name != "zip"};
+}
+
+std::optional<Plan> step(const Site& site, const Operated& iterator) {
+  Recorder& recorder = site.recorder;
+  const Parts parts = parts_of_lazy(recorder, iterator.label);
+  if (!parts.row) return std::nullopt;
+  std::vector<Ref> objects = cpython::asked_by(iterator.object);
+  if (objects.size() != parts.labels.size()) return std::nullopt;
+  const bool begun = parts.progress && !recorder.elements(recorder.value(parts.progress)).empty();
+  const Step step = step_of(parts, begun, objects.back().get() != Py_None);
+  const StandIn* const stand_in = stand_in_named(step.name.c_str());
+  if (!stand_in) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
-  for (size_t i = 2; i < parts.size(); i++) {
-    plan.contents.push_back(parts[i]);
-    plan.arguments.push_back(PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i) - 2));
-  }
-  plan.held.push_back(std::move(reduced));
+  if (step.of_itself) plan.contents.push_back(iterator.label), plan.arguments.push_back(iterator.object);
+  for (const size_t i : step.given) plan.contents.push_back(parts.labels[i]), plan.arguments.push_back(objects[i].get());
+  plan.held = std::move(objects);
   return plan;
 }
+
+// What a generator returns is the value of the StopIteration, which nobody sees but who asks for the next one.
+bool ends_with_a_value(const Recorder& recorder, uint32_t label) {
+  const Parts parts = parts_of_lazy(recorder, label);
+  for (size_t i = 0; parts.row && i < parts.labels.size(); i++) {
+    const bool gone_through = parts.row->parameters[0] == 'I' || parts.row->parameters[i] == 'i';
+    if (gone_through && !recorder.is_iterator(parts.labels[i]) && (!is_lazy(recorder, parts.labels[i]) || ends_with_a_value(recorder, parts.labels[i]))) return true;
+  }
+  return false;
+}
+
+std::optional<Plan> next_of_lazy(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  const Operated iterator{recorder.label(call.first), site.frame.slot(call.first)};
+  if (call.keyword_names || call.count > 2 || !is_lazy(recorder, iterator.label)) return std::nullopt;
+  if (call.count == 1) return ends_with_a_value(recorder, iterator.label) ? std::nullopt : step(site, iterator);
+  const StandIn* const stand_in = stand_in_named("step_or");
+  if (!stand_in) return std::nullopt;
+  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
+  for (int slot = call.first; slot < call.first + 2; slot++) plan.contents.push_back(recorder.label(slot)), plan.arguments.push_back(site.frame.slot(slot));
+  return plan;
+}
+
+// Asked or told by a stand-in.
+Plan progress_call(Recorder& recorder, const Site& site, const Activation::CallSite& call) {
+  const Parts parts = parts_of_lazy(recorder, recorder.label(call.first));
+  if (!parts.progress) return plan_break(Break::kUnknownCall, "progress");
+  const std::vector<uint32_t> known = recorder.copied_elements(recorder.value(parts.progress));
+  if (call.count == 1) return known.empty() ? plan_constant() : plan_value(recorder.container(Value::Kind::kTuple, {known[0]}));
+  Plan plan = plan_constant();
+  plan.changed = parts.progress;
+  plan.contents = {recorder.label(call.first + 1)};
+  return site.frame.slot(call.first + 1) ? std::move(plan) : plan_break(Break::kUnknownCall, "progress");
+}
+
+}  // namespace
+
+PyObject* progress_of_lazies() {
+  static PyMethodDef method{"progress", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(ask_or_tell)), METH_FASTCALL,
+                            "What an iterator has come to, as a tuple of one or none; or it comes to that."};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
+bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(recorder, label).row != nullptr; }
+
+std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable == progress_of_lazies() && call.count > 0) return progress_call(site.recorder, site, call);
+  if (callable == builtin("next").get() && call.count > 0) return next_of_lazy(site, call);
+  if (callable == builtin("iter").get() && call.count > 0) return iter_of_iterator(site, call);
+  if (std::optional<Plan> plan = making_chain(site, call, callable)) return plan;
+  const Lazy* const row = row_of(callable);
+  return row ? making(site, call, *row) : std::nullopt;
+}
+
+std::optional<Plan> lazy_step(const Site& site) { return step(site, {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)}); }
 
 }  // namespace evalframe::recorder

@@ -64,7 +64,7 @@ bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // Functions of itertools that arrange such elements; none: others, or not known.
 std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
-// map and filter: what makes one, whether the value is one, and its step (FOR_ITER).
+// map, filter and iterators of itertools that ask a function: what makes one, whether the value is one, and its step (FOR_ITER).
 std::optional<Plan> lazy_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 bool is_lazy(const Recorder& recorder, uint32_t label);
 std::optional<Plan> lazy_step(const Site& site);

@@ -1,0 +1,303 @@
+"""Iterators of itertools that ask others, and may call a function: each step is recorded, and an exit makes them as far as they have come."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import check_behaves_as_plain, check_may_be_left
+from test_jit_stand_ins import SEEN, A, B, Vector, callers, note, scaled, told, told_of
+
+CALLS = [(A, B), (B, A), (A, B)]
+CASES: list[Callable[..., Any]] = []
+BREAKING: list[Callable[..., Any]] = []
+
+
+def case(function: Callable[..., Any]) -> Callable[..., Any]:
+    CASES.append(function)
+    return function
+
+
+def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A case that isn't one graph."""
+    BREAKING.append(function)
+    return function
+
+
+@case
+def taken_and_dropped(a: Any, b: Any) -> Any:
+    rows = [a, b, a[None], b]
+    taken = list(itertools.takewhile(lambda x: x.ndim == 1, rows))
+    dropped = [x * 2 for x in itertools.dropwhile(lambda x: x.ndim == 1, rows)]
+    kept = list(itertools.filterfalse(lambda n: n % 2, range(6))), list(itertools.filterfalse(None, [0, 1, "", a.ndim]))
+    return taken, dropped, kept, list(itertools.takewhile(bool, ())), list(itertools.dropwhile(bool, (1, 1)))
+
+
+@case
+def taken_in_part(a: Any, b: Any) -> Any:
+    numbers = iter([1, 2, 5, 1, 6])
+    small = itertools.takewhile(lambda n: n < 3, numbers)
+    got = [next(small), next(small), next(small, "ended"), next(small, "still"), list(small), list(numbers)]
+    late = itertools.dropwhile(lambda n: n < 3, [1, 4, 1, 7])
+    return got, next(late), next(late, None), list(late), next(late, a), type(small) is itertools.takewhile, a + b
+
+
+@case
+def iterators_are_kept(a: Any, b: Any) -> Any:
+    small = itertools.takewhile(lambda n: n < 3, [1, 2, 5, 1])
+    late = itertools.dropwhile(lambda n: n < 3, [1, 4, 1])
+    sums = itertools.accumulate([a, b, a], operator.mul)
+    next(small), next(late), next(sums)
+    ended = itertools.takewhile(lambda n: n < 3, [5, 1])
+    next(ended, None)
+    return small, late, sums, ended, itertools.accumulate([1, 2], initial=a), itertools.starmap(operator.add, [(a, b)]), a + b
+
+
+@case
+def accumulated(a: Any, b: Any) -> Any:
+    sums = list(itertools.accumulate([a, b, a]))
+    products = list(itertools.accumulate(scaled(b, 4), lambda x, y: x * 2 + y, initial=a))
+    largest = list(itertools.accumulate([3, 1, 4, 1, 5], max)), list(itertools.accumulate([], initial=b)), list(itertools.accumulate(()))
+    nothing = list(itertools.accumulate([None, 1, None], lambda x, y: y, initial=None)), list(itertools.accumulate("abc", func=operator.add))
+    vectors = itertools.accumulate([Vector(a, 1), Vector(b, 2)])
+    return sums, products, largest, nothing, [v.x for v in vectors]
+
+
+@case
+def called_with_rows(a: Any, b: Any) -> Any:
+    z = a
+    for part in itertools.starmap(np.add, ((x, 2) for x in (a, b))):
+        z = z + part
+    several = list(itertools.starmap(lambda *n: n, [(), [1], "ab", (1, 2, 3)]))
+    return z, several, sum(itertools.starmap(pow, [(2, 3), (3, 2)])), list(itertools.compress([a, b, z, a], [1, 0, z.ndim]))
+
+
+@case
+def one_over_another(a: Any, b: Any) -> Any:
+    small = itertools.takewhile(lambda n: n < 20, itertools.accumulate(map(lambda n: n * n, range(8))))
+    z = a
+    for n in small:
+        z = z + b * n
+    return z, list(itertools.compress(itertools.filterfalse(lambda n: n == 2, range(5)), itertools.starmap(divmod, [(1, 2), (3, 4)])))
+
+
+@case
+def numbered(a: Any, b: Any) -> Any:
+    z = a
+    for n, part in enumerate(scaled(b, 3), 2):
+        z = z + part * n
+    steps = enumerate((x for x in (a, b, z)), start=a.ndim)
+    rows = zip(scaled(a, 3), [1, 2], (x for x in "abc"))
+    return z, next(steps, None), next(steps, None), steps, next(rows, None), rows, list(zip(scaled(a, 3), [1])), next(zip(x for x in ()), b), zip(map(len, [a, b]))
+
+
+@case
+def chained(a: Any, b: Any) -> Any:
+    z = a
+    for part in itertools.chain(scaled(a, 3), [b], (x for x in (1, 2)), ()):
+        z = z + part
+    rows = itertools.chain.from_iterable([[a, b], (1,), "xy", range(2)])
+    ended = itertools.chain.from_iterable(scaled(a, 0))
+    parts = itertools.chain(map(len, [a, b]), scaled(b, 2))
+    return z, next(rows), next(rows), next(rows), rows, next(ended, "end"), ended, next(parts), parts, list(itertools.chain.from_iterable(x for x in ([a], [b])))
+
+
+@case
+def end_is_told(a: Any, b: Any) -> Any:
+    small = itertools.takewhile(lambda n: n < 3, [1, 5])
+    next(small)
+    try:
+        next(small)
+    except StopIteration as error:
+        return error.args, error.__context__ is None, a + b
+    return a
+
+
+@breaking
+def end_of_a_generator_is_told(a: Any, b: Any) -> Any:
+    def parts() -> Any:
+        yield a
+        return b
+
+    steps = itertools.takewhile(lambda x: True, parts())
+    next(steps)
+    try:
+        next(steps)
+    except StopIteration as error:
+        return error.value, a + b
+    return a
+
+
+@breaking
+def function_asks_itself(a: Any, b: Any) -> Any:
+    steps: Any = None
+
+    def late(n: int) -> bool:
+        if n == 2:
+            SEEN.append(next(steps))
+        return n < 3
+
+    steps = itertools.dropwhile(late, [1, 2, 4, 1, 5])
+    got = list(steps)
+    sums: Any = None
+
+    def add(x: Any, y: Any) -> Any:
+        if y == 2:
+            SEEN.append(next(sums))
+        return x + y
+
+    sums = itertools.accumulate([1, 2, 4, 8], add)
+    return got, list(sums), a + b
+
+
+@breaking
+def function_raises(a: Any, b: Any) -> Any:
+    told: list[Any] = []
+    for make in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse):
+        steps = make(lambda n: 6 // n > 2, [2, 0, 3, 1, 0])
+        for _ in range(6):
+            try:
+                told.append(next(steps, "ended"))
+            except ZeroDivisionError as error:
+                told.append(told_of(error))
+    sums = itertools.accumulate([1, "a", 2])
+    for _ in range(4):
+        try:
+            told.append(next(sums, "ended"))
+        except TypeError as error:
+            told.append(str(error))
+    return told, a + b
+
+
+@breaking
+def noting_functions(a: Any, b: Any) -> Any:
+    z = a + b
+
+    def small(n: int) -> bool:
+        note(n)
+        SEEN.append(callers())
+        return n < 3
+
+    for n in itertools.takewhile(small, [1, 2, 3, 4]):
+        note("turn")
+        z = z + n
+    late = itertools.dropwhile(small, [1, 2, 3, 1])
+    sums = itertools.accumulate([a, b, z], lambda x, y: note("sum") or x + y)
+    return z, next(late), list(late), [next(sums), next(sums)], list(sums), list(itertools.starmap(lambda x, y: note(x) or y, [(1, a), (2, b)]))
+
+
+@breaking
+def left_on_the_way(a: Any, b: Any) -> Any:
+    z = a + b
+    small = itertools.takewhile(lambda n: n < 3, [1, 2, 3, 1])
+    late = itertools.dropwhile(lambda n: n < 3, [1, 3, 1, 2])
+    sums = itertools.accumulate([a, b, z], initial=1)
+    got = [next(small), next(late), next(sums), next(sums)]
+    note("here")
+    got += [next(small), next(late), next(sums), next(small, "ended"), next(small, "ended")]
+    note("there")
+    return got, list(small), list(late), list(sums), z
+
+
+@breaking
+def chains_that_fail(a: Any, b: Any) -> Any:
+    told: list[Any] = []
+
+    def rows() -> Any:
+        yield [a]
+        raise LookupError("in the rows")
+
+    for parts in (itertools.chain([1], 5, [2]), itertools.chain.from_iterable(rows()), itertools.chain(scaled(a, 1), 5, [2])):  # type: ignore
+        for _ in range(4):
+            try:
+                told.append(next(parts, "ended"))
+            except (TypeError, LookupError) as error:
+                told.append(str(error))
+    return told, a + b
+
+
+@breaking
+def noting_generators(a: Any, b: Any) -> Any:
+    def parts() -> Any:
+        for n in (1, 2):
+            note(n)
+            SEEN.append(callers())
+            yield n
+
+    z = a + b
+    for n, part in enumerate(parts()):
+        z = z + n * part
+    for n, x in zip(parts(), scaled(z, 5)):
+        z = z + x
+    numbers = enumerate(scaled(z, 3), 5)
+    chain = itertools.chain(parts(), [z], parts())
+    got = [next(numbers), next(chain), next(chain)]
+    note("here")
+    return got, next(numbers), list(chain), list(numbers), list(zip(parts(), parts(), [3, 4], strict=True)), list(enumerate(parts(), 2**80))
+
+
+@breaking
+def wrong_calls(a: Any, b: Any) -> Any:
+    told = []
+    calls: list[Any] = [
+        lambda: itertools.takewhile(bool),
+        lambda: itertools.dropwhile(bool, 5),
+        lambda: itertools.starmap(1, 2, 3),
+        lambda: itertools.accumulate([1], start=1),
+        lambda: list(itertools.starmap(divmod, [5])),
+        lambda: list(itertools.starmap(divmod, [(5,)])),
+        lambda: list(itertools.takewhile(5, [1])),
+        lambda: itertools.compress([1]),
+        lambda: list(itertools.compress(data=[1, 2], selectors=[0, 1])),
+    ]
+    for call in calls:
+        try:
+            told.append(call())
+        except TypeError as error:
+            told.append(str(error))
+    return told, a + b
+
+
+KEPT = (itertools.takewhile, itertools.dropwhile, itertools.accumulate, itertools.starmap, itertools.chain, enumerate, zip)
+
+
+def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:
+    """`told`, with what iterators that are handed out still give."""
+    came, seen, warned = told(function, *arguments)
+    if came[0] == "value" and isinstance(came[1], tuple):
+        came = "value", [[type(part), [*part]] if isinstance(part, KEPT) else part for part in came[1]]
+    return came, seen, warned
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, backend="reference")
+    told(captured, A, B)
+    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
+    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
+    check_behaves_as_plain(function, backend, CALLS, told_of_kept)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
+    check_may_be_left(function, "reference", CALLS, 10, told_of_kept)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python_with_every_frame(function: Callable[..., Any]) -> None:
+    plain = [told_of_kept(function, *arguments) for arguments in CALLS]
+    with evalframe.enabled():
+        got = [told_of_kept(function, *arguments) for arguments in CALLS]
+    assert repr(got) == repr(plain)
