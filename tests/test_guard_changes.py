@@ -1142,6 +1142,26 @@ def asking_iterators_replaced() -> Any:
 
 
 @case
+def substitution_replaced() -> Any:
+    source = "def by(found):\n    return found[0] * 2\n\ndef f(a):\n    return len(re.sub(pattern, by, text)) * a, pattern.sub(by, text), call('upper')(text)"
+    scope = module(source)
+    scope.re, scope.pattern, scope.text, scope.call = re, re.compile("[ab]"), "abc", operator.methodcaller
+    yield scope.f
+    scope.by.__code__ = (lambda found: found[0] * 3).__code__
+    yield
+    scope.text = "bbbb"
+    yield
+    scope.pattern = re.compile("b")
+    yield
+    scope.by = lambda found: "-"
+    yield
+    scope.call = lambda name: len
+    yield
+    scope.re = types.SimpleNamespace(sub=lambda pattern, by, text: "other")
+    yield
+
+
+@case
 def made_callables_replaced() -> Any:
     scope = module("def g(a, n=2):\n    return a * n\n\ndef f(a):\n    return half(a), sorted([(2, a), (1, a)], key=first)[0][0] * a, partial(g, n=3)(a)")
     scope.partial, scope.first, scope.half = functools.partial, operator.itemgetter(0), functools.partial(operator.mul, 0.5)

@@ -8,6 +8,7 @@ function, whose errors are its own.
 
 import builtins
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ _MISSING: Any = object()
 _reduce = functools.reduce
 _places_in_order = _core.places_in_order
 _progress = _core.progress
+_matches = _core.matches
 
 
 def any_of(iterable: Iterable[Any], /) -> bool:
@@ -275,13 +277,13 @@ def starmap_next(function: Callable[..., Any], items: Iterator[Any], /) -> Any:
 
 def compress_next(data: Iterator[Any], selectors: Iterator[Any], /) -> Any:
     for item in data:
-        for selector in selectors:
+        for selected in selectors:
+            if selected:
+                return item
             break
         else:
             break
-        if selector:
-            return item
-        del item, selector
+        del item, selected
     raise StopIteration
 
 
@@ -402,6 +404,31 @@ def attribute_of(item: Any, /, *names: str) -> Any:
     return item
 
 
+def method_of(item: Any, name: str, /, *args: Any) -> Any:
+    method = getattr(item, name)
+    if not args:
+        return method()
+    return method(args[0]) if len(args) == 1 else method(*args)
+
+
+def substitute(pattern: re.Pattern[Any], by: Any, text: Any, count: int = 0) -> Any:
+    if not callable(by) or type(text) is not str:
+        return pattern.sub(by, text, count)
+    parts = []
+    end = 0
+    for found in _matches(pattern, text, count):
+        if end < (start := found.start()):
+            parts.append(text[end:start])
+        piece = by(found)
+        if piece is not None:
+            parts.append(piece)
+        end = found.end()
+        del found, piece
+    if end < len(text):
+        parts.append(text[end:])
+    return "".join(parts)
+
+
 # Calls of what has no frame of its own, with so many arguments.
 _CALLS: list[Callable[..., Any]] = [
     lambda call: call(),
@@ -413,7 +440,7 @@ _CALLS: list[Callable[..., Any]] = [
 ]
 
 
-# What each C function goes through, by the number of the argument.
+# What each C function goes through, by the number of the argument, or -1.
 _core.add_stand_ins(
     {
         any: (any_of, 0),
@@ -451,9 +478,11 @@ _core.add_stand_ins(
         "step": (step, 0),
         "step_or": (step_or, 0),
         "ended": (ended, 0),
+        re.Pattern.sub: (substitute, -1),
         "item_of": (item_of, 0),
         "items_of": (items_of, 0),
         "attribute_of": (attribute_of, 0),
+        "method_of": (method_of, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }
 )

@@ -199,6 +199,7 @@ void bind_jit(nb::module_& module) {
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
+  module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
   module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");

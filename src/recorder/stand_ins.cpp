@@ -29,6 +29,18 @@ PyObject* order_places(PyObject*, PyObject* const* arguments, Py_ssize_t count) 
   return PySequence_Tuple(places.get());
 }
 
+// So many of pattern.finditer(text) as a substitution replaces, as a tuple.
+PyObject* find_matches(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const Py_ssize_t most = count == 3 ? PyNumber_AsSsize_t(arguments[2], PyExc_OverflowError) : -1;
+  if (count != 3 || (most == -1 && PyErr_Occurred())) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "a pattern, text and a number are wanted");
+  const Ref matches = Ref::steal(PyObject_CallMethod(arguments[0], "finditer", "O", arguments[1])), found = Ref::steal(PyList_New(0));
+  while (matches && found && (most == 0 || PyList_GET_SIZE(found.get()) < most)) {
+    const Ref match = Ref::steal(PyIter_Next(matches.get()));
+    if (!match || PyList_Append(found.get(), match.get()) < 0) break;
+  }
+  return !matches || !found || PyErr_Occurred() ? nullptr : PyList_AsTuple(found.get());
+}
+
 }  // namespace
 
 bool add_stand_in(Borrowed callable, Borrowed function, int through) {
@@ -53,6 +65,13 @@ const StandIn* stand_in_of(PyObject* callable) {
 PyObject* places_in_order() {
   static PyMethodDef definition{"places_in_order", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(order_places)), METH_FASTCALL,
                                 "The places of keys in the order in which a sort leaves what has these keys."};
+  static PyObject* const made = PyCFunction_New(&definition, nullptr);
+  return made;
+}
+
+PyObject* matches_of_pattern() {
+  static PyMethodDef definition{"matches", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(find_matches)), METH_FASTCALL,
+                                "The matches that a substitution of the pattern replaces in the text, at most so many, if not 0."};
   static PyObject* const made = PyCFunction_New(&definition, nullptr);
   return made;
 }

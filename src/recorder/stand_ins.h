@@ -7,7 +7,7 @@ namespace evalframe::recorder {
 
 struct StandIn {
   Ref function;
-  int through = 0;  // the argument that it goes through
+  int through = 0;  // the argument that it goes through; -1: none
 };
 
 // The function's code is changed so that nobody sees its frames. False with an exception.
@@ -17,6 +17,8 @@ const StandIn* stand_in_named(const char* name);
 const StandIn* stand_in_of(PyObject* callable);
 // The order in which a sort leaves what has these keys, as a tuple of places.
 PyObject* places_in_order();
+// The matches that pattern.sub(..., text, count) replaces, as a tuple.
+PyObject* matches_of_pattern();
 // What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
 PyObject* progress_of_lazies();
 

@@ -1,4 +1,4 @@
-// Rules for callables that C functions make of other things: functools.partial, operator.itemgetter, operator.attrgetter.
+// Rules for callables that C functions make of other things: functools.partial, operator.itemgetter, attrgetter and methodcaller.
 #include <algorithm>
 
 #include "core/made_once.h"
@@ -13,14 +13,14 @@ namespace {
 using evaluator::Activation;
 
 struct Types {
-  PyObject *partial = nullptr, *update_wrapper = nullptr, *item = nullptr, *attribute = nullptr;
+  PyObject *partial = nullptr, *update_wrapper = nullptr, *item = nullptr, *attribute = nullptr, *method = nullptr;
 };
 const Types& types() {
   static MadeOnce<Types> found;
   return found.get([] {
     const Ref functools = Ref::steal(PyImport_ImportModule("functools")), of_operator = Ref::steal(PyImport_ImportModule("operator"));
     const auto named = [](const Ref& module, const char* name) { return module ? Ref::steal(PyObject_GetAttrString(module.get(), name)).release() : nullptr; };
-    Types made{named(functools, "partial"), named(functools, "update_wrapper"), named(of_operator, "itemgetter"), named(of_operator, "attrgetter")};
+    Types made{named(functools, "partial"), named(functools, "update_wrapper"), named(of_operator, "itemgetter"), named(of_operator, "attrgetter"), named(of_operator, "methodcaller")};
     PyErr_Clear();
     return made;
   });
@@ -35,7 +35,7 @@ bool is_a_partial(const Recorder& recorder, uint32_t label) {
   return value.kind == Value::Kind::kMade && recorder.constant_of(recorder.elements(value)[0]) == types().partial;
 }
 
-// partial(f, ...), itemgetter(...), attrgetter(...).
+// partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
 std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
   Recorder& recorder = site.recorder;
   const int keywords = keywords_of(call);
@@ -46,6 +46,10 @@ std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call
     // One of another takes that one's arguments over.
     if (!PyCallable_Check(site.frame.slot(call.first)) || Py_IS_TYPE(site.frame.slot(call.first), reinterpret_cast<PyTypeObject*>(type))) return std::nullopt;
     return plan_value(recorder.made(type, call.keyword_names, labels));
+  }
+  if (type == types().method) {
+    const bool named = PyUnicode_CheckExact(site.frame.slot(call.first)) && recorder.known(labels[0], site.frame.slot(call.first));
+    return named && !keywords ? std::optional<Plan>(plan_value(recorder.made(type, nullptr, labels))) : std::nullopt;
   }
   for (int i = call.first; i < call.first + call.count; i++) {
     if (keywords || !recorder.known(recorder.label(i), site.frame.slot(i))) return std::nullopt;
@@ -75,8 +79,6 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
   const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
   if (!function || !arguments || !kept || static_cast<size_t>(PyTuple_GET_SIZE(arguments.get())) != positional) return PyErr_Clear(), std::nullopt;
   const int given = keywords_of(call), more = call.count - given;
-  // It reads and stores attributes of functions, one break each.
-  if (function.get() == types().update_wrapper) return std::nullopt;
   const bool followed = is_plain_function(function.get()) && numpy::call_kind(function.get()) == numpy::CallKind::kUnknown;
   if (followed && !fixes_object(recorder, parts[2], function.get())) return std::nullopt;
   if (!followed && (names || given)) return std::nullopt;
@@ -132,17 +134,43 @@ std::optional<Plan> call_of_getter(const Site& site, const Activation::CallSite&
   return plan;
 }
 
+// methodcaller(name, ...)(item), of one that is made here: its arguments are what the call was given.
+std::optional<Plan> call_of_methodcaller(const Site& site, const Activation::CallSite& call, PyObject* caller) {
+  Recorder& recorder = site.recorder;
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(call.callable));
+  Ref reduced = Ref::steal(PyObject_CallMethod(caller, "__reduce__", nullptr));
+  PyObject* const made_of = reduced && PyTuple_CheckExact(reduced.get()) && PyTuple_GET_SIZE(reduced.get()) == 2 ? PyTuple_GET_ITEM(reduced.get(), 1) : nullptr;
+  if (call.count != 1 || call.keyword_names || !made_of || !PyTuple_CheckExact(made_of) || static_cast<size_t>(PyTuple_GET_SIZE(made_of)) + 2 != parts.size()) {
+    return PyErr_Clear(), std::nullopt;
+  }
+  PyObject* const item = site.frame.slot(call.first);
+  PyObject* const method = _PyType_Lookup(Py_TYPE(item), PyTuple_GET_ITEM(made_of, 0));
+  // That of a builtin type is bound to nothing: the instruction does the same with the item as its argument.
+  const bool of_c = method && Py_IS_TYPE(method, &PyMethodDescr_Type) && evalframe::recorder::is_written_in_c(Py_TYPE(item)) && !Py_TYPE(item)->tp_dictoffset;
+  if (of_c && !fixes_type(recorder, recorder.label(call.first), item)) return std::nullopt;
+  const std::string name = of_c ? "call_of_" + std::to_string(PyTuple_GET_SIZE(made_of)) : "method_of";
+  if (!stand_in_named(name.c_str())) return std::nullopt;
+  Plan plan = call_of_stand_in(site, name.c_str());
+  if (of_c) add(plan, recorder.constant(method), method);
+  add(plan, recorder.label(call.first), item);
+  for (Py_ssize_t i = of_c ? 1 : 0; i < PyTuple_GET_SIZE(made_of); i++) add(plan, parts[static_cast<size_t>(i) + 2], PyTuple_GET_ITEM(made_of, i));
+  plan.held.push_back(std::move(reduced));
+  return plan;
+}
+
 }  // namespace
 
 std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   const uint32_t label = recorder.label(call.callable);
-  if (callable == types().partial || callable == types().item || callable == types().attribute) {
+  if (callable == types().partial || callable == types().item || callable == types().attribute || callable == types().method) {
     return recorder.constant_of(label) ? made_here(site, call, callable) : std::nullopt;
   }
   if (is_a_partial(recorder, label)) return call_of_partial(site, call, callable);
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
+  const bool made_now = recorder.value(label).kind == Value::Kind::kMade;
+  if (type == types().method) return made_now && is_written_in_c(type) ? call_of_methodcaller(site, call, callable) : std::nullopt;
   if (type != types().item && type != types().attribute) return std::nullopt;
   const Value value = recorder.value(label);
   const bool fixed = value.kind == Value::Kind::kMade || fixes_object(recorder, label, callable);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -59,6 +60,7 @@ bool is_pure_function(PyObject* callable) {
   if (PyFunction_Check(callable)) return rows().functions.contains(name_in_library(callable));
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && rows().methods.contains(name_in_type(callable));
   if (!PyCFunction_CheckExact(callable)) return false;
+  if (callable == matches_of_pattern()) return true;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   // A static method, of which the type has one.
   static PyObject* const makes_table = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");

@@ -62,7 +62,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   // A list that gets its own elements would go on for ever, element by element.
   if (through > call.first && through < call.first + call.count && site.frame.slot(through) == site.frame.slot(call.first)) return std::nullopt;
   const bool is_of_several = positional > 1 && (callable == builtin("max").get() || callable == builtin("min").get());
-  if (!is_of_several && (positional <= stand_in->through || !is_gone_through(recorder, recorder.label(through), site.frame.slot(through)))) return std::nullopt;
+  if (stand_in->through >= 0 && !is_of_several && (positional <= stand_in->through || !is_gone_through(recorder, recorder.label(through), site.frame.slot(through)))) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
   for (int i = call.first; i < call.first + call.count; i++) {
     plan.contents.push_back(recorder.label(i));

@@ -1,0 +1,208 @@
+"""Calls of what C functions make of others, and substitutions by functions: what they call is recorded with them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+import string
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import check_behaves_as_plain, check_may_be_left
+from test_jit_stand_ins import SEEN, A, B, Vector, callers, note, told
+
+CALLS = [(A, B), (B, A), (A, B)]
+CASES: list[Callable[..., Any]] = []
+BREAKING: list[Callable[..., Any]] = []
+WORDS = re.compile(r"(\w)(\w*)")
+UPPER = operator.methodcaller("upper")
+
+
+def case(function: Callable[..., Any]) -> Callable[..., Any]:
+    CASES.append(function)
+    return function
+
+
+def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A case that isn't one graph."""
+    BREAKING.append(function)
+    return function
+
+
+class Table:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def scaled(self, by: Any, more: Any = 1) -> Any:
+        return self.a * by + more
+
+
+class Text(str):
+    def upper(self) -> Any:
+        return "own"
+
+
+@case
+def methods_by_name(a: Any, b: Any) -> Any:
+    table = Table(a)
+    table.lower = lambda: b  # type: ignore
+    texts = list(map(operator.methodcaller("strip", "x"), ["xa", "bx"])), operator.methodcaller("upper")("ab"), operator.methodcaller("upper")(Text("ab"))
+    return operator.methodcaller("scaled", 2)(table), operator.methodcaller("scaled", b, a)(table), operator.methodcaller("lower")(table), texts
+
+
+@breaking
+def methods_that_are_wrong(a: Any, b: Any) -> Any:
+    told = []
+    calls: list[Any] = [
+        lambda: operator.methodcaller("no")("a"),
+        lambda: operator.methodcaller("strip", 1)("a"),
+        lambda: operator.methodcaller(5),
+        lambda: operator.methodcaller(),
+        lambda: operator.methodcaller("upper")(),
+        lambda: operator.methodcaller("upper")("a", "b"),
+        lambda: operator.methodcaller("sum")(a),
+        lambda: operator.methodcaller("scaled", by=2)(Table(a)),
+        lambda: UPPER("a"),
+    ]
+    for call in calls:
+        try:
+            told.append(call())
+        except (TypeError, AttributeError) as error:
+            told.append(str(error))
+    caller = operator.methodcaller("index", 2)
+    note("here")
+    return told, caller([1, 2]), repr(caller), a + b
+
+
+@case
+def substituted(a: Any, b: Any) -> Any:
+    seen = []
+
+    def by(found: Any) -> Any:
+        seen.append(found.span())
+        return found[1].upper() + found[2]
+
+    long = "the quick brown fox " * 3
+    texts = WORDS.sub(by, "to be"), re.sub("x*", lambda found: "-", "abxd"), re.sub(r"\d", lambda found: str(int(found[0]) + 1), "a1b2", count=1)
+    parts = re.sub("b|", lambda found: None, "abc"), re.sub("a", lambda found: "", ""), WORDS.sub(by, long, 2), re.sub("A", lambda found: "b", "aA", flags=re.I)
+    return texts, parts, seen, a + b
+
+
+@case
+def template(a: Any, b: Any) -> Any:
+    text = string.Template("$a is ${b}, $$1").substitute({"a": 1}, b="two")
+    return text, string.Template("$a and $c").safe_substitute(a=a.ndim), a + b
+
+
+@breaking
+def wrong_substitutions(a: Any, b: Any) -> Any:
+    told: list[Any] = []
+    calls: list[Any] = [
+        lambda: WORDS.sub(lambda found: 5, "ab cd"),
+        lambda: WORDS.sub(lambda found: found[9], "ab"),
+        lambda: WORDS.sub(str.upper, "ab"),
+        lambda: WORDS.sub(lambda found: "x", b"ab"),
+        lambda: WORDS.sub(lambda found: "x", Text("ab cd")),
+        lambda: WORDS.sub(lambda found: Text("x"), "ab cd"),
+        lambda: WORDS.sub(lambda found: "x", "ab cd", -1),
+        lambda: WORDS.sub(lambda found: "x", "ab cd", "1"),
+        lambda: WORDS.sub(repl=lambda found: "x", string="ab cd"),
+        lambda: WORDS.sub(5, "ab"),
+        lambda: string.Template("$a").substitute(b=1),
+        lambda: string.Template("$").substitute(b=1),
+    ]
+    for call in calls:
+        try:
+            told.append((call(), type(call())))
+        except (TypeError, IndexError, KeyError, ValueError) as error:
+            told.append((type(error), str(error)))
+    return told, a + b
+
+
+@breaking
+def noting_substitution(a: Any, b: Any) -> Any:
+    z = a + b
+
+    def by(found: Any) -> Any:
+        note(found.start())
+        SEEN.append(callers())
+        if found[0] == "stop":
+            raise LookupError("here")
+        return found[0] * 2
+
+    texts = [re.sub(r"\w+", by, "to be"), WORDS.sub(by, "or not", 1)]
+    try:
+        WORDS.sub(by, "to stop")
+    except LookupError as error:
+        return texts, str(error), z
+    return z
+
+
+@case
+def wrapped(a: Any, b: Any) -> Any:
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def inner(*arguments: Any) -> Any:
+            return function(*arguments) * 2
+
+        return inner
+
+    @decorate
+    def local(x: Any) -> Any:
+        "Adds."
+        return x + b
+
+    return local(a), local.__name__, local.__doc__, local.__wrapped__(b)
+
+
+@breaking
+def wrappers_are_kept(a: Any, b: Any) -> Any:
+    def local(x: Any, n: int = 2) -> Any:
+        "Adds."
+        return x * n
+
+    local.mark = 5  # type: ignore
+
+    @functools.wraps(local, assigned=("__doc__", "__name__"), updated=())
+    def other(x: Any) -> Any:
+        return local(x) + b
+
+    @functools.wraps(local)
+    def third(x: Any) -> Any:
+        return local(x) + a
+
+    note("here")
+    facts = [(f.__name__, f.__qualname__, f.__doc__, f.__module__, f.__wrapped__ is local, sorted(vars(f)), f.__annotations__) for f in (other, third)]  # type: ignore
+    return other(a), third(b), facts
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, backend="reference")
+    told(captured, A, B)
+    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
+    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
+    check_behaves_as_plain(function, backend, CALLS, told)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
+    check_may_be_left(function, "reference", CALLS, 10, told)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python_with_every_frame(function: Callable[..., Any]) -> None:
+    plain = [told(function, *arguments) for arguments in CALLS]
+    with evalframe.enabled():
+        got = [told(function, *arguments) for arguments in CALLS]
+    assert repr(got) == repr(plain)
