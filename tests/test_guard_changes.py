@@ -89,6 +89,102 @@ def _applies(box: Any) -> Any:
 
 
 @case
+def base_of_local_class_changed():
+    class Base:
+        gain = 2
+
+        def apply(self, a):
+            return a * self.gain
+
+    def f(x):
+        class Local(Base):
+            def twice(self, a):
+                return self.apply(a) * 2
+
+        return Local().twice(x)
+
+    yield f
+    Base.gain = 3
+    yield
+    Base.apply = lambda self, a: a - self.gain
+    yield
+    Base.__init_subclass__ = classmethod(lambda cls: setattr(cls, "gain", 10))
+    yield
+    del Base.__init_subclass__
+    yield
+    Base.twice = 3
+    Base.__init__ = lambda self: setattr(self, "gain", 5)
+    yield
+
+
+@case
+def base_of_local_class_replaced():
+    class Base:
+        gain = 2
+
+    class Other(Base):
+        gain = 3
+
+    base: Any = Base
+
+    def f(x):
+        class Local(base):
+            pass
+
+        return x * Local.gain
+
+    yield f
+    base = Other
+    yield
+    base = type("Third", (Base,), {"gain": 4})
+    yield
+
+
+@case
+def names_of_class_body_changed(monkeypatch):
+    changing = module("""
+gain = 2
+def f(x):
+    class Local:
+        own = gain
+        @property
+        def twice(self):
+            return x * 2
+    twice = Local().twice
+    return (twice if isinstance(twice, type(x)) else x) * Local.own, Local.__module__
+""")
+    yield changing.f
+    changing.gain = 3
+    yield
+    changing.property = lambda function: 5
+    yield
+    changing.__name__ = "another"
+    yield
+
+
+@case
+def maker_of_classes_replaced(monkeypatch):
+    build = builtins.__build_class__
+
+    def other(*arguments, **keywords):
+        made = build(*arguments, **keywords)
+        made.gain = 7
+        return made
+
+    def f(x):
+        class Local:
+            gain = 2
+
+        return x * Local.gain
+
+    yield f
+    monkeypatch.setattr(builtins, "__build_class__", other)
+    yield
+    monkeypatch.undo()
+    yield
+
+
+@case
 def method_rebound_on_a_base_class() -> Any:
     box, Box, Base = _box()
     yield _applies(box)

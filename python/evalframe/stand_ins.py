@@ -21,6 +21,7 @@ _reduce = functools.reduce
 _places_in_order = _core.places_in_order
 _progress = _core.progress
 _matches = _core.matches
+_run_class_body = _core.run_class_body
 
 
 def any_of(iterable: Iterable[Any], /) -> bool:
@@ -429,6 +430,13 @@ def substitute(pattern: re.Pattern[Any], by: Any, text: Any, count: int = 0) -> 
     return "".join(parts)
 
 
+def class_made(body: Callable[[], Any], name: str, /, *bases: type) -> type:
+    # A class statement, where type makes the class.
+    names: dict[str, Any] = {}
+    _run_class_body(body, names)
+    return type(name, bases, names)
+
+
 # Calls of what has no frame of its own, with so many arguments.
 _CALLS: list[Callable[..., Any]] = [
     lambda call: call(),
@@ -483,6 +491,7 @@ _core.add_stand_ins(
         "items_of": (items_of, 0),
         "attribute_of": (attribute_of, 0),
         "method_of": (method_of, 0),
+        "class_made": (class_made, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }
 )

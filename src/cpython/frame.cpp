@@ -134,6 +134,8 @@ static_assert(offsetof(Frame, f_globals) == layout::kFrameGlobals * sizeof(PyObj
 static_assert(offsetof(Frame, f_builtins) == (layout::kFrameGlobals + 1) * sizeof(PyObject*));
 Borrowed locals_dict_of(Frame* frame) { return Borrowed(frame->f_locals); }
 
+void set_locals_dict(Frame* frame, Ref names) { const Ref old = Ref::steal(std::exchange(frame->f_locals, names.release())); }
+
 Frame* push_frame(PyThreadState* thread, Borrowed function) {
   auto* const callee = reinterpret_cast<PyFunctionObject*>(function.get());
   const size_t size = layout::frame_size(reinterpret_cast<PyCodeObject*>(callee->func_code));

@@ -36,6 +36,7 @@ inline Borrowed globals_of(Frame* frame) { return Borrowed(reinterpret_cast<PyOb
 inline Borrowed builtins_of(Frame* frame) { return Borrowed(reinterpret_cast<PyObject**>(frame)[layout::kFrameGlobals + 1]); }
 bool has_frame_object(Frame* frame);  // someone may hold it: sys._getframe, a traceback
 Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, else null
+void set_locals_dict(Frame* frame, Ref names);
 
 // A new frame on the thread's data stack for `function` running its own code: every slot null, not linked. Null with
 // MemoryError. The frame holds its own references.

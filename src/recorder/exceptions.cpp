@@ -161,7 +161,7 @@ bool Recorder::note_traceback(PyObject* exception) {
 }
 
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
-  if (plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) return false;
+  if ((plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) || is_in_class_body()) return false;
   raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception, plan.about);
   if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
   apply(plan);
@@ -194,6 +194,7 @@ int32_t Recorder::visible_caller(size_t frame) const {
 }
 
 uint32_t Recorder::frame_above(size_t up) {
+  if (is_in_class_body()) return 0;
   int32_t frame = visible_caller(frames_.size());
   while (frame >= 0 && up-- > 0) frame = visible_caller(static_cast<size_t>(frame));
   return frame >= 0 ? frame_value(frames_[static_cast<size_t>(frame)].identity) : 0;

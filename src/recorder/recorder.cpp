@@ -122,7 +122,9 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
   }
 }
 
+// The classes of this run, and what they have, aren't held.
 std::unique_ptr<Recording> Recorder::finish() {
+  for (const MadeClass& made : recording_->classes) recording_->graph.constants[static_cast<size_t>(value(made.value).a)] = Ref::borrow(Py_None);
   recording_->marks.push_back(mark_);
   return std::move(recording_);
 }
@@ -165,6 +167,7 @@ Plan Recorder::before(const Activation& frame) {
   const Site site{*this, frame, instruction, mark_.depth};
   AsContents operands(site);
   Plan plan = operands.finish(rule(instruction.op).before(site));
+  if (plan.kind == Plan::Kind::kRaise && is_in_class_body()) return plan_break(Break::kException, "in a class body");
   return held_ && reads_under_lock(site, plan) ? plan_break(Break::kUnknownObject, "what others may change, under a lock") : std::move(plan);
 }
 
@@ -230,7 +233,6 @@ uint32_t Recorder::default_of(Borrowed function, const PyCodeObject& code, int p
   return fixed(value);
 }
 
-// What a dict that the recorded code made has under the name; 0: nothing.
 uint32_t Recorder::value_of_key(const Value& dict, PyObject* name) const {
   if (dict.kind != Value::Kind::kDict) return 0;
   const std::span<const uint32_t> parts = elements(dict);
@@ -254,7 +256,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   // A function made by the recorded code is another one each time: its frames are made for a stand-in without a closure,
   // which nobody misses behind COPY_FREE_VARS.
   Ref stand_in = parts.empty() ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(callee.frame()).get()));
-  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, graph_frame, -1, caller.next(), caller_depth});
+  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, graph_frame, -1, caller.next(), caller_depth, plan.names});
   std::vector<uint32_t> labels;
   const auto* code = callee.code().code.as<PyCodeObject>();
   for (size_t i = 0; i < given.size(); i++) {
@@ -276,6 +278,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   recording_->journal.push_back({Change::Kind::kPush, static_cast<int32_t>(recording_->pushes.size()) - 1, 0});
   frames_.push_back({&callee.code(), base, graph_frame, graph_frame, base + frame_size(callee.code()), parts.empty() ? 0 : parts[3], -1,
                      static_cast<int32_t>(recording_->pushes.size()) - 1, plan.rest});
+  frames_.back().names = plan.names;
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
   recording_->deepest = std::max(recording_->deepest, static_cast<int>(frames_.size()));
 }
@@ -369,6 +372,7 @@ bool Recorder::is_super(uint32_t index) const {
 }
 
 bool Recorder::fix_class(Borrowed type) {
+  if (made_class(type.get())) return true;  // its bases were asked for when it was made
   guards::Source at{guards::Reach::kObject};
   at.object = Ref::borrow(type);
   return guards().require_class_version(value(source(std::move(at))).a, type);
@@ -385,13 +389,30 @@ uint32_t Recorder::add_value(Value value) {
   return static_cast<uint32_t>(recording_->values.size()) - 1;
 }
 
+// A tuple of what is another object in each run.
+bool Recorder::holds_adopted(PyObject* object) const {
+  if (adopted_.empty() || !PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    PyObject* const part = PyTuple_GET_ITEM(object, i);
+    if (is_adopted(part) || holds_adopted(part)) return true;
+  }
+  return false;
+}
+
 uint32_t Recorder::constant(Borrowed object) {
+  if (const auto adopted = adopted_.find(object.get()); adopted != adopted_.end()) return adopted->second;
+  if (holds_adopted(object.get())) {
+    std::vector<uint32_t> parts;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.get()); i++) parts.push_back(constant(PyTuple_GET_ITEM(object.get(), i)));
+    return container(Value::Kind::kTuple, std::move(parts));
+  }
   recording_->graph.constants.push_back(Ref::borrow(object));
   return add_value({Value::Kind::kConstant, false, static_cast<int32_t>(recording_->graph.constants.size()) - 1});
 }
 
 uint32_t Recorder::fixed(Borrowed borrowed) {
   PyObject* object = borrowed.get();
+  if (is_adopted(object) || holds_adopted(object)) return constant(borrowed);
   const bool callable = PyFunction_Check(object) || PyCFunction_Check(object) || Py_TYPE(object) == &PyMethodDescr_Type || Py_TYPE(object) == &PyWrapperDescr_Type;
   if (is_immutable(object) || PyType_Check(object) || PyModule_CheckExact(object) || callable ||
       numpy::call_kind(borrowed) != numpy::CallKind::kUnknown || PyArray_DescrCheck(object)) {
@@ -628,6 +649,10 @@ uint32_t Recorder::value_in_class(PyTypeObject* type, Borrowed name, Borrowed fo
     const Name& known = recording_->names[i];
     if (known.kind == Name::Kind::kAttribute && stored_[i].owner.get() == reinterpret_cast<PyObject*>(type) && known.name.get() == name.get()) return stored_[i].value;
   }
+  if (const MadeClass* const made = made_class(reinterpret_cast<PyObject*>(type))) {
+    const auto at = std::find_if(made->names.begin(), made->names.end(), [&](uint32_t key) { return constant_of(key) == name.get(); });
+    return at == made->names.end() ? fixed(found) : made->contents[static_cast<size_t>(at - made->names.begin())];
+  }
   if (guards::is_class_data(found) && name_varies(reinterpret_cast<PyObject*>(type), name)) return name_source(reinterpret_cast<PyObject*>(type), name);
   guards().fix_attribute(reinterpret_cast<PyObject*>(type), name);
   return fixed(found);
@@ -838,7 +863,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kInstance:
     case Value::Kind::kIterator: return {};
     case Value::Kind::kNode: return Operand::node(value.a);
-    case Value::Kind::kConstant: return Operand::constant(value.a);
+    case Value::Kind::kConstant: return value.b ? Operand{} : Operand::constant(value.a);
     case Value::Kind::kTuple:
     case Value::Kind::kList:
     case Value::Kind::kSlice: return container_operand(index, borrowed);

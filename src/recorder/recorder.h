@@ -75,6 +75,9 @@ struct Plan {
   // kInline: the function, and what it is called with: labels are in `contents`, the values of keywords last.
   Borrowed function;
   std::vector<PyObject*> arguments;
+  uint32_t names = 0;  // ... a class body, whose names are the items of this dict
+  Borrowed namespace_dict;
+  bool makes_class = false;  // kValue: the class that the label stands for
   evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
   uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
   // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
@@ -291,6 +294,20 @@ class Recorder {
   PyObject* constant_of(uint32_t value) const;
   // super(type, object), as the recorded code made it.
   bool is_super(uint32_t value) const;
+  // What a dict that the recorded code made has under the name; 0: nothing.
+  uint32_t value_of_key(const Value& dict, PyObject* name) const;
+  // A class that the instruction is about to make: its metaclass, name, bases, and the names and values that its body has left.
+  uint32_t new_class(uint32_t metaclass, uint32_t name, uint32_t bases, const std::vector<uint32_t>& body);
+  // ... has made.
+  void made_class(uint32_t value, PyObject* type);
+  const MadeClass* made_class(PyObject* type) const;
+  // A function, an instance or a descriptor that the recorded code has made may be met as what a class has.
+  void adopt(uint32_t value, PyObject* object);
+  bool holds_adopted(PyObject* object) const;
+  bool is_adopted(PyObject* object) const { return adopted_.count(object) > 0; }
+  // The dict of the names of the class body that runs; 0: none does.
+  uint32_t names() const { return frames_.back().names; }
+  bool is_in_class_body() const;
   // What the class has stays as it is, by a guard. False: it can't be guarded.
   bool fix_class(Borrowed type);
   // Present elements; they stay where they are until a container is made or changed.
@@ -406,6 +423,7 @@ class Recorder {
     std::shared_ptr<Rest> rest;
     evaluator::Resumes resumes = evaluator::Resumes::kNone;
     uint32_t when_ended = 0;  // what the call gives then
+    uint32_t names = 0;       // the dict of a class body's names
   };
   static constexpr int32_t kOuterGenerator = -2;
   // A generator, as it is now.
@@ -420,7 +438,6 @@ class Recorder {
   int32_t visible_caller(size_t frame) const;
   int32_t next_base() const { return std::max(frames_.back().end, kept_slots_); }
   int32_t handling_level() const;
-  uint32_t value_of_key(const Value& dict, PyObject* name) const;
   void require_equal(int32_t source, Borrowed object);
   uint32_t default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value);
   void move_window(int32_t container);
@@ -464,6 +481,9 @@ class Recorder {
   std::unordered_map<int32_t, Iterator> iterators_;  // by container
   std::unordered_multiset<int32_t> iterated_;        // containers, once for each iterator over them
   std::vector<std::pair<uint32_t, graph::Operand>> built_;  // containers made for the present instruction: one object each
+  // What classes that the recorded code makes have, and these classes: objects of this run, and the values that stand for them.
+  std::unordered_map<PyObject*, uint32_t> adopted_;
+  std::vector<Ref> adopted_objects_;
   std::vector<uint32_t> results_;  // of the rest that is about to be done
   bool concludes_ = false;
   uint32_t exhausted_ = 0;  // the iterator that it goes through

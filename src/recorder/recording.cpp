@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "cpython/attributes.h"
+#include "cpython/classes.h"
 #include "cpython/codec.h"
 #include "cpython/exceptions.h"
 #include "cpython/generators.h"
@@ -131,7 +132,7 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     const Cursor::Live& live = cursor.frames[k];
     const bool innermost = k + 1 == cursor.frames.size();
     const int32_t depth = innermost ? marks[node].depth : live.depth;
-    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}};
+    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}, live.frame->names};
     for (int32_t i = 0; i < depth; i++) {
       const size_t slot = live.frame->base + i;
       state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
@@ -156,9 +157,26 @@ bool Recording::handles_at(int32_t node) const {
 
 uint32_t Recording::handled_by(int32_t generator, int32_t node) const { return cursor_to(node).generators[generator].handled; }
 
+const MadeClass* Recording::made_class(int32_t constant) const {
+  const auto found = std::find_if(classes.begin(), classes.end(), [&](const MadeClass& made) { return values[made.value].a == constant; });
+  return found == classes.end() ? nullptr : &*found;
+}
+
+// The made class that the value stands for, or is an instance of; null: none.
+const MadeClass* Recording::class_behind(const Value& value) const {
+  const bool has_class = value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kException || value.kind == Value::Kind::kMapping;
+  if (classes.empty() || (!has_class && value.kind != Value::Kind::kConstant)) return nullptr;
+  return made_class(has_class ? value.b : value.a);
+}
+
 void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& operands) const {
   if (!cursor.is_first(index)) return;
   const Value& value = values[index];
+  if (const MadeClass* const made = class_behind(value)) {
+    for (const uint32_t part : {made->metaclass, made->bases}) collect(part, cursor, operands);
+    for (const uint32_t content : made->contents) collect(content, cursor, operands);
+    if (made->value != index) collect(made->value, cursor, operands);
+  }
   switch (value.kind) {
     case Value::Kind::kNode: operands.push_back(Operand::node(value.a)); return;
     case Value::Kind::kTuple:
@@ -256,6 +274,7 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   }
   for (size_t k = 0; k < cursor.frames.size(); k++) {
     const Cursor::Live& live = cursor.frames[k];
+    collect(live.frame->names, cursor, exit.values);
     const size_t depth = k + 1 == cursor.frames.size() ? marks[node].depth : live.depth;
     const size_t end = std::min(live.frame->base + depth, cursor.slots.size());
     for (size_t slot = live.frame->base; slot < end; slot++) collect(cursor.slots[slot], cursor, exit.values);
@@ -342,7 +361,8 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
 Ref Rebuild::make_mapping(uint32_t index, const Value& value) {
   const Container& container = recording_.containers[value.a];
   const Window window = window_of(value);
-  Ref mapping = cpython::bare_instance(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()));
+  const Ref type = class_of(value);
+  Ref mapping = type ? cpython::bare_instance(type.as<PyTypeObject>()) : Ref();
   if (mapping) made_.emplace_back(index, Ref::borrow(mapping.get()));
   const Ref factory = mapping && container.factory ? make(container.factory) : Ref();
   if (factory && PyObject_SetAttrString(mapping.get(), "default_factory", factory.get()) < 0) return Ref();
@@ -406,7 +426,10 @@ Ref Rebuild::make_instance(uint32_t index, const Value& value) {
   const Window window = window_of(value);
   const std::vector<uint32_t>& parts = recording_.containers[value.a].elements;
   const bool has_contents = window.length >= 2 && parts[window.begin] == 0;
-  Ref instance = make_bare(index, reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()), has_contents ? parts[window.begin + 1] : 0);
+  const Ref type = class_of(value);
+  // What the class has may lead to the instance.
+  if (PyObject* const made = known(index)) return Ref::borrow(made);
+  Ref instance = type ? make_bare(index, type.as<PyTypeObject>(), has_contents ? parts[window.begin + 1] : 0) : Ref();
   for (uint32_t i = window.begin + (has_contents ? 2 : 0); instance && i < window.begin + window.length; i += 2) {
     const Ref name = make(recording_.containers[value.a].elements[i]), attribute = make(recording_.containers[value.a].elements[i + 1]);
     if (!name || !attribute || PyObject_GenericSetAttr(instance.get(), name.get(), attribute.get()) < 0) return Ref();
@@ -432,11 +455,36 @@ Ref Rebuild::make_function(uint32_t index, const Value& value) {
   return function;
 }
 
+Ref Rebuild::class_of(const Value& instance) {
+  const MadeClass* const made = recording_.made_class(instance.b);
+  return made ? make(made->value) : Ref::borrow(recording_.graph.constants[instance.b].get());
+}
+
+// What a body leaves may lead to the class: the class is made first, with something in the place of all but constants.
+Ref Rebuild::make_class(uint32_t index, const MadeClass& made) {
+  const Ref metaclass = make(made.metaclass), name = make(made.name), bases = make(made.bases), names = Ref::steal(PyDict_New());
+  if (!metaclass || !bases || !names) return Ref();
+  const auto is_constant = [&](uint32_t value) { return recording_.values[value].kind == Value::Kind::kConstant && !recording_.values[value].b; };
+  for (size_t i = 0; i < made.names.size(); i++) {
+    const Ref key = make(made.names[i]), content = is_constant(made.contents[i]) ? make(made.contents[i]) : Ref::borrow(Py_None);
+    if (PyDict_SetItem(names.get(), key.get(), content.get()) < 0) return Ref();
+  }
+  Ref type = cpython::bare_class(metaclass.get(), name.get(), bases.get(), names.get());
+  if (type) made_.emplace_back(index, Ref::borrow(type.get()));
+  for (size_t i = 0; type && i < made.names.size(); i++) {
+    if (is_constant(made.contents[i])) continue;
+    const Ref key = make(made.names[i]), content = make(made.contents[i]);
+    if (!content || !cpython::put_into_class(type.get(), key.get(), content.get())) return Ref();
+  }
+  return type;
+}
+
 Ref Rebuild::make_exception(uint32_t index, const Value& value) {
   const Window window = window_of(value);
   const auto part = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
-  const Ref arguments = make(part(1));
-  Ref exception = arguments ? cpython::make_exception(reinterpret_cast<PyTypeObject*>(recording_.graph.constants[value.b].get()), arguments.get()) : Ref();
+  const Ref type = class_of(value), arguments = type ? make(part(1)) : Ref();
+  if (PyObject* const made = known(index)) return Ref::borrow(made);
+  Ref exception = arguments ? cpython::make_exception(type.as<PyTypeObject>(), arguments.get()) : Ref();
   if (exception) made_.emplace_back(index, Ref::borrow(exception.get()));
   for (uint32_t i = 2; exception && i < window.length; i += 2) {
     const Ref name = make(part(i)), attribute = make(part(i + 1));
@@ -559,7 +607,7 @@ Ref Rebuild::make_fresh(uint32_t index) {
   switch (value.kind) {
     case Value::Kind::kNull: return Ref();
     case Value::Kind::kSource: return Ref::borrow(sources_[value.a]);
-    case Value::Kind::kConstant: return Ref::borrow(recording_.graph.constants[value.a].get());
+    case Value::Kind::kConstant: return value.b ? make_class(index, recording_.classes[static_cast<size_t>(value.b) - 1]) : Ref::borrow(recording_.graph.constants[value.a].get());
     case Value::Kind::kNode: {
       const auto at = std::find(exit_.values.begin(), exit_.values.end(), Operand::node(value.a));
       CHECK(at != exit_.values.end());

@@ -50,7 +50,7 @@ struct Value {
   };
   Kind kind = Kind::kNull;
   bool of_shapes = false;  // kNode: follows from the metadata of arrays alone, so that checks on it are cheap and rarely fail
-  // kSource: source; kNode: node; kConstant: constant; containers: container; kIterator: the iterable's value; kTruth: the value;
+  // kSource: source; kNode: node; kConstant: constant (b: 1 + index into Recording::classes, if it stands for a class that the recorded code makes); containers: container; kIterator: the iterable's value; kTruth: the value;
   // kGenerator: index into Recording::generators
   int32_t a = -1;
   int32_t b = 0;           // kIterator: position; kInstance, kException, kMapping: the class, a constant; kDeque: its greatest length, a constant; kTraceback: the trace point; kFrame: its identity; kOuterException: 1: whoever handles it
@@ -119,6 +119,7 @@ struct FrameStart {
   // The state of the frame itself (innermost frame at the start) or of its caller (pushes): next instruction and slots in use.
   int32_t next;
   int32_t depth;
+  uint32_t names = 0;   // the dict of a class body's names
 };
 
 // State of one frame at an exit.
@@ -129,6 +130,7 @@ struct FrameState {
   int32_t generator;  // index into Recording::generators; -1: none's
   int32_t next;  // the instruction to run next
   std::vector<uint32_t> slots;  // values, localsplus and stack
+  uint32_t names;  // see FrameStart
 };
 
 struct Landing;
@@ -145,6 +147,14 @@ struct Generator {
 struct Suspension {
   bool begun, delegates;
   int32_t next, depth;
+};
+
+// A class that the recorded code makes: another one in each run. While the recording is made, the constant that stands for it is the class of
+// that run, which rules may look into: it has what the body says.
+struct MadeClass {
+  uint32_t value;  // that stands for it
+  uint32_t metaclass, name, bases;
+  std::vector<uint32_t> names, contents;  // what the body left, in order
 };
 
 // Where an exception passed: an entry of a traceback, in the terms of CPython's.
@@ -184,6 +194,7 @@ struct Recording {
   std::map<int32_t, EndedFrame> ended;  // by identity
   std::vector<Generator> generators;
   std::vector<Suspension> suspensions;
+  std::vector<MadeClass> classes;
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
   int deepest = 1;                      // as many frames at once
   bool needs_frames = false;            // someone looks at the frames: they must be those that the program has
@@ -213,12 +224,15 @@ struct Recording {
   graph::ExitPoint exit_at(int32_t node) const;
   // All of these at once. Kept for the end, where most graphs are left.
   std::shared_ptr<const Landing> landing_at(int32_t node) const;
+  // The made class that the constant stands for; null: another constant.
+  const MadeClass* made_class(int32_t constant) const;
 
  private:
   struct Cursor;
   mutable std::shared_ptr<Cursor> cursor_;
   Cursor& cursor_to(int32_t node) const;
   mutable std::shared_ptr<const Landing> end_;
+  const MadeClass* class_behind(const Value& value) const;
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_ended(int32_t frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_generator(int32_t generator, Cursor& cursor, std::vector<graph::Operand>& operands) const;
@@ -268,6 +282,8 @@ class Rebuild {
   Ref make_deque(uint32_t index, const Value& value);
   Ref make_instance(uint32_t index, const Value& value);
   Ref make_function(uint32_t index, const Value& value);
+  Ref make_class(uint32_t index, const MadeClass& made);
+  Ref class_of(const Value& instance);
   Ref make_bare(uint32_t index, PyTypeObject* type, uint32_t contents);
   bool fill(PyObject* list_or_dict, const Value& contents);
   Ref call_again(const Value& value, PyObject* self = nullptr);

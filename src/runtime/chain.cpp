@@ -74,6 +74,12 @@ void Chain::refill(size_t index, const bytecode::Code& code, std::pmr::vector<st
   cpython::set_next(frame, next_unit(code, next), depth);
 }
 
+bool Chain::give_names(size_t index, Ref names) {
+  if (!names) return false;
+  cpython::set_locals_dict(frames_[index], std::move(names));
+  return true;
+}
+
 void Chain::drop() { drop_to(0); }
 
 void Chain::drop_to(size_t count) {

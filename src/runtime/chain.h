@@ -59,6 +59,8 @@ class Chain {
   Ended run_within(int32_t first, int32_t last, int32_t to, Ref& result);
   // Runs the innermost frames in our evaluator until there is none that nobody sees.
   Ended leave_hidden(Ref& result);
+  // The dict of a class body's names. False: null was given.
+  bool give_names(size_t index, Ref names);
   // Runs the rest of all frames in CPython's evaluator. raise: the exception that is set is thrown at the innermost's
   // present instruction. Empties the chain. Null with an exception.
   Ref finish_in_cpython(bool raise);

@@ -59,6 +59,7 @@ bool Chain::follow(Live& live, Recorder& recorder, Plan& plan, bool again) {
   cpython::Slots into = cpython::slots(callee);
   for (size_t i = 0; i < bound.objects.size(); i++) into.put(static_cast<int>(i), std::move(bound.objects[i]));
   cpython::set_next(callee, 0, decoded->code.as<PyCodeObject>()->co_nlocalsplus);
+  if (plan.names) cpython::set_locals_dict(callee, Ref::borrow(plan.namespace_dict));
   const int base = again ? caller.depth() - 1 : first_operand(caller);
   if (again) {
     caller.replace_rest(std::move(plan.kept[0].first));

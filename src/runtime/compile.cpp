@@ -50,7 +50,7 @@ ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program
   const bool runs = !recording.graph.nodes.empty() || !recording.names.empty() || recording.iterator >= 0;
   if (runs || !recording.returns || recording.start.size() != 1 || !guards.has_only_slots()) return {};
   const recorder::Value& result = recording.values[recording.result];
-  if (result.kind == recorder::Value::Kind::kConstant) return {-1, recording.graph.constants[result.a].get()};
+  if (result.kind == recorder::Value::Kind::kConstant && !result.b) return {-1, recording.graph.constants[result.a].get()};
   return {result.kind == recorder::Value::Kind::kSource ? recording.guards.sources[result.a].index : -1, nullptr};
 }
 

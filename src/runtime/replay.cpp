@@ -129,7 +129,9 @@ Ref make_result(const recorder::Recording& recording, int32_t end, const std::ve
   const recorder::Value& result = recording.values[recording.result];
   if (recording.names.empty() && !recording.handles) switch (result.kind) {
     case recorder::Value::Kind::kSource: return Ref::borrow(sources[result.a]);
-    case recorder::Value::Kind::kConstant: return Ref::borrow(recording.graph.constants[result.a].get());
+    case recorder::Value::Kind::kConstant:
+      if (result.b) break;
+      return Ref::borrow(recording.graph.constants[result.a].get());
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
     default: break;
   }
@@ -189,6 +191,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     const recorder::FrameState& state = states[k];
     const bool is_kept = k < kept;
     std::pmr::vector<std::pair<int, Ref>> changed(&memory);
+    if (state.names && !chain.give_names(k, rebuild.make(state.names))) return false;
     for (size_t i = 0; i < state.slots.size(); i++) {
       if (is_kept ? i < recording.initial[k].size() && recording.initial[k][i] == state.slots[i] : state.slots[i] == 0) continue;
       changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));

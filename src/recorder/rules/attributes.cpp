@@ -1,4 +1,5 @@
 // Rules for attributes: of arrays, modules, ordinary objects and instances that the recorded code makes; properties; super().
+#include <algorithm>
 #include <string_view>
 
 #include "core/builtins.h"
@@ -291,8 +292,23 @@ bool is_fact_of_class(PyObject* type, PyObject* name) {
   return found && found == _PyType_Lookup(&PyType_Type, name) && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type));
 }
 
+// Of one that the recorded code has made, and that nobody else knows.
+Plan fact_of_made_class(Recorder& recorder, PyObject* type, PyObject* name) {
+  const std::string_view text = PyUnicode_AsUTF8(name);
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), text) != names.end(); };
+  if (is_one_of({"__name__", "__qualname__"})) return plan_constant();
+  const auto unknown = [&] { return plan_break(Break::kAttribute, "of class " + class_name(type)); };
+  if (is_one_of({"__module__", "__doc__", "__annotations__"})) {
+    PyObject* const own = PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(type)->tp_dict, name);
+    return own ? plan_value(recorder.value_in_class(reinterpret_cast<PyTypeObject*>(type), name, own)) : unknown();
+  }
+  const Ref value = is_one_of({"__mro__", "__bases__", "__base__"}) ? Ref::steal(PyObject_GetAttr(type, name)) : Ref();
+  return value ? plan_value(recorder.constant(value.get())) : (PyErr_Clear(), unknown());
+}
+
 Plan fact_of_class(Recorder& recorder, PyObject* type, PyObject* name) {
   const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  if (recorder.made_class(type)) return fact_of_made_class(recorder, type, name);
   if (is("__mro__") || is("__bases__") || is("__base__")) {
     // NULL is None.
     const Ref value = Ref::steal(PyObject_GetAttr(type, name));
@@ -643,6 +659,9 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   const Value::Kind kind = recorder.value(label).kind;
   PyObject* const found = kind == Value::Kind::kList || kind == Value::Kind::kDict ? _PyType_Lookup(Py_TYPE(object), name) : nullptr;
   if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_written_in_c(Py_TYPE(object))) return bound_method(recorder, asked, found);
+  if (PyObject* const maker = PyObject_TypeCheck(object, &PyProperty_Type) && is_made_descriptor(recorder, label) ? _PyType_Lookup(Py_TYPE(object), name) : nullptr) {
+    if (Py_IS_TYPE(maker, &PyMethodDescr_Type)) return bound_method(recorder, asked, maker);
+  }
   if (std::optional<Plan> plan = attribute_of_thread(recorder, asked)) return *std::move(plan);
   if (std::optional<Plan> plan = attributes_as_dict(recorder, asked)) return *std::move(plan);
   return object_attribute(site, asked);

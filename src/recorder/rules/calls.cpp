@@ -224,6 +224,11 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   if (policy_of(bound.function) != Policy::kFollowed) {
     return marked_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call))).value();
   }
+  if (is_made_descriptor(recorder, bound.self)) {
+    std::vector<Operated> operands = operands_at(site, call);
+    operands.insert(operands.begin(), {bound.self, bound.object});
+    if (std::optional<Plan> plan = descriptor_made(recorder, bound.function, operands, call.keyword_names)) return *std::move(plan);
+  }
   if (is_method_of_containers(bound.function)) {
     return call_of_container_method(recorder, bound.function, {bound.self, bound.object}, operands_at(site, call), static_cast<bool>(call.keyword_names));
   }
@@ -449,7 +454,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
+    for (const auto rule : {class_making, class_statement, class_body, descriptor_making, outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -522,6 +527,10 @@ void call_after(const Site& site, const Plan& plan) {
   }
   // What has attributes of its own is a place to read them from.
   const bool fixed = plan.same_object || PyType_HasFeature(Py_TYPE(result), Py_TPFLAGS_HEAPTYPE);
+  if (plan.makes_class) {
+    recorder.made_class(plan.label, result);
+    if (plan.contents[0]) recorder.append(recorder.value(plan.contents[0]), plan.label);
+  }
   label = plan.kind == Plan::Kind::kValue ? plan.label : fixed ? recorder.fixed(result) : value_of_constant_result(recorder, result);
   for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
   recorder.set_label(depth - 1, label);
@@ -588,7 +597,7 @@ Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed
   plan.function = function;
   plan.keyword_names = keyword_names;
   site.recorder.calls(label);
-  if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.guards().require_function(function);
+  if (site.recorder.value(label).kind != Value::Kind::kFunction && !site.recorder.is_adopted(function)) site.recorder.guards().require_function(function);
   return plan;
 }
 

@@ -45,11 +45,18 @@ Borrowed module_dict(const Site& site) {
   return locals && locals.get() == globals.get() && PyDict_CheckExact(locals.get()) ? locals : Borrowed();
 }
 
+// In a class body that is followed.
+Plan load_name_of_class(const Site& site) {
+  const uint32_t known = site.recorder.value_of_key(site.recorder.value(site.recorder.names()), name_of(site));
+  return known ? plan_value(known) : load_global(site);
+}
+
 // What stays the same is guarded by identity, as a global is; values are read anew.
 Plan load_name(const Site& site) {
   Borrowed dict = module_dict(site);
-  if (!dict) return plan_break(Break::kInstruction, "name outside a module");
   Recorder& recorder = site.recorder;
+  if (recorder.names()) return load_name_of_class(site);
+  if (!dict) return plan_break(Break::kInstruction, "name outside a module");
   if (const uint32_t stored = recorder.stored(dict, name_of(site))) return plan_value(stored);
   PyObject* value = PyDict_GetItemWithError(dict.get(), name_of(site));
   const bool stays = !value || PyModule_Check(value) || PyType_Check(value) || PyCallable_Check(value);
@@ -60,10 +67,25 @@ void load_name_after(const Site& site, const Plan& plan) {
   site.recorder.set_label(site.depth, plan.kind == Plan::Kind::kConstant ? site.recorder.fixed(site.frame.slot(site.depth)) : plan.label);
 }
 
-Plan store_name(const Site& site) { return store_into(site.recorder, module_dict(site), name_of(site)); }
+void give_name_to_class(Recorder& recorder, PyObject* name, uint32_t label) {
+  std::vector<uint32_t> items = recorder.copied_elements(recorder.value(recorder.names()));
+  const auto at = [&](size_t i) { return recorder.constant_of(items[i]); };
+  size_t place = 0;
+  while (place < items.size() && !(at(place) && PyUnicode_CheckExact(at(place)) && PyUnicode_Compare(at(place), name) == 0)) place += 2;
+  if (place == items.size()) items.insert(items.end(), {recorder.constant(name), 0});
+  items[place + 1] = label;
+  recorder.replace(recorder.value(recorder.names()), items);
+}
+void store_name_of_class(Recorder& recorder, PyObject* name, int slot) {
+  give_name_to_class(recorder, name, recorder.label(slot));
+  recorder.set_label(slot, 0);
+}
+
+Plan store_name(const Site& site) { return site.recorder.names() ? Plan{} : store_into(site.recorder, module_dict(site), name_of(site)); }
 Plan store_global(const Site& site) { return store_into(site.recorder, cpython::globals_of(site.frame.frame()), name_of(site)); }
 
 void store_name_after(const Site& site, const Plan&) {
+  if (site.recorder.names() && site.instruction.op == bytecode::Op::STORE_NAME) return store_name_of_class(site.recorder, name_of(site), site.depth - 1);
   site.recorder.store(cpython::globals_of(site.frame.frame()), name_of(site), site.recorder.label(site.depth - 1));
   site.recorder.set_label(site.depth - 1, 0);
 }
@@ -78,7 +100,7 @@ Plan forget(const Site& site, Borrowed dict) {
   if (!recorder.stored(dict, name)) recorder.name_source(dict, name);
   return plan;
 }
-Plan delete_name(const Site& site) { return forget(site, module_dict(site)); }
+Plan delete_name(const Site& site) { return site.recorder.names() ? plan_break(Break::kInstruction, "del in a class body") : forget(site, module_dict(site)); }
 Plan delete_global(const Site& site) { return forget(site, cpython::globals_of(site.frame.frame())); }
 void delete_name_after(const Site& site, const Plan&) { site.recorder.forget(cpython::globals_of(site.frame.frame()), name_of(site)); }
 
@@ -103,6 +125,24 @@ void make_cell_after(const Site& site, const Plan&) {
 void load_closure_after(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
 }
+
+Plan setup_annotations(const Site& site) { return site.recorder.names() ? Plan{} : plan_break(Break::kInstruction, "SETUP_ANNOTATIONS"); }
+void setup_annotations_after(const Site& site, const Plan&) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString("__annotations__"));
+  if (site.recorder.value_of_key(site.recorder.value(site.recorder.names()), name.get())) return;
+  give_name_to_class(site.recorder, name.get(), site.recorder.container(Value::Kind::kDict, {}));
+}
+
+Plan load_build_class(const Site& site) {
+  Borrowed builtins = cpython::builtins_of(site.frame.frame());
+  const Ref name = Ref::steal(PyUnicode_InternFromString("__build_class__"));
+  PyObject* const found = PyDict_CheckExact(builtins.get()) ? PyDict_GetItemWithError(builtins.get(), name.get()) : nullptr;
+  if (!found) return plan_break(Break::kInstruction, "LOAD_BUILD_CLASS");
+  site.recorder.guards().require_name(builtins, name.get(), found);
+  return plan_constant();
+}
+
+Plan load_locals(const Site& site) { return site.recorder.names() ? plan_value(site.recorder.names()) : plan_break(Break::kInstruction, "LOAD_LOCALS"); }
 
 // The store into a cell from outside is put off to the exit.
 Plan store_deref(const Site& site) {
@@ -146,8 +186,7 @@ Plan load_deref(const Site& site) {
   return plan_value(site.recorder.stored_in_cell(site.recorder.label(site.instruction.arg), site.frame.slot(site.instruction.arg)));
 }
 
-void load_deref_after(const Site& site, const Plan& plan) {
-  if (plan.label) return site.recorder.set_label(site.depth, plan.label);
+uint32_t label_of_cell(const Site& site) {
   const Value cell = site.recorder.value_at(site.instruction.arg);
   guards::Source source{Reach::kCell};
   if (cell.kind == Value::Kind::kSource) {
@@ -155,7 +194,36 @@ void load_deref_after(const Site& site, const Plan& plan) {
   } else {
     source.object = Ref::borrow(site.frame.slot(site.instruction.arg));
   }
-  site.recorder.set_label(site.depth, site.recorder.source(std::move(source)));
+  return site.recorder.source(std::move(source));
+}
+
+void load_deref_after(const Site& site, const Plan& plan) { site.recorder.set_label(site.depth, plan.label ? plan.label : label_of_cell(site)); }
+
+// A free variable that a name of the class body may be before. 3.12: the names are on the stack.
+Plan load_class_deref(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const bool of_names = site.instruction.op == bytecode::Op::LOAD_CLASSDEREF || recorder.label(site.depth - 1) == recorder.names();
+  if (!recorder.names() || !of_names) return plan_break(Break::kInstruction, "variable in a class body");
+  PyObject* const name = PyTuple_GET_ITEM(site.frame.code().code.as<PyCodeObject>()->co_localsplusnames, site.instruction.arg);
+  const uint32_t known = recorder.value_of_key(recorder.value(recorder.names()), name);
+  return known ? plan_value(known) : load_deref(site);
+}
+void load_class_deref_after(const Site& site, const Plan& plan) {
+  const int slot = site.frame.depth() - 1;
+  if (plan.label) return site.recorder.set_label(slot, plan.label);
+  site.recorder.set_label(slot, label_of_cell(site));
+}
+
+// The same of a global.
+Plan load_class_global(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const uint32_t names = recorder.names();
+  if (!names || recorder.label(site.depth - 1) != names) return plan_break(Break::kInstruction, "name in a class body");
+  return load_name_of_class(site);
+}
+void load_class_global_after(const Site& site, const Plan& plan) {
+  const int slot = site.depth - 1;
+  site.recorder.set_label(slot, plan.kind == Plan::Kind::kConstant ? site.recorder.fixed(site.frame.slot(slot)) : plan.label);
 }
 
 }  // namespace
@@ -185,6 +253,12 @@ void add_name_rules(RuleTable& table) {
   table[static_cast<size_t>(MAKE_CELL)] = {no_condition, make_cell_after};
   table[static_cast<size_t>(LOAD_CLOSURE)] = {no_condition, load_closure_after};
   table[static_cast<size_t>(STORE_DEREF)] = {store_deref, store_deref_after};
+  table[static_cast<size_t>(LOAD_CLASSDEREF)] = {load_class_deref, load_class_deref_after};
+  table[static_cast<size_t>(LOAD_FROM_DICT_OR_DEREF)] = {load_class_deref, load_class_deref_after};
+  table[static_cast<size_t>(LOAD_FROM_DICT_OR_GLOBALS)] = {load_class_global, load_class_global_after};
+  table[static_cast<size_t>(LOAD_LOCALS)] = {load_locals, nullptr};
+  table[static_cast<size_t>(SETUP_ANNOTATIONS)] = {setup_annotations, setup_annotations_after};
+  table[static_cast<size_t>(LOAD_BUILD_CLASS)] = {load_build_class, nullptr};
   table[static_cast<size_t>(LOAD_DEREF)] = {load_deref, load_deref_after};
 }
 

@@ -129,6 +129,14 @@ struct Given {
   std::vector<PyObject*> objects;
   Borrowed keyword_names;
 };
+// Classes that the recorded code makes, and what stands in their bodies; none: another callable.
+std::optional<Plan> class_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> class_statement(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> class_body(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> descriptor_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> descriptor_made(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, Borrowed keyword_names);
+// A property, static or class method that the recorded code made.
+bool is_made_descriptor(const Recorder& recorder, uint32_t label);
 // A call of a class of the program's, which is one object in all runs: its metaclass's __call__, __new__ and __init__ are followed.
 // past_metaclass: as type.__call__ does it. None: another class, or it isn't known what calling it does.
 std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Given& given, bool past_metaclass = false);

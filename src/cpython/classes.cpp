@@ -1,0 +1,97 @@
+#include "cpython/classes.h"
+
+#include <utility>
+#include <vector>
+
+#include "cpython/objects.h"
+
+namespace evalframe::cpython {
+
+namespace {
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }  // for as long as the process lives
+PyObject* init_subclass() {
+  static PyObject* const name = interned("__init_subclass__");
+  return name;
+}
+PyObject* set_name() {
+  static PyObject* const name = interned("__set_name__");
+  return name;
+}
+
+PyObject* give_none(PyObject*, PyObject* const*, size_t, PyObject*) { return Py_NewRef(Py_None); }
+
+// Python functions that do nothing meanwhile. No other code runs: the collector waits.
+class Muted {
+ public:
+  Muted() : collects_(PyGC_Disable()) {}
+  ~Muted() {
+    for (const auto& [function, call] : functions_) function->vectorcall = call;
+    if (collects_) PyGC_Enable();
+  }
+  Muted(const Muted&) = delete;
+  Muted& operator=(const Muted&) = delete;
+  void add(PyObject* object) {
+    if (!object) return;
+    auto* const function = reinterpret_cast<PyFunctionObject*>(object);
+    if (function->vectorcall == give_none) return;
+    functions_.emplace_back(function, std::exchange(function->vectorcall, give_none));
+  }
+
+ private:
+  std::vector<std::pair<PyFunctionObject*, vectorcallfunc>> functions_;
+  const bool collects_;
+};
+
+PyObject* run_body(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 2 || !PyFunction_Check(arguments[0]) || !PyDict_CheckExact(arguments[1])) return PyErr_Format(PyExc_TypeError, "a class body and a dict are wanted");
+  auto* const body = reinterpret_cast<PyFunctionObject*>(arguments[0]);
+  return PyEval_EvalCodeEx(body->func_code, body->func_globals, arguments[1], nullptr, 0, nullptr, 0, nullptr, 0, nullptr, body->func_closure);
+}
+
+}  // namespace
+
+PyObject* init_subclass_of(PyTypeObject* base, bool* found) {
+  PyObject* const method = _PyType_Lookup(base, init_subclass());
+  *found = method && method != _PyType_Lookup(&PyBaseObject_Type, init_subclass());
+  if (!*found || !Py_IS_TYPE(method, &PyClassMethod_Type)) return nullptr;
+  const Ref function = Ref::steal(PyObject_GetAttrString(method, "__func__"));  // which the method holds
+  if (!function) PyErr_Clear();
+  return function && PyFunction_Check(function.get()) ? function.get() : nullptr;
+}
+
+PyObject* set_name_of(PyObject* value, bool* found) {
+  PyObject* const method = _PyType_Lookup(Py_TYPE(value), set_name());
+  *found = method;
+  return method && PyFunction_Check(method) ? method : nullptr;
+}
+
+Ref bare_class(Borrowed metaclass, Borrowed name, Borrowed bases, Borrowed names) {
+  const Ref arguments = Ref::steal(PyTuple_Pack(3, name.get(), bases.get(), names.get()));
+  if (!arguments) return Ref();
+  Muted muted;
+  bool found = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.get()); i++) muted.add(init_subclass_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases.get(), i)), &found));
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(names.get(), &at, &key, &value);) muted.add(set_name_of(value, &found));
+  return Ref::steal(PyType_Type.tp_new(metaclass.as<PyTypeObject>(), arguments.get(), nullptr));
+}
+
+// A property of 3.13 knows its name.
+bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
+  if (PyType_Type.tp_setattro(type.get(), name.get(), value.get()) < 0) return false;
+  bool found = false;
+  if (set_name_of(value.get(), &found) || !found) return true;
+  PyObject* const method = _PyType_Lookup(Py_TYPE(value.get()), set_name());
+  if (!Py_IS_TYPE(method, &PyMethodDescr_Type)) return true;
+  return static_cast<bool>(Ref::steal(PyObject_CallFunctionObjArgs(method, value.get(), type.get(), name.get(), nullptr)));
+}
+
+PyObject* runner_of_bodies() {
+  static PyMethodDef definition{"run_class_body", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_body)), METH_FASTCALL,
+                                "Runs a class body with the dict of its names."};
+  static PyObject* const made = PyCFunction_New(&definition, nullptr);
+  return made;
+}
+
+}  // namespace evalframe::cpython

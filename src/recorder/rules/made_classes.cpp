@@ -1,0 +1,252 @@
+// Rules for classes that the recorded code makes: class statements, type(name, bases, names), and what stands in class bodies.
+#include <algorithm>
+#include <string_view>
+
+#include "core/builtins.h"
+#include "cpython/attributes.h"
+#include "cpython/classes.h"
+#include "cpython/objects.h"
+#include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+bool is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+// What type.__new__ takes from the names for itself: the class is made with it.
+bool is_taken_at_once(PyObject* name) {
+  return is(name, "__slots__") || is(name, "__qualname__") || is(name, "__module__") || is(name, "__doc__");
+}
+
+// The metaclass of a class with such bases; null: there is none, or bases aren't classes.
+PyTypeObject* metaclass_of(PyTypeObject* wanted, PyObject* const* bases, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!PyType_Check(bases[i])) return nullptr;
+    PyTypeObject* const of = Py_TYPE(bases[i]);
+    if (PyType_IsSubtype(wanted, of)) continue;
+    if (!PyType_IsSubtype(of, wanted)) return nullptr;
+    wanted = of;
+  }
+  return wanted;
+}
+
+// One object in all runs that stays as it is, or a class that the recorded code has made.
+bool fixes_base(Recorder& recorder, uint32_t label, PyObject* base) {
+  if (!fixes_object(recorder, label, base)) return false;
+  return PyType_HasFeature(reinterpret_cast<PyTypeObject*>(base), Py_TPFLAGS_IMMUTABLETYPE) || recorder.fix_class(base);
+}
+
+// Bases as values; none: not known one by one, or they may change.
+std::optional<std::vector<uint32_t>> bases_of(Recorder& recorder, uint32_t label, PyObject* bases) {
+  if (!PyTuple_CheckExact(bases)) return std::nullopt;
+  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, bases);
+  for (size_t i = 0; parts && i < parts->size(); i++) {
+    if (!fixes_base(recorder, (*parts)[i], PyTuple_GET_ITEM(bases, i))) return std::nullopt;
+    (*parts)[i] = recorder.constant(PyTuple_GET_ITEM(bases, i));
+  }
+  return parts;
+}
+
+// Python code is told of the new class, by what it inherits from or has.
+bool tells_python(PyObject* bases, PyObject* names) {
+  bool found = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+    cpython::init_subclass_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)), &found);
+    if (found) return true;
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) {
+    if (cpython::set_name_of(value, &found) || (found && PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE))) return true;
+  }
+  return false;
+}
+
+// type wraps some functions up.
+uint32_t wrapped(Recorder& recorder, PyObject* name, uint32_t label, PyObject* value) {
+  if (!PyFunction_Check(value) || recorder.value(label).kind != Value::Kind::kFunction) return label;
+  const bool of_class = is(name, "__init_subclass__") || is(name, "__class_getitem__");
+  if (!of_class && !is(name, "__new__")) return label;
+  return recorder.made(reinterpret_cast<PyObject*>(of_class ? &PyClassMethod_Type : &PyStaticMethod_Type), nullptr, {label});
+}
+
+// Whether all runs have such a value there, as far as it has a say in what the class's attributes are.
+bool fixes_content(Recorder& recorder, PyTypeObject* metaclass, PyObject* name, uint32_t label, PyObject* value) {
+  const Value known = recorder.value(label);
+  const bool constant = known.kind == Value::Kind::kConstant && !known.b;
+  if (is_taken_at_once(name)) return constant && is_immutable(value);
+  PyObject* const of_metaclass = _PyType_Lookup(metaclass, name);
+  if (!constant && of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set && !is(name, "__annotations__")) return false;
+  if (known.kind == Value::Kind::kSource) return guards::is_class_data(value) ? fixes_type(recorder, label, value) : fixes_object(recorder, label, value);
+  return known.kind != Value::Kind::kNode || guards::is_class_data(value);
+}
+
+// What a body has left, as names and values in turn; none: not known. cell: that of the class, if it has one.
+std::optional<std::vector<uint32_t>> left_by_body(const Site& site, PyTypeObject* metaclass, const Operated& names, uint32_t& cell) {
+  Recorder& recorder = site.recorder;
+  if (recorder.value(names.label).kind != Value::Kind::kDict || !PyDict_CheckExact(names.object)) return std::nullopt;
+  const std::vector<uint32_t> items = recorder.copied_elements(recorder.value(names.label));
+  std::vector<uint32_t> body;
+  for (size_t i = 0; i < items.size(); i += 2) {
+    PyObject* const name = recorder.constant_of(items[i]);
+    PyObject* const value = name && PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(names.object, name) : nullptr;
+    if (!value) return std::nullopt;
+    if (is(name, "__classcell__")) {
+      if (recorder.value(items[i + 1]).kind != Value::Kind::kCell) return std::nullopt;
+      cell = items[i + 1];
+      continue;
+    }
+    uint32_t label = items[i + 1];
+    if (is(name, "__slots__") && recorder.known(label, value)) label = recorder.constant(value);
+    if (!fixes_content(recorder, metaclass, name, label, value)) return std::nullopt;
+    body.insert(body.end(), {items[i], wrapped(recorder, name, label, value)});
+  }
+  return body;
+}
+
+// A class outside of class statements is in the module whose code makes it.
+bool add_module(const Site& site, std::vector<uint32_t>& body) {
+  Recorder& recorder = site.recorder;
+  for (size_t i = 0; i < body.size(); i += 2) {
+    if (is(recorder.constant_of(body[i]), "__module__")) return true;
+  }
+  Borrowed globals = cpython::globals_of(site.frame.frame());
+  const Ref name = Ref::steal(PyUnicode_InternFromString("__name__")), module = Ref::steal(PyUnicode_InternFromString("__module__"));
+  PyObject* const value = PyDict_CheckExact(globals.get()) ? PyDict_GetItemWithError(globals.get(), name.get()) : nullptr;
+  if (!value || !PyUnicode_CheckExact(value) || recorder.stored(globals, name.get()) || !recorder.known(recorder.name_source(globals, name.get()), value)) return false;
+  body.insert(body.end(), {recorder.constant(module.get()), recorder.constant(value)});
+  return true;
+}
+
+}  // namespace
+
+// type(name, bases, names).
+std::optional<Plan> class_making(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != reinterpret_cast<PyObject*>(&PyType_Type) || call.count != 3 || call.keyword_names) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const auto at = [&](int i) { return Operated{recorder.label(call.first + i), site.frame.slot(call.first + i)}; };
+  const auto unknown = [&](const char* what) { return plan_break(Break::kUnknownCall, std::string("type with ") + what); };
+  if (!PyUnicode_CheckExact(at(0).object) || !recorder.known(at(0).label, at(0).object)) return unknown("a name that isn't known");
+  std::optional<std::vector<uint32_t>> bases = bases_of(recorder, at(1).label, at(1).object);
+  if (!bases) return unknown("bases that may be others");
+  PyTypeObject* const metaclass = metaclass_of(&PyType_Type, &PyTuple_GET_ITEM(at(1).object, 0), PyTuple_GET_SIZE(at(1).object));
+  if (metaclass != &PyType_Type) return unknown("a metaclass");
+  uint32_t cell = 0;
+  std::optional<std::vector<uint32_t>> body = left_by_body(site, metaclass, at(2), cell);
+  if (!body || !add_module(site, *body)) return unknown("names that may be others");
+  if (tells_python(at(1).object, at(2).object)) return unknown("a hook of Python's");
+  const uint32_t base_tuple = recorder.container(Value::Kind::kTuple, *std::move(bases));
+  Plan plan = plan_value(recorder.new_class(recorder.constant(reinterpret_cast<PyObject*>(metaclass)), recorder.constant(at(0).object), base_tuple, *body));
+  plan.makes_class = true;
+  plan.contents = {cell};
+  return plan;
+}
+
+// A class statement: its body is followed, and then the call that makes the class.
+std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != builtin("__build_class__").get() || call.count < 2 || call.keyword_names) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
+  const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + (PyUnicode_Check(name) ? std::string(PyUnicode_AsUTF8(name)) : "")); };
+  if (!PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
+  if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
+  PyTypeObject* metaclass = &PyType_Type;
+  for (int i = call.first + 2; i < call.first + call.count; i++) {
+    PyObject* const base = site.frame.slot(i);
+    metaclass = metaclass ? metaclass_of(metaclass, &base, 1) : nullptr;
+    if (!metaclass || !fixes_base(recorder, recorder.label(i), base)) return unknown();
+  }
+  const StandIn* const stand_in = metaclass == &PyType_Type ? stand_in_named("class_made") : nullptr;
+  if (!stand_in) return unknown();
+  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
+  for (int i = call.first; i < call.first + call.count; i++) {
+    plan.contents.push_back(recorder.label(i));
+    plan.arguments.push_back(site.frame.slot(i));
+  }
+  return plan;
+}
+
+// What the stand-in for a class statement does with the body.
+std::optional<Plan> class_body(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != cpython::runner_of_bodies()) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const uint32_t names = recorder.label(call.first + 1);
+  if (recorder.value(names).kind != Value::Kind::kDict || recorder.value_at(call.first).kind != Value::Kind::kFunction) return plan_break(Break::kUnknownCall, "class body");
+  Plan plan = inlined_call(site, recorder.label(call.first), site.frame.slot(call.first), nullptr);
+  plan.names = names;
+  plan.namespace_dict = site.frame.slot(call.first + 1);
+  return plan;
+}
+
+// property(...), staticmethod(f), classmethod(f), and property.setter and the like.
+std::optional<Plan> descriptor_made(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, Borrowed keyword_names) {
+  const bool is_property = callable == reinterpret_cast<PyObject*>(&PyProperty_Type);
+  const bool is_method = callable == reinterpret_cast<PyObject*>(&PyStaticMethod_Type) || callable == reinterpret_cast<PyObject*>(&PyClassMethod_Type);
+  const bool of_property = Py_IS_TYPE(callable, &PyMethodDescr_Type) && PyDescr_TYPE(callable) == &PyProperty_Type && given.size() == 2;
+  if (!is_property && !(is_method && given.size() == 1) && !of_property) return std::nullopt;
+  std::vector<uint32_t> labels;
+  for (const auto& [label, object] : given) {
+    const bool made_here = recorder.value(label).kind == Value::Kind::kFunction || is_made_descriptor(recorder, label);
+    if (!made_here && !(fixes_object(recorder, label, object) && (PyFunction_Check(object) || is_immutable(object)))) return plan_break(Break::kUnknownCall, callable_name(callable));
+    recorder.adopt(label, object);
+    labels.push_back(label);
+  }
+  return plan_value(recorder.made(callable, keyword_names, labels));
+}
+
+std::optional<Plan> descriptor_making(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  std::vector<Operated> given;
+  for (int i = call.first; i < call.first + call.count; i++) given.push_back({site.recorder.label(i), site.frame.slot(i)});
+  return descriptor_made(site.recorder, callable, given, call.keyword_names);
+}
+
+bool is_made_descriptor(const Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  PyObject* const callable = value.kind == Value::Kind::kMade ? recorder.constant_of(recorder.elements(value)[0]) : nullptr;
+  if (!callable) return false;
+  return callable == reinterpret_cast<PyObject*>(&PyProperty_Type) || callable == reinterpret_cast<PyObject*>(&PyStaticMethod_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PyClassMethod_Type) || (Py_IS_TYPE(callable, &PyMethodDescr_Type) && PyDescr_TYPE(callable) == &PyProperty_Type);
+}
+
+const MadeClass* Recorder::made_class(PyObject* type) const {
+  const auto adopted = recording_->classes.empty() ? adopted_.end() : adopted_.find(type);
+  return adopted == adopted_.end() ? nullptr : recording_->made_class(value(adopted->second).a);
+}
+
+uint32_t Recorder::new_class(uint32_t metaclass, uint32_t name, uint32_t bases, const std::vector<uint32_t>& body) {
+  MadeClass made{constant(Py_None), metaclass, name, bases, {}, {}};
+  for (size_t i = 0; i < body.size(); i += 2) {
+    made.names.push_back(body[i]);
+    made.contents.push_back(body[i + 1]);
+  }
+  recording_->classes.push_back(made);
+  recording_->values[made.value].b = static_cast<int32_t>(recording_->classes.size());
+  return made.value;
+}
+
+void Recorder::made_class(uint32_t index, PyObject* type) {
+  recording_->graph.constants[static_cast<size_t>(value(index).a)] = Ref::borrow(type);
+  adopted_[type] = index;
+  adopted_objects_.push_back(Ref::borrow(type));
+  const MadeClass made = recording_->classes[static_cast<size_t>(value(index).b) - 1];
+  PyObject* const dict = reinterpret_cast<PyTypeObject*>(type)->tp_dict;
+  for (size_t i = 0; i < made.names.size(); i++) {
+    if (PyObject* const content = PyDict_GetItemWithError(dict, constant_of(made.names[i]))) adopt(made.contents[i], content);
+  }
+}
+
+// Objects that are this value wherever they are met.
+void Recorder::adopt(uint32_t index, PyObject* object) {
+  const Value::Kind kind = value(index).kind;
+  if (kind != Value::Kind::kFunction && kind != Value::Kind::kInstance && !is_made_descriptor(*this, index)) return;
+  if (adopted_.emplace(object, index).second) adopted_objects_.push_back(Ref::borrow(object));
+}
+
+bool Recorder::is_in_class_body() const {
+  return std::any_of(frames_.begin(), frames_.end(), [](const Live& frame) { return frame.names; });
+}
+
+}  // namespace evalframe::recorder

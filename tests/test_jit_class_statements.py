@@ -1,0 +1,629 @@
+"""Classes that captured functions make: new ones at each call, as in plain Python, and no breaks for ordinary class statements."""
+
+# mypy: disable-error-code="no-untyped-def"
+# ruff: noqa: B023, C416
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import leaving_before
+
+X, Y = np.linspace(-1, 1, 5), np.ones(5)
+CALLS = [(X, Y), (X * 3, Y + 2), (X.astype("f4"), Y), (X, Y)]
+GAIN = 5
+CASES: dict[str, Callable[..., Any]] = {}
+
+
+def case(function: Callable[..., Any]) -> Callable[..., Any]:
+    CASES[function.__name__] = function
+    return function
+
+
+class Box:
+    shared = 7
+
+    def __init__(self, gain=2.0):
+        self.gain = gain
+
+    def apply(self, a):
+        return a * self.gain
+
+
+@case
+def attribute_and_method(x, y):
+    class Local:
+        gain = 2
+
+        def apply(self, a):
+            return a * self.gain
+
+    return Local().apply(x) + y
+
+
+@case
+def descriptors(x, y):
+    class Local:
+        def __init__(self, a):
+            self.a = a
+
+        @property
+        def twice(self):
+            return self.a * 2
+
+        @twice.setter
+        def twice(self, value):
+            self.a = value
+
+        @staticmethod
+        def more(a):
+            return a + 1
+
+        @classmethod
+        def of(cls, a):
+            return cls(a)
+
+    local = Local.of(x)
+    local.twice = y * 3
+    return local.twice + Local.more(y) + local.more(x), Local
+
+
+@case
+def super_of_a_base(x, y):
+    class Local(Box):
+        def apply(self, a):
+            return super().apply(a) - y
+
+    return Local(3.0).apply(x)
+
+
+@case
+def made_by_type(x, y):
+    made = type("Made", (Box,), {"shared": 7, "own": y})
+    return x * made.shared + made().own, made
+
+
+@case
+def class_and_instance_returned(x, y):
+    class Local:
+        "Text."
+        z = x
+        w = [1, 2]
+
+        def me(self):
+            return Local
+
+        def inside(self):
+            return __class__  # noqa: F821
+
+        @property
+        def p(self):
+            return self.q + x
+
+    local = Local()
+    local.q = y
+    return Local, local, Local().me() is Local, local.inside() is Local
+
+
+@case
+def class_in_a_class(x, y):
+    class Outer:
+        class Inner:
+            k = 4
+
+            def f(self, a):
+                return a * self.k
+
+        def __init__(self):
+            self.inner = Outer.Inner()
+
+    return Outer().inner.f(x) + y, Outer
+
+
+@case
+def annotations(x, y):
+    class Local:
+        a: int = 3
+        b: str
+
+    return x * Local.a, Local.__annotations__, Local
+
+
+@case
+def slots(x, y):
+    class Local:
+        __slots__ = ("u", "v")
+
+        def __init__(self, u):
+            self.u = u
+
+    local = Local(x)
+    return local.u + y, local.__slots__, Local.u.__get__(local)
+
+
+@case
+def exception_class_caught(x, y):
+    class Error(ValueError):
+        def __init__(self, z):
+            super().__init__("text")
+            self.z = z
+
+    try:
+        raise Error(x)
+    except Error as error:
+        return error.z + y, Error
+
+
+@case
+def exception_class_raised(x, y):
+    class Error(ValueError):
+        pass
+
+    raise Error(x.shape)
+
+
+@case
+def operators(x, y):
+    class Vector:
+        def __init__(self, a):
+            self.a = a
+
+        def __add__(self, other):
+            return Vector(self.a + other.a)
+
+        def __radd__(self, other):
+            return Vector(self.a + other)
+
+        def __eq__(self, other):
+            return True
+
+        def __call__(self, b):
+            return self.a * b
+
+        def __getitem__(self, i):
+            return self.a[i]
+
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            yield self.a
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *details):
+            return None
+
+    v = Vector(x) + Vector(y)
+    v = 3 + v
+    with v as w:
+        pass
+    return v(y) + v[1:2] + len(v), [item for item in w], v == w, Vector.__hash__
+
+
+@case
+def stores_into_the_class(x, y):
+    class Local:
+        n = 0
+        items = []
+
+        def __init__(self):
+            Local.n += 1
+            self.items.append(self)
+
+    Local()
+    Local()
+    return x * Local.n, Local, all(type(item) is Local for item in Local.items)
+
+
+@case
+def questions_about_the_class(x, y):
+    class Local(Box):
+        pass
+
+    class Derived(Local):
+        pass
+
+    d = Derived()
+    right = isinstance(d, Local) and isinstance(d, Box) and issubclass(Derived, Local) and type(d) is Derived and d.__class__ is Derived
+    return x * (2 if right and Local.__name__ == "Local" else 3), Derived.__mro__, Derived.__bases__, Derived.__base__, Derived.__module__
+
+
+@case
+def decorated_method(x, y):
+    def doubled(f):
+        def wrapper(self, a):
+            return f(self, a) * 2
+
+        return wrapper
+
+    class Local:
+        @doubled
+        def f(self, a):
+            return a + y
+
+    return Local().f(x), Local
+
+
+@case
+def decorated_class(x, y):
+    def marked(c):
+        c.extra = 5
+        return c
+
+    @marked
+    class Local:
+        pass
+
+    return x * Local.extra, Local
+
+
+@case
+def own_new(x, y):
+    class Local:
+        def __new__(cls, a):
+            made = object.__new__(cls)
+            made.a = a
+            return made
+
+        def __init__(self, a):
+            self.b = a * 2
+
+        def __class_getitem__(cls, item):
+            return cls, item
+
+    local = Local(x)
+    return local.a + local.b, Local, Local[3][0] is Local
+
+
+@case
+def defaults_of_methods(x, y):
+    class Local:
+        def f(self, a=x, *, k=y):
+            return a + k
+
+    return Local().f(), Local
+
+
+@case
+def classes_of_a_loop(x, y):
+    made = []
+    for i in range(3):
+
+        class Local:
+            n = i
+
+            def f(self):
+                return x * self.n
+
+        made.append(Local)
+    return made, [c().f() for c in made], made[0] is made[1]
+
+
+@case
+def names_of_class_and_module(x, y):
+    class Local:
+        GAIN = GAIN
+
+        def f(self):
+            return GAIN
+
+    return Local.GAIN + Local().f() + x
+
+
+@case
+def outer_variable_in_the_body(x, y):
+    n = 3
+
+    class Local:
+        before = n
+        own = 4
+        after = own + n
+
+    return x * Local.before + Local.after
+
+
+@case
+def printing_body(x, y):
+    class Local:
+        print("body")
+        q = 3
+
+        def f(self):
+            return x
+
+    return Local().f() + Local.q
+
+
+@case
+def raising_body(x, y):
+    class Local:
+        q = {}["a"]
+
+    return x
+
+
+@case
+def raising_body_in_try(x, y):
+    try:
+
+        class Local:
+            a = x * 2
+            q = {}["a"]
+
+    except KeyError as error:
+        return x, str(error), error.__traceback__.tb_next.tb_lineno
+
+
+@case
+def deleting_body(x, y):
+    class Local:
+        q = 3
+        r = x * q
+        del q
+
+    return Local.r, Local
+
+
+@case
+def frames_of_the_body(x, y):
+    class Local:
+        a = 1
+        names = list(sys._getframe().f_locals)
+        caller = sys._getframe().f_back.f_code.co_name
+        seen = sorted(vars())
+
+        def f(self):
+            return x
+
+    return Local.names, Local.caller, Local.seen, Local().f()
+
+
+@case
+def loop_in_the_body(x, y):
+    class Local:
+        total = 0
+        for i in range(20):
+            total += i
+
+    return x * Local.total, Local
+
+
+@case
+def arrays_in_the_body(x, y):
+    class Local:
+        w = x * 2 + y
+        v = w * 3
+
+        def f(self):
+            return self.v - x
+
+    return Local().f(), Local
+
+
+@case
+def branch_on_arrays_in_the_body(x, y):
+    class Local:
+        w = 1 if x.sum() > y.sum() else 2
+
+    return x * Local.w
+
+
+@case
+def descriptor_of_the_programs(x, y):
+    class Descriptor:
+        def __get__(self, instance, owner):
+            return x if instance is None else instance.q
+
+        def __set__(self, instance, value):
+            instance.q = value
+
+    class Local:
+        d = Descriptor()
+
+    local = Local()
+    local.d = y
+    return local.d + Local.d, local
+
+
+@case
+def told_its_name(x, y):
+    class Descriptor:
+        def __set_name__(self, owner, name):
+            self.name = owner.__name__ + name
+
+    class Local:
+        d = Descriptor()
+
+    return x, Local.d.name
+
+
+@case
+def method_of_a_function_from_outside(x, y):
+    class Local:
+        apply = Box.apply
+        gain = 4
+
+    return Local().apply(x) + y
+
+
+@case
+def bases_that_are_made_here(x, y):
+    class First:
+        def f(self):
+            return x
+
+    class Second(First):
+        def f(self):
+            return super().f() + y
+
+    class Third(Second, Box):
+        pass
+
+    return Third().f() + Third.shared, Third
+
+
+@case
+def property_with_an_error(x, y):
+    class Local:
+        @property
+        def p(self):
+            return x
+
+    try:
+        Local().p = 3
+    except AttributeError as error:
+        return x + y, str(error)
+
+
+@case
+def hash_of_instances(x, y):
+    class Local:
+        def __eq__(self, other):
+            return self is other
+
+    class Key:
+        def __hash__(self):
+            return 3
+
+    made = Local()
+    return x + (made == made), len({Key(): 1}), Local.__hash__
+
+
+def shown(value: Any, depth: int = 0) -> Any:
+    """What can be compared of classes, functions and instances: two calls make two of each."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.tolist()
+    if isinstance(value, (tuple, list)):
+        return [type(value).__name__, *(shown(part, depth) for part in value)]
+    if isinstance(value, type) and (value.__module__ != __name__ or value is Box):
+        return value
+    if isinstance(value, type):
+        contents = [(name, shown(part, depth + 1)) for name, part in vars(value).items()] if depth < 3 else []
+        return value.__name__, value.__qualname__, value.__module__, value.__doc__, shown(value.__mro__[1:], 3), contents
+    if isinstance(value, (staticmethod, classmethod)):
+        return type(value).__name__, shown(value.__func__, depth)
+    if isinstance(value, property):
+        return "property", shown(value.fget, depth), shown(value.fset, depth), value.__doc__
+    if hasattr(value, "__code__"):
+        cells = [shown(cell.cell_contents, depth + 2) for cell in value.__closure__ or ()]
+        return "function", value.__qualname__, cells, shown(value.__defaults__, depth), value.__module__, value.__code__
+    if "<locals>" in type(value).__qualname__ and depth < 4:
+        return "instance", shown(type(value), depth + 1), [(name, shown(part, depth + 2)) for name, part in vars(value).items()]
+    return repr(value).partition(" at 0x")[0]
+
+
+def told(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return shown(function(*arguments))
+    except Exception as error:
+        return type(error).__name__, str(error), [entry.lineno for entry in traceback.extract_tb(error.__traceback__)][1:]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("name", CASES)
+def test_comes_to_the_same(name: str, backend: str) -> None:
+    captured = evalframe.jit(CASES[name], backend=backend)
+    for arguments in CALLS:
+        assert told(captured, arguments) == told(CASES[name], arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_may_be_left_before_every_node(name: str) -> None:
+    captured = evalframe.jit(CASES[name], backend="reference")
+    told(captured, CALLS[0])
+    for node in range(max((entry["nodes"] for entry in _core.jit_entries(captured)), default=0)):
+        with leaving_before(node):
+            for arguments in CALLS[:2]:
+                assert told(captured, arguments) == told(CASES[name], arguments), node
+
+
+BREAKING = {
+    "exception_class_raised",
+    "printing_body",
+    "raising_body",
+    "raising_body_in_try",
+    "deleting_body",
+    "frames_of_the_body",
+    "loop_in_the_body",
+    "branch_on_arrays_in_the_body",
+    "told_its_name",
+    "own_new",
+    "property_with_an_error",
+    "hash_of_instances",
+    "slots",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in BREAKING])
+def test_is_one_graph(name: str) -> None:
+    captured = evalframe.jit(CASES[name], backend="reference")
+    for _ in range(3):
+        captured(X, Y)
+    assert len(_core.jit_entries(captured)) == 1, _core.jit_breaks(captured)
+
+
+@pytest.mark.parametrize("name", ["printing_body", "deleting_body", "branch_on_arrays_in_the_body", "loop_in_the_body"])
+def test_a_body_that_breaks_is_one_break(name: str) -> None:
+    captured = evalframe.jit(CASES[name], backend="reference")
+    captured(X, Y)
+    assert len(_core.jit_entries(captured)) <= 2, _core.jit_breaks(captured)
+
+
+def test_each_call_makes_another_class() -> None:
+    captured = evalframe.jit(CASES["class_and_instance_returned"], backend="reference")
+    made = [captured(X, Y) for _ in range(4)]
+    assert len({id(result[0]) for result in made}) == 4
+    assert all(type(result[1]) is result[0] and result[1].me() is result[0] and result[1].inside() is result[0] for result in made)
+    made[0][0].z = None
+    assert made[1][0].z is X
+    assert captured(X, Y)[0].z is X
+
+
+def test_a_class_is_among_those_of_its_base() -> None:
+    def function(x):
+        class Local(Box):
+            pass
+
+        return Local, x + 1
+
+    captured = evalframe.jit(function, backend="reference")
+    for _ in range(3):
+        made = captured(X)[0]
+        assert made in Box.__subclasses__()
+
+
+def test_what_a_recording_holds() -> None:
+    captured = evalframe.jit(CASES["arrays_in_the_body"], backend="reference")
+    x, y = X.copy(), Y.copy()
+    weak = [weakref.ref(x), weakref.ref(y), weakref.ref(captured(x, y)[1])]
+    del x, y
+    gc.collect()
+    assert [one() is None for one in weak] == [True, True, True]
+
+
+def test_bases_of_several_kinds() -> None:
+    def function(base, x):
+        class Local(base):
+            def f(self):
+                return x * self.shared
+
+        return Local().f()
+
+    class Other(Box):
+        shared = 8
+
+    captured = evalframe.jit(function, backend="reference")
+    for base in (Box, Other, Box, Other, Other):
+        assert np.array_equal(captured(base, X), function(base, X))
