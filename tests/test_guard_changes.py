@@ -163,6 +163,80 @@ def f(x):
 
 
 @case
+def metaclass_of_local_class_changed():
+    class Meta(type):
+        def __call__(cls):
+            made = super().__call__()
+            made.tag = 2
+            return made
+
+    class Base(metaclass=Meta):
+        pass
+
+    def new(metaclass, name, bases, names):
+        made = type.__new__(metaclass, name, bases, names)
+        made.gain = 7
+        return made
+
+    def f(x):
+        class Local(Base):
+            gain = 3
+
+        local = Local()
+        return x * local.gain * getattr(local, "tag", 1)
+
+    yield f
+    del Meta.__call__
+    yield
+    Meta.__new__ = new
+    yield
+    Meta.__init__ = lambda cls, *arguments: setattr(cls, "gain", 9)
+    yield
+    del Meta.__init__, Meta.__new__
+    Meta.__prepare__ = classmethod(lambda *arguments: {"tag": 4})
+    yield
+
+
+@case
+def hook_for_local_classes_changed():
+    class Base:
+        def __init_subclass__(cls, gain=1):
+            cls.gain = gain
+
+    def f(x):
+        class Local(Base, gain=3):
+            pass
+
+        return x * Local.gain
+
+    yield f
+    Base.__init_subclass__ = classmethod(lambda cls, gain: setattr(cls, "gain", gain * 2))
+    yield
+    Base.__init_subclass__.__func__.__code__ = (lambda cls, gain: setattr(cls, "gain", gain * 3)).__code__
+    yield
+
+
+@case
+def abstract_base_of_local_class_changed():
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self, x): ...
+
+    def f(x):
+        class Local(Shape):
+            def area(self, x):
+                return x * 2
+
+        return Local().area(x), Local.__abstractmethods__
+
+    yield f
+    Shape.__abstractmethods__ = frozenset({"area", "more"})
+    yield
+    Shape.more = abc.abstractmethod(lambda self: 1)
+    yield
+
+
+@case
 def maker_of_classes_replaced(monkeypatch):
     build = builtins.__build_class__
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import abc
 import gc
 import sys
 import traceback
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -501,16 +502,148 @@ def hash_of_instances(x, y):
     return x + (made == made), len({Key(): 1}), Local.__hash__
 
 
+class Meta(type):
+    def __call__(cls, *arguments):
+        made = super().__call__(*arguments)
+        made.tag = 3
+        return made
+
+    @property
+    def doubled(cls):
+        return cls.own * 2
+
+
+class Registered:
+    kinds: ClassVar[list[Any]] = []
+
+    def __init_subclass__(cls, *, factor=1, **options):
+        super().__init_subclass__(**options)
+        cls.factor = factor
+
+
+class Kept:
+    kinds: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, name):
+        Kept.kinds[name] = cls
+
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self, a): ...
+
+    def twice(self, a):
+        return self.area(a) * 2
+
+
+@case
+def metaclass(x, y):
+    class Local(metaclass=Meta):
+        own = 5
+
+    return x * Local().tag + y * Local.doubled, Local, type(Local)
+
+
+@case
+def inherited_metaclass(x, y):
+    class First(metaclass=Meta):
+        own = 5
+
+    class Local(First):
+        def f(self):
+            return x * self.own
+
+    return Local().f() + y, Local, type(Local)
+
+
+@case
+def abstract_base(x, y):
+    class Local(Shape):
+        def area(self, a):
+            return a * 3
+
+    return Local().twice(x) + y, Local, isinstance(Local(), Shape), issubclass(Local, Shape), Local.__abstractmethods__
+
+
+@case
+def still_abstract(x, y):
+    class Local(Shape):
+        @abc.abstractmethod
+        def more(self): ...
+
+    return Local, sorted(Local.__abstractmethods__), x + y
+
+
+@case
+def abstract_is_not_made(x, y):
+    class Local(Shape):
+        pass
+
+    return Local().area(x)
+
+
+@case
+def told_base(x, y):
+    class Local(Registered, factor=3):
+        pass
+
+    class Other(Registered):
+        pass
+
+    class Third(Local, factor=y):
+        pass
+
+    return x * Local.factor + Other.factor + Third.factor, Local, Third
+
+
+@case
+def base_that_keeps_classes(x, y):
+    class Local(Kept, name="local"):
+        def f(self):
+            return x
+
+    return Kept.kinds["local"]().f() + y, Kept.kinds["local"] is Local, list(Kept.kinds)
+
+
+@case
+def wrong_keyword(x, y):
+    class Local(Registered, other=3):
+        pass
+
+    return x
+
+
+@case
+def keyword_for_object(x, y):
+    class Local(Box, other=3):
+        pass
+
+    return x
+
+
+@case
+def told_base_of_this_function(x, y):
+    class Base:
+        def __init_subclass__(cls, **options):
+            cls.options = options
+            cls.own = x
+
+    class Local(Base, a=1, b=y):
+        pass
+
+    return Local.own + Local.options["b"], Local
+
+
 def shown(value: Any, depth: int = 0) -> Any:
     """What can be compared of classes, functions and instances: two calls make two of each."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.tolist()
     if isinstance(value, (tuple, list)):
         return [type(value).__name__, *(shown(part, depth) for part in value)]
-    if isinstance(value, type) and (value.__module__ != __name__ or value is Box):
+    if isinstance(value, type) and (value.__module__ != __name__ or value in (Box, Meta, Registered, Kept, Shape)):
         return value
     if isinstance(value, type):
-        contents = [(name, shown(part, depth + 1)) for name, part in vars(value).items()] if depth < 3 else []
+        contents = [(name, shown(part, depth + 1)) for name, part in vars(value).items() if name != "_abc_impl"] if depth < 3 else []
         return value.__name__, value.__qualname__, value.__module__, value.__doc__, shown(value.__mro__[1:], 3), contents
     if isinstance(value, (staticmethod, classmethod)):
         return type(value).__name__, shown(value.__func__, depth)
@@ -550,6 +683,11 @@ def test_may_be_left_before_every_node(name: str) -> None:
 
 
 BREAKING = {
+    "still_abstract",
+    "abstract_base",
+    "abstract_is_not_made",
+    "wrong_keyword",
+    "keyword_for_object",
     "exception_class_raised",
     "printing_body",
     "raising_body",

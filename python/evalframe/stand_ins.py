@@ -21,6 +21,7 @@ _reduce = functools.reduce
 _places_in_order = _core.places_in_order
 _progress = _core.progress
 _matches = _core.matches
+_make_class = _core.make_class
 _run_class_body = _core.run_class_body
 
 
@@ -437,6 +438,16 @@ def class_made(body: Callable[[], Any], name: str, /, *bases: type) -> type:
     return type(name, bases, names)
 
 
+def class_told(metaclass: type, told: Any, body: Callable[[], Any], name: str, /, *bases: type, **keywords: Any) -> Any:
+    # ... or where another metaclass makes it in the same way, or a base has an __init_subclass__, `told`.
+    names: dict[str, Any] = {}
+    _run_class_body(body, names)
+    made = _make_class(metaclass, name, bases, names)
+    if told is not None:
+        told(made, **keywords)
+    return made
+
+
 # Calls of what has no frame of its own, with so many arguments.
 _CALLS: list[Callable[..., Any]] = [
     lambda call: call(),
@@ -492,6 +503,7 @@ _core.add_stand_ins(
         "attribute_of": (attribute_of, 0),
         "method_of": (method_of, 0),
         "class_made": (class_made, 0),
+        "class_told": (class_told, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }
 )

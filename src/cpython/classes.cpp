@@ -49,7 +49,30 @@ PyObject* run_body(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return PyEval_EvalCodeEx(body->func_code, body->func_globals, arguments[1], nullptr, 0, nullptr, 0, nullptr, 0, nullptr, body->func_closure);
 }
 
+PyObject* make_class(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const bool right = count == 4 && PyType_Check(arguments[0]) && PyTuple_CheckExact(arguments[2]) && PyDict_CheckExact(arguments[3]);
+  if (!right) return PyErr_Format(PyExc_TypeError, "a metaclass, a name, bases and names are wanted");
+  Ref type = bare_class(arguments[0], arguments[1], arguments[2], arguments[3]);
+  return type && finish_class(type.get()) ? type.release() : nullptr;
+}
+
+// Of the module abc, in C; null: it isn't there.
+Ref abstract_part(const char* module, const char* name) {
+  const Ref imported = Ref::steal(PyImport_ImportModule(module));
+  Ref part = imported ? Ref::steal(PyObject_GetAttrString(imported.get(), name)) : Ref();
+  if (!part) PyErr_Clear();
+  return part;
+}
+
 }  // namespace
+
+bool finish_class(Borrowed type) {
+  if (Py_TYPE(type.get()) == &PyType_Type) return true;
+  static PyObject* const metaclass = abstract_part("abc", "ABCMeta").release();  // for as long as the process lives
+  static PyObject* const init = abstract_part("_abc", "_abc_init").release();
+  if (!metaclass || !init || !PyType_IsSubtype(Py_TYPE(type.get()), reinterpret_cast<PyTypeObject*>(metaclass))) return true;
+  return static_cast<bool>(Ref::steal(PyObject_CallOneArg(init, type.get())));
+}
 
 PyObject* init_subclass_of(PyTypeObject* base, bool* found) {
   PyObject* const method = _PyType_Lookup(base, init_subclass());
@@ -59,6 +82,8 @@ PyObject* init_subclass_of(PyTypeObject* base, bool* found) {
   if (!function) PyErr_Clear();
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;
 }
+
+PyObject* init_subclass_of_object() { return _PyType_Lookup(&PyBaseObject_Type, init_subclass()); }
 
 PyObject* set_name_of(PyObject* value, bool* found) {
   PyObject* const method = _PyType_Lookup(Py_TYPE(value), set_name());
@@ -90,6 +115,13 @@ bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
 PyObject* runner_of_bodies() {
   static PyMethodDef definition{"run_class_body", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_body)), METH_FASTCALL,
                                 "Runs a class body with the dict of its names."};
+  static PyObject* const made = PyCFunction_New(&definition, nullptr);
+  return made;
+}
+
+PyObject* maker_of_classes() {
+  static PyMethodDef definition{"make_class", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_class)), METH_FASTCALL,
+                                "Makes a class without telling bases of it."};
   static PyObject* const made = PyCFunction_New(&definition, nullptr);
   return made;
 }

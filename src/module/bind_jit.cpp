@@ -199,6 +199,7 @@ void bind_jit(nb::module_& module) {
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
+  module.attr("make_class") = nb::borrow(cpython::maker_of_classes());
   module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());

@@ -476,6 +476,7 @@ Ref Rebuild::make_class(uint32_t index, const MadeClass& made) {
     const Ref key = make(made.names[i]), content = make(made.contents[i]);
     if (!content || !cpython::put_into_class(type.get(), key.get(), content.get())) return Ref();
   }
+  if (type && !cpython::finish_class(type.get())) return Ref();
   return type;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/builtins.h"
 #include "cpython/attributes.h"
+#include "cpython/classes.h"
 #include "cpython/exceptions.h"
 #include "cpython/layout.h"
 #include "cpython/objects.h"
@@ -168,6 +169,10 @@ Plan super_attribute_of_class(Recorder& recorder, PyTypeObject* of, const Operat
   const bool fixed = fixes_object(recorder, self.label, self.object) && fixes_metaclass(recorder, self.object) && (!in_class || recorder.fix_class(self.object));
   const Ref found = fixed ? found_behind(of, in_class ? type : Py_TYPE(type), name) : Ref();
   if (!found) return unknown();
+  if (in_class && found.get() == cpython::init_subclass_of_object()) {
+    const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
+    return plan_value(recorder.made(get.get(), nullptr, {recorder.constant(Py_None), self.label}));
+  }
   const bool made_new = PyCFunction_Check(found.get()) && PyCFunction_GET_SELF(found.get()) && PyType_Check(PyCFunction_GET_SELF(found.get()));
   if (made_new) return plan_value(recorder.constant(found.get()));
   if (Py_IS_TYPE(found.get(), &PyStaticMethod_Type) || Py_IS_TYPE(found.get(), &PyClassMethod_Type)) {

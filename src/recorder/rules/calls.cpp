@@ -2,6 +2,7 @@
 // only looks at what is known here gives a constant; anything else breaks.
 #include "core/builtins.h"
 #include "cpython/attributes.h"
+#include "cpython/classes.h"
 #include "cpython/codec.h"
 #include "cpython/frame.h"
 #include "core/object_text.h"
@@ -199,11 +200,22 @@ Given given_with(const BoundMethod& bound, Given given) {
   return given;
 }
 
+// object.__init_subclass__, which super() has bound to a class.
+bool is_bound_init_subclass(Recorder& recorder, const Value& value, PyObject* callable) {
+  static PyObject* const get = PyObject_GetAttrString(cpython::init_subclass_of_object(), "__get__");
+  if (value.kind != Value::Kind::kMade || !PyCFunction_Check(callable)) return false;
+  PyObject* const maker = recorder.constant_of(recorder.elements(value)[0]);
+  const bool same = maker && Py_IS_TYPE(maker, Py_TYPE(get)) && PyObject_RichCompareBool(maker, get, Py_EQ) > 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return same;
+}
+
 // The bound __exit__ that `with` keeps on the stack, or one of the program's: it is made again at exits.
 Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
+  if (call.count == 0 && is_bound_init_subclass(recorder, recorder.value_at(call.callable), callable)) return plan_constant();
   if (PyTypeObject* const type = class_of_bound_call(recorder, recorder.label(call.callable))) {
     std::optional<Plan> made = construction(site, type, given_at(site, call), true);
     return made ? *std::move(made) : plan_break(Break::kUnknownCall, type->tp_name);
@@ -399,6 +411,10 @@ Plan call_spread(const Site& site) {
     const Operated self{recorder.elements(inherited)[2], self_of_wrapper(site.frame.slot(callee))};
     if (spread(site, tuple, starred)) plan = call_of_inherited(site, method.get(), self, {std::move(starred.contents), std::move(starred.arguments), starred.keyword_names}, nullptr);
     return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, callable_name(site.frame.slot(callee)));
+  }
+  if (is_bound_init_subclass(recorder, inherited, site.frame.slot(callee))) {
+    Plan starred;
+    if (spread(site, tuple, starred) && starred.arguments.empty()) return plan_constant();
   }
   const BoundMethod bound = bound_at(site, callee);
   if (PyTypeObject* const type = class_called(site, callee)) {

@@ -51,13 +51,9 @@ std::optional<std::vector<uint32_t>> bases_of(Recorder& recorder, uint32_t label
   return parts;
 }
 
-// Python code is told of the new class, by what it inherits from or has.
-bool tells_python(PyObject* bases, PyObject* names) {
+// Python code is told of the new class, by what it has.
+bool tells_contents(PyObject* names) {
   bool found = false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
-    cpython::init_subclass_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)), &found);
-    if (found) return true;
-  }
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) {
     if (cpython::set_name_of(value, &found) || (found && PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE))) return true;
@@ -65,11 +61,51 @@ bool tells_python(PyObject* bases, PyObject* names) {
   return false;
 }
 
+// The function of Python's that one of the bases has for __init_subclass__; null: none. False: several may be asked, or something else.
+bool find_told(PyObject* const* bases, Py_ssize_t count, PyObject*& told) {
+  for (Py_ssize_t i = 0; i < count; i++) {
+    bool found = false;
+    PyObject* const function = cpython::init_subclass_of(reinterpret_cast<PyTypeObject*>(bases[i]), &found);
+    if (found && (!function || (told && told != function))) return false;
+    told = function ? function : told;
+  }
+  return true;
+}
+
+PyObject* lookup(PyTypeObject* type, const char* text) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
+  return name ? _PyType_Lookup(type, name.get()) : nullptr;
+}
+
+// What abc.ABCMeta has for __new__, and nobody has replaced.
+bool is_maker_of_abstract_bases(Recorder& recorder, PyObject* method) {
+  const Ref function = method && Py_IS_TYPE(method, &PyStaticMethod_Type) ? Ref::steal(PyObject_GetAttrString(method, "__func__")) : Ref();
+  if (!function) PyErr_Clear();
+  if (!function || !PyFunction_Check(function.get())) return false;
+  const auto* const of = function.as<PyFunctionObject>();
+  PyObject *const file = reinterpret_cast<PyCodeObject*>(of->func_code)->co_filename, *const module = PyDict_GetItemString(of->func_globals, "__name__");
+  const bool frozen = is(file, "<frozen abc>") && module && PyUnicode_Check(module) && is(module, "abc") && is(of->func_qualname, "ABCMeta.__new__");
+  if (!frozen && name_in_library(function.get()) != "abc.__new__") return false;
+  recorder.guards().require_function(function.get());
+  return true;
+}
+
+// Whether the metaclass makes classes as type does, or as abc.ABCMeta, and stays so.
+bool makes_plainly(Recorder& recorder, PyTypeObject* metaclass) {
+  if (metaclass == &PyType_Type) return true;
+  if (Py_TYPE(metaclass) != &PyType_Type || !recorder.fix_class(metaclass) || metaclass->tp_init != PyType_Type.tp_init) return false;
+  for (const char* const name : {"__prepare__", "mro"}) {
+    if (lookup(metaclass, name) != lookup(&PyType_Type, name)) return false;
+  }
+  return metaclass->tp_new == PyType_Type.tp_new || is_maker_of_abstract_bases(recorder, lookup(metaclass, "__new__"));
+}
+
 // type wraps some functions up.
 uint32_t wrapped(Recorder& recorder, PyObject* name, uint32_t label, PyObject* value) {
   if (!PyFunction_Check(value) || recorder.value(label).kind != Value::Kind::kFunction) return label;
   const bool of_class = is(name, "__init_subclass__") || is(name, "__class_getitem__");
   if (!of_class && !is(name, "__new__")) return label;
+  recorder.adopt(label, value);
   return recorder.made(reinterpret_cast<PyObject*>(of_class ? &PyClassMethod_Type : &PyStaticMethod_Type), nullptr, {label});
 }
 
@@ -123,21 +159,26 @@ bool add_module(const Site& site, std::vector<uint32_t>& body) {
 
 }  // namespace
 
-// type(name, bases, names).
+// type(name, bases, names), and what a class statement of another metaclass does.
 std::optional<Plan> class_making(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (callable != reinterpret_cast<PyObject*>(&PyType_Type) || call.count != 3 || call.keyword_names) return std::nullopt;
+  const bool bare = callable == cpython::maker_of_classes();
+  if ((!bare && (callable != reinterpret_cast<PyObject*>(&PyType_Type) || call.count != 3)) || call.keyword_names) return std::nullopt;
   Recorder& recorder = site.recorder;
-  const auto at = [&](int i) { return Operated{recorder.label(call.first + i), site.frame.slot(call.first + i)}; };
+  const auto at = [&](int i) { return Operated{recorder.label(call.first + i + bare), site.frame.slot(call.first + i + bare)}; };
   const auto unknown = [&](const char* what) { return plan_break(Break::kUnknownCall, std::string("type with ") + what); };
   if (!PyUnicode_CheckExact(at(0).object) || !recorder.known(at(0).label, at(0).object)) return unknown("a name that isn't known");
   std::optional<std::vector<uint32_t>> bases = bases_of(recorder, at(1).label, at(1).object);
   if (!bases) return unknown("bases that may be others");
-  PyTypeObject* const metaclass = metaclass_of(&PyType_Type, &PyTuple_GET_ITEM(at(1).object, 0), PyTuple_GET_SIZE(at(1).object));
-  if (metaclass != &PyType_Type) return unknown("a metaclass");
+  PyObject* const* const base_objects = &PyTuple_GET_ITEM(at(1).object, 0);
+  PyTypeObject* const wanted = bare ? reinterpret_cast<PyTypeObject*>(site.frame.slot(call.first)) : &PyType_Type;
+  PyTypeObject* const metaclass = metaclass_of(wanted, base_objects, PyTuple_GET_SIZE(at(1).object));
+  if (metaclass != wanted) return unknown("a metaclass");
   uint32_t cell = 0;
   std::optional<std::vector<uint32_t>> body = left_by_body(site, metaclass, at(2), cell);
   if (!body || !add_module(site, *body)) return unknown("names that may be others");
-  if (tells_python(at(1).object, at(2).object)) return unknown("a hook of Python's");
+  PyObject* told = nullptr;
+  const bool tells = !find_told(base_objects, PyTuple_GET_SIZE(at(1).object), told) || (told && !bare) || tells_contents(at(2).object);
+  if (tells) return unknown("a hook of Python's");
   const uint32_t base_tuple = recorder.container(Value::Kind::kTuple, *std::move(bases));
   Plan plan = plan_value(recorder.new_class(recorder.constant(reinterpret_cast<PyObject*>(metaclass)), recorder.constant(at(0).object), base_tuple, *body));
   plan.makes_class = true;
@@ -145,27 +186,54 @@ std::optional<Plan> class_making(const Site& site, const Activation::CallSite& c
   return plan;
 }
 
-// A class statement: its body is followed, and then the call that makes the class.
+// A class statement: its body is followed, and then the call that makes the class, and one of what a base has for __init_subclass__.
 std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (callable != builtin("__build_class__").get() || call.count < 2 || call.keyword_names) return std::nullopt;
+  if (callable != builtin("__build_class__").get() || call.count < 2) return std::nullopt;
   Recorder& recorder = site.recorder;
+  const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0, first_name = call.first + call.count - named;
   PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
   const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + (PyUnicode_Check(name) ? std::string(PyUnicode_AsUTF8(name)) : "")); };
-  if (!PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
+  if (first_name < call.first + 2 || !PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
   if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
   PyTypeObject* metaclass = &PyType_Type;
-  for (int i = call.first + 2; i < call.first + call.count; i++) {
+  std::vector<int> others;  // keywords for the bases
+  for (int i = first_name; i < first_name + named; i++) {
+    PyObject* const given = site.frame.slot(i);
+    if (!is(PyTuple_GET_ITEM(call.keyword_names.get(), i - first_name), "metaclass")) {
+      others.push_back(i);
+    } else if (PyType_Check(given) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(given), &PyType_Type) && fixes_object(recorder, recorder.label(i), given)) {
+      metaclass = reinterpret_cast<PyTypeObject*>(given);
+    } else {
+      return unknown();
+    }
+  }
+  PyObject* told = nullptr;
+  for (int i = call.first + 2; i < first_name; i++) {
     PyObject* const base = site.frame.slot(i);
     metaclass = metaclass ? metaclass_of(metaclass, &base, 1) : nullptr;
-    if (!metaclass || !fixes_base(recorder, recorder.label(i), base)) return unknown();
+    if (!metaclass || !fixes_base(recorder, recorder.label(i), base) || !find_told(&base, 1, told)) return unknown();
   }
-  const StandIn* const stand_in = metaclass == &PyType_Type ? stand_in_named("class_made") : nullptr;
+  if (!metaclass || !makes_plainly(recorder, metaclass) || (!told && !others.empty())) return unknown();
+  const bool plain = metaclass == &PyType_Type && !told;
+  const StandIn* const stand_in = stand_in_named(plain ? "class_made" : "class_told");
   if (!stand_in) return unknown();
-  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
+  Ref names;
+  if (!others.empty()) {
+    names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(others.size())));
+    for (size_t k = 0; names && k < others.size(); k++) PyTuple_SET_ITEM(names.get(), k, Py_NewRef(PyTuple_GET_ITEM(call.keyword_names.get(), others[k] - first_name)));
+    if (!names) return PyErr_Clear(), unknown();
   }
+  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), names.get());
+  if (names) plan.held.push_back(std::move(names));
+  const auto give = [&](uint32_t label, PyObject* object) {
+    plan.contents.push_back(label);
+    plan.arguments.push_back(object);
+  };
+  for (PyObject* const made_by : {reinterpret_cast<PyObject*>(metaclass), told ? told : Py_None}) {
+    if (!plain) give(recorder.constant(made_by), made_by);
+  }
+  for (int i = call.first; i < first_name; i++) give(recorder.label(i), site.frame.slot(i));
+  for (const int i : others) give(recorder.label(i), site.frame.slot(i));
   return plan;
 }
 
