@@ -1312,6 +1312,36 @@ def asking_iterators_replaced() -> Any:
 
 
 @case
+def groups_and_slices_replaced() -> Any:
+    source = """
+def by(n):
+    return n // 2
+
+def steps(a):
+    for n in numbers:
+        yield a * n
+
+def f(a):
+    return [(key, sum(x * a for x in group)) for key, group in groupby(numbers, by)], sum(islice(steps(a), 1, most))
+"""
+    scope = module(source)
+    scope.groupby, scope.islice, scope.numbers, scope.most = itertools.groupby, itertools.islice, [0, 1, 2, 3], 3
+    yield scope.f
+    scope.by.__code__ = (lambda n: n // 3).__code__
+    yield
+    scope.numbers[1] = 5
+    yield
+    scope.most = 2
+    yield
+    scope.by = None
+    yield
+    scope.islice = lambda steps, first, most: list(steps)[:most]
+    yield
+    scope.groupby = lambda numbers, by: [(0, numbers)]
+    yield
+
+
+@case
 def substitution_replaced() -> Any:
     source = "def by(found):\n    return found[0] * 2\n\ndef f(a):\n    return len(re.sub(pattern, by, text)) * a, pattern.sub(by, text), call('upper')(text)"
     scope = module(source)

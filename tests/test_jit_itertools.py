@@ -110,6 +110,36 @@ def chained(a: Any, b: Any) -> Any:
 
 
 @case
+def cut(a: Any, b: Any) -> Any:
+    z = a
+    for part in itertools.islice(scaled(b, 8), 1, 6, 2):
+        z = z + part
+    steps, all_of_it = scaled(a, 8), scaled(b, 3)
+    rows = itertools.islice(steps, 2), itertools.islice(steps, 2, 3), itertools.islice(all_of_it, None), itertools.islice(map(len, [a, b]), 1, None)
+    first = [next(row, None) for row in rows]
+    ended = itertools.islice(scaled(a, 5), 0)
+    return z, first, [list(row) for row in rows[:2]], rows[2], rows[3], next(ended, 7), ended, next(steps, None)
+
+
+@case
+def grouped(a: Any, b: Any) -> Any:
+    z = a
+    for key, group in itertools.groupby("aabccc"):
+        z = z + b * len(list(group)) * ord(key)
+    rows = [(1, a), (1, b), (2, z)]
+    sums = {key: sum(row[1] for row in group) for key, group in itertools.groupby(rows, key=lambda row: row[0])}
+    ranks = [(rank, list(map(len, group))) for rank, group in itertools.groupby((x for x in (a, b, a[None])), lambda x: x.ndim)]
+    skipped = [key for key, _ in itertools.groupby([1, 1, 2, 3, 3])]
+    kept = [group for _, group in itertools.groupby([1, 1, 2, 2])]
+    groups = itertools.groupby([1, 1, 1, 2, 3])
+    first, second = next(groups, None), next(groups, None)
+    one = next(second[1], 0)  # type: ignore
+    third = next(itertools.groupby([5, 5, 6]))
+    next(third[1])
+    return z, sums, ranks, skipped, [list(group) for group in kept], one, first[1], second[1], groups, third[1], list(itertools.groupby([]))  # type: ignore
+
+
+@case
 def end_is_told(a: Any, b: Any) -> Any:
     small = itertools.takewhile(lambda n: n < 3, [1, 5])
     next(small)
@@ -224,6 +254,69 @@ def chains_that_fail(a: Any, b: Any) -> Any:
 
 
 @breaking
+def slices_that_fail(a: Any, b: Any) -> Any:
+    told: list[Any] = []
+
+    def rows() -> Any:
+        yield a
+        raise LookupError("in the rows")
+
+    calls: list[Any] = [lambda: itertools.islice(rows(), 3), lambda: itertools.islice(rows(), 2, 3), lambda: itertools.islice(rows(), -1)]
+    calls += [lambda: itertools.islice(rows(), 1, 2, 0), lambda: itertools.islice(rows(), "1"), lambda: itertools.islice(rows()), lambda: itertools.islice(rows(), 2**70)]
+    for call in calls:
+        try:
+            steps = call()
+        except (TypeError, ValueError) as error:
+            told.append(str(error))
+            continue
+        for _ in range(3):
+            try:
+                told.append(next(steps, "ended"))
+            except LookupError as error:
+                told.append(told_of(error))
+    generator = scaled(a, 4)
+    kept = itertools.islice(generator, 1, 4, 2)
+    told.append(next(kept))
+    note("here")
+    return told, list(kept), list(generator), a + b
+
+
+class Key:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: Any) -> Any:
+        if other.number == 7:
+            raise LookupError("seven")
+        note((self.number, other.number))
+        return self.number // 2 == other.number // 2
+
+
+@breaking
+def noting_groups(a: Any, b: Any) -> Any:
+    z = a + b
+    told: list[Any] = []
+    for key, group in itertools.groupby([0, 1, 2, 4, 5], Key):
+        note("turn")
+        told.append((key.number, list(group)))
+    groups = itertools.groupby([0, 1, 7, 2, 2], lambda n: note(n) or Key(n))
+    for _ in range(5):
+        try:
+            key, group = next(groups)
+            told.append((key.number, next(group, "none")))
+        except (LookupError, StopIteration) as error:
+            told.append(type(error))
+    kept = itertools.groupby("aabbc")
+    first = next(kept)
+    told.append(next(first[1]))
+    note("here")
+    second = next(kept)
+    told.append([list(first[1]), next(second[1])])
+    note("there")
+    return told, list(second[1]), [(key, list(group)) for key, group in kept], z
+
+
+@breaking
 def noting_generators(a: Any, b: Any) -> Any:
     def parts() -> Any:
         for n in (1, 2):
@@ -265,14 +358,19 @@ def wrong_calls(a: Any, b: Any) -> Any:
     return told, a + b
 
 
-KEPT = (itertools.takewhile, itertools.dropwhile, itertools.accumulate, itertools.starmap, itertools.chain, enumerate, zip)
+GROUP = type(next(itertools.groupby("a"))[1])
+KEPT = (itertools.takewhile, itertools.dropwhile, itertools.accumulate, itertools.starmap, itertools.chain, itertools.islice, itertools.groupby, GROUP, enumerate, zip)
+
+
+def what_it_gives(iterator: Any) -> Any:
+    return type(iterator), [[part[0], list(part[1])] if isinstance(iterator, itertools.groupby) else part for part in iterator]
 
 
 def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:
     """`told`, with what iterators that are handed out still give."""
     came, seen, warned = told(function, *arguments)
     if came[0] == "value" and isinstance(came[1], tuple):
-        came = "value", [[type(part), [*part]] if isinstance(part, KEPT) else part for part in came[1]]
+        came = "value", [what_it_gives(part) if isinstance(part, KEPT) else part for part in came[1]]
     return came, seen, warned
 
 

@@ -99,6 +99,11 @@ def template(a: Any, b: Any) -> Any:
     return text, string.Template("$a and $c").safe_substitute(a=a.ndim), a + b
 
 
+@case
+def numbers_of_the_locale(a: Any, b: Any) -> Any:
+    return "{:n}|{:>8n}".format(1234567, 0.5), format(10**20, "n"), format(2.5, ".3n"), str({"a": [1, (2,)], "b": {}}), str([[1], {2}]), a + b
+
+
 @breaking
 def wrong_substitutions(a: Any, b: Any) -> Any:
     told: list[Any] = []
@@ -179,6 +184,13 @@ def wrappers_are_kept(a: Any, b: Any) -> Any:
     note("here")
     facts = [(f.__name__, f.__qualname__, f.__doc__, f.__module__, f.__wrapped__ is local, sorted(vars(f)), f.__annotations__) for f in (other, third)]  # type: ignore
     return other(a), third(b), facts
+
+
+def test_the_locale_is_asked_in_each_run() -> None:
+    captured = evalframe.jit(numbers_of_the_locale, backend="reference")
+    captured(A, B)
+    (entry,) = _core.jit_entries(captured)
+    assert "numbers_of_locale" in entry["graph"]
 
 
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)

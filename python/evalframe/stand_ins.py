@@ -20,6 +20,7 @@ _MISSING: Any = object()
 _reduce = functools.reduce
 _places_in_order = _core.places_in_order
 _progress = _core.progress
+_group = _core.group
 _matches = _core.matches
 _make_class = _core.make_class
 _run_class_body = _core.run_class_body
@@ -356,6 +357,80 @@ def enumerate_next(itself: Iterator[Any], items: Iterator[Any], /) -> Any:
     raise StopIteration
 
 
+def islice_next(itself: Iterator[Any], items: Iterator[Any], /) -> Any:
+    known = _progress(itself)[0]
+    if known is None:
+        raise StopIteration
+    count, wanted, stop, by = known
+    ended = True
+    try:
+        while count < wanted:
+            for item in items:
+                del item
+                break
+            else:
+                raise StopIteration
+            count += 1
+            _progress(itself, (count, wanted, stop, by))
+        if stop == -1 or count < stop:
+            for item in items:
+                wanted += by
+                _progress(itself, (count + 1, stop if stop != -1 and wanted > stop else wanted, stop, by))
+                ended = False
+                return item
+    finally:
+        # With an error, too, there is nothing more.
+        if ended:
+            _progress(itself, None)
+    raise StopIteration
+
+
+def groupby_next(itself: Iterator[Any], items: Iterator[Any], function: Callable[[Any], Any] | None, /) -> Any:
+    state = _progress(itself)[0]
+    _progress(itself, (0, state[1], state[2], state[3]))
+    while True:
+        _, target, key, _ = _progress(itself)[0]
+        # An int that is the same is equal, too: the identity of a computed one isn't known.
+        if key and not (target and ((type(target[0]) is not int and target[0] is key[0]) or target[0] == key[0])):
+            break
+        for item in items:
+            key = (item if function is None else function(item),)
+            state = _progress(itself)[0]
+            _progress(itself, (state[0], state[1], key, (item,)))
+            break
+        else:
+            raise StopIteration
+    state = _progress(itself)[0]
+    _progress(itself, (0, key, state[2], state[3]))
+    return key[0], _group(itself, key[0])
+
+
+def group_next(
+    itself: Iterator[Any],
+    groups: Iterator[Any],
+    target: Any,
+    items: Iterator[Any],
+    function: Callable[[Any], Any] | None,
+    /,
+) -> Any:
+    if not _progress(itself):
+        raise StopIteration
+    if not _progress(groups)[0][3]:
+        for item in items:
+            key = (item if function is None else function(item),)
+            state = _progress(groups)[0]
+            _progress(groups, (state[0], state[1], key, (item,)))
+            break
+        else:
+            raise StopIteration
+    key = _progress(groups)[0][2]
+    if not ((type(target) is not int and target is key[0]) or target == key[0]):
+        raise StopIteration
+    state = _progress(groups)[0]
+    _progress(groups, (state[0], state[1], (), ()))
+    return state[3][0]
+
+
 def chain_next(itself: Iterator[Any], sources: Iterator[Any], /) -> Any:
     while True:
         if known := _progress(itself):
@@ -493,6 +568,9 @@ _core.add_stand_ins(
         "zip_next_2": (zip_next_2, 0),
         "zip_next_3": (zip_next_3, 0),
         "enumerate_next": (enumerate_next, 0),
+        "islice_next": (islice_next, 0),
+        "groupby_next": (groupby_next, 0),
+        "group_next": (group_next, 0),
         "chain_next": (chain_next, 0),
         "step": (step, 0),
         "step_or": (step_or, 0),

@@ -98,6 +98,16 @@ struct Chain {
   PyObject head;
   PyObject *source, *active;  // null source: it has ended
 };
+struct Slice {  // islice
+  PyObject head;
+  PyObject* iterator;  // null: it has ended
+  Py_ssize_t next, stop, step, count;
+};
+struct Groups {  // groupby; what isn't there is null
+  PyObject head;
+  PyObject *iterator, *function, *target, *key, *value;
+  const void* group;  // that is being given now
+};
 struct Enumerate {
   PyObject head;
   Py_ssize_t index;
@@ -111,11 +121,31 @@ bool has_name(Borrowed iterator, std::string_view name) {
 bool is_flagged(Borrowed iterator) { return has_name(iterator, "itertools.takewhile") || has_name(iterator, "itertools.dropwhile"); }
 bool is_accumulate(Borrowed iterator) { return has_name(iterator, "itertools.accumulate"); }
 bool is_chain(Borrowed iterator) { return has_name(iterator, "itertools.chain"); }
+bool is_slice(Borrowed iterator) { return has_name(iterator, "itertools.islice"); }
+bool is_groups(Borrowed iterator) { return has_name(iterator, "itertools.groupby"); }
+bool is_group(Borrowed iterator) { return has_name(iterator, "itertools._grouper"); }  // of Two: the groups, its key
 bool is_enumerate(Borrowed iterator) { return Py_TYPE(iterator.get()) == &PyEnum_Type; }
 // What __reduce__ says of these without a warning: the iterators, or they and a count.
 bool is_of_builtins(Borrowed iterator) {
   const PyTypeObject* const type = Py_TYPE(iterator.get());
   return type == &PyMap_Type || type == &PyFilter_Type || type == &PyZip_Type || type == &PyEnum_Type;
+}
+
+Ref one_or_none(PyObject* object) { return Ref::steal(object ? PyTuple_Pack(1, object) : PyTuple_New(0)); }
+
+Ref state_of_groups(const Groups& of) {
+  const Ref target = one_or_none(of.target), key = one_or_none(of.key), value = one_or_none(of.value);
+  return target && key && value ? Ref::steal(Py_BuildValue("(nOOO)", Py_ssize_t{of.group != nullptr}, target.get(), key.get(), value.get())) : Ref();
+}
+
+// The number 0: no group is being given.
+void set_groups(Groups& of, PyObject* state) {
+  const auto part = [&](Py_ssize_t i) {
+    PyObject* const tuple = PyTuple_GET_ITEM(state, i);
+    return PyTuple_GET_SIZE(tuple) ? Py_NewRef(PyTuple_GET_ITEM(tuple, 0)) : nullptr;
+  };
+  if (PyObject_Not(PyTuple_GET_ITEM(state, 0)) == 1) of.group = nullptr;
+  const Ref target = Ref::steal(std::exchange(of.target, part(1))), key = Ref::steal(std::exchange(of.key, part(2))), value = Ref::steal(std::exchange(of.value, part(3)));
 }
 
 Ref or_none(PyObject* object) { return Ref::borrow(object ? object : Py_None); }
@@ -132,6 +162,15 @@ std::vector<Ref> asked_by(Borrowed iterator) {
     if (is_enumerate(iterator) && !parts.empty()) parts.pop_back();
   } else if (is_chain(iterator)) {
     parts.push_back(or_none(iterator.as<Chain>()->source));
+  } else if (is_groups(iterator)) {
+    parts.push_back(or_none(iterator.as<Groups>()->iterator));
+    parts.push_back(or_none(iterator.as<Groups>()->function));
+  } else if (is_group(iterator)) {
+    parts.push_back(or_none(iterator.as<Two>()->first));
+    parts.push_back(or_none(iterator.as<Two>()->second));
+    parts.push_back(or_none(nullptr));
+  } else if (is_slice(iterator)) {
+    parts.push_back(or_none(iterator.as<Slice>()->iterator));
   } else if (is_accumulate(iterator)) {
     const auto* of = iterator.as<Accumulate>();
     for (PyObject* const part : {of->iterator, of->function, of->initial}) parts.push_back(or_none(part));
@@ -145,6 +184,12 @@ std::vector<Ref> asked_by(Borrowed iterator) {
 Ref has_come_to(Borrowed iterator) {
   if (is_flagged(iterator) && iterator.as<Flagged>()->flag) return Ref::borrow(Py_True);
   if (is_accumulate(iterator) && iterator.as<Accumulate>()->total) return Ref::borrow(iterator.as<Accumulate>()->total);
+  if (is_groups(iterator)) return state_of_groups(*iterator.as<Groups>());
+  if (is_group(iterator)) return reinterpret_cast<const Groups*>(iterator.as<Two>()->first)->group == iterator.get() ? Ref::borrow(Py_True) : Ref();
+  if (is_slice(iterator)) {
+    const auto* const of = iterator.as<Slice>();
+    return of->iterator ? Ref::steal(Py_BuildValue("(nnnn)", of->count, of->next, of->stop, of->step)) : Ref::borrow(Py_None);
+  }
   if (is_enumerate(iterator)) return Ref::steal(PyLong_FromSsize_t(iterator.as<Enumerate>()->index));
   if (is_chain(iterator) && (!iterator.as<Chain>()->source || iterator.as<Chain>()->active)) return or_none(iterator.as<Chain>()->active);
   return Ref();
@@ -158,12 +203,29 @@ void come_to(Borrowed iterator, Borrowed value) {
   } else if (is_accumulate(iterator)) {
     auto* const of = iterator.as<Accumulate>();
     const Ref initial = Ref::steal(std::exchange(of->initial, Py_NewRef(Py_None))), total = Ref::steal(std::exchange(of->total, Py_NewRef(value.get())));
+  } else if (is_groups(iterator)) {
+    set_groups(*iterator.as<Groups>(), value.get());
+  } else if (is_slice(iterator) && PyTuple_CheckExact(value.get())) {
+    auto* const of = iterator.as<Slice>();
+    const auto number = [&](Py_ssize_t i) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(value.get(), i)); };
+    of->count = number(0), of->next = number(1), of->stop = number(2), of->step = number(3);
+  } else if (is_slice(iterator)) {
+    const Ref ended = Ref::steal(std::exchange(iterator.as<Slice>()->iterator, nullptr));
   } else if (is_chain(iterator)) {
     auto* const of = iterator.as<Chain>();
     const bool ended = value.get() == Py_None;
     const Ref active = Ref::steal(std::exchange(of->active, ended ? nullptr : Py_NewRef(value.get())));
     const Ref source = ended ? Ref::steal(std::exchange(of->source, nullptr)) : Ref();
   }
+}
+
+Ref group_of(Borrowed groups, Borrowed key, bool is_given_now) {
+  const void* const before = groups.as<Groups>()->group;
+  Ref type;
+  if (const Ref module = Ref::steal(PyImport_ImportModule("itertools"))) type = Ref::steal(PyObject_GetAttrString(module.get(), "_grouper"));
+  Ref made = type ? Ref::steal(PyObject_CallFunctionObjArgs(type.get(), groups.get(), key.get(), nullptr)) : Ref();
+  if (!is_given_now) groups.as<Groups>()->group = before;
+  return made;
 }
 
 }  // namespace evalframe::cpython

@@ -203,6 +203,7 @@ void bind_jit(nb::module_& module) {
   module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
+  module.attr("group") = nb::borrow(recorder::group_of_lazies());
   module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");

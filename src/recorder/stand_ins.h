@@ -21,5 +21,6 @@ PyObject* places_in_order();
 PyObject* matches_of_pattern();
 // What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
 PyObject* progress_of_lazies();
+PyObject* group_of_lazies();
 
 }  // namespace evalframe::recorder

@@ -127,7 +127,7 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     return plan;
   }
   if (all_known(site, call)) return plan_constant();
-  const bool gives_text = callable == builtin("repr").get();
+  const bool gives_text = callable == builtin("repr").get() || callable == builtin("str").get();
   if (gives_text ? all_known_through(site, call.first, call.count) : contents_known(site, call)) return plan_constant();
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {

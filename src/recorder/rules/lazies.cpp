@@ -42,6 +42,9 @@ std::vector<Lazy>& lazies() {
         {"accumulate", "ifv", 1, true, "accumulate_next"},
         {"zip", "I", 1, true, "zip_next_", true},
         {"enumerate", "i", 1, true, "enumerate_next", true},
+        {"groupby", "if", 1, true, "groupby_next"},
+        {"_grouper", "vvv", 3, true, "group_next"},
+        {"islice", "i", 2, true, "islice_next", true},
         {"chain", "I", 1, true, "chain_next", true},
     };
     const Ref module = Ref::steal(PyImport_ImportModule("itertools"));
@@ -67,7 +70,11 @@ PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   static PyObject *const names = Py_BuildValue("(s)", "initial"), *const chains = PyUnicode_InternFromString("from_iterable");
   const bool is_chain = PyObject_HasAttr(arguments[0], chains);
   const Ref callable = is_chain ? Ref::steal(PyObject_GetAttr(arguments[0], chains)) : Ref::borrow(arguments[0]);
-  Ref made = Ref::steal(PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
+  // islice wants to be told where to stop.
+  PyObject* const of_slice[] = {arguments[1], Py_None};
+  const bool slices = row_of(arguments[0])->step == std::string_view("islice_next");
+  Ref made = Ref::steal(slices ? PyObject_Vectorcall(callable.get(), of_slice, 2, nullptr)
+                               : PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
   PyObject* const progress = arguments[count - 1];
   if (made && PyList_GET_SIZE(progress) > 0) cpython::come_to(made.get(), PyList_GET_ITEM(progress, 0));
   return made.release();
@@ -77,6 +84,23 @@ PyObject* maker() {
   static PyMethodDef method{"make_again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_again)), METH_FASTCALL, nullptr};
   static PyObject* const function = PyCFunction_New(&method, nullptr);
   return function;
+}
+
+// A group of groupby's, of this number, where the last argument, a list, says which one is given now.
+PyObject* make_group_again(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  PyObject* const now = PyTuple_GET_ITEM(PyList_GET_ITEM(arguments[4], 0), 0);
+  const int is_given_now = PyObject_RichCompareBool(now, arguments[3], Py_EQ);
+  return cpython::group_of(arguments[1], arguments[2], is_given_now == 1).release();
+}
+
+PyObject* maker_of_groups() {
+  static PyMethodDef method{"make_group_again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_group_again)), METH_FASTCALL, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
+PyObject* make_group(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return count == 2 ? cpython::group_of(arguments[0], arguments[1], true).release() : PyErr_Format(PyExc_TypeError, "a groupby and a key are wanted");
 }
 
 PyObject* ask_or_tell(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -96,7 +120,8 @@ Parts parts_of_lazy(const Recorder& recorder, uint32_t label) {
   const Value value = recorder.value(label);
   if (value.kind != Value::Kind::kMade) return {};
   std::vector<uint32_t> labels = recorder.copied_elements(value);
-  const bool again = recorder.constant_of(labels[0]) == maker();
+  PyObject* const callable = recorder.constant_of(labels[0]);
+  const bool again = callable == maker() || callable == maker_of_groups();
   const Lazy* const row = row_of(recorder.constant_of(labels[again ? 2 : 0]));
   if (!row || row->comes_to != again) return {};
   const uint32_t progress = again ? labels.back() : 0;
@@ -118,6 +143,7 @@ bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithAS
 
 // The number of the parameter; -1: there is none of this name, or it isn't given so.
 int parameter_named(const Lazy& row, PyObject* name) {
+  if (std::string_view(row.name) == "groupby") return is_named(name, "key") ? 1 : -1;
   if (std::string_view(row.name) != "accumulate") return -1;
   return is_named(name, "func") ? 1 : is_named(name, "initial") ? 2 : -1;
 }
@@ -130,7 +156,8 @@ std::vector<uint32_t> arguments_of(const Site& site, const Activation::CallSite&
   const std::string_view parameters(row.parameters);
   const int positional = call.count - keywords_of(call), most = parameters == "I" ? 4 : static_cast<int>(parameters.size()) - (parameters.back() == 'v' ? 1 : 0);
   if (positional < row.required || positional > most) return {};
-  std::vector<uint32_t> labels(parameters.back() == 'v' ? parameters.size() : static_cast<size_t>(positional));
+  const bool all = parameters.back() == 'v' || parameters == "if";
+  std::vector<uint32_t> labels(all ? parameters.size() : static_cast<size_t>(positional));
   for (int i = 0; i < call.count; i++) {
     const int number = i < positional ? i : parameter_named(row, PyTuple_GET_ITEM(call.keyword_names.get(), i - positional)), slot = call.first + i;
     if (number < 0) return {};
@@ -167,10 +194,54 @@ std::optional<Plan> making_enumerate(const Site& site, const Activation::CallSit
   return made_lazily(recorder, row, {recorder.label(call.first)}, {recorder.constant(Ref::steal(PyLong_FromLong(number)).get())});
 }
 
+// The number of the group that is given now, and the other parts of what groupby has come to.
+uint32_t state_of_groups(Recorder& recorder, long number, const std::vector<uint32_t>& before) {
+  std::vector<uint32_t> parts{recorder.constant(Ref::steal(PyLong_FromLong(number)).get())};
+  for (size_t i = 1; i < 4; i++) parts.push_back(before.empty() ? recorder.container(Value::Kind::kTuple, {}) : before[i]);
+  return recorder.container(Value::Kind::kTuple, std::move(parts));
+}
+
+// A new group, asked for by a stand-in. Each has a number of its own.
+Plan group_call(Recorder& recorder, const Activation::CallSite& call) {
+  const uint32_t groups = recorder.label(call.first);
+  const Parts parts = parts_of_lazy(recorder, groups);
+  if (!parts.progress || call.count != 2) return plan_break(Break::kUnknownCall, "group");
+  const auto number = static_cast<long>(recorder.recording().values.size());
+  const Lazy* const row = &*std::find_if(lazies().begin(), lazies().end(), [](const Lazy& one) { return std::string_view(one.name) == "_grouper"; });
+  const std::vector<uint32_t> state = recorder.copied_elements(recorder.value(recorder.elements(recorder.value(parts.progress))[0]));
+  const uint32_t of_number = recorder.constant(Ref::steal(PyLong_FromLong(number)).get());
+  Plan plan = plan_value(recorder.made(maker_of_groups(), nullptr, {recorder.constant(row->type), groups, recorder.label(call.first + 1), of_number, parts.progress}));
+  plan.changed = parts.progress;
+  plan.contents = {state_of_groups(recorder, number, state)};
+  return plan;
+}
+
+// islice(iterable, stop), islice(iterable, start, stop[, step])
+std::optional<Plan> making_slice(const Site& site, const Activation::CallSite& call, const Lazy& row) {
+  Recorder& recorder = site.recorder;
+  if (call.count < 2 || call.count > 4 || call.keyword_names || !has_steps(recorder, recorder.label(call.first))) return std::nullopt;
+  long numbers[] = {0, -1, 1};
+  for (int i = 1; i < call.count; i++) {
+    PyObject* const number = site.frame.slot(call.first + i);
+    const uint32_t label = recorder.label(call.first + i);
+    const bool fits = (number == Py_None || PyLong_CheckExact(number)) && !recorder.is_input_number(label, number) && recorder.known(label, number);
+    if (!fits) return std::nullopt;
+    long& to = numbers[call.count == 2 ? 1 : i - 1];
+    int overflows = 0;
+    if (number != Py_None) to = PyLong_AsLongAndOverflow(number, &overflows);
+    // What is wrong, or may overflow, is CPython's affair.
+    if (overflows || (number != Py_None && (to < (i == 3 ? 1 : 0) || to > INT32_MAX))) return std::nullopt;
+  }
+  std::vector<uint32_t> progress;
+  for (const long number : {0L, numbers[0], numbers[1], numbers[2]}) progress.push_back(recorder.constant(Ref::steal(PyLong_FromLong(number)).get()));
+  return made_lazily(recorder, row, {recorder.label(call.first)}, {recorder.container(Value::Kind::kTuple, std::move(progress))});
+}
+
 std::optional<Plan> making(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
   const std::string_view name(row.name);
   if (name == "enumerate") return making_enumerate(site, call, row);
+  if (name == "islice") return making_slice(site, call, row);
   bool any_steps = false;
   for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i));
   if (row.rarely && !any_steps) return std::nullopt;
@@ -181,6 +252,8 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
     return call.keyword_names ? std::nullopt : made_lazily(recorder, row, {recorder.iterator(builtin("iter"), nullptr, {tuple}, std::move(sources))});
   }
   std::vector<uint32_t> labels = arguments_of(site, call, row);
+  if (name == "_grouper") return std::nullopt;
+  if (name == "groupby" && !labels.empty()) return made_lazily(recorder, row, std::move(labels), {state_of_groups(recorder, 0, {})});
   return labels.empty() ? std::nullopt : made_lazily(recorder, row, std::move(labels));
 }
 
@@ -221,10 +294,18 @@ Step step_of(const Parts& parts, bool begun, bool has_initial) {
 
 std::optional<Plan> step(const Site& site, const Operated& iterator) {
   Recorder& recorder = site.recorder;
-  const Parts parts = parts_of_lazy(recorder, iterator.label);
+  Parts parts = parts_of_lazy(recorder, iterator.label);
   if (!parts.row) return std::nullopt;
   std::vector<Ref> objects = cpython::asked_by(iterator.object);
   if (objects.size() != parts.labels.size()) return std::nullopt;
+  if (std::string_view(parts.row->name) == "_grouper") {
+    // It goes on with what its groupby goes through.
+    const Parts groups = parts_of_lazy(recorder, parts.labels[0]);
+    std::vector<Ref> more = cpython::asked_by(objects[0].get());
+    if (!groups.row || more.size() != 2) return std::nullopt;
+    parts.labels.pop_back(), objects.pop_back();
+    for (size_t i = 0; i < 2; i++) parts.labels.push_back(groups.labels[i]), objects.push_back(std::move(more[i]));
+  }
   const bool begun = parts.progress && !recorder.elements(recorder.value(parts.progress)).empty();
   const Step step = step_of(parts, begun, objects.back().get() != Py_None);
   const StandIn* const stand_in = stand_in_named(step.name.c_str());
@@ -263,6 +344,11 @@ Plan progress_call(Recorder& recorder, const Site& site, const Activation::CallS
   const Parts parts = parts_of_lazy(recorder, recorder.label(call.first));
   if (!parts.progress) return plan_break(Break::kUnknownCall, "progress");
   const std::vector<uint32_t> known = recorder.copied_elements(recorder.value(parts.progress));
+  if (std::string_view(parts.row->name) == "_grouper") {
+    const uint32_t now = recorder.elements(recorder.value(known[0]))[0];
+    const bool is_given = PyObject_RichCompareBool(recorder.constant_of(now), recorder.constant_of(parts.labels[2]), Py_EQ) == 1;
+    return plan_value(recorder.container(Value::Kind::kTuple, is_given ? std::vector<uint32_t>{recorder.constant(Py_True)} : std::vector<uint32_t>{}));
+  }
   if (call.count == 1) return known.empty() ? plan_constant() : plan_value(recorder.container(Value::Kind::kTuple, {known[0]}));
   Plan plan = plan_constant();
   plan.changed = parts.progress;
@@ -279,10 +365,17 @@ PyObject* progress_of_lazies() {
   return function;
 }
 
+PyObject* group_of_lazies() {
+  static PyMethodDef method{"group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_group)), METH_FASTCALL, "A new group of groupby's."};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
 bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(recorder, label).row != nullptr; }
 
 std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (callable == progress_of_lazies() && call.count > 0) return progress_call(site.recorder, site, call);
+  if (callable == group_of_lazies() && call.count > 0) return group_call(site.recorder, call);
   if (callable == builtin("next").get() && call.count > 0) return next_of_lazy(site, call);
   if (callable == builtin("iter").get() && call.count > 0) return iter_of_iterator(site, call);
   if (std::optional<Plan> plan = making_chain(site, call, callable)) return plan;

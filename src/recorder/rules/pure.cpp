@@ -78,27 +78,59 @@ bool is_plain_date_format(std::string_view format) {
   return true;
 }
 
-// No field's specification asks for a locale (`n`), or is itself made of fields.
-bool is_plain_template(std::string_view text) {
+// Which fields a text has: of those whose specification asks for a locale (`n`), or is itself made of fields.
+struct Fields {
+  bool of_locale = false, nested = false;
+};
+Fields fields_of(std::string_view text) {
+  Fields found;
   bool in_spec = false;
   for (const char letter : text) {
-    if (in_spec && (letter == 'n' || letter == '{')) return false;
+    if (in_spec && letter == 'n') found.of_locale = true;
+    if (in_spec && letter == '{') found.nested = true;
     in_spec = letter == ':' || (in_spec && letter != '}');
   }
+  return found;
+}
+
+// What the process's locale makes of numbers: of one with many groups of digits, and one with a point.
+PyObject* numbers_of_locale(PyObject*, PyObject*) {
+  const Ref number = Ref::steal(PyLong_FromString("1234567890123456789012345678901234567890", nullptr, 10)), half = Ref::steal(PyFloat_FromDouble(0.5));
+  const Ref spec = Ref::steal(PyUnicode_FromString("n"));
+  if (!number || !half || !spec) return nullptr;
+  const Ref texts[] = {Ref::steal(PyObject_Format(number.get(), spec.get())), Ref::steal(PyObject_Format(half.get(), spec.get()))};
+  return texts[0] && texts[1] ? PyUnicode_Concat(texts[0].get(), texts[1].get()) : nullptr;
+}
+
+// The locale stays as it is, by a check in the graph. False: it can't be told.
+bool fixes_locale(Recorder& recorder) {
+  static PyMethodDef definition{"numbers_of_locale", numbers_of_locale, METH_NOARGS, nullptr};
+  static PyObject* const function = PyCFunction_New(&definition, nullptr);
+  const Ref numbers = Ref::steal(numbers_of_locale(nullptr, nullptr));
+  if (!numbers) return PyErr_Clear(), false;
+  Plan node;
+  node.callable = function;
+  recorder.check_constant(recorder.node_value(recorder.add_node(node, numbers.get()), false), numbers.get());
   return true;
+}
+
+bool is_plain_template(Recorder& recorder, std::string_view text) {
+  const Fields fields = fields_of(text);
+  return !fields.nested && (!fields.of_locale || fixes_locale(recorder));
 }
 
 bool reads_nothing_else(const Site& site, const Activation::CallSite& call, const std::string& name) {
   const auto text = [&](int i) { return i < call.count ? text_of(site.frame.slot(call.first + i)) : std::string(); };
   if (name.ends_with(".strftime")) return is_plain_date_format(text(1));
-  if (name == "str.format" || name == "str.format_map") return is_plain_template(text(0));
-  return name != "format" || is_plain_template(":" + text(1));
+  if (name == "str.format" || name == "str.format_map") return is_plain_template(site.recorder, text(0));
+  return name != "format" || is_plain_template(site.recorder, ":" + text(1));
 }
 
-// A flag of a regular expression: a member of an enumeration that the module keeps.
+// A flag of a regular expression: a member of an enumeration that the module keeps, or its default, which is a zero of a class of its own.
 bool is_flag(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
-  if (std::string_view(Py_TYPE(object)->tp_name) != "RegexFlag" || value.kind != Value::Kind::kSource) return false;
+  const std::string_view type = Py_TYPE(object)->tp_name;
+  if ((type != "RegexFlag" && type != "_ZeroSentinel") || value.kind != Value::Kind::kSource) return false;
   recorder.guards().require_identity(value.a, object);
   return true;
 }
