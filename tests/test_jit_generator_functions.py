@@ -728,3 +728,19 @@ def test_what_makes_no_arrays_is_given_up() -> None:
 
     assert list(counts(1000)) == list(range(1000))
     assert _core.jit_counters(counts)["given_up"] == 1
+
+
+def test_enabled_captures_generators() -> None:
+    def twice(a: Any) -> Any:
+        for i in range(3):
+            yield np.add(a, a) * i
+
+    expected = list(twice(A))
+    before = evalframe.stats()["served"]
+    with evalframe.enabled():
+        for _ in range(3):
+            assert same(list(twice(A)), expected)
+        left = twice(A)
+        assert same(next(left), expected[0])
+    assert evalframe.stats()["served"] > before
+    assert same(list(left), expected[1:])

@@ -118,8 +118,9 @@ def _check_flag(name: str, value: object) -> None:
 class enabled:
     """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
 
-    A function is captured if it gets arrays or names a NumPy module; library code, module bodies and generators run as
-    they are. ``backend`` and ``exact`` as for :func:`jit`. Nothing is left installed behind the block.
+    A function is captured if it gets arrays or names a NumPy module; library code and module bodies run as
+    they are. ``backend`` and ``exact`` as for :func:`jit`. Nothing is left installed behind the block, once its
+    generators have ended, too.
     """
 
     def __init__(self, *, backend: Any = "native", exact: bool = False) -> None:

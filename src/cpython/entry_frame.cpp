@@ -101,6 +101,8 @@ bool serves_as(PyFunctionObject* candidate, PyFunctionObject* function) {
          candidate->func_qualname == function->func_qualname;
 }
 
+void set_function(Frame* frame, Ref function) { const Ref before = Ref::steal(std::exchange(function_field(frame), function.release())); }
+
 bool swap_code(PyThreadState* thread, Frame* frame, Borrowed function) {
   auto* new_code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function.get())->func_code);
   PyObject** base = reinterpret_cast<PyObject**>(frame);

@@ -40,6 +40,9 @@ Frame* adopt_frame(PyThreadState* thread, Frame* frame);
 Ref function_with_code(PyFunctionObject* function, PyCodeObject* code);
 bool serves_as(PyFunctionObject* candidate, PyFunctionObject* function);
 
+// The frame is another function's from here on, which has its code, globals and builtins.
+void set_function(Frame* frame, Ref function);
+
 // Makes the frame run function's code, in place. False where the data stack has no room for it here: then nothing is
 // changed, and call_with_arguments does it.
 bool swap_code(PyThreadState* thread, Frame* frame, Borrowed function);

@@ -11,6 +11,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "recorder/policy.h"
+#include "runtime/jit.h"
 
 namespace evalframe::runtime {
 
@@ -78,10 +79,13 @@ class CaptureHook final : public cpython::FrameHook {
   Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
     auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
     if (is_module_to_capture(frame, code)) return run_module(thread, frame, value);
-    constexpr int kNotCaptured = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    if (!(code->co_flags & CO_OPTIMIZED) || (code->co_flags & kNotCaptured)) return Decision::kPass;
+    if (!(code->co_flags & CO_OPTIMIZED)) return Decision::kPass;
     std::shared_ptr<Capture> capture = capture_for(frame, code);
     if (!capture) return Decision::kPass;
+    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) {
+      take_generator(frame, capture, known_.at(frame.function().get()).owner);
+      return Decision::kPass;
+    }
     std::vector<PyObject*> slots(code->co_nlocalsplus);
     for (int i = 0; i < frame.argument_count(); i++) slots[i] = frame.argument(i).get();
     const cpython::HooksResumed resumed;
@@ -116,6 +120,7 @@ class CaptureHook final : public cpython::FrameHook {
   struct Known {
     Ref function;  // held, so that its address stays its own
     std::shared_ptr<Capture> capture;
+    Ref owner;         // of its generators, if any
     bool left = false;  // its calls are CPython's
   };
 
@@ -134,7 +139,7 @@ class CaptureHook final : public cpython::FrameHook {
     if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
     functions_of_[code]++;
     auto capture = std::make_shared<Capture>(function, settings());
-    known_.emplace(function, Known{Ref::borrow(function), capture});
+    known_.emplace(function, Known{Ref::borrow(function), capture, Ref()});
     return capture;
   }
 

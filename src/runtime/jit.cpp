@@ -78,23 +78,40 @@ class QuickArguments {
   Ref defaults_, keyword_default_;
 };
 
-// Is told when generators of jit objects go on.
+// Stands for a capture that has no jit object, as long as someone else holds it.
+constexpr char kCaptureName[] = "evalframe capture";
+using Lasting = std::weak_ptr<Capture>;
+
+void drop_owner(PyObject* capsule) { delete static_cast<Lasting*>(PyCapsule_GetPointer(capsule, kCaptureName)); }
+
+std::shared_ptr<Capture> capture_of_owner(PyObject* owner) {
+  if (PyCapsule_CheckExact(owner)) return static_cast<Lasting*>(PyCapsule_GetPointer(owner, kCaptureName))->lock();
+  return as_jit(owner)->capture;
+}
+
+// Is told when generators of captured functions go on.
 class ResumptionHook final : public cpython::FrameHook {
  public:
   Decision on_frame(PyThreadState*, cpython::EntryFrame, Ref&) override { return Decision::kPass; }
   bool takes_resumptions() const override { return true; }
   bool on_resumption(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& value) override {
-    const Borrowed jit = cpython::owner_of_generators(cpython::function_of(frame));
-    const std::shared_ptr<Capture> capture = jit ? as_jit(jit.get())->capture : nullptr;
+    const Borrowed owner = cpython::owner_of_generators(cpython::function_of(frame));
+    const std::shared_ptr<Capture> capture = owner ? capture_of_owner(owner.get()) : nullptr;
     return capture && capture->resume(thread, frame, throwing, value);
   }
 };
 
-// CPython makes the generator, of a function by which its frame is known again.
-PyObject* make_generator(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names) {
+// The function by which its generators' frames are known again; null without one.
+Ref function_for_generators(PyObject* function, PyObject* owner) {
   static const auto hook = std::make_shared<ResumptionHook>();
-  Ref function = cpython::function_for_generators(jit->function, reinterpret_cast<PyObject*>(jit), hook);
-  if (!function) PyErr_Clear();
+  Ref made = cpython::function_for_generators(function, owner, hook);
+  if (!made) PyErr_Clear();
+  return made;
+}
+
+// CPython makes the generator.
+PyObject* make_generator(JitObject* jit, PyObject* const* arguments, size_t flags, PyObject* names) {
+  const Ref function = function_for_generators(jit->function, reinterpret_cast<PyObject*>(jit));
   return PyObject_Vectorcall(function ? function.get() : jit->function, arguments, flags, names);
 }
 
@@ -236,6 +253,15 @@ PyType_Spec spec = {"evalframe._core.Jit", sizeof(JitObject), 0,
 bool add_jit_type(PyObject* module) {
   if (!jit_type) jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return jit_type && PyModule_AddObjectRef(module, "Jit", reinterpret_cast<PyObject*>(jit_type)) == 0;
+}
+
+void take_generator(const cpython::EntryFrame& frame, const std::shared_ptr<Capture>& capture, Ref& owner) {
+  // Of a jit object's generator the frame is another's already.
+  if (cpython::owner_of_generators(cpython::function_of(frame.frame()))) return;
+  if (!owner) owner = Ref::steal(PyCapsule_New(new Lasting(capture), kCaptureName, drop_owner));
+  if (!owner) return PyErr_Clear();
+  Ref function = function_for_generators(frame.function().get(), owner.get());
+  if (function) cpython::set_function(frame.frame(), std::move(function));
 }
 
 std::shared_ptr<Capture> capture_of(Borrowed object) {

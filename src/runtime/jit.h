@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "cpython/entry_frame.h"
 #include "runtime/capture.h"
 
 namespace evalframe::runtime {
@@ -11,5 +12,8 @@ namespace evalframe::runtime {
 bool add_jit_type(PyObject* module);
 // The Capture behind a jit object; null (TypeError) for anything else.
 std::shared_ptr<Capture> capture_of(Borrowed jit);
+
+// The frame, at its entry, makes a generator, whose stretches are to be the capture's. owner: stands for the capture; null at first.
+void take_generator(const cpython::EntryFrame& frame, const std::shared_ptr<Capture>& capture, Ref& owner);
 
 }  // namespace evalframe::runtime

@@ -7,6 +7,7 @@
 
 #include "core/builtins.h"
 #include "core/made_once.h"
+#include "cpython/hook.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -32,6 +33,8 @@ struct Known {
 
 // `a.b.c` of the module; not every version and system has all.
 Ref find(const Row& row) {
+  // The import system isn't captured for what asks for it here.
+  const cpython::HooksSuspended unseen;
   Ref found = Ref::steal(PyImport_ImportModule(row.module));
   for (std::string_view rest = row.name; found && !rest.empty();) {
     const std::string name(rest.substr(0, rest.find('.')));
