@@ -3298,6 +3298,65 @@ def check_is_seen(changes: Callable[..., Iterator[Any]], backend: str, request: 
 
 
 @case
+def metaclass_of_a_class_exchanged() -> Any:
+    class Plain(type):
+        @property
+        def gain(cls) -> float:
+            return 2.0
+
+    class Other(type):
+        @property
+        def gain(cls) -> float:
+            return 3.0
+
+    class Box(metaclass=Plain):
+        pass
+
+    yield lambda x: x * Box.gain
+    Box.__class__ = Other  # type: ignore[assignment]
+    yield
+
+
+@case
+def attribute_of_a_metaclass_becomes_a_descriptor() -> Any:
+    class Descriptor: ...
+
+    class Meta(type):
+        gain = Descriptor()
+
+    class Box(metaclass=Meta):
+        gain = 2.0  # type: ignore[assignment]
+
+    yield lambda x: x * Box.gain  # type: ignore[operator]
+    Descriptor.__get__ = lambda self, cls, meta: 3.0  # type: ignore[attr-defined]
+    Descriptor.__set__ = lambda self, cls, value: None  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def numbers_behind_int_and_float() -> Any:
+    class Ratio:
+        def __init__(self, above: int, below: int) -> None:
+            self.above, self.below = above, below
+
+        def __int__(self) -> int:
+            return self.above // self.below
+
+        def __float__(self) -> float:
+            return self.above / self.below
+
+        def __len__(self) -> int:
+            return self.above + self.below
+
+    def asks(x: Any, ratio: Any) -> Any:
+        return x * int(ratio), x + float(ratio), len(ratio)
+
+    yield asks, (X, Ratio(5, 2))
+    for above, below in ((7, 1), (9, 2), (20, 3), (-3, 5)):
+        yield (X, Ratio(above, below))
+
+
+@case
 def function_whose_dict_was_asked_for_becomes_another_callable() -> Any:
     def other(a: Any) -> Any: ...
 

@@ -45,6 +45,24 @@ Ref take_refused_key() {
 }
 #endif
 
+Ref copy_of_dict(PyObject* dict) {
+  Ref copy = Ref::steal(PyDict_New());
+  const auto put = [&](PyObject* key, PyObject* value) { return value && PyDict_SetItem(copy.get(), key, value) == 0; };
+  if (!copy) return copy;
+  if (PyODict_Check(dict)) {  // has an order of its own
+    const Ref keys = Ref::steal(PyODict_Type.tp_iter(dict));
+    while (const Ref key = keys ? Ref::steal(PyODictIter_Type.tp_iternext(keys.get())) : Ref()) {
+      if (!put(key.get(), PyDict_GetItemWithError(dict, key.get()))) return Ref();
+    }
+    return PyErr_Occurred() ? Ref() : std::move(copy);
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) {
+    if (!put(key, value)) return Ref();
+  }
+  return copy;
+}
+
 Ref handled_exception(PyThreadState* thread) {
   const _PyErr_StackItem* item = thread->exc_info;
   while ((!item->exc_value || item->exc_value == Py_None) && item->previous_item) item = item->previous_item;

@@ -25,6 +25,9 @@ void set_raised(Ref exception);
 Ref take_refused_key();
 // The dict that a view of its keys, values or items shows; borrowed.
 inline PyObject* dict_of_view(PyObject* view) { return reinterpret_cast<PyObject**>(view)[sizeof(PyObject) / sizeof(PyObject*)]; }
+// A new dict of what the dict holds, in its order, whatever a class that inherits says: PyDict_Copy and PyDict_Update ask its methods.
+// Null with an exception.
+Ref copy_of_dict(PyObject* dict);
 // The innermost exception being handled on this thread, or null.
 Ref handled_exception(PyThreadState* thread);
 // Puts `exception` (null or None: none) in the place of the one being handled by the innermost frame, and gives the old one.

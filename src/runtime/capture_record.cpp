@@ -93,6 +93,9 @@ bool Capture::wants_several(const Entries& entries, const Compilation& one, cons
   if (recording.returns || recording.why != recorder::Break::kIterator || recording.marks.back().instruction != head) return false;
   if (one.left_early > one.hits / 4) return false;
   cpython::Frame* inner = chain.frames().back();
+  const bytecode::Code* const code = cpython::decoded(cpython::code_of(inner));
+  if (!code) return PyErr_Clear(), false;
+  if (head < 0 || code->instructions[head].op != bytecode::Op::FOR_ITER) return false;
   PyObject* iterator = cpython::slots(inner).base()[cpython::depth_of(inner) - 2];
   if (!cpython::ahead(iterator, recorder::Recorder::kTurnsAtOnce)) return false;
   return recording.state_at(static_cast<int32_t>(recording.graph.nodes.size())).size() == chain.size();

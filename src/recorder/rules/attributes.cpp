@@ -378,7 +378,8 @@ Plan class_attribute(const Site& site, const Asked& asked) {
     PyObject* const getter = function_of_property(Py_TYPE(object), name, "fget");
     return getter ? hook_call(site, getter, {{label, object}}) : unknown();
   }
-  if (!recorder.fix_class(object)) return unknown();
+  // It may become one that comes before what the class has.
+  if ((of_metaclass && !fixes_descriptor(recorder, of_metaclass)) || !recorder.fix_class(object)) return unknown();
   PyObject* const found = _PyType_Lookup(type, name);
   if (!found) {
     if (of_metaclass && is_plain_function(of_metaclass)) return bound_method(recorder, asked, of_metaclass);
@@ -711,7 +712,14 @@ bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
                             recorder.guards().require_type_version(owner.a, object));
 }
 
-bool fixes_metaclass(Recorder& recorder, PyObject* type) { return Py_TYPE(type) == &PyType_Type || recorder.fix_class(Py_TYPE(type)); }
+// A class of `type` itself keeps it: CPython lets nobody assign another one.
+bool fixes_metaclass(Recorder& recorder, PyObject* type) {
+  if (Py_TYPE(type) == &PyType_Type) return true;
+  guards::Source at{guards::Reach::kObject};
+  at.object = Ref::borrow(type);
+  recorder.guards().require_type(recorder.value(recorder.source(std::move(at))).a, type);
+  return recorder.fix_class(Py_TYPE(type));
+}
 
 PyObject* object_initializer() {
   static PyObject* const found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__init__");

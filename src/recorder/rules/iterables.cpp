@@ -84,7 +84,8 @@ std::optional<std::vector<uint32_t>> parts_of_view(Recorder& recorder, const Val
     keys = every_second(all, 0), values = every_second(all, 1);
   } else {
     // The keys are guarded since the view was made.
-    const Ref live = Ref::steal(PySequence_Tuple(Ref::steal(PyObject_GetAttrString(object, "mapping")).get()));
+    const Ref copy = cpython::copy_of_dict(cpython::dict_of_view(object));
+    const Ref live = copy ? Ref::steal(PySequence_Tuple(copy.get())) : Ref();
     if (!live) return PyErr_Clear(), std::nullopt;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(live.get()); i++) {
       keys.push_back(recorder.constant(PyTuple_GET_ITEM(live.get(), i)));

@@ -45,6 +45,7 @@ bool is_dict_known(Search& search, const Value dict, PyObject* object, int depth
 }
 
 bool is_sequence_known(Search& search, const Value of, PyObject* object, int depth) {
+  if (!is_written_in_c(Py_TYPE(object))) return false;
   const Ref items = Ref::steal(PySequence_Tuple(object));
   return items ? are_parts_known(search, search.recorder.copied_elements(of), items.get(), depth) : (PyErr_Clear(), false);
 }
@@ -146,7 +147,7 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object) {
   if (value.kind == Value::Kind::kReplayed) return recorder.container(Value::Kind::kReplayed, recorder.copied_elements(value));
   if (value.kind == Value::Kind::kMade && is_view(object)) {
     auto* const dict = cpython::dict_of_view(object);
-    const Ref of = PyDictKeys_Check(object) ? Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", dict)) : Ref::steal(PyDict_Copy(dict));
+    const Ref of = PyDictKeys_Check(object) ? Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", dict)) : cpython::copy_of_dict(dict);
     if (!of) return PyErr_Clear(), 0;
     return recorder.made(recorder.constant_of(recorder.elements(value)[0]), nullptr, {recorder.constant(of.get())});
   }

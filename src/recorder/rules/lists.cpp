@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cpython/objects.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -57,11 +58,7 @@ Py_ssize_t known_index(Recorder& recorder, const Operated& key, size_t count) {
 bool is_known_key(Recorder& recorder, const Operated& key) { return is_immutable(key.object) && recorder.known(key.label, key.object); }
 
 // A dict with its keys in the order in which it gives them: an OrderedDict has another one inside.
-Ref in_order(PyObject* dict) {
-  if (!PyODict_Check(dict)) return Ref::borrow(dict);
-  Ref ordered = Ref::steal(PyDict_New());
-  return ordered && PyDict_Update(ordered.get(), dict) == 0 ? std::move(ordered) : (PyErr_Clear(), Ref());
-}
+Ref in_order(PyObject* dict) { return PyODict_Check(dict) ? cpython::copy_of_dict(dict) : Ref::borrow(dict); }
 
 // Where the key stands in the dict, whose live keys are in the order of what is known of it; -1: it isn't there.
 Py_ssize_t place_of(PyObject* of, PyObject* wanted) {
@@ -246,10 +243,9 @@ Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
 
 // The contents of a dict with those of another one, or with keywords.
 std::optional<Labels> merged(Labels contents, PyObject* live, const Labels& keys, const std::vector<PyObject*>& key_objects, const Labels& values) {
-  const Ref ordered = live ? in_order(live) : Ref();
-  const Ref places = Ref::steal(PyDict_New());
-  if (places && ordered && PyDict_Update(places.get(), ordered.get()) < 0) return PyErr_Clear(), std::nullopt;
-  for (size_t i = 0; places && i < keys.size(); i++) {
+  const Ref places = live ? cpython::copy_of_dict(live) : Ref::steal(PyDict_New());
+  if (!places) return PyErr_Clear(), std::nullopt;
+  for (size_t i = 0; i < keys.size(); i++) {
     const Py_ssize_t place = place_of(places.get(), key_objects[i]);
     if (place >= 0) {
       contents[2 * place + 1] = values[i];

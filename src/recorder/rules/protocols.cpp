@@ -290,7 +290,12 @@ std::optional<Plan> operand_returned(Recorder& recorder, const Rest& rest, uint3
     return std::nullopt;
   }
   if (PyUnicode_CompareWithASCIIString(rest.name.get(), "__iter__") == 0) return unpack_result(recorder, rest, label, object);
-  const bool fixed = is_result_of(rest.name.get(), object) && (is_fixed(recorder, label, object) || recorder.check_truth(label, object));
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(rest.name.get(), text) == 0; };
+  if (!is_result_of(rest.name.get(), object)) return PyErr_Clear(), unknown_result(object);
+  // int() and float() give what these give.
+  if ((is("__int__") || is("__float__")) && recorder.is_number(label, object)) return recorder.conclude({label}), std::nullopt;
+  const bool asks_truth = is("__bool__") || is("__contains__");
+  const bool fixed = is_fixed(recorder, label, object) || (asks_truth && recorder.check_truth(label, object));
   if (PyErr_Occurred()) PyErr_Clear();
   if (!fixed) return unknown_result(object);
   recorder.conclude(rest.results);

@@ -95,7 +95,7 @@ bool inherits(const PyTypeObject* type, const PyTypeObject* base, Asks asks) {
 Ref exact_copy(PyObject* object, PyTypeObject* base) {
   if (base == &PyTuple_Type) return Ref::steal(PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object)));
   if (base == &PyList_Type) return Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX));
-  if (base == &PyDict_Type) return Ref::steal(PyDict_Copy(object));
+  if (base == &PyDict_Type) return cpython::copy_of_dict(object);
   if (base == &PyFloat_Type) return Ref::steal(PyFloat_FromDouble(PyFloat_AS_DOUBLE(object)));
   if (base == &PyUnicode_Type) return Ref::steal(PyUnicode_FromObject(object));
   return Ref::steal(PyLong_Type.tp_as_number->nb_int(object));
@@ -167,7 +167,7 @@ std::optional<Plan> missing_item(const Site& site) {
   const Operated dict{site.recorder.label(site.depth - 2), site.frame.slot(site.depth - 2)}, key{site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)};
   const uint32_t contents = site.recorder.contents(dict.label);
   if (!contents || !PyDict_Check(dict.object) || !same_method(Py_TYPE(dict.object), &PyDict_Type, "__getitem__")) return std::nullopt;
-  const Ref copy = Ref::steal(PyDict_Copy(dict.object));
+  const Ref copy = cpython::copy_of_dict(dict.object);
   const std::optional<bool> there = copy ? has_key(site.recorder, {contents, copy.get()}, key) : std::nullopt;
   if (!there || *there) return PyErr_Clear(), std::nullopt;
   return item_call(site, "__missing__", {dict, key});
