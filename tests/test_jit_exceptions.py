@@ -450,3 +450,34 @@ def test_recording_goes_on_behind_a_break_that_raises_in_a_callee(function: Call
     captured = check_behaves_as_plain(function, "reference", [(A, B), (B, A), (A, B)], told)
     assert _core.jit_counters(captured)["recordings"] == 2
     check_may_be_left(function, "reference", [(A, B), (B, A)], 6, told)
+
+
+def ring_of_contexts(x: Any, y: Any) -> Any:
+    try:
+        try:
+            raise ValueError(1)
+        except ValueError as error:
+            error.__context__ = error
+            raise TypeError(2)
+    except TypeError as error:
+        context = error.__context__
+        return x + y, context is not None and context.__context__ is context
+
+
+def ring_behind_the_handled_one(x: Any, y: Any) -> Any:
+    first, second, third = KeyError(1), KeyError(2), KeyError(3)
+    first.__context__, second.__context__, third.__context__ = second, third, second
+    try:
+        try:
+            raise first
+        except KeyError:
+            x = x * 2
+            raise TypeError(2)
+    except TypeError as error:
+        return x + y, error.__context__ is first, second.__context__ is third, third.__context__ is second
+
+
+@pytest.mark.parametrize("function", [ring_of_contexts, ring_behind_the_handled_one])
+def test_a_ring_of_contexts_ends(function: Callable[..., Any]) -> None:
+    check_behaves_as_plain(function, "reference", [(A, B), (B, A), (A, B)])
+    check_may_be_left(function, "reference", [(A, B), (B, A)], 6)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "cpython/objects.h"
@@ -55,7 +56,8 @@ Ref own_handled_exception(PyThreadState* thread) {
 
 void attach_context(Borrowed exception, Borrowed outer, Borrowed handled) {
   Ref last = Ref::borrow(exception);
-  while (last.get() != handled.get()) {
+  std::set<PyObject*> seen;  // a program may have made a ring
+  while (last.get() != handled.get() && seen.insert(last.get()).second) {
     Ref context = Ref::steal(PyException_GetContext(last.get()));
     if (!context || context.get() == outer.get()) return PyException_SetContext(last.get(), Py_XNewRef(handled.get()));
     last = std::move(context);

@@ -1,5 +1,6 @@
 // What the recorder knows of exceptions: which one is handled, where one came from, and the frames that it has left.
 #include <algorithm>
+#include <set>
 
 #include "cpython/hidden_code.h"
 #include "cpython/layout.h"
@@ -128,7 +129,9 @@ bool Recorder::set_context(uint32_t exception, PyObject* object) {
     set_attribute(exception, "__context__", handling);
     return true;
   }
-  for (uint32_t of = handling; is_exception(of);) {
+  // A program may have made a ring.
+  std::set<uint32_t> seen;
+  for (uint32_t of = handling; is_exception(of) && seen.insert(of).second;) {
     const uint32_t context = attribute_of(recording_->values[of], "__context__");
     if (!context) break;
     if (context == exception) {
