@@ -482,3 +482,50 @@ def test_globals_that_are_an_objects_attributes_are_noticed() -> None:
         if turn > 4:
             space.factor = float(turn)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(captured(x), scaled(x))
+
+
+class AsksElsewhere:
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError
+
+
+class AsksFirst:
+    def __getattribute__(self, name: str) -> Any:
+        raise AttributeError("first")
+
+
+class HasProperty:
+    @property
+    def gain(self) -> Any:
+        raise AttributeError("property")
+
+
+class Descriptor:
+    def __get__(self, owner: Any, kind: Any) -> Any:
+        raise AttributeError("descriptor")
+
+
+class HasDescriptor:
+    gain = Descriptor()
+
+
+class SaysItself:
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name="other", obj=3)
+
+
+@pytest.mark.parametrize("kind", [AsksElsewhere, AsksFirst, HasProperty, HasDescriptor, SaysItself])
+def test_an_error_of_an_attribute_knows_its_object_and_name(kind: Any) -> None:
+    def asks(x: Any, of: Any) -> Any:
+        y = x * 2
+        try:
+            return y + of.gain
+        except AttributeError as error:
+            return y, error.name, error.obj is of, error.obj == 3, str(error)
+
+    captured = evalframe.jit(asks, backend="reference")
+    for _ in range(3):
+        of = kind()
+        assert same(captured(np.arange(4.0), of), asks(np.arange(4.0), of))
+        with leaving_before(1):
+            assert same(captured(np.arange(4.0), of), asks(np.arange(4.0), of))

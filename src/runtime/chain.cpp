@@ -7,7 +7,9 @@
 #include "cpython/codec.h"
 #include "cpython/generators.h"
 #include "cpython/hidden_code.h"
+#include "cpython/objects.h"
 #include "runtime/live.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -95,8 +97,40 @@ bool Chain::is_callee_held() const {
   return false;
 }
 
+// Whose attribute the method behind `object.name` was asked for, while its frame is there; null: it stands behind another instruction.
+static Ref asked_for_attribute(cpython::Frame* method, const bytecode::Instruction& calling) {
+  if (calling.op != bytecode::Op::LOAD_ATTR && calling.op != bytecode::Op::LOAD_METHOD) return Ref();
+  const PendingException pending;  // a search in a class drops it
+  const auto* const code = cpython::code_of(method).as<PyCodeObject>();
+  const auto argument = [&](int i) {
+    PyObject* const object = i < code->co_argcount ? cpython::slots(method).get(i) : nullptr;
+    return object && PyCell_Check(object) ? PyCell_GET(object) : object;
+  };
+  PyObject* const self = argument(0);
+  static PyObject* const get = PyUnicode_InternFromString("__get__");
+  PyObject* const getter = self ? _PyType_Lookup(Py_TYPE(self), get) : nullptr;
+  const bool by_descriptor = getter && PyFunction_Check(getter) && reinterpret_cast<PyFunctionObject*>(getter)->func_code == cpython::code_of(method).get();
+  return Ref::borrow(!by_descriptor ? self : argument(1) == Py_None ? argument(2) : argument(1));
+}
+
+// As PyObject_GetAttr does with the AttributeError that is set, if that knows neither: suggestions are made from them.
+static void add_attribute_context(Borrowed object, PyObject* names, const bytecode::Instruction& calling) {
+  if (!object || !PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+  Ref error = cpython::take_raised();
+  const Ref name = Ref::steal(PyObject_GetAttrString(error.get(), "name")), of = Ref::steal(PyObject_GetAttrString(error.get(), "obj"));
+  const bool unknown = PyObject_TypeCheck(error.get(), reinterpret_cast<PyTypeObject*>(PyExc_AttributeError)) && name.get() == Py_None && of.get() == Py_None;
+  if (unknown && PyObject_SetAttrString(error.get(), "name", PyTuple_GET_ITEM(names, calling.arg)) == 0) PyObject_SetAttrString(error.get(), "obj", object.get());
+  PyErr_Clear();
+  cpython::set_raised(std::move(error));
+}
+
+static const bytecode::Instruction& calling(const Activation& caller) { return caller.code().instructions[caller.next() - 1]; }
+static PyObject* names_of(const Activation& caller) { return caller.code().code.as<PyCodeObject>()->co_names; }
+
 // The innermost frame, which has a caller, is finished, or has yielded: the caller takes what it gives.
 Event Chain::leave_inner(Live& live, Ref value) {
+  const Activation& caller = live[live.size() - 2];
+  const Ref asked = value ? Ref() : asked_for_attribute(frames_.back(), calling(caller));
   const bool yielded = live.back().yielded(), delegates = live.back().delegates();
   const Ref generator = Ref::borrow(generators_.back().get());
   live.pop_back();
@@ -105,6 +139,7 @@ Event Chain::leave_inner(Live& live, Ref value) {
   } else {
     drop_last();
   }
+  if (asked) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
   return generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
 }
 
@@ -211,9 +246,11 @@ Ref Chain::finish_in_cpython(bool raise) {
     cpython::Frame* frame = take_last();
     if (frames_.empty()) return run_outermost_in_cpython(frame, raise);
     Live live(thread_, frames_, true);
+    const Ref asked = generator ? Ref() : asked_for_attribute(frame, calling(live.back()));
     bool yielded = false;
     Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, raise, yielded) : cpython::run_in_cpython(thread_, frame, raise);
     raise = false;
+    if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
     const Event event = generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
     Ref result;
     if (event == Event::kRaised) {

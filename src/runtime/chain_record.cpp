@@ -170,13 +170,17 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
     const int32_t call = live[live.size() - 2].next() - 1;
     const int depth = live[live.size() - 2].depth();
     const bool takes_result = live[live.size() - 2].takes_from_generator(false);
+    const bytecode::Op calling = live[live.size() - 2].code().instructions[call].op;
+    const bool asks_attribute = calling == bytecode::Op::LOAD_ATTR || calling == bytecode::Op::LOAD_METHOD;
     const Ref exception = pending_exception();
     const Event event = leave_inner(live, Ref());
     Activation& caller = live.back();
     if (event == Event::kNext) return recorder.resumed(caller, takes_result), Ended::kRunning;  // it was to end
     const bool caught = event == Event::kCaught;
     const Ref now = caught ? Ref::borrow(caller.slot(caller.depth() - 1)) : pending_exception();
-    if (now.get() != exception.get() || !recorder.passed(now.get())) {
+    // An AttributeError then knows its object and name, which the recording doesn't.
+    const bool changed = asks_attribute && PyErr_GivenExceptionMatches(now.get(), PyExc_AttributeError);
+    if (now.get() != exception.get() || changed || !recorder.passed(now.get())) {
       recorder.stop(Break::kException);
       stepped_past_exception = true;
       return caught ? Ended::kRunning : finish_inner(live, Ref(), result);
