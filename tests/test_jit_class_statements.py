@@ -606,6 +606,25 @@ def base_that_keeps_classes(x, y):
 
 
 @case
+def base_that_leads_to_its_subclass(x, y):
+    class First:
+        @property
+        def p(self):
+            return Second, p
+
+        def f(self):
+            return Second
+
+    class Second(First):
+        pass
+
+    p = vars(First)["p"]
+    made = Second()
+    print(end="")
+    return x, made.f() is Second, type(made) is Second, made.p[0] is Second, made.p[1] is vars(First)["p"], Second.__bases__[0] is First
+
+
+@case
 def wrong_keyword(x, y):
     class Local(Registered, other=3):
         pass
@@ -683,6 +702,7 @@ def test_may_be_left_before_every_node(name: str) -> None:
 
 
 BREAKING = {
+    "base_that_leads_to_its_subclass",
     "still_abstract",
     "abstract_base",
     "abstract_is_not_made",

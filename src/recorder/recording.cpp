@@ -328,7 +328,10 @@ Ref Rebuild::make(uint32_t value) {
   if (PyObject* const made = known(value)) return Ref::borrow(made);
   Ref object = make_fresh(value);
   const Value::Kind kind = recording_.values[value].kind;
-  if (kind >= Value::Kind::kTuple && !makes_itself_known(kind) && object) made_.emplace_back(value, Ref::borrow(object.get()));
+  if (kind < Value::Kind::kTuple || makes_itself_known(kind) || !object) return object;
+  // What it is made of may lead to it, by way of a class.
+  if (PyObject* const made = known(value)) return Ref::borrow(made);
+  made_.emplace_back(value, Ref::borrow(object.get()));
   return object;
 }
 
@@ -362,6 +365,7 @@ Ref Rebuild::make_mapping(uint32_t index, const Value& value) {
   const Container& container = recording_.containers[value.a];
   const Window window = window_of(value);
   const Ref type = class_of(value);
+  if (PyObject* const made = known(index)) return Ref::borrow(made);
   Ref mapping = type ? cpython::bare_instance(type.as<PyTypeObject>()) : Ref();
   if (mapping) made_.emplace_back(index, Ref::borrow(mapping.get()));
   const Ref factory = mapping && container.factory ? make(container.factory) : Ref();
@@ -462,8 +466,17 @@ Ref Rebuild::class_of(const Value& instance) {
 
 // What a body leaves may lead to the class: the class is made first, with something in the place of all but constants.
 Ref Rebuild::make_class(uint32_t index, const MadeClass& made) {
-  const Ref metaclass = make(made.metaclass), name = make(made.name), bases = make(made.bases), names = Ref::steal(PyDict_New());
+  const std::vector<uint32_t>& wanted = recording_.containers[static_cast<size_t>(recording_.values[made.bases].a)].elements;
+  const Ref metaclass = make(made.metaclass), name = make(made.name), names = Ref::steal(PyDict_New());
+  const Ref bases = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
   if (!metaclass || !bases || !names) return Ref();
+  for (size_t i = 0; i < wanted.size(); i++) {
+    Ref base = make(wanted[i]);
+    if (!base) return Ref();
+    PyTuple_SET_ITEM(bases.get(), static_cast<Py_ssize_t>(i), base.release());
+  }
+  // What a base has may lead to the class.
+  if (PyObject* const known_class = known(index)) return Ref::borrow(known_class);
   const auto is_constant = [&](uint32_t value) { return recording_.values[value].kind == Value::Kind::kConstant && !recording_.values[value].b; };
   for (size_t i = 0; i < made.names.size(); i++) {
     const Ref key = make(made.names[i]), content = is_constant(made.contents[i]) ? make(made.contents[i]) : Ref::borrow(Py_None);
