@@ -3241,6 +3241,82 @@ def cached_property_is_another() -> Any:
     yield
 
 
+@case
+def hash_of_a_key() -> Any:
+    class Key:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __eq__(self, other: Any) -> Any:
+            return self.name == other.name
+
+    def looked_up(x: Any) -> Any:
+        d = {Key("a"): x, Key("b"): x * 2}
+        return d.get(Key("b"), 0) * 2, len(d)
+
+    yield looked_up
+    Key.__eq__ = lambda self, other: True  # type: ignore[method-assign, assignment]
+    yield
+    Key.__hash__ = lambda self: hash(self.name)  # type: ignore[method-assign, assignment]
+    yield
+    Key.__eq__ = lambda self, other: False  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def table_of_members() -> Any:
+    class Color(enum.Enum):
+        RED = 1
+        GREEN = 2
+
+    table: Any = {Color.RED: 2.0}
+    yield lambda x: x * table[Color.RED] + (Color.GREEN in table)
+    table[Color.RED] = 3.0
+    yield
+    table[Color.GREEN] = 1.0
+    yield
+    table.clear()
+    table[Color.RED] = 5.0
+    yield
+
+
+@case
+def class_gets_a_hash() -> Any:
+    class Key:
+        pass
+
+    def counted(x: Any) -> Any:
+        return x * len({Key(): 1, Key(): 2})
+
+    yield counted
+    Key.__hash__ = lambda self: 3  # type: ignore[method-assign, assignment]
+    yield
+    Key.__eq__ = lambda self, other: True  # type: ignore[method-assign, assignment]
+    yield
+
+
+@case
+def order_of_instances() -> Any:
+    class Row:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __lt__(self, other: Any) -> Any:
+            return self.n < other.n
+
+    rows = [Row(2), Row(1), Row(3)]
+    yield lambda x: (x * sorted(rows)[0].n, [row.n for row in sorted(rows)])
+    rows[0].n = 5
+    yield
+    Row.__lt__ = lambda self, other: self.n > other.n  # type: ignore[method-assign, assignment]
+    yield
+    rows.append(Row(0))
+    yield
+
+
 def told(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What came of a call, and what it left in its arguments; those that overlapped do so in the call, too."""
     copies: dict[int, Any] = {}

@@ -24,6 +24,11 @@ _group = _core.group
 _matches = _core.matches
 _make_class = _core.make_class
 _run_class_body = _core.run_class_body
+_step_of_sort = _core.step_of_sort
+_keys_like = _core.keys_like
+_item_at = _core.item_at
+_store_at = _core.store_at
+_delete_at = _core.delete_at
 
 
 def any_of(iterable: Iterable[Any], /) -> bool:
@@ -214,6 +219,99 @@ def sort(target: list[Any], /, *, key: Any = None, reverse: bool = False) -> Non
         target[:] = items
     if modified:
         raise ValueError("list modified during sort")
+
+
+def places_by_comparing(keys: list[Any], reverse: bool, /) -> Any:
+    # Keys of one type are asked for their own __lt__, and where that doesn't know, once more as `<` does it.
+    alike = True
+    for key in keys:
+        alike = alike and type(key) is type(keys[0])
+    outcomes: list[bool] = []
+    step = _step_of_sort(len(keys), reverse, outcomes)
+    while len(step) == 2:
+        left, right = keys[step[0]], keys[step[1]]
+        lower: Any = NotImplemented
+        if alike:
+            lower = type(left).__lt__(left, right)
+        if lower is NotImplemented:
+            lower = left < right
+        if lower:
+            outcomes.append(True)
+        else:
+            outcomes.append(False)
+        step = _step_of_sort(len(keys), reverse, outcomes)
+    return step[0]
+
+
+# What a dict does with a key whose class has methods for that: it compares those of its keys that have the same hash.
+def keyed_item(target: dict[Any, Any], key: Any, /) -> Any:
+    for other in _keys_like(target, hash(key)):
+        if other is key or other == key:
+            return _item_at(target, other)
+    raise KeyError(key)
+
+
+def keyed_get(target: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
+    for other in _keys_like(target, hash(key)):
+        if other is key or other == key:
+            return _item_at(target, other)
+    return default
+
+
+def keyed_contains(target: dict[Any, Any], key: Any, /) -> bool:
+    for other in _keys_like(target, hash(key)):
+        if other is key or other == key:
+            return True
+        del other
+    return False
+
+
+def keyed_store(target: dict[Any, Any], key: Any, value: Any, /) -> None:
+    number = hash(key)
+    for other in _keys_like(target, number):
+        if other is key or other == key:
+            _store_at(target, other, number, value)
+            return
+    _store_at(target, key, number, value)
+
+
+def keyed_delete(target: dict[Any, Any], key: Any, /) -> None:
+    number = hash(key)
+    for other in _keys_like(target, number):
+        if other is key or other == key:
+            _delete_at(target, other, number)
+            return
+    raise KeyError(key)
+
+
+def keyed_pop(target: dict[Any, Any], key: Any, /, *default: Any) -> Any:
+    if len(default) > 1:
+        return target.pop(key, *default)
+    number = hash(key)
+    for other in _keys_like(target, number):
+        if other is key or other == key:
+            result = _item_at(target, other)
+            _delete_at(target, other, number)
+            return result
+    if default:
+        return default[0]
+    raise KeyError(key)
+
+
+def keyed_setdefault(target: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
+    number = hash(key)
+    for other in _keys_like(target, number):
+        if other is key or other == key:
+            return _item_at(target, other)
+    _store_at(target, key, number, default)
+    return default
+
+
+def keyed_dict(*parts: Any) -> dict[Any, Any]:
+    result = {}
+    for place in range(0, len(parts), 2):
+        result[parts[place]] = parts[place + 1]
+    return result
 
 
 def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], /, *initial: Any) -> Any:
@@ -552,8 +650,17 @@ _core.add_stand_ins(
         sorted: (sorted_of, 0),
         list.sort: (sort, 0),
         functools.reduce: (reduce, 1),
+        _places_in_order: (places_by_comparing, 0),
+        dict.get: (keyed_get, 0),
+        dict.pop: (keyed_pop, 0),
+        dict.setdefault: (keyed_setdefault, 0),
         # What instructions and calls of made objects are, by name.
         "unpacked": (unpacked, 0),
+        "keyed_item": (keyed_item, 0),
+        "keyed_contains": (keyed_contains, 0),
+        "keyed_store": (keyed_store, 0),
+        "keyed_delete": (keyed_delete, 0),
+        "keyed_dict": (keyed_dict, 0),
         "map_next": (map_next, 0),
         "map_next_2": (map_next_2, 0),
         "filter_next": (filter_next, 0),

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpython/attributes.h"
+#include "cpython/dict_keys.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "cpython/refcounts.h"
@@ -35,6 +36,8 @@ bool equal(PyObject* object, PyObject* want) {
     const Py_complex a = PyComplex_AsCComplex(object), b = PyComplex_AsCComplex(want);
     return std::memcmp(&a, &b, sizeof a) == 0;
   }
+  // Its class may have methods of Python's.
+  if (PyType_HasFeature(Py_TYPE(want), Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(Py_TYPE(want), Py_TPFLAGS_IMMUTABLETYPE)) return false;
   const int result = PyObject_RichCompareBool(object, want, Py_EQ);
   if (result < 0) PyErr_Clear();
   return result > 0;
@@ -129,7 +132,9 @@ bool may_be(const Step& step, PyObject* object) {
 PyObject* item(const Step& step, PyObject* parent) {
   PyObject* found = nullptr;
   if (PyDict_Check(parent)) {
-    found = PyDict_GetItemWithError(parent, step.object);
+    // A key whose class may hash it is known by its place.
+    const bool by_place = PyType_HasFeature(Py_TYPE(step.object), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(step.object);
+    found = by_place ? cpython::item_of_key(parent, step.object) : PyDict_GetItemWithError(parent, step.object);
   } else if (PyList_CheckExact(parent)) {
     if (step.index < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, step.index);
   } else if (PyTuple_Check(parent)) {

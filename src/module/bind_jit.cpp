@@ -12,6 +12,7 @@
 #include "module/bindings.h"
 #include "runtime/enabled.h"
 #include "cpython/classes.h"
+#include "recorder/keyed.h"
 #include "recorder/stand_ins.h"
 #include "runtime/jit.h"
 #include "runtime/verify.h"
@@ -205,6 +206,11 @@ void bind_jit(nb::module_& module) {
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
   module.attr("group") = nb::borrow(recorder::group_of_lazies());
   module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
+  module.attr("step_of_sort") = nb::borrow(recorder::step_of_sort());
+  for (int i = 0; i < static_cast<int>(recorder::Keyed::kCount); i++) {
+    const auto which = static_cast<recorder::Keyed>(i);
+    module.attr(recorder::name_of(which)) = nb::borrow(recorder::keyed_function(which));
+  }
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),

@@ -7,6 +7,7 @@
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
 #include "cpython/codec.h"
+#include "cpython/dict_keys.h"
 #include "cpython/exceptions.h"
 #include "cpython/generators.h"
 #include "cpython/objects.h"
@@ -356,9 +357,16 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
   if (dict) made_.emplace_back(index, Ref::borrow(dict.get()));
   for (uint32_t i = window.begin; dict && i < window.begin + window.length; i += 2) {
     const Ref key = make(recording_.containers[value.a].elements[i]), item = make(recording_.containers[value.a].elements[i + 1]);
-    if (!key || !item || PyDict_SetItem(dict.get(), key.get(), item.get()) < 0) return Ref();
+    if (!key || !item || !store(dict.get(), recording_.containers[value.a].elements[i], key.get(), item.get())) return Ref();
   }
   return dict;
+}
+
+// Under the hash that the key's class has given.
+bool Rebuild::store(PyObject* dict, uint32_t label, PyObject* key, PyObject* item) const {
+  const auto hash = recording_.hashes.find(label);
+  if (hash == recording_.hashes.end() || !PyDict_CheckExact(dict)) return PyDict_SetItem(dict, key, item) == 0;
+  return cpython::store_under_hash(dict, key, hash->second, item);
 }
 
 Ref Rebuild::make_mapping(uint32_t index, const Value& value) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bytecode/instruction.h"
@@ -195,6 +196,8 @@ struct Recording {
   std::vector<Generator> generators;
   std::vector<Suspension> suspensions;
   std::vector<MadeClass> classes;
+  std::unordered_map<uint32_t, Py_hash_t> hashes;  // of keys of dicts whose classes hash them, by value
+  bool hashed = false;                  // ... there are such keys, or dicts from outside have them
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
   int deepest = 1;                      // as many frames at once
   bool needs_frames = false;            // someone looks at the frames: they must be those that the program has
@@ -286,6 +289,7 @@ class Rebuild {
   Ref class_of(const Value& instance);
   Ref make_bare(uint32_t index, PyTypeObject* type, uint32_t contents);
   bool fill(PyObject* list_or_dict, const Value& contents);
+  bool store(PyObject* dict, uint32_t label, PyObject* key, PyObject* item) const;
   Ref call_again(const Value& value, PyObject* self = nullptr);
   Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);

@@ -41,7 +41,68 @@ PyObject* find_matches(PyObject*, PyObject* const* arguments, Py_ssize_t count) 
   return !matches || !found || PyErr_Occurred() ? nullptr : PyList_AsTuple(found.get());
 }
 
+// What a sort compares in the place of its keys: it is told what has come of comparisons before, and stops at the next one.
+struct Comparisons {
+  PyObject* outcomes;
+  Py_ssize_t made = 0;
+  Py_ssize_t left = -1, right = -1;
+};
+struct Place {
+  PyObject_HEAD
+  Py_ssize_t number;
+  Comparisons* comparisons;
+};
+
+PyObject* compare_places(PyObject* left, PyObject* right, int) {
+  Comparisons& all = *reinterpret_cast<Place*>(left)->comparisons;
+  if (all.made < PyList_GET_SIZE(all.outcomes)) return Py_NewRef(PyList_GET_ITEM(all.outcomes, all.made++));
+  all.left = reinterpret_cast<Place*>(left)->number, all.right = reinterpret_cast<Place*>(right)->number;
+  PyErr_SetString(PyExc_RuntimeError, "not compared yet");
+  return nullptr;
+}
+
+PyTypeObject* type_of_places() {
+  static PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare_places)}, {0, nullptr}};
+  static PyType_Spec spec{"evalframe.place", sizeof(Place), 0, Py_TPFLAGS_DEFAULT, slots};
+  static PyObject* const type = PyType_FromSpec(&spec);
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+// How a sort of so many keys goes on behind these outcomes of its comparisons: the places of the next two keys, or the tuple of all
+// places, in order, alone.
+PyObject* next_comparison(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const bool fits = count == 3 && PyLong_CheckExact(arguments[0]) && PyBool_Check(arguments[1]) && PyList_CheckExact(arguments[2]);
+  if (!fits) return PyErr_Format(PyExc_TypeError, "a number, a bool and a list of bools are wanted");
+  Comparisons comparisons{arguments[2]};
+  const Py_ssize_t length = PyLong_AsSsize_t(arguments[0]);
+  const Ref list = Ref::steal(PyList_New(0)), keywords = Ref::steal(Py_BuildValue("{sO}", "reverse", arguments[1])), none = Ref::steal(PyTuple_New(0));
+  for (Py_ssize_t i = 0; list && i < length; i++) {
+    const Ref place = Ref::steal(type_of_places()->tp_alloc(type_of_places(), 0));
+    if (!place) return nullptr;
+    place.as<Place>()->number = i, place.as<Place>()->comparisons = &comparisons;
+    if (PyList_Append(list.get(), place.get()) < 0) return nullptr;
+  }
+  const Ref sort = list ? Ref::steal(PyObject_GetAttrString(list.get(), "sort")) : Ref();
+  if (!sort || !keywords || !none) return nullptr;
+  const Ref sorted = Ref::steal(PyObject_Call(sort.get(), none.get(), keywords.get()));
+  if (!sorted && comparisons.left < 0) return nullptr;
+  if (!sorted) return PyErr_Clear(), Py_BuildValue("nn", comparisons.left, comparisons.right);
+  const Ref places = Ref::steal(PyTuple_New(length));
+  for (Py_ssize_t i = 0; places && i < length; i++) {
+    PyObject* const number = PyLong_FromSsize_t(reinterpret_cast<Place*>(PyList_GET_ITEM(list.get(), i))->number);
+    if (!number) return nullptr;
+    PyTuple_SET_ITEM(places.get(), i, number);
+  }
+  return places ? PyTuple_Pack(1, places.get()) : nullptr;
+}
+
 }  // namespace
+
+PyObject* step_of_sort() {
+  static PyMethodDef definition{"step_of_sort", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(next_comparison)), METH_FASTCALL, nullptr};
+  static PyObject* const made = PyCFunction_New(&definition, nullptr);
+  return made;
+}
 
 bool add_stand_in(Borrowed callable, Borrowed function, int through) {
   const Ref hidden = cpython::without_resume(function.as<PyFunctionObject>()->func_code);

@@ -22,5 +22,7 @@ PyObject* matches_of_pattern();
 // What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
 PyObject* progress_of_lazies();
 PyObject* group_of_lazies();
+// Which keys a sort compares next, by what has come of the comparisons before.
+PyObject* step_of_sort();
 
 }  // namespace evalframe::recorder

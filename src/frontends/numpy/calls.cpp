@@ -65,7 +65,7 @@ CallKind builtin_kind(PyObject* callable) {
       {"bool", CallKind::kPure},  {"complex", CallKind::kPure},        {"str", CallKind::kPure},
       {"ord", CallKind::kPure},   {"chr", CallKind::kPure},            {"slice", CallKind::kPure},
       {"sum", CallKind::kPure},   {"tuple", CallKind::kPure},          {"any", CallKind::kPure},
-      {"all", CallKind::kPure},   {"repr", CallKind::kPure},           {"bin", CallKind::kPure},
+      {"all", CallKind::kPure},   {"repr", CallKind::kPure},           {"bin", CallKind::kPure},     {"hash", CallKind::kPure},
       {"hex", CallKind::kPure},   {"oct", CallKind::kPure}};
   for (const Row& row : kRows) {
     if (builtin(row.name).get() == callable) return row.kind;

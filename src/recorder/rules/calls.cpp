@@ -109,7 +109,7 @@ bool contents_known(const Site& site, const Activation::CallSite& call) {
 
 // sorted(...), of what is known: a new list of constants.
 std::optional<Plan> sorted_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool sorts = (callable == builtin("sorted").get() || callable == places_in_order()) && contents_known(site, call);
+  const bool sorts = (callable == builtin("sorted").get() || callable == places_in_order() || callable == step_of_sort()) && contents_known(site, call);
   return sorts ? std::optional<Plan>(plan_constant()) : std::nullopt;
 }
 
@@ -381,6 +381,7 @@ bool spread(const Site& site, int tuple, Plan& plan) {
   PyObject *key = nullptr, *value = nullptr;
   size_t i = 0;
   for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value); i++) {
+    if (!PyUnicode_CheckExact(key)) return false;
     plan.contents.push_back(source ? key_source(recorder, dict, key) : recorder.elements(dict)[2 * i + 1]);
     plan.arguments.push_back(value);
   }
@@ -470,7 +471,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {class_making, class_statement, class_body, descriptor_making, outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
+    for (const auto rule : {keyed_call, class_making, class_statement, class_body, descriptor_making, outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

@@ -26,7 +26,32 @@ bool is_method_of(PyObject* method, PyTypeObject* type) {
 
 bool is_method_of_containers(PyObject* method) { return is_method_of(method, &PyDict_Type) || is_method_of(method, &PyList_Type); }
 
+namespace {
+
+// What an instance has of the list or dict that its class inherits from, as an object of that type.
+Ref contents_of(PyObject* object) {
+  Ref copy = PyDict_Check(object) ? Ref::steal(PyDict_Copy(object)) : PyList_Check(object) ? Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX)) : Ref();
+  if (!copy) PyErr_Clear();
+  return copy;
+}
+
+Plan call_of_method(Recorder& recorder, PyObject* method, Operated self, const std::vector<Operated>& given, bool keywords);
+
+}  // namespace
+
 Plan call_of_container_method(Recorder& recorder, PyObject* method, Operated self, const std::vector<Operated>& given, bool keywords) {
+  const uint32_t contents = recorder.contents(self.label);
+  if (!contents) return call_of_method(recorder, method, self, given, keywords);
+  Ref exact = contents_of(self.object);
+  if (!exact) return not_known(method);
+  Plan plan = call_of_method(recorder, method, {contents, exact.get()}, given, keywords);
+  plan.held.push_back(std::move(exact));
+  return plan;
+}
+
+namespace {
+
+Plan call_of_method(Recorder& recorder, PyObject* method, Operated self, const std::vector<Operated>& given, bool keywords) {
   const std::string_view name = PyUnicode_AsUTF8(reinterpret_cast<PyDescrObject*>(method)->d_name);
   const Value value = recorder.value(self.label);
   const size_t count = given.size();
@@ -58,13 +83,25 @@ Plan call_of_container_method(Recorder& recorder, PyObject* method, Operated sel
   return not_known(method);
 }
 
+// Whether counting stores into it as into a dict.
+bool counts_as_dict(PyObject* mapping) {
+  for (const char* const text : {"get", "__setitem__"}) {
+    const Ref name = Ref::steal(PyUnicode_InternFromString(text));
+    if (!name || _PyType_Lookup(Py_TYPE(mapping), name.get()) != _PyType_Lookup(&PyDict_Type, name.get())) return false;
+  }
+  return PyDict_Check(mapping) && !PyODict_Check(mapping);
+}
+
+}  // namespace
+
 // _count_elements(mapping, iterable), where both are known.
 std::optional<Plan> count_of_elements(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (!PyCFunction_CheckExact(callable) || name_in_module(callable) != "_collections._count_elements" || call.count != 2 || call.keyword_names) return std::nullopt;
   Recorder& recorder = site.recorder;
-  const Operated mapping{recorder.label(call.first), site.frame.slot(call.first)}, from{recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
+  const uint32_t contents_label = recorder.contents(recorder.label(call.first));
+  const Operated mapping{contents_label ? contents_label : recorder.label(call.first), site.frame.slot(call.first)}, from{recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
   const Value value = recorder.value(mapping.label);
-  const bool plain = is_made_dict(value) && !PyODict_Check(mapping.object);
+  const bool plain = is_made_dict(value) && counts_as_dict(mapping.object);
   if (!plain || recorder.is_iterator(from.label) || !is_known_flat(recorder, from.label, from.object)) return not_known(callable);
   const Ref elements = Ref::steal(PySequence_Tuple(from.object)), counts = Ref::steal(PyDict_Copy(mapping.object));
   if (!elements || !counts) return PyErr_Clear(), not_known(callable);

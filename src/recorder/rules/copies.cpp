@@ -107,7 +107,7 @@ class Copying {
     PyObject *key = nullptr, *item = nullptr;
     const std::vector<uint32_t> parts = source ? std::vector<uint32_t>{} : recorder_.copied_elements(value);
     for (Py_ssize_t at = 0; PyDict_Next(of.object, &at, &key, &item);) {
-      if (PyTuple_Check(key)) return 0;
+      if (PyTuple_Check(key) || !is_immutable(key)) return 0;
       const size_t i = copies.size();
       copies.push_back(source ? recorder_.constant(key) : parts[i]);
       copies.push_back(part({source ? key_source(recorder_, value, key) : parts[i + 1], item}));

@@ -84,11 +84,19 @@ bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth)
   return parts && are_parts_known(search, *parts, object, depth);
 }
 
+bool has_immutable_keys(PyObject* dict) {
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr);) {
+    if (!is_immutable(key)) return false;
+  }
+  return true;
+}
+
 // The keys of a view are known; those of a dict that a source has are guarded since the view was made.
 bool is_view_known(Search& search, const Value view, PyObject* object, int depth) {
   const uint32_t label = search.recorder.elements(view)[2];
   auto* const dict = cpython::dict_of_view(object);
-  return PyDict_CheckExact(dict) && (PyDictKeys_Check(object) || is_known(search, label, dict, depth));
+  return PyDict_CheckExact(dict) && has_immutable_keys(dict) && (PyDictKeys_Check(object) || is_known(search, label, dict, depth));
 }
 
 bool is_view(PyObject* object) { return PyDictViewSet_Check(object) || PyDictValues_Check(object); }

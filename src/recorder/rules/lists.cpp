@@ -55,7 +55,33 @@ Py_ssize_t known_index(Recorder& recorder, const Operated& key, size_t count) {
   return index >= 0 && index < static_cast<Py_ssize_t>(count) ? index : -1;
 }
 
-bool is_known_key(Recorder& recorder, const Operated& key) { return is_immutable(key.object) && recorder.known(key.label, key.object); }
+// Hashed by its place in memory, and equal to itself alone: a function, a class, an instance whose class says nothing.
+bool is_key_by_place(Recorder& recorder, const Operated& key) {
+  const Value::Kind kind = recorder.value(key.label).kind;
+  const bool one = kind == Value::Kind::kInstance || kind == Value::Kind::kFunction || kind == Value::Kind::kConstant || kind == Value::Kind::kSource;
+  const bool plain = Py_TYPE(key.object)->tp_hash == PyBaseObject_Type.tp_hash && compares_by_identity(Py_TYPE(key.object));
+  return one && plain && fixes_type(recorder, key.label, key.object);
+}
+
+// The dict's keys that are known by their places are this one, or aren't.
+bool is_told_apart(Recorder& recorder, const Operated& dict, const Operated& key) {
+  const Value value = recorder.value(dict.label);
+  if (!is_made_dict(value)) return PyDict_CheckExact(dict.object) && fixes_object(recorder, key.label, key.object);
+  if (!PyDict_CheckExact(dict.object)) return false;
+  const std::vector<uint32_t> labels = recorder.copied_elements(value);
+  PyObject* other = nullptr;
+  size_t i = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(dict.object, &at, &other, nullptr); i += 2) {
+    if (!is_immutable(other) && !fixes_identity(recorder, {labels[i], other}, key)) return false;
+  }
+  return true;
+}
+
+// dict: where it is looked for, if anywhere.
+bool is_known_key(Recorder& recorder, const Operated& key, const Operated* dict = nullptr) {
+  if (!is_immutable(key.object)) return is_key_by_place(recorder, key) && (!dict || is_told_apart(recorder, *dict, key));
+  return recorder.known(key.label, key.object) && !(dict && PyDict_CheckExact(dict->object) && holds_keys_of_classes(dict->object, key.object));
+}
 
 // A dict with its keys in the order in which it gives them: an OrderedDict has another one inside.
 Ref in_order(PyObject* dict) { return PyODict_Check(dict) ? cpython::copy_of_dict(dict) : Ref::borrow(dict); }
@@ -66,7 +92,7 @@ Py_ssize_t place_of(PyObject* of, PyObject* wanted) {
   PyObject* const dict = ordered ? ordered.get() : of;
   PyObject* key = nullptr;
   for (Py_ssize_t at = 0, place = 0; PyDict_Next(dict, &at, &key, nullptr); place++) {
-    if (key == wanted || PyObject_RichCompareBool(key, wanted, Py_EQ) > 0) return place;
+    if (key == wanted || (is_immutable(key) && is_immutable(wanted) && PyObject_RichCompareBool(key, wanted, Py_EQ) > 0)) return place;
   }
   return -1;
 }
@@ -125,7 +151,7 @@ Labels without_item(Recorder& recorder, const Operated& dict, Py_ssize_t place) 
 }
 
 Plan store_into_dict(Recorder& recorder, const Operated& dict, const Operated& key, uint32_t value) {
-  if (!is_known_key(recorder, key)) return plan_break(Break::kStore, "key of type " + type_name(key.object));
+  if (!is_known_key(recorder, key, &dict)) return plan_break(Break::kStore, "key of type " + type_name(key.object));
   if (value) return changed(recorder, dict.label, with_item(recorder, dict, key, value), {});
   const Py_ssize_t place = place_of(dict.object, key.object);
   return place < 0 ? plan_raise() : changed(recorder, dict.label, without_item(recorder, dict, place), {});
@@ -224,7 +250,7 @@ Plan dict_pop(const Site& site, const Activation::CallSite& call) {
   if (call.count < 2 || call.count > 3) return not_known("dict.pop");
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
-  if (!is_known_key(recorder, key)) return not_known("dict.pop");
+  if (!is_known_key(recorder, key, &dict)) return not_known("dict.pop");
   const Py_ssize_t place = place_of(dict.object, key.object);
   if (place < 0) return call.count == 3 ? plan_value(argument(site, call, 2).label) : plan_raise();
   const uint32_t popped = recorder.elements(recorder.value(dict.label))[2 * place + 1];
@@ -236,7 +262,7 @@ Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
   const uint32_t otherwise = call.count == 3 ? argument(site, call, 2).label : recorder.constant(Py_None);
-  if (!is_known_key(recorder, key)) return not_known("dict.setdefault");
+  if (!is_known_key(recorder, key, &dict)) return not_known("dict.setdefault");
   if (place_of(dict.object, key.object) >= 0) return item_of_dict(recorder, dict, key);
   return changed(recorder, dict.label, with_item(recorder, dict, key, otherwise), plan_value(otherwise));
 }
@@ -270,7 +296,7 @@ bool add_pair(Recorder& recorder, Entries& entries, uint32_t label, PyObject* pa
   const std::optional<Labels> parts = object ? parts_of(recorder, label, object) : value.kind == Value::Kind::kTuple ? std::optional(recorder.copied_elements(value)) : std::nullopt;
   if (!parts || parts->size() != 2) return false;
   PyObject* const key = object ? PySequence_Fast_GET_ITEM(object, 0) : recorder.constant_of((*parts)[0]);
-  if (!key || !is_known_key(recorder, {(*parts)[0], key})) return false;
+  if (!key || !is_immutable(key) || !is_known_key(recorder, {(*parts)[0], key})) return false;
   entries.keys.push_back((*parts)[0]);
   entries.values.push_back((*parts)[1]);
   entries.key_objects.push_back(key);
@@ -301,6 +327,7 @@ std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
   PyObject* key = nullptr;
   size_t i = 0;
   for (Py_ssize_t at = 0; PyDict_Next(ordered.get(), &at, &key, nullptr); i++) {
+    if (!is_immutable(key)) return std::nullopt;
     entries.key_objects.push_back(key);
     entries.keys.push_back(made ? recorder.elements(value)[2 * i] : recorder.constant(key));
     entries.values.push_back(made ? recorder.elements(value)[2 * i + 1] : key_source(recorder, value, key));
@@ -366,7 +393,7 @@ Plan move_to_end(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0);
   const std::optional<bool> last = call.count > 1 ? is_last(site, call, 2) : std::nullopt;
-  if (!last || !is_known_key(recorder, argument(site, call, 1))) return not_known("OrderedDict.move_to_end");
+  if (!last || !is_immutable(argument(site, call, 1).object) || !is_known_key(recorder, argument(site, call, 1))) return not_known("OrderedDict.move_to_end");
   const Py_ssize_t place = place_of(dict.object, argument(site, call, 1).object);
   if (place < 0) return plan_raise();
   Labels contents = recorder.copied_elements(recorder.value(dict.label));
@@ -490,7 +517,7 @@ Plan dict_from_keys(const Site& site, const Activation::CallSite& call) {
   std::vector<PyObject*> key_objects;
   for (size_t i = 0; i < keys->size(); i++) {
     key_objects.push_back(PyTuple_GET_ITEM(objects.get(), static_cast<Py_ssize_t>(i)));
-    if (!is_known_key(recorder, {(*keys)[i], key_objects.back()})) return not_known("dict.fromkeys");
+    if (!is_immutable(key_objects.back()) || !is_known_key(recorder, {(*keys)[i], key_objects.back()})) return not_known("dict.fromkeys");
   }
   std::optional<Labels> contents = merged({}, nullptr, *keys, key_objects, Labels(keys->size(), value));
   return contents ? plan_value(recorder.container(Value::Kind::kDict, *std::move(contents))) : not_known("dict.fromkeys");
@@ -511,6 +538,11 @@ Plan dict_from(const Site& site, const std::vector<Operated>& keys, const Labels
   std::vector<PyObject*> objects;
   for (const Operated& key : keys) {
     if (!is_known_key(site.recorder, key)) return plan_break(Break::kUnknownObject, "key of type " + type_name(key.object));
+    for (const Operated& other : keys) {
+      if (&other == &key) break;
+      const bool both_by_place = !is_immutable(key.object) && !is_immutable(other.object);
+      if (both_by_place && !fixes_identity(site.recorder, other, key)) return plan_break(Break::kUnknownObject, "key of type " + type_name(key.object));
+    }
     labels.push_back(key.label);
     objects.push_back(key.object);
   }
@@ -519,12 +551,14 @@ Plan dict_from(const Site& site, const std::vector<Operated>& keys, const Labels
 }
 
 Plan build_map(const Site& site) {
-  std::vector<Operated> keys;
+  std::vector<Operated> keys, parts;
   Labels values;
   for (int slot = site.depth - 2 * site.instruction.arg; slot < site.depth; slot += 2) {
     keys.push_back(at(site, slot));
     values.push_back(site.recorder.label(slot + 1));
+    parts.insert(parts.end(), {keys.back(), at(site, slot + 1)});
   }
+  if (std::optional<Plan> plan = dict_of_keys(site, parts)) return *std::move(plan);
   return dict_from(site, keys, values);
 }
 
@@ -572,6 +606,7 @@ void list_append_after(const Site& site, const Plan&) {
 Plan delete_subscript(const Site& site) {
   Operated container = at(site, site.depth - 2);
   const Operated key = at(site, site.depth - 1);
+  if (std::optional<Plan> plan = keyed_instruction(site, "keyed_delete", {container, key})) return *std::move(plan);
   enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;
   if (kind == Value::Kind::kReplayed) return store_into_replayed(site.recorder, container, key, {0, nullptr});
@@ -601,7 +636,7 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
     recorder.guards().require_type(value.a, dict.object);
     return plan_value(key_source(recorder, value, key.object));
   }
-  if (!is_known_key(recorder, key)) return plan_break(Break::kUnknownObject, "subscript of dict");
+  if (!is_known_key(recorder, key, &dict)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const Py_ssize_t place = place_of(dict.object, key.object);
   if (place < 0 && value.kind == Value::Kind::kMapping) return missing_item(recorder, dict, key);
   if (place < 0 && (value.kind == Value::Kind::kDict || require_keys(recorder, value, dict.object))) return plan_raise();
@@ -614,7 +649,7 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
 std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key) {
   const Value value = recorder.value(dict.label);
   const bool made = is_made_dict(value);
-  if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
+  if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key, &dict) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
   if (!made && (recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   return place_of(dict.object, key.object) >= 0;
 }

@@ -337,6 +337,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
     return plan;
   }
   if (std::optional<Plan> item = item_at_number(recorder, container, key)) return *std::move(item);
+  if (std::optional<Plan> item = keyed_instruction(site, "keyed_item", {container, key})) return *std::move(item);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return item_of_container(site, container, key);
   if (is_made_dict(recorder.value(container.label))) return item_of_dict(recorder, container, key);
@@ -376,6 +377,7 @@ Plan binary_slice(const Site& site) {
 
 Plan store(const Site& site, const Input& value, Input container, const Input& key) {
   Recorder& recorder = site.recorder;
+  if (std::optional<Plan> plan = keyed_instruction(site, "keyed_store", {container, key, value})) return *std::move(plan);
   enter(recorder, container);
   const Value::Kind kind = recorder.value(container.label).kind;
   if (kind == Value::Kind::kList || is_made_dict(recorder.value(container.label))) return store_into_made(recorder, container, key, value);

@@ -44,6 +44,13 @@ std::optional<Plan> replayed_operator(const Site& site, int number);
 // object[key], object[key] = value, and (value.label 0) del object[key].
 Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key);
 Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value);
+// A key whose class's __hash__ is Python's; instructions of dicts with one, as calls of what stands in for them. None: of others.
+bool is_key_of_class(Recorder& recorder, const Operated& key);
+std::optional<Plan> keyed_instruction(const Site& site, const char* name, const std::vector<Operated>& operands);
+std::optional<Plan> dict_of_keys(const Site& site, const std::vector<Operated>& parts);
+std::optional<Plan> keyed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Whether the dict has keys of classes of the program's under the hash of the key, that might be equal to it.
+bool holds_keys_of_classes(PyObject* dict, PyObject* key);
 // C functions that change a list whose elements are known: list.sort, heapq.heappush; none: others.
 std::optional<Plan> rearranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 

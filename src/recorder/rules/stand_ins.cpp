@@ -45,6 +45,20 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
   }
 }
 
+bool has_keys(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("keys");
+  return _PyType_Lookup(Py_TYPE(object), name);
+}
+
+// Keys of a sort that are instances of classes of the program's.
+bool compares_by_methods(PyObject* keys) {
+  for (Py_ssize_t i = 0; PyList_CheckExact(keys) && i < PyList_GET_SIZE(keys); i++) {
+    PyTypeObject* const type = Py_TYPE(PyList_GET_ITEM(keys, i));
+    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
@@ -57,6 +71,13 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;
   // Methods of a subclass may be others than those that the stand-in calls.
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && (call.count < 1 || !Py_IS_TYPE(site.frame.slot(call.first), PyDescr_TYPE(callable)))) return std::nullopt;
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && PyDescr_TYPE(callable) == &PyDict_Type) {
+    const bool keyed = call.count > 1 && is_key_of_class(recorder, {recorder.label(call.first + 1), site.frame.slot(call.first + 1)});
+    if (!keyed) return std::nullopt;
+  }
+  // What has keys isn't gone through as pairs.
+  if (callable == reinterpret_cast<PyObject*>(&PyDict_Type) && call.count > 0 && has_keys(site.frame.slot(call.first))) return std::nullopt;
+  if (callable == places_in_order() && !compares_by_methods(site.frame.slot(call.first))) return std::nullopt;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int through = call.first + stand_in->through, positional = call.count - keywords;
   // A list that gets its own elements would go on for ever, element by element.

@@ -17,7 +17,7 @@ using evaluator::Activation;
 using guards::Reach;
 
 // What an instruction asks of an operand's class.
-enum class Asks : uint8_t { kItem, kStore, kMember, kLength, kTruth, kIteration, kComparison, kNumber };
+enum class Asks : uint8_t { kItem, kStore, kDelete, kMember, kLength, kTruth, kIteration, kComparison, kNumber };
 
 // Operands, counted from the top of the stack, that may stand for their contents.
 struct Use {
@@ -27,7 +27,7 @@ struct Use {
 };
 constexpr Use kUses[] = {
     {Op::BINARY_SUBSCR, 2, Asks::kItem},       {Op::BINARY_SLICE, 3, Asks::kItem},
-    {Op::STORE_SUBSCR, 2, Asks::kStore},       {Op::DELETE_SUBSCR, 2, Asks::kStore},
+    {Op::STORE_SUBSCR, 2, Asks::kStore},       {Op::DELETE_SUBSCR, 2, Asks::kDelete},
     {Op::CONTAINS_OP, 1, Asks::kMember},       {Op::GET_LEN, 1, Asks::kLength},
     {Op::GET_ITER, 1, Asks::kIteration},       {Op::UNPACK_SEQUENCE, 1, Asks::kIteration},
     {Op::UNPACK_EX, 1, Asks::kIteration},      {Op::LIST_EXTEND, 1, Asks::kIteration},
@@ -80,7 +80,8 @@ bool inherits(const PyTypeObject* type, const PyTypeObject* base, Asks asks) {
   const bool same_length = same_method(type, base, "__len__");
   switch (asks) {
     case Asks::kItem: return same_method(type, base, "__getitem__") && same_length;
-    case Asks::kStore: return same_method(type, base, "__setitem__") && same_method(type, base, "__delitem__") && same_length;
+    case Asks::kStore: return same_method(type, base, "__setitem__") && same_length;
+    case Asks::kDelete: return same_method(type, base, "__delitem__") && same_length;
     case Asks::kMember: return same_method(type, base, "__contains__");
     case Asks::kLength: return same_length;
     case Asks::kTruth: return same_length && same_method(type, base, "__bool__");
@@ -361,6 +362,9 @@ std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const 
     plan = std::move(filled);
   } else if (method == lookup(base, "__setitem__") && container && count == 2) {
     plan = store_into_made(recorder, whole, argument(0), argument(1));
+    if (plan->kind == Plan::Kind::kLabels) plan->kind = Plan::Kind::kConstant;
+  } else if (method == lookup(base, "__delitem__") && container && count == 1) {
+    plan = store_into_made(recorder, whole, argument(0), {0, nullptr});
     if (plan->kind == Plan::Kind::kLabels) plan->kind = Plan::Kind::kConstant;
   } else if (method == lookup(base, "__getitem__") && base == &PyDict_Type && count == 1) {
     plan = item_of_dict(recorder, whole, argument(0));
