@@ -11,9 +11,6 @@
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
 #include "runtime/enabled.h"
-#include "cpython/classes.h"
-#include "recorder/keyed.h"
-#include "recorder/stand_ins.h"
 #include "runtime/jit.h"
 #include "runtime/verify.h"
 
@@ -145,12 +142,6 @@ nb::list captures() {
   return result;
 }
 
-void add_stand_ins(const nb::dict& functions) {
-  for (const auto& [callable, row] : functions) {
-    if (!recorder::add_stand_in(callable.ptr(), row[0].ptr(), nb::cast<int>(row[1]))) throw nb::python_error();
-  }
-}
-
 // Names of the built-in backends.
 nb::tuple built_in_backends() {
   nb::list names;
@@ -199,18 +190,6 @@ void bind_jit(nb::module_& module) {
       nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
-  module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
-  module.attr("make_class") = nb::borrow(cpython::maker_of_classes());
-  module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
-  module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
-  module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
-  module.attr("group") = nb::borrow(recorder::group_of_lazies());
-  module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
-  module.attr("step_of_sort") = nb::borrow(recorder::step_of_sort());
-  for (int i = 0; i < static_cast<int>(recorder::Keyed::kCount); i++) {
-    const auto which = static_cast<recorder::Keyed>(i);
-    module.attr(recorder::name_of(which)) = nb::borrow(recorder::keyed_function(which));
-  }
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),

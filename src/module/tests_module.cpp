@@ -62,12 +62,13 @@ NB_MODULE(_core_tests, module) {
     }
     throw nanobind::key_error(name.c_str());
   });
+  evalframe::remember_builtins();
   evalframe::bind_evaluator(module);
+  evalframe::bind_stand_ins(module);
   module.def("capture_all_frames", [] {
     evalframe::runtime::Settings settings;
     settings.backend = "reference";
     settings.everything = true;
-    evalframe::remember_builtins();
     const uint64_t id = evalframe::numpy::load_api() ? evalframe::runtime::enable(std::move(settings), true) : 0;
     if (!id) throw nanobind::python_error();
     return id;

@@ -1,0 +1,39 @@
+// What stand_ins.py needs, and takes its functions.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "cpython/classes.h"
+#include "module/bindings.h"
+#include "recorder/keyed.h"
+#include "recorder/stand_ins.h"
+
+namespace nb = nanobind;
+
+namespace evalframe {
+
+namespace {
+
+void add_stand_ins(const nb::dict& functions) {
+  for (const auto& [callable, row] : functions) {
+    if (!recorder::add_stand_in(callable.ptr(), row[0].ptr(), nb::cast<int>(row[1]))) throw nb::python_error();
+  }
+}
+
+}  // namespace
+
+void bind_stand_ins(nb::module_& module) {
+  module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
+  module.attr("make_class") = nb::borrow(cpython::maker_of_classes());
+  module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
+  module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
+  module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
+  module.attr("group") = nb::borrow(recorder::group_of_lazies());
+  module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
+  module.attr("step_of_sort") = nb::borrow(recorder::step_of_sort());
+  for (int i = 0; i < static_cast<int>(recorder::Keyed::kCount); i++) {
+    const auto which = static_cast<recorder::Keyed>(i);
+    module.attr(recorder::name_of(which)) = nb::borrow(recorder::keyed_function(which));
+  }
+}
+
+}  // namespace evalframe
