@@ -785,3 +785,11 @@ def test_bases_of_several_kinds() -> None:
     captured = evalframe.jit(function, backend="reference")
     for base in (Box, Other, Box, Other, Other):
         assert np.array_equal(captured(base, X), function(base, X))
+
+
+@pytest.mark.parametrize("base", [None, 3])
+def test_what_is_no_class_is_no_base(base: Any) -> None:
+    captured = evalframe.jit(lambda base: type("Made", (base,), {}), backend="reference")
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            captured(base)

@@ -63,6 +63,15 @@ Ref copy_of_dict(PyObject* dict) {
   return copy;
 }
 
+vectorcallfunc vectorcall_of_functions() {
+  static const vectorcallfunc usual = [] {
+    const Ref code = Ref::steal(PyCode_NewEmpty("", "", 1)), globals = Ref::steal(PyDict_New());
+    const Ref function = Ref::steal(code && globals ? PyFunction_New(code.get(), globals.get()) : nullptr);
+    return function ? function.as<PyFunctionObject>()->vectorcall : nullptr;
+  }();
+  return usual;
+}
+
 Ref handled_exception(PyThreadState* thread) {
   const _PyErr_StackItem* item = thread->exc_info;
   while ((!item->exc_value || item->exc_value == Py_None) && item->previous_item) item = item->previous_item;

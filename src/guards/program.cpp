@@ -186,7 +186,7 @@ int32_t failing_name(const DictGuard& guard) {
 bool function_holds(const FunctionGuard& guard) {
   const auto* function = guard.function.as<PyFunctionObject>();
   return function->func_code == guard.code.get() && function->func_defaults == guard.defaults.get() &&
-         function->func_kwdefaults == guard.keyword_defaults.get();
+         function->func_kwdefaults == guard.keyword_defaults.get() && function->vectorcall == cpython::vectorcall_of_functions();
 }
 
 }  // namespace

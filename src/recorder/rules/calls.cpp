@@ -603,8 +603,9 @@ std::string callable_name(PyObject* callable) {
 
 bool is_plain_function(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
-  const auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code);
-  return (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & CO_ASYNC_GENERATOR);
+  const auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
+  const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  return function->vectorcall == cpython::vectorcall_of_functions() && (code->co_flags & CO_OPTIMIZED) && !(code->co_flags & CO_ASYNC_GENERATOR);
 }
 
 // A call of a Python function: the driver makes its frame.

@@ -36,7 +36,7 @@ PyTypeObject* metaclass_of(PyTypeObject* wanted, PyObject* const* bases, Py_ssiz
 
 // One object in all runs that stays as it is, or a class that the recorded code has made.
 bool fixes_base(Recorder& recorder, uint32_t label, PyObject* base) {
-  if (!fixes_object(recorder, label, base)) return false;
+  if (!PyType_Check(base) || !fixes_object(recorder, label, base)) return false;
   return PyType_HasFeature(reinterpret_cast<PyTypeObject*>(base), Py_TPFLAGS_IMMUTABLETYPE) || recorder.fix_class(base);
 }
 
