@@ -793,3 +793,32 @@ def test_what_is_no_class_is_no_base(base: Any) -> None:
     for _ in range(2):
         with pytest.raises(TypeError):
             captured(base)
+
+
+def tells_names_under_a_metaclass(fails: bool) -> Any:
+    seen = []
+
+    class Meta(type):
+        pass
+
+    class Told:
+        def __set_name__(self, owner: Any, name: str) -> None:
+            seen.append((owner.__name__, name))
+            if fails:
+                raise ValueError(name)
+
+    try:
+
+        class Made(metaclass=Meta):
+            first = Told()
+            second = Told()
+    except (ValueError, RuntimeError) as error:
+        return seen, type(error), type(error.__cause__), getattr(error, "__notes__", None) and str(error)
+    return seen
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_values_are_told_their_names_under_a_metaclass(fails: bool) -> None:
+    captured = evalframe.jit(tells_names_under_a_metaclass, backend="reference")
+    for _ in range(2):
+        assert captured(fails) == tells_names_under_a_metaclass(fails)

@@ -49,11 +49,33 @@ PyObject* run_body(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return PyEval_EvalCodeEx(body->func_code, body->func_globals, arguments[1], nullptr, 0, nullptr, 0, nullptr, 0, nullptr, body->func_closure);
 }
 
+// Where a recording can't tell them: the methods of Python's that bare_class has not.
+bool tell_names(PyObject* type) {
+  const Ref names = Ref::steal(PyDict_Copy(reinterpret_cast<PyTypeObject*>(type)->tp_dict));
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; names && PyDict_Next(names.get(), &at, &name, &value);) {
+    bool found = false;
+    PyObject* const told = set_name_of(value, &found);
+    if (!told || Ref::steal(PyObject_CallFunctionObjArgs(told, value, type, name, nullptr))) continue;
+    const char* const in = reinterpret_cast<PyTypeObject*>(type)->tp_name;
+#if PY_VERSION_HEX < 0x030C0000
+    _PyErr_FormatFromCause(PyExc_RuntimeError, "Error calling __set_name__ on '%.100s' instance %R in '%.100s'", Py_TYPE(value)->tp_name, name, in);
+#else
+    Ref error = take_raised();
+    const Ref note = Ref::steal(PyUnicode_FromFormat("Error calling __set_name__ on '%.100s' instance %R in '%.100s'", Py_TYPE(value)->tp_name, name, in));
+    if (!note || !Ref::steal(PyObject_CallMethod(error.get(), "add_note", "O", note.get()))) PyErr_Clear();
+    set_raised(std::move(error));
+#endif
+    return false;
+  }
+  return static_cast<bool>(names);
+}
+
 PyObject* make_class(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const bool right = count == 4 && PyType_Check(arguments[0]) && PyTuple_CheckExact(arguments[2]) && PyDict_CheckExact(arguments[3]);
   if (!right) return PyErr_Format(PyExc_TypeError, "a metaclass, a name, bases and names are wanted");
   Ref type = bare_class(arguments[0], arguments[1], arguments[2], arguments[3]);
-  return type && finish_class(type.get()) ? type.release() : nullptr;
+  return type && tell_names(type.get()) && finish_class(type.get()) ? type.release() : nullptr;
 }
 
 // Of the module abc, in C; null: it isn't there.

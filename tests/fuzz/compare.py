@@ -2,7 +2,8 @@
 
 The environment variable EVALFRAME_FUZZ_MODE says how we run it: ``evaluate`` (every frame in our evaluator), or ``capture``
 (every function recorded at its first call, served after, and once more with every graph left early). With EVALFRAME_FUZZ_EVERY_NODE
-there is such a run for each node that the longest graph has.
+there is such a run for each node that the longest graph has; with EVALFRAME_FUZZ_STAND_INS functions of C that call Python back and
+class statements are followed, too.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
     """With functions of their own each time: served to the end of each graph, and left before its second node, or before each."""
     from evalframe import _core_tests
 
-    give_stand_ins()
+    if STAND_INS:
+        give_stand_ins()
     hook = _core_tests.capture_all_frames()
     outcomes = []
     try:
@@ -101,6 +103,7 @@ def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
 OURS = {"evaluate": run_evaluated, "capture": run_captured}
 MODE = os.environ.get("EVALFRAME_FUZZ_MODE", "evaluate")
 EVERY_NODE = "EVALFRAME_FUZZ_EVERY_NODE" in os.environ
+STAND_INS = "EVALFRAME_FUZZ_STAND_INS" in os.environ
 
 
 def is_too_deep(outcomes: list[Outcome]) -> bool:

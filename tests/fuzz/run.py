@@ -139,11 +139,15 @@ def main() -> int:
     parser.add_argument("--strategy", action="append", choices=sorted(programs.strategies()), help="may be given several times (all)")
     parser.add_argument("--mode", choices=sorted(compare.OURS), default="evaluate", help="how we run them (evaluate)")
     parser.add_argument("--every-node", action="store_true", help="with --mode capture: leave the graphs before each of their nodes")
+    parser.add_argument("--stand-ins", action="store_true", help="with --mode capture: follow C functions that call back, and class statements")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one program of one strategy")
     parser.add_argument("--keep", action="store_true", help="shrink what differs and save it in kept/")
     parser.add_argument("--kept", action="store_true", help="run the programs in kept/ instead")
     options = parser.parse_args()
     compare.MODE = os.environ["EVALFRAME_FUZZ_MODE"] = options.mode
+    if options.stand_ins:
+        compare.STAND_INS = True
+        os.environ["EVALFRAME_FUZZ_STAND_INS"] = "1"
     if options.every_node:
         compare.EVERY_NODE = True
         os.environ["EVALFRAME_FUZZ_EVERY_NODE"] = "1"
