@@ -41,6 +41,23 @@ class Table(dict):
         return len(key)
 
 
+ASKED: list[str] = []
+
+
+class Asked(collections.Counter):
+    def __iter__(self):
+        ASKED.append("__iter__")
+        return super().__iter__()
+
+    def keys(self):
+        ASKED.append("keys")
+        return super().keys()
+
+    def __getitem__(self, key):
+        ASKED.append("__getitem__")
+        return super().__getitem__(key)
+
+
 class Upper(dict):
     def __init__(self, *positional, **named):
         super().__init__(*positional, **named)
@@ -204,6 +221,16 @@ def an_iterator_over_a_list(a, b):
     return first, row, list(items)
 
 
+def counted(a, b):
+    counts = Asked()
+    counts["a"] = 1
+    counts.update("abc")
+    counts.update("bb")
+    put = counts.__setitem__
+    put("d", 4)
+    return a + counts.get("b"), b + counts.get("d")
+
+
 def as_arguments(a, point, row):
     row.append(a)
     return point.a * a, point[1], len(point), len(row), row[0], row
@@ -243,6 +270,12 @@ def test_arguments_of_such_classes(point: Any, make_row: Callable[[], Any]) -> N
     captured = evalframe.jit(as_arguments)
     for _ in range(3):
         assert told(captured, A, point, make_row()) == told(as_arguments, A, point, make_row())
+
+
+def test_recording_asks_no_methods_of_their_own() -> None:
+    ASKED.clear()
+    check_behaves_as_plain(counted, "reference", CALLS, told)
+    assert not ASKED
 
 
 ONE_GRAPH = [named_tuples_from_outside, dicts, dicts_with_methods_before_their_base, numbers, text, tuples, a_tuple_inside_of_its_list]

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/c_function.h"
 #include "cpython/objects.h"
 
 namespace evalframe::cpython {
@@ -135,17 +136,11 @@ bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
 }
 
 PyObject* runner_of_bodies() {
-  static PyMethodDef definition{"run_class_body", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_body)), METH_FASTCALL,
-                                "Runs a class body with the dict of its names."};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+  return c_function<run_body>("run_class_body", "Runs a class body with the dict of its names.");
 }
 
 PyObject* maker_of_classes() {
-  static PyMethodDef definition{"make_class", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_class)), METH_FASTCALL,
-                                "Makes a class without telling bases of it."};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+  return c_function<make_class>("make_class", "Makes a class without telling bases of it.");
 }
 
 }  // namespace evalframe::cpython

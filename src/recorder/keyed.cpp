@@ -1,5 +1,6 @@
 #include "recorder/keyed.h"
 
+#include "core/c_function.h"
 #include "cpython/dict_keys.h"
 
 namespace evalframe::recorder {
@@ -42,27 +43,17 @@ PyObject* delete_at(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return Py_NewRef(Py_None);
 }
 
-using Function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 struct Row {
   const char* name;
-  Function function;
+  PyObject* (*function)(const char* name, const char* doc);
 };
-constexpr Row kRows[] = {{"keys_like", keys_like}, {"item_at", item_at}, {"store_at", store_at}, {"delete_at", delete_at}};
+constexpr Row kRows[] = {{"keys_like", c_function<keys_like>}, {"item_at", c_function<item_at>}, {"store_at", c_function<store_at>}, {"delete_at", c_function<delete_at>}};
 static_assert(std::size(kRows) == static_cast<size_t>(Keyed::kCount));
 
 }  // namespace
 
 const char* name_of(Keyed which) { return kRows[static_cast<size_t>(which)].name; }
 
-PyObject* keyed_function(Keyed which) {
-  static PyMethodDef definitions[std::size(kRows)];
-  static PyObject* made[std::size(kRows)];  // live as long as the process
-  const auto at = static_cast<size_t>(which);
-  if (!made[at]) {
-    definitions[at] = {kRows[at].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kRows[at].function)), METH_FASTCALL, nullptr};
-    made[at] = PyCFunction_New(&definitions[at], nullptr);
-  }
-  return made[at];
-}
+PyObject* keyed_function(Keyed which) { return kRows[static_cast<size_t>(which)].function(name_of(which), nullptr); }
 
 }  // namespace evalframe::recorder

@@ -305,6 +305,10 @@ class Recorder {
   void adopt(uint32_t value, PyObject* object);
   bool holds_adopted(PyObject* object) const;
   bool is_adopted(PyObject* object) const { return adopted_.count(object) > 0; }
+  // What the function runs stays as it is, by a guard, unless the recorded code made it.
+  void require_function(PyObject* function) {
+    if (!is_adopted(function)) guards().require_function(function);
+  }
   // The dict of the names of the class body that runs; 0: none does.
   uint32_t names() const { return frames_.back().names; }
   bool is_in_class_body() const;

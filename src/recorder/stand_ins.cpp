@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "core/builtins.h"
+#include "core/c_function.h"
 #include "cpython/hidden_code.h"
 
 namespace evalframe::recorder {
@@ -99,9 +100,7 @@ PyObject* next_comparison(PyObject*, PyObject* const* arguments, Py_ssize_t coun
 }  // namespace
 
 PyObject* step_of_sort() {
-  static PyMethodDef definition{"step_of_sort", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(next_comparison)), METH_FASTCALL, nullptr};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+  return c_function<next_comparison>("step_of_sort");
 }
 
 bool add_stand_in(Borrowed callable, Borrowed function, int through) {
@@ -124,17 +123,11 @@ const StandIn* stand_in_of(PyObject* callable) {
 }
 
 PyObject* places_in_order() {
-  static PyMethodDef definition{"places_in_order", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(order_places)), METH_FASTCALL,
-                                "The places of keys in the order in which a sort leaves what has these keys."};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+  return c_function<order_places>("places_in_order", "The places of keys in the order in which a sort leaves what has these keys.");
 }
 
 PyObject* matches_of_pattern() {
-  static PyMethodDef definition{"matches", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(find_matches)), METH_FASTCALL,
-                                "The matches that a substitution of the pattern replaces in the text, at most so many, if not 0."};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+  return c_function<find_matches>("matches", "The matches that a substitution of the pattern replaces in the text, at most so many, if not 0.");
 }
 
 }  // namespace evalframe::recorder

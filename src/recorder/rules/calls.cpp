@@ -615,7 +615,7 @@ Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed
   plan.function = function;
   plan.keyword_names = keyword_names;
   site.recorder.calls(label);
-  if (site.recorder.value(label).kind != Value::Kind::kFunction && !site.recorder.is_adopted(function)) site.recorder.guards().require_function(function);
+  if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.require_function(function);
   return plan;
 }
 

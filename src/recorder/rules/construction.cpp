@@ -169,7 +169,7 @@ std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, P
   Plan plan;
   plan.kind = Plan::Kind::kInline;
   plan.function = initializer;
-  if (!recorder.is_adopted(initializer)) recorder.guards().require_function(initializer);
+  recorder.require_function(initializer);
   recorder.calls(recorder.constant(initializer));
   plan.contents = {label};
   plan.arguments = {object};

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "cpython/objects.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -30,7 +31,7 @@ namespace {
 
 // What an instance has of the list or dict that its class inherits from, as an object of that type.
 Ref contents_of(PyObject* object) {
-  Ref copy = PyDict_Check(object) ? Ref::steal(PyDict_Copy(object)) : PyList_Check(object) ? Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX)) : Ref();
+  Ref copy = PyDict_Check(object) ? cpython::copy_of_dict(object) : PyList_Check(object) ? Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX)) : Ref();
   if (!copy) PyErr_Clear();
   return copy;
 }
@@ -103,7 +104,7 @@ std::optional<Plan> count_of_elements(const Site& site, const Activation::CallSi
   const Value value = recorder.value(mapping.label);
   const bool plain = is_made_dict(value) && counts_as_dict(mapping.object);
   if (!plain || recorder.is_iterator(from.label) || !is_known_flat(recorder, from.label, from.object)) return not_known(callable);
-  const Ref elements = Ref::steal(PySequence_Tuple(from.object)), counts = Ref::steal(PyDict_Copy(mapping.object));
+  const Ref elements = Ref::steal(PySequence_Tuple(from.object)), counts = cpython::copy_of_dict(mapping.object);
   if (!elements || !counts) return PyErr_Clear(), not_known(callable);
   std::vector<uint32_t> contents = recorder.copied_elements(value);
   PyObject *key = nullptr, *old = nullptr;

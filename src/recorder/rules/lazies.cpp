@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "core/c_function.h"
 #include "core/made_once.h"
 #include "cpython/iterators.h"
 #include "recorder/rules/rules.h"
@@ -81,9 +82,7 @@ PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
 }
 
 PyObject* maker() {
-  static PyMethodDef method{"make_again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_again)), METH_FASTCALL, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<make_again>("make_again");
 }
 
 // A group of groupby's, of this number, where the last argument, a list, says which one is given now.
@@ -94,9 +93,7 @@ PyObject* make_group_again(PyObject*, PyObject* const* arguments, Py_ssize_t) {
 }
 
 PyObject* maker_of_groups() {
-  static PyMethodDef method{"make_group_again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_group_again)), METH_FASTCALL, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<make_group_again>("make_group_again");
 }
 
 PyObject* make_group(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -359,16 +356,11 @@ Plan progress_call(Recorder& recorder, const Site& site, const Activation::CallS
 }  // namespace
 
 PyObject* progress_of_lazies() {
-  static PyMethodDef method{"progress", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(ask_or_tell)), METH_FASTCALL,
-                            "What an iterator has come to, as a tuple of one or none; or it comes to that."};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<ask_or_tell>("progress", "What an iterator has come to, as a tuple of one or none; or it comes to that.");
 }
 
 PyObject* group_of_lazies() {
-  static PyMethodDef method{"group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_group)), METH_FASTCALL, "A new group of groupby's."};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<make_group>("group", "A new group of groupby's.");
 }
 
 bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(recorder, label).row != nullptr; }

@@ -1,6 +1,7 @@
 // Locks of the module threading: taken in the graph where that takes no waiting, and what may be recorded while one is held.
 #include <algorithm>
 
+#include "core/c_function.h"
 #include "cpython/attributes.h"
 #include "cpython/frame.h"
 #include "graph/leave.h"
@@ -83,9 +84,7 @@ bool looks_into_shared(const Site& site) {
 }  // namespace
 
 PyObject* acquire_without_waiting() {
-  static PyMethodDef method{"acquire_at_once", acquire_at_once, METH_O, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<acquire_at_once>("acquire_at_once");
 }
 
 bool reads_under_lock(const Site& site, const Plan& plan) {

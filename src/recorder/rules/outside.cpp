@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/builtins.h"
+#include "core/c_function.h"
 #include "core/made_once.h"
 #include "cpython/attributes.h"
 #include "cpython/iterators.h"
@@ -63,8 +64,7 @@ std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked) 
 }
 
 std::optional<Plan> next_of_count(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyMethodDef method{"counts_with_ints", counts_with_ints, METH_O, nullptr};
-  static PyObject* const plain = PyCFunction_New(&method, nullptr);
+  PyObject* const plain = c_function<counts_with_ints>("counts_with_ints");
   if (callable != builtin("next").get() || call.count != 1 || call.keyword_names || !is_count(site.frame.slot(call.first))) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const count = site.frame.slot(call.first);

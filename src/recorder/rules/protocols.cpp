@@ -190,7 +190,7 @@ std::optional<Plan> ask(Recorder& recorder, Rest rest, Plan plan) {
   if (!plan.kept[0].first) return std::nullopt;
   plan.kind = Plan::Kind::kInline;
   plan.function = asked.function.get();
-  if (!recorder.is_adopted(asked.function.get())) recorder.guards().require_function(asked.function.get());
+  recorder.require_function(asked.function.get());
   recorder.calls(recorder.constant(asked.function.get()));
   for (const bool of_right : {asked.of_right, !asked.of_right}) {
     plan.contents.push_back(rest.operands[of_right]);

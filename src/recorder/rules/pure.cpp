@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "core/c_function.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -104,8 +105,7 @@ PyObject* numbers_of_locale(PyObject*, PyObject*) {
 
 // The locale stays as it is, by a check in the graph. False: it can't be told.
 bool fixes_locale(Recorder& recorder) {
-  static PyMethodDef definition{"numbers_of_locale", numbers_of_locale, METH_NOARGS, nullptr};
-  static PyObject* const function = PyCFunction_New(&definition, nullptr);
+  PyObject* const function = c_function<numbers_of_locale, METH_NOARGS>("numbers_of_locale");
   const Ref numbers = Ref::steal(numbers_of_locale(nullptr, nullptr));
   if (!numbers) return PyErr_Clear(), false;
   Plan node;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "core/c_function.h"
 #include "core/made_once.h"
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
@@ -129,9 +130,7 @@ PyObject* is_plain(PyObject*, PyObject* stream) { return PyBool_FromLong(runs_no
 
 // What a graph asks of a stream in front of its use.
 PyObject* plain_test() {
-  static PyMethodDef method{"is_plain_stream", is_plain, METH_O, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<is_plain>("is_plain_stream");
 }
 
 // --- print -------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // warnings.warn in a graph: what is shown, and what is looked at, must be CPython's own code; the frames of inlined calls are there for it.
 #include <string_view>
 
+#include "core/c_function.h"
 #include "graph/leave.h"
 #include "recorder/rules/rules.h"
 
@@ -71,9 +72,7 @@ PyObject* warn(PyObject*, PyObject* arguments, PyObject* keywords) {
 }
 
 PyObject* warn_in_graph() {
-  static PyMethodDef method{"warn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(warn)), METH_VARARGS | METH_KEYWORDS, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
+  return c_function<warn>("warn");
 }
 
 }  // namespace
