@@ -8,7 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -82,3 +82,33 @@ def check_may_be_left(
         with leaving_before(node):
             for arguments in calls:
                 assert same(told(captured, *arguments), told(function, *arguments)), (node, arguments)
+
+
+def check_is_one_graph(function: Callable[..., Any], arguments: tuple[Any, ...], told: Callable[..., Any] = outcome) -> None:
+    """Asserts that nothing but exceptions that are raised ends a graph."""
+    captured = evalframe.jit(function, backend="reference")
+    told(captured, *arguments)
+    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
+    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+
+
+def check_with_every_frame(function: Callable[..., Any], calls: Calls, told: Callable[..., Any] = outcome) -> None:
+    """Asserts that the calls come to the same where every frame is captured."""
+    calls = list(calls)
+    plain = [told(function, *arguments) for arguments in calls]
+    with evalframe.enabled():
+        got = [told(function, *arguments) for arguments in calls]
+    assert repr(got) == repr(plain)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def put_into(cases: list[Callable[..., Any]]) -> Callable[[Function], Function]:
+    """A decorator that adds functions to the cases."""
+
+    def put(function: Function) -> Function:
+        cases.append(function)
+        return function
+
+    return put

@@ -13,9 +13,10 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before, outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
 
 X = np.linspace(-1.0, 1.0, 5)
+CALLS = [(X,), (X,), (X * 2,), (X[:3],), (X,)]
 
 
 class Box:
@@ -230,6 +231,11 @@ def told(function: Any, *arguments: Any) -> Any:
     return outcome(lambda: shown(function(*arguments)))
 
 
+def told_anew(function: Any, x: Any) -> Any:
+    reset()
+    return told(function, x.copy())
+
+
 def reset() -> None:
     GROUPS.pop("new", None)
     OUTER.a = 2.0
@@ -237,26 +243,12 @@ def reset() -> None:
 
 @pytest.mark.parametrize("function", CASES)
 def test_does_what_plain_python_does(function: Any) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    for x in (X, X, X * 2, X[:3], X):
-        reset()
-        plain = told(function, x.copy())
-        reset()
-        got = told(captured, x.copy())
-        assert same(got, plain), f"{got} instead of {plain}"
+    check_behaves_as_plain(function, "reference", CALLS, told_anew)
 
 
 @pytest.mark.parametrize("function", CASES)
 def test_may_be_left_before_every_node(function: Any) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    captured(X.copy())
-    reset()
-    plain = told(function, X.copy())
-    for node in range(8):
-        reset()
-        with leaving_before(node):
-            got = told(captured, X.copy())
-        assert same(got, plain), f"left before node {node}: {got} instead of {plain}"
+    check_may_be_left(function, "reference", CALLS[:1], 8, told_anew)
     reset()
 
 

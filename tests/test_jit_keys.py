@@ -12,10 +12,11 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before, outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
 
 X = np.linspace(-1.0, 1.0, 5)
-CALLS: list[Any] = []
+CALLS = [(X,), (X,), (X * 2,), (X[:3],), (X,)]
+ASKED: list[Any] = []
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,17 @@ class Loud:
         self.number = number
 
     def __hash__(self) -> int:
-        CALLS.append(("hash", self.name))
+        ASKED.append(("hash", self.name))
         return self.number
 
     def __eq__(self, other: object) -> Any:
-        CALLS.append(("eq", self.name, getattr(other, "name", other)))
+        ASKED.append(("eq", self.name, getattr(other, "name", other)))
         return isinstance(other, Loud) and self.name == other.name
 
 
 class Failing(Loud):
     def __eq__(self, other: object) -> Any:
-        CALLS.append("fails")
+        ASKED.append("fails")
         raise ValueError("not to be compared")
 
     __hash__ = Loud.__hash__
@@ -74,13 +75,13 @@ class Ranked:
         return isinstance(other, Ranked) and self.rank == other.rank
 
     def __lt__(self, other: Any) -> Any:
-        CALLS.append(("lt", self.rank, getattr(other, "rank", other)))
+        ASKED.append(("lt", self.rank, getattr(other, "rank", other)))
         if other.rank == 99:
             raise ValueError("out of range")
         return NotImplemented if self.rank == 50 else self.rank < other.rank
 
     def __gt__(self, other: Any) -> Any:
-        CALLS.append(("gt", self.rank, other.rank))
+        ASKED.append(("gt", self.rank, other.rank))
         return self.rank > other.rank
 
 
@@ -287,29 +288,23 @@ def shown(value: Any) -> Any:
     return value
 
 
+def came_to(function: Any, x: Any) -> Any:
+    return outcome(lambda: shown(function(x.copy())))
+
+
 def told(function: Any, x: Any) -> Any:
-    CALLS.clear()
-    return outcome(lambda: shown(function(x))), list(CALLS)
+    ASKED.clear()
+    return came_to(function, x), list(ASKED)
 
 
 @pytest.mark.parametrize("function", CASES)
 def test_does_what_plain_python_does(function: Any) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    for x in (X, X, X * 2, X[:3], X):
-        plain = told(function, x.copy())
-        got = told(captured, x.copy())
-        assert same(got, plain), f"{got} instead of {plain}"
+    check_behaves_as_plain(function, "reference", CALLS, told)
 
 
 @pytest.mark.parametrize("function", CASES)
 def test_may_be_left_before_every_node(function: Any) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    captured(X.copy())
-    plain = told(function, X.copy())
-    for node in range(8):
-        with leaving_before(node):
-            got = told(captured, X.copy())
-        assert same(got[0], plain[0]), f"left before node {node}: {got} instead of {plain}"
+    check_may_be_left(function, "reference", CALLS[:1], 8, came_to)
 
 
 @pytest.mark.parametrize("function", SINGLE)

@@ -13,7 +13,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, check_is_one_graph, check_may_be_left, check_with_every_frame, put_into
 from test_jit_stand_ins import SEEN, A, B, Vector, callers, note, told
 
 CALLS = [(A, B), (B, A), (A, B)]
@@ -23,15 +23,8 @@ WORDS = re.compile(r"(\w)(\w*)")
 UPPER = operator.methodcaller("upper")
 
 
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A case that isn't one graph."""
-    BREAKING.append(function)
-    return function
+case = put_into(CASES)
+breaking = put_into(BREAKING)  # those that aren't one graph
 
 
 class Table:
@@ -195,10 +188,7 @@ def test_the_locale_is_asked_in_each_run() -> None:
 
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
 def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    told(captured, A, B)
-    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
-    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+    check_is_one_graph(function, (A, B), told)
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])
@@ -214,7 +204,4 @@ def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
 def test_is_as_in_plain_python_with_every_frame(function: Callable[..., Any]) -> None:
-    plain = [told(function, *arguments) for arguments in CALLS]
-    with evalframe.enabled():
-        got = [told(function, *arguments) for arguments in CALLS]
-    assert repr(got) == repr(plain)
+    check_with_every_frame(function, CALLS, told)

@@ -16,7 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, same
+from helpers import check_behaves_as_plain, check_is_one_graph, check_may_be_left, put_into, same
 
 A = np.linspace(-1.0, 2.0, 6)
 B = np.arange(6.0) - 3
@@ -27,15 +27,8 @@ CASES: list[Callable[..., Any]] = []
 BREAKING: list[Callable[..., Any]] = []
 
 
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A case that isn't one graph."""
-    BREAKING.append(function)
-    return function
+case = put_into(CASES)
+breaking = put_into(BREAKING)  # those that aren't one graph
 
 
 def told(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -679,10 +672,7 @@ def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
 def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    told(captured, A, B)
-    breaks = [(note["reason"], note["detail"], note["line"]) for note in _core.jit_breaks(captured)]
-    assert [note for note in breaks if note[0] != "an exception was raised here"] == []
+    check_is_one_graph(function, (A, B), told)
 
 
 def test_a_break_has_the_place_of_the_call() -> None:

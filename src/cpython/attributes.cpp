@@ -13,6 +13,11 @@
 
 namespace evalframe::cpython {
 
+PyObject* lookup(const PyTypeObject* type, const char* name) {
+  const Ref interned = Ref::steal(PyUnicode_InternFromString(name));
+  return interned ? _PyType_Lookup(const_cast<PyTypeObject*>(type), interned.get()) : nullptr;
+}
+
 namespace {
 
 using Kind = AttributePlace::Kind;

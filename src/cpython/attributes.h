@@ -8,6 +8,9 @@
 
 namespace evalframe::cpython {
 
+// What the class or a base of it has under the name, borrowed; null: nothing.
+PyObject* lookup(const PyTypeObject* type, const char* name);
+
 struct AttributePlace {
   enum Kind : uint8_t {
     kNowhere,  // it has to be asked for

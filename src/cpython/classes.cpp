@@ -58,12 +58,13 @@ bool tell_names(PyObject* type) {
     bool found = false;
     PyObject* const told = set_name_of(value, &found);
     if (!told || Ref::steal(PyObject_CallFunctionObjArgs(told, value, type, name, nullptr))) continue;
+    constexpr char kText[] = "Error calling __set_name__ on '%.100s' instance %R in '%.100s'";
     const char* const in = reinterpret_cast<PyTypeObject*>(type)->tp_name;
 #if PY_VERSION_HEX < 0x030C0000
-    _PyErr_FormatFromCause(PyExc_RuntimeError, "Error calling __set_name__ on '%.100s' instance %R in '%.100s'", Py_TYPE(value)->tp_name, name, in);
+    _PyErr_FormatFromCause(PyExc_RuntimeError, kText, Py_TYPE(value)->tp_name, name, in);
 #else
     Ref error = take_raised();
-    const Ref note = Ref::steal(PyUnicode_FromFormat("Error calling __set_name__ on '%.100s' instance %R in '%.100s'", Py_TYPE(value)->tp_name, name, in));
+    const Ref note = Ref::steal(PyUnicode_FromFormat(kText, Py_TYPE(value)->tp_name, name, in));
     if (!note || !Ref::steal(PyObject_CallMethod(error.get(), "add_note", "O", note.get()))) PyErr_Clear();
     set_raised(std::move(error));
 #endif
@@ -91,10 +92,11 @@ Ref abstract_part(const char* module, const char* name) {
 
 bool finish_class(Borrowed type) {
   if (Py_TYPE(type.get()) == &PyType_Type) return true;
-  static PyObject* const metaclass = abstract_part("abc", "ABCMeta").release();  // for as long as the process lives
-  static PyObject* const init = abstract_part("_abc", "_abc_init").release();
-  if (!metaclass || !init || !PyType_IsSubtype(Py_TYPE(type.get()), reinterpret_cast<PyTypeObject*>(metaclass))) return true;
-  return static_cast<bool>(Ref::steal(PyObject_CallOneArg(init, type.get())));
+  static MadeOnce<Ref> abstract, initializer;
+  const Ref& metaclass = abstract.get([] { return abstract_part("abc", "ABCMeta"); });
+  const Ref& init = initializer.get([] { return abstract_part("_abc", "_abc_init"); });
+  if (!metaclass || !init || !PyType_IsSubtype(Py_TYPE(type.get()), metaclass.as<PyTypeObject>())) return true;
+  return static_cast<bool>(Ref::steal(PyObject_CallOneArg(init.get(), type.get())));
 }
 
 PyObject* init_subclass_of(PyTypeObject* base, bool* found) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "cpython/attributes.h"
 #include "cpython/objects.h"
 #include "frame_layout.h"
 
@@ -16,15 +17,10 @@ namespace {
 
 PyTypeObject* as_type(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type); }
 
-PyObject* looked_up(PyTypeObject* type, const char* name) {
-  const Ref interned = Ref::steal(PyUnicode_InternFromString(name));
-  return interned ? _PyType_Lookup(type, interned.get()) : nullptr;
-}
-
 }  // namespace
 
 PyObject* exception_initializer(PyTypeObject* type) {
-  PyObject* const found = looked_up(type, "__init__");
+  PyObject* const found = lookup(type, "__init__");
   return found && PyFunction_Check(found) ? found : nullptr;
 }
 

@@ -10,11 +10,6 @@ namespace {
 
 using evaluator::Activation;
 
-PyObject* lookup(PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  return name ? _PyType_Lookup(type, name.get()) : nullptr;
-}
-
 void append(Plan& plan, const Given& given) {
   plan.contents.insert(plan.contents.end(), given.labels.begin(), given.labels.end());
   plan.arguments.insert(plan.arguments.end(), given.objects.begin(), given.objects.end());
@@ -37,7 +32,7 @@ void keep_instance(Recorder& recorder, Plan& plan, Ref object, uint32_t instance
 
 // The class's own __new__, a function of Python's; null: another one.
 PyObject* python_new(PyTypeObject* type) {
-  PyObject* const found = lookup(type, "__new__");
+  PyObject* const found = cpython::lookup(type, "__new__");
   if (!found || !Py_IS_TYPE(found, &PyStaticMethod_Type)) return nullptr;
   const Ref function = Ref::steal(PyObject_GetAttrString(found, "__func__"));  // which the method holds
   if (!function) PyErr_Clear();
@@ -90,7 +85,7 @@ std::optional<Plan> call_of_new(const Site& site, PyTypeObject* type, PyObject* 
 // A new instance, and __init__ is followed.
 std::optional<Plan> plain_construction(const Site& site, PyTypeObject* type, const Given& given) {
   Recorder& recorder = site.recorder;
-  PyObject* const initializer = lookup(type, "__init__");
+  PyObject* const initializer = cpython::lookup(type, "__init__");
   const bool bare = initializer == object_initializer() && given.labels.empty();
   if (!bare && !is_plain_function(initializer)) return std::nullopt;
   const uint32_t instance = recorder.instance(type);
@@ -112,7 +107,7 @@ std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Giv
   Recorder& recorder = site.recorder;
   if (!fixes_metaclass(recorder, reinterpret_cast<PyObject*>(type))) return std::nullopt;
   if (!past_metaclass && Py_TYPE(type)->tp_call != PyType_Type.tp_call) {
-    PyObject* const call = lookup(Py_TYPE(type), "__call__");
+    PyObject* const call = cpython::lookup(Py_TYPE(type), "__call__");
     if (!call || !is_plain_function(call)) return std::nullopt;
     return call_with(site, call, {recorder.constant(type), reinterpret_cast<PyObject*>(type)}, given);
   }
@@ -123,13 +118,13 @@ std::optional<Plan> construction(const Site& site, PyTypeObject* type, const Giv
 }
 
 std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject* callable) {
-  static PyObject* const of_object = lookup(&PyBaseObject_Type, "__new__");
+  static PyObject* const of_object = cpython::lookup(&PyBaseObject_Type, "__new__");
   if (!PyCFunction_CheckExact(callable) || given.labels.empty()) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const type = given.objects[0];
   if (!PyType_Check(type) || !fixes_object(recorder, given.labels[0], type)) return std::nullopt;
   PyTypeObject* const base = cpython::builtin_base(reinterpret_cast<PyTypeObject*>(type));
-  if (base && callable == lookup(base, "__new__")) {
+  if (base && callable == cpython::lookup(base, "__new__")) {
     return new_of_builtin(site, reinterpret_cast<PyTypeObject*>(type), {{given.labels.begin() + 1, given.labels.end()}, {given.objects.begin() + 1, given.objects.end()}, given.keyword_names});
   }
   if (callable != of_object || given.labels.size() != 1 || given.keyword_names) return std::nullopt;
@@ -138,7 +133,7 @@ std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject
 }
 
 PyObject* call_of_type() {
-  static PyObject* const found = lookup(&PyType_Type, "__call__");
+  static PyObject* const found = cpython::lookup(&PyType_Type, "__call__");
   return found;
 }
 
@@ -159,7 +154,7 @@ std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, P
   const auto unknown = [&] { return plan_break(Break::kResult, type_name(object)); };
   if (!fixes_type(recorder, label, object)) return unknown();
   if (!PyType_IsSubtype(of, type)) return recorder.conclude({label}), std::nullopt;
-  PyObject* const initializer = lookup(of, "__init__");
+  PyObject* const initializer = cpython::lookup(of, "__init__");
   if (initializer == object_initializer()) {
     // It refuses arguments that nobody else has taken.
     if (of->tp_new == PyBaseObject_Type.tp_new && !rest.operands.empty()) return unknown();

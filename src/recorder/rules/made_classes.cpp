@@ -72,11 +72,6 @@ bool find_told(PyObject* const* bases, Py_ssize_t count, PyObject*& told) {
   return true;
 }
 
-PyObject* lookup(PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  return name ? _PyType_Lookup(type, name.get()) : nullptr;
-}
-
 // What abc.ABCMeta has for __new__, and nobody has replaced.
 bool is_maker_of_abstract_bases(Recorder& recorder, PyObject* method) {
   const Ref function = method && Py_IS_TYPE(method, &PyStaticMethod_Type) ? Ref::steal(PyObject_GetAttrString(method, "__func__")) : Ref();
@@ -95,9 +90,9 @@ bool makes_plainly(Recorder& recorder, PyTypeObject* metaclass) {
   if (metaclass == &PyType_Type) return true;
   if (Py_TYPE(metaclass) != &PyType_Type || !recorder.fix_class(metaclass) || metaclass->tp_init != PyType_Type.tp_init) return false;
   for (const char* const name : {"__prepare__", "mro"}) {
-    if (lookup(metaclass, name) != lookup(&PyType_Type, name)) return false;
+    if (cpython::lookup(metaclass, name) != cpython::lookup(&PyType_Type, name)) return false;
   }
-  return metaclass->tp_new == PyType_Type.tp_new || is_maker_of_abstract_bases(recorder, lookup(metaclass, "__new__"));
+  return metaclass->tp_new == PyType_Type.tp_new || is_maker_of_abstract_bases(recorder, cpython::lookup(metaclass, "__new__"));
 }
 
 // type wraps some functions up.

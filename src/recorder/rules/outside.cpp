@@ -192,15 +192,10 @@ std::optional<Plan> format_of_attributes(Recorder& recorder, const Operated& for
   if (value.kind != Value::Kind::kDict || !PyDict_CheckExact(attributes.object)) return std::nullopt;
   const std::optional<std::vector<std::string>> names = names_in(format.object);
   if (!names || !recorder.known(format.label, format.object)) return std::nullopt;
-  const std::vector<uint32_t> parts = recorder.copied_elements(value);
   for (const std::string& name : *names) {
     const Ref key = Ref::steal(PyUnicode_InternFromString(name.c_str()));
     PyObject* const object = key ? PyDict_GetItemWithError(attributes.object, key.get()) : nullptr;
-    uint32_t item = 0;
-    for (size_t i = 0; object && i < parts.size(); i += 2) {
-      PyObject* const known = recorder.constant_of(parts[i]);
-      if (known && PyUnicode_CheckExact(known) && PyUnicode_Compare(known, key.get()) == 0) item = parts[i + 1];
-    }
+    const uint32_t item = object ? recorder.value_of_key(value, key.get()) : 0;
     if (!item || !is_immutable(object) || !is_known_through(recorder, item, object)) return PyErr_Clear(), std::nullopt;
   }
   return plan_constant();

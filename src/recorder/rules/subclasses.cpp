@@ -55,12 +55,7 @@ constexpr const char* kOperators[] = {"add", "sub", "mul", "mod", "divmod", "pow
 constexpr const char* kComparisons[] = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"};
 constexpr const char* kUnary[] = {"__neg__", "__pos__", "__invert__", "__abs__", "__int__", "__float__", "__index__"};
 
-PyObject* lookup(const PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  return name ? _PyType_Lookup(const_cast<PyTypeObject*>(type), name.get()) : nullptr;
-}
-
-bool same_method(const PyTypeObject* type, const PyTypeObject* base, const char* name) { return lookup(type, name) == lookup(base, name); }
+bool same_method(const PyTypeObject* type, const PyTypeObject* base, const char* name) { return cpython::lookup(type, name) == cpython::lookup(base, name); }
 
 bool same_methods(const PyTypeObject* type, const PyTypeObject* base, std::span<const char* const> names) {
   return std::all_of(names.begin(), names.end(), [&](const char* name) { return same_method(type, base, name); });
@@ -319,10 +314,10 @@ std::optional<Plan> construction_of_builtin(const Site& site, PyTypeObject* type
   Recorder& recorder = site.recorder;
   PyTypeObject* const base = cpython::builtin_base(type);
   if (!base || type->tp_new != base->tp_new) return std::nullopt;
-  PyObject* const initializer = lookup(type, "__init__");
+  PyObject* const initializer = cpython::lookup(type, "__init__");
   std::optional<Plan> made = new_of_builtin(site, type, given);
   if (!made) return std::nullopt;
-  if (initializer == lookup(base, "__init__")) {
+  if (initializer == cpython::lookup(base, "__init__")) {
     if (!is_container(base)) return made;
     std::optional<std::vector<uint32_t>> elements = first_elements(recorder, base, given, *made);
     if (!elements) return std::nullopt;
@@ -352,7 +347,7 @@ std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const 
   const Operated whole{contents, exact.get()};
   std::optional<Plan> plan;
   const bool container = is_container(base);
-  if (method == lookup(base, "__init__") && container && PyObject_Size(exact.get()) == 0) {
+  if (method == cpython::lookup(base, "__init__") && container && PyObject_Size(exact.get()) == 0) {
     Plan filled;
     std::optional<std::vector<uint32_t>> elements = first_elements(recorder, base, given, filled);
     if (!elements) return std::nullopt;
@@ -360,13 +355,13 @@ std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const 
     filled.changed = contents;
     filled.contents = *std::move(elements);
     plan = std::move(filled);
-  } else if (method == lookup(base, "__setitem__") && container && count == 2) {
+  } else if (method == cpython::lookup(base, "__setitem__") && container && count == 2) {
     plan = store_into_made(recorder, whole, argument(0), argument(1));
     if (plan->kind == Plan::Kind::kLabels) plan->kind = Plan::Kind::kConstant;
-  } else if (method == lookup(base, "__delitem__") && container && count == 1) {
+  } else if (method == cpython::lookup(base, "__delitem__") && container && count == 1) {
     plan = store_into_made(recorder, whole, argument(0), {0, nullptr});
     if (plan->kind == Plan::Kind::kLabels) plan->kind = Plan::Kind::kConstant;
-  } else if (method == lookup(base, "__getitem__") && base == &PyDict_Type && count == 1) {
+  } else if (method == cpython::lookup(base, "__getitem__") && base == &PyDict_Type && count == 1) {
     plan = item_of_dict(recorder, whole, argument(0));
     if (plan->kind == Plan::Kind::kRaise) return std::nullopt;  // __missing__
   } else if (call && Py_IS_TYPE(method, &PyMethodDescr_Type)) {

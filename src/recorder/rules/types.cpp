@@ -1,5 +1,6 @@
 // Rules for what follows from an object's type, which the guards fix: isinstance, type, callable, len.
 #include "core/builtins.h"
+#include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 
@@ -9,24 +10,19 @@ namespace {
 
 using evaluator::Activation;
 
-PyObject* lookup(PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  return _PyType_Lookup(type, name.get());
-}
-
 bool may_change(PyTypeObject* type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE); }
 
 PyObject* method_of_abstract_bases(const char* name) {
   const Ref module = Ref::steal(PyImport_ImportModule("abc"));
   const Ref meta = module ? Ref::steal(PyObject_GetAttrString(module.get(), "ABCMeta")) : Ref();
   if (!meta) return PyErr_Clear(), nullptr;
-  return lookup(meta.as<PyTypeObject>(), name);  // borrowed: the class has it, unless a program takes it away
+  return cpython::lookup(meta.as<PyTypeObject>(), name);  // borrowed: the class has it, unless a program takes it away
 }
 
 // abc.ABCMeta keeps what it has found out of a class until some class is registered with some base: a check in the graph asks for that.
 bool asks_abstract_base(Recorder& recorder, PyObject* type) {
   for (const char* const name : {"__instancecheck__", "__subclasscheck__"}) {
-    PyObject* const found = lookup(Py_TYPE(type), name);
+    PyObject* const found = cpython::lookup(Py_TYPE(type), name);
     if (!found || !PyFunction_Check(found) || found != method_of_abstract_bases(name)) return false;
     recorder.guards().require_function(found);
   }
@@ -37,9 +33,9 @@ bool asks_abstract_base(Recorder& recorder, PyObject* type) {
 
 // The metaclass has isinstance() ask what type says.
 bool asks_type_alone(Recorder& recorder, PyObject* type) {
-  static PyObject* const plain = lookup(&PyType_Type, "__instancecheck__");
+  static PyObject* const plain = cpython::lookup(&PyType_Type, "__instancecheck__");
   if (!PyType_Check(type)) return false;
-  if (Py_IS_TYPE(type, &PyType_Type) || (lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type))) return true;
+  if (Py_IS_TYPE(type, &PyType_Type) || (cpython::lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type))) return true;
   return asks_abstract_base(recorder, type);
 }
 
@@ -79,7 +75,7 @@ bool is_always_true(const PyTypeObject* type) {
 }
 
 bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
-  if (lookup(Py_TYPE(object), "__class__") != lookup(&PyBaseObject_Type, "__class__")) return false;
+  if (cpython::lookup(Py_TYPE(object), "__class__") != cpython::lookup(&PyBaseObject_Type, "__class__")) return false;
   return fixes_type(recorder, label, object);
 }
 
