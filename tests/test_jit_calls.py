@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -185,3 +186,95 @@ def test_bound_methods_of_what_is_not_recorded(given: Any, method: str) -> None:
         captured = evalframe.jit(function)
         for _ in range(3):
             assert same(outcome(captured, given, np.ones(3)), outcome(function, given, np.ones(3)))
+
+
+SETTINGS = {"scale": 2, "names": ["a", "b"]}
+
+
+class Slotted:
+    __slots__ = ("scale", "cached")
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def of(self, x):
+        try:
+            return x * self.cached
+        except AttributeError as error:
+            told = error.args, error.name, error.obj is self
+            self.cached = self.scale + 1
+            return x * self.cached, told
+
+    def forget(self):
+        del self.cached
+
+
+class Fallback(Slotted):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        return len(name)
+
+
+def methods_of_text(x, y):
+    text, join = "{scale} {names[1]}".format, "-".join
+    return x + y, text(**SETTINGS), "{} {}".format(*("a", 2)), join(["a", "b"]), join(*[("c", "d")]), len("a b".split(*[" "]))
+
+
+def methods_of_containers(x, y):
+    rows, counts = [], {}
+    rows.append(*(x,))
+    add, get = rows.append, counts.get
+    add(*[y])
+    counts.update(*({"a": 1},))
+    return rows[0] * get(*("a",)) + rows[1], rows, counts, len(rows)
+
+
+def pure_functions(x, y):
+    return x * math.gcd(*(4, 6)) + y, int(*("7", 8)), max(*[1, 3, 2])
+
+
+def starred_errors(x, y):
+    z = x + 1
+    try:
+        return "a".join(*(1,))
+    except TypeError as error:
+        z = z * 2
+        return str(error), z, y
+
+
+def slots_without_values(x, y):
+    made = Slotted(2.0)
+    first, told = made.of(x)
+    second = made.of(y)
+    made.forget()
+    return first, told, second, made.of(x), hasattr(made, "cached"), Fallback(1.0).of(y)
+
+
+@pytest.mark.parametrize("function", [methods_of_text, methods_of_containers, slots_without_values, starred_errors])
+def test_bound_methods_of_c_and_slots_without_values_are_recorded(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, backend="reference")
+    for arguments in [(A, B), (B, A), (A, B)]:
+        assert same(outcome(captured, *arguments), outcome(function, *arguments))
+    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+    check_may_be_left(function, "reference", [(A, B), (B, A)], 6)
+
+
+def test_starred_arguments_of_builtins() -> None:
+    check_behaves_as_plain(pure_functions, "reference", [(A, B), (B, A)])
+    check_may_be_left(pure_functions, "reference", [(A, B), (B, A)], 4)
+
+
+def test_keywords_of_a_method_are_asked_for() -> None:
+    def function(x, options):
+        return x + 1, "{scale}".format(**options)
+
+    check_behaves_as_plain(function, "reference", [(A, {"scale": 1}), (A, {"scale": 2}), (A, {"shift": 1}), (A, {"shift": 1, "scale": [3]}), (A, 5)])
+
+
+def test_methods_of_text_that_varies() -> None:
+    def function(x, text):
+        upper = text.upper
+        return x + 1, upper()
+
+    check_behaves_as_plain(function, "reference", [(A, "a"), (A, "b"), (A, "a"), (A, b"c"), (A, 3)])

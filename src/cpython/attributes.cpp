@@ -108,6 +108,8 @@ AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
 
 }  // namespace
 
+bool is_slot(PyTypeObject* type, PyObject* descriptor) { return offset_of_slot(type, descriptor, false) >= 0; }
+
 AttributePlace place_to_load(PyObject* object, PyObject* name) {
   if (PyModule_CheckExact(object)) return place_in_module(object, name);
   PyTypeObject* const type = Py_TYPE(object);

@@ -33,6 +33,8 @@ AttributePlace place_to_store(PyObject* object, PyObject* name);
 
 // The object's own value, in its dict or a slot: borrowed. Null: it has none, or none that is found without asking anyone.
 PyObject* own_value(PyObject* object, PyObject* name);
+// Whether the descriptor is that of a slot, made by __slots__ of the class or of a base.
+bool is_slot(PyTypeObject* type, PyObject* descriptor);
 // The dict that the object has its attributes in, borrowed; null: it has none (yet).
 PyObject* own_dict(PyObject* object);
 // `object.name` where reading it runs no Python code, whatever has become of object and class. Null, with an exception or

@@ -469,7 +469,9 @@ Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   }
   if (!cpython::is_plain_to_hold(object)) return unknown();
   if (const uint32_t own = own_attribute(recorder, asked)) return plan_value(own);
-  if (member) return plan_break(Break::kException, "no such attribute");
+  // A slot of the class's that nothing was stored into yet, as the recorded code knows.
+  if (member && (owner.kind != Value::Kind::kInstance || !cpython::is_slot(type, found))) return plan_break(Break::kException, "no such attribute");
+  if (member) return past_hooks ? plan_raise() : missing_attribute(site, asked);
   if (!is_made(owner)) recorder.guards().require_lacks(owner.a, name);
   if (found) return attribute_of_class(site, asked, found);
   return past_hooks ? plan_raise() : missing_attribute(site, asked);
@@ -486,6 +488,14 @@ bool is_fact_of_immutable(Recorder& recorder, uint32_t label, PyObject* object, 
   // Ranges that are equal may have other ends.
   if (PyRange_Check(object) && recorder.value(label).kind != Value::Kind::kConstant) return false;
   return kept && !recorder.is_input_number(label, object) && recorder.known(label, object);
+}
+
+// "a".upper, which isn't called there.
+bool is_method_of_immutable(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  if (PyType_Check(object) || !is_written_in_c(Py_TYPE(object)) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr) return false;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  return found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_immutable(object) && !recorder.is_input_number(label, object) && recorder.known(label, object);
 }
 
 Plan object_attribute(const Site& site, const Asked& asked) {
@@ -665,6 +675,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   const Value::Kind kind = recorder.value(label).kind;
   PyObject* const found = kind == Value::Kind::kList || kind == Value::Kind::kDict ? _PyType_Lookup(Py_TYPE(object), name) : nullptr;
   if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_written_in_c(Py_TYPE(object))) return bound_method(recorder, asked, found);
+  if (is_method_of_immutable(recorder, asked)) return bound_method(recorder, asked, _PyType_Lookup(Py_TYPE(object), name));
   if (PyObject* const maker = PyObject_TypeCheck(object, &PyProperty_Type) && is_made_descriptor(recorder, label) ? _PyType_Lookup(Py_TYPE(object), name) : nullptr) {
     if (Py_IS_TYPE(maker, &PyMethodDescr_Type)) return bound_method(recorder, asked, maker);
   }

@@ -87,6 +87,10 @@ Given given_at(const Site& site, const Activation::CallSite& call) {
   return given;
 }
 
+std::optional<Plan> pure_call_at(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  return pure_function_call(site.recorder, callable, given_at(site, call));
+}
+
 Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* callable, bool check_result) {
   Plan plan;
   plan.kind = Plan::Kind::kNode;
@@ -200,6 +204,18 @@ Given given_with(const BoundMethod& bound, Given given) {
   return given;
 }
 
+// A function or method in C, with arguments one by one, that is known by what it does; none: another callable, or arguments that aren't known.
+std::optional<Plan> call_of_c(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (is_method_of_containers(callable) && !given.labels.empty()) {
+    std::vector<Operated> operands;
+    for (size_t i = 1; i < given.labels.size(); i++) operands.push_back({given.labels[i], given.objects[i]});
+    return call_of_container_method(recorder, callable, {given.labels[0], given.objects[0]}, operands, static_cast<bool>(given.keyword_names));
+  }
+  if (has_effect(callable)) return effect_call(recorder, callable, given);
+  if (std::optional<Plan> plan = pure_function_call(recorder, callable, given)) return plan;
+  return is_pure_method(callable) ? std::optional<Plan>(call_of_pure_method(recorder, callable, given)) : std::nullopt;
+}
+
 // object.__init_subclass__, which super() has bound to a class.
 bool is_bound_init_subclass(Recorder& recorder, const Value& value, PyObject* callable) {
   static PyObject* const get = PyObject_GetAttrString(cpython::init_subclass_of_object(), "__get__");
@@ -254,7 +270,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   std::vector<Operated> operands = operands_at(site, call);
   operands.insert(operands.begin(), {bound.self, bound.object});
   if (std::optional<Plan> plan = generator_call(recorder, bound.function, operands, static_cast<bool>(call.keyword_names))) return *std::move(plan);
-  if (has_effect(bound.function)) return effect_call(recorder, bound.function, given_with(bound, given_at(site, call)));
+  if (std::optional<Plan> plan = call_of_c(recorder, bound.function, given_with(bound, given_at(site, call)))) return *std::move(plan);
   const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
   if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = node_call(site, call, bound.function, !exit);
@@ -430,6 +446,13 @@ Plan call_spread(const Site& site) {
   if (policy_of(callable) != Policy::kFollowed) return plan_break(Break::kMarked, callable_name(callable) + " with starred arguments");
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
+  if (!node && !followed && recorder.constant_of(label)) {
+    Plan starred;
+    if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+    Given given{std::move(starred.contents), std::move(starred.arguments), starred.keyword_names};
+    if (bound.function) given = given_with(bound, std::move(given));
+    if (std::optional<Plan> plan = call_of_c(recorder, callable, given)) return *std::move(plan);
+  }
   if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan;
   if (!spread(site, tuple, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
@@ -471,7 +494,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, class_making, class_statement, class_body, descriptor_making, outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_function_call, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
+    for (const auto rule : {keyed_call, class_making, class_statement, class_body, descriptor_making, outside_call, copying_call, count_of_elements, collection_call, container_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -494,7 +517,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   const bool pure = is_pure_method(callable);
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !pure;
   if (unknown || !fixes_object(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (pure) return call_of_pure_method(site, call, callable);
+  if (pure) return call_of_pure_method(recorder, callable, given_at(site, call));
   switch (kind) {
     case CallKind::kUfunc: return node_call(site, call, callable, false);
     case CallKind::kOpaque: return node_call(site, call, callable, !numpy::result_follows(callable));

@@ -9,8 +9,6 @@ namespace evalframe::recorder {
 
 namespace {
 
-using evaluator::Activation;
-
 std::unordered_set<PyObject*> find_methods() {
   std::unordered_set<PyObject*> found;
   const auto add = [&](PyTypeObject& type, const char* name) {
@@ -32,11 +30,10 @@ bool is_pure_method(PyObject* callable) {
   return Py_TYPE(callable) == &PyMethodDescr_Type && methods.get(find_methods).contains(callable);
 }
 
-Plan call_of_pure_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  for (int slot = call.first; slot < call.first + call.count; slot++) {
-    const uint32_t label = site.recorder.label(slot);
-    PyObject* const object = site.frame.slot(slot);
-    if (!site.recorder.known(label, object) && !is_known_flat(site.recorder, label, object)) return plan_break(Break::kUnknownCall, callable_name(callable));
+Plan call_of_pure_method(Recorder& recorder, PyObject* callable, const Given& given) {
+  for (size_t i = 0; i < given.labels.size(); i++) {
+    const bool known = recorder.known(given.labels[i], given.objects[i]) || is_known_flat(recorder, given.labels[i], given.objects[i]);
+    if (!known) return plan_break(Break::kUnknownCall, callable_name(callable));
   }
   return plan_constant();
 }

@@ -11,7 +11,6 @@ namespace evalframe::recorder {
 
 namespace {
 
-using evaluator::Activation;
 // By name: no other types in C, or modules of the library, have these.
 struct Rows {
   std::unordered_set<std::string_view> types, methods, functions;
@@ -119,11 +118,11 @@ bool is_plain_template(Recorder& recorder, std::string_view text) {
   return !fields.nested && (!fields.of_locale || fixes_locale(recorder));
 }
 
-bool reads_nothing_else(const Site& site, const Activation::CallSite& call, const std::string& name) {
-  const auto text = [&](int i) { return i < call.count ? text_of(site.frame.slot(call.first + i)) : std::string(); };
+bool reads_nothing_else(Recorder& recorder, const Given& given, const std::string& name) {
+  const auto text = [&](size_t i) { return i < given.objects.size() ? text_of(given.objects[i]) : std::string(); };
   if (name.ends_with(".strftime")) return is_plain_date_format(text(1));
-  if (name == "str.format" || name == "str.format_map") return is_plain_template(site.recorder, text(0));
-  return name != "format" || is_plain_template(site.recorder, ":" + text(1));
+  if (name == "str.format" || name == "str.format_map") return is_plain_template(recorder, text(0));
+  return name != "format" || is_plain_template(recorder, ":" + text(1));
 }
 
 // A flag of a regular expression: a member of an enumeration that the module keeps, or its default, which is a zero of a class of its own.
@@ -155,17 +154,15 @@ bool has_pure_type(PyObject* object) {
   return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || rows().types.contains(Py_TYPE(held.get())->tp_name);
 }
 
-std::optional<Plan> pure_function_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  Recorder& recorder = site.recorder;
+std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, const Given& given) {
   const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && rows().types.contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
   if (!type && !is_pure_function(callable)) return std::nullopt;
-  for (int slot = call.first; slot < call.first + call.count; slot++) {
-    const uint32_t label = recorder.label(slot);
-    if (recorder.is_iterator(label)) return std::nullopt;
-    if (!is_known_through(recorder, label, site.frame.slot(slot)) && !is_flag(recorder, label, site.frame.slot(slot))) return std::nullopt;
+  for (size_t i = 0; i < given.labels.size(); i++) {
+    if (recorder.is_iterator(given.labels[i])) return std::nullopt;
+    if (!is_known_through(recorder, given.labels[i], given.objects[i]) && !is_flag(recorder, given.labels[i], given.objects[i])) return std::nullopt;
   }
   const std::string name = Py_TYPE(callable) == &PyMethodDescr_Type ? name_in_type(callable) : PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name : "";
-  if (!reads_nothing_else(site, call, name)) return std::nullopt;
+  if (!reads_nothing_else(recorder, given, name)) return std::nullopt;
   if (PyFunction_Check(callable)) recorder.guards().require_function(callable);
   return plan_constant();
 }

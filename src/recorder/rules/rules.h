@@ -216,7 +216,7 @@ std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::
 std::optional<Plan> stand_in_call(const Site& site, const evaluator::Activation::CallSite& call);
 
 // Calls of what `pure.def` names, with arguments that are known; none: of others.
-std::optional<Plan> pure_function_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, const Given& given);
 // A type that no Python code has made or can change, and "type.method" of a method descriptor of one.
 bool is_written_in_c(const PyTypeObject* type);
 std::string name_in_type(PyObject* method);
@@ -228,7 +228,7 @@ std::optional<Plan> copying_call(const Site& site, const evaluator::Activation::
 std::string name_in_module(PyObject* function);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
-Plan call_of_pure_method(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+Plan call_of_pure_method(Recorder& recorder, PyObject* callable, const Given& given);
 // The result of a call of what is known; a list is a new one each time.
 uint32_t value_of_constant_result(Recorder& recorder, PyObject* result);
 // How breaks name what was called.
