@@ -1281,6 +1281,34 @@ def step_of_an_iterator_replaced() -> Any:
 
 
 @case
+def items_by_number_replaced() -> Any:
+    class Row:
+        def __getitem__(self, number: int) -> Any:
+            return (1, 2)[number]
+
+    scope = module("def f(a, row):\n    for n in row:\n        a = a + n\n    return a, list(row), [n for n in enumerate(row)]")
+    yield scope.f, (X, Row())
+    Row.__getitem__ = lambda self, number: (3, 2, 1)[number]  # type: ignore
+    yield
+    Row.__len__ = lambda self: -1  # type: ignore
+    yield
+    Row.__iter__ = lambda self: iter((4, 5))  # type: ignore
+    yield
+    Row.__iter__ = None  # type: ignore
+    yield
+
+
+@case
+def rows_of_an_array_change() -> Any:
+    scope = module("def f(a):\n    return [row for row in a], [row * n for n, row in enumerate(a[1:])], list(zip(a, reversed(a)))")
+    yield scope.f, (X,)
+    for shape in ((7,), (2, 3), (0,), (3, 2), (), (1, 1, 2), (40,)):
+        yield (np.arange(float(np.prod(shape))).reshape(shape),)
+    scope.reversed = scope.enumerate = lambda a: [a, a]
+    yield (X,)
+
+
+@case
 def arranging_functions_replaced() -> Any:
     scope = module("def f(a):\n    for x, n in product((a, a * 2), numbers):\n        a = a + x * n\n    return a")
     scope.product, scope.numbers = itertools.product, [1, 2]

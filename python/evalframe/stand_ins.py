@@ -447,6 +447,24 @@ def zip_next_3(items: Iterator[Any], others: Iterator[Any], more: Iterator[Any],
     raise StopIteration
 
 
+def sequence_next(itself: Iterator[Any], sequence: Any, /) -> Any:
+    number = _progress(itself)[0]
+    if number is None:
+        raise StopIteration
+    try:
+        item = sequence[number]
+    except (IndexError, StopIteration):
+        ended = True
+    else:
+        # The sequence may have asked the iterator itself.
+        if (number := _progress(itself)[0]) is not None:
+            _progress(itself, number + 1)
+        return item
+    if ended:
+        _progress(itself, None)
+    raise StopIteration
+
+
 def enumerate_next(itself: Iterator[Any], items: Iterator[Any], /) -> Any:
     for item in items:
         number = _progress(itself)[0]
@@ -674,6 +692,7 @@ _core.add_stand_ins(
         "zip_next_1": (zip_next_1, 0),
         "zip_next_2": (zip_next_2, 0),
         "zip_next_3": (zip_next_3, 0),
+        "sequence_next": (sequence_next, 0),
         "enumerate_next": (enumerate_next, 0),
         "islice_next": (islice_next, 0),
         "groupby_next": (groupby_next, 0),

@@ -84,8 +84,9 @@ uint32_t iterated_label(const Site& site, const Value& iterator, int object) {
   return recorder.constant(site.frame.slot(object));
 }
 
-void for_iter_after(const Site& site, const Plan&) {
+void for_iter_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
+  if (plan.kind == Plan::Kind::kNode) return recorder.set_label(site.depth, recorder.node_value(recorder.add_node(plan, site.frame.slot(site.depth)), false));
   if (site.frame.depth() < site.depth) return recorder.set_label(site.depth - 1, 0);  // exhausted
   recorder.set_label(site.depth, next_element(site, site.depth - 1, site.depth));
 }
@@ -110,6 +111,15 @@ Plan return_const(const Site& site) {
   return returned(site.recorder, site.recorder.constant(object), object);
 }
 
+// Of what is asked when the loop asks.
+std::optional<Plan> iterator_by_steps(Recorder& recorder, uint32_t label, PyObject* object) {
+  if (is_lazy(recorder, label)) {
+    const Py_ssize_t most = std::max<Py_ssize_t>(recorder.most_turns(), Recorder::kMaxBackJumps);
+    return turns_to_come(recorder, label, object).value_or(0) > most ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
+  }
+  return iteration_by_number(recorder, {label, object});
+}
+
 }  // namespace
 
 Plan get_iter(const Site& site) {
@@ -120,7 +130,7 @@ Plan get_iter(const Site& site) {
   if (std::optional<Plan> plan = iterator_of(site, recorder.label(top), object)) return *std::move(plan);
   if (value.kind == Value::Kind::kGenerator && PyGen_CheckExact(object)) return plan_value(recorder.label(top));
   if (std::optional<Plan> plan = iteration_call(site)) return *std::move(plan);
-  if (is_lazy(recorder, recorder.label(top))) return plan_value(recorder.label(top));
+  if (std::optional<Plan> plan = iterator_by_steps(recorder, recorder.label(top), object)) return *std::move(plan);
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {

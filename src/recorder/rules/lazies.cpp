@@ -9,6 +9,7 @@
 #include "core/c_function.h"
 #include "core/made_once.h"
 #include "cpython/iterators.h"
+#include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -47,9 +48,12 @@ std::vector<Lazy>& lazies() {
         {"_grouper", "vvv", 3, true, "group_next"},
         {"islice", "i", 2, true, "islice_next", true},
         {"chain", "I", 1, true, "chain_next", true},
+        {"iterator", "v", 1, true, "sequence_next", true, reinterpret_cast<PyObject*>(&PySeqIter_Type)},
+        {"reversed", "v", 1, true, "", true, reinterpret_cast<PyObject*>(&PyReversed_Type)},
     };
     const Ref module = Ref::steal(PyImport_ImportModule("itertools"));
     for (Lazy& row : *rows) {
+      if (row.type) continue;
       row.type = module ? PyObject_GetAttrString(module.get(), row.name) : nullptr;  // lives as long as the process
       if (!row.type) row.type = builtin(row.name).get();
       PyErr_Clear();
@@ -65,15 +69,19 @@ const Lazy* row_of(PyObject* type) {
   return nullptr;
 }
 
+// What asks for items by their numbers.
+bool goes_by_number(const Lazy& row) { return row.type == reinterpret_cast<PyObject*>(&PySeqIter_Type) || row.type == reinterpret_cast<PyObject*>(&PyReversed_Type); }
+
 // An iterator of this type that has come as far as the last argument, a list, says: what an exit makes.
 PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const bool accumulates = row_of(arguments[0])->parameters == std::string_view("ifv");
   static PyObject *const names = Py_BuildValue("(s)", "initial"), *const chains = PyUnicode_InternFromString("from_iterable");
   const bool is_chain = PyObject_HasAttr(arguments[0], chains);
-  const Ref callable = is_chain ? Ref::steal(PyObject_GetAttr(arguments[0], chains)) : Ref::borrow(arguments[0]);
+  Ref callable = is_chain ? Ref::steal(PyObject_GetAttr(arguments[0], chains)) : Ref::borrow(arguments[0]);
   // islice wants to be told where to stop.
   PyObject* const of_slice[] = {arguments[1], Py_None};
   const bool slices = row_of(arguments[0])->step == std::string_view("islice_next");
+  if (row_of(arguments[0])->type == reinterpret_cast<PyObject*>(&PySeqIter_Type)) callable = Ref::borrow(builtin("iter"));
   Ref made = Ref::steal(slices ? PyObject_Vectorcall(callable.get(), of_slice, 2, nullptr)
                                : PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
   PyObject* const progress = arguments[count - 1];
@@ -132,6 +140,7 @@ uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
   if (value.kind == Value::Kind::kGenerator) return PyGen_CheckExact(object) ? label : 0;
   if (recorder.is_iterator(label) || is_lazy(recorder, label)) return label;
+  if (const uint32_t by_number = iterator_by_number(recorder, {label, object})) return by_number;
   std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
   return parts ? recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(parts)) : 0;
 }
@@ -169,7 +178,9 @@ std::vector<uint32_t> arguments_of(const Site& site, const Activation::CallSite&
   return labels;
 }
 
-bool has_steps(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kGenerator || is_lazy(recorder, label); }
+bool has_steps(Recorder& recorder, uint32_t label, PyObject* object) {
+  return recorder.value(label).kind == Value::Kind::kGenerator || is_lazy(recorder, label) || is_asked_by_number(recorder, {label, object});
+}
 
 std::optional<Plan> made_lazily(Recorder& recorder, const Lazy& row, std::vector<uint32_t> labels, std::vector<uint32_t> progress = {}) {
   if (!row.comes_to) return plan_value(recorder.made(row.type, nullptr, labels));
@@ -181,14 +192,15 @@ std::optional<Plan> made_lazily(Recorder& recorder, const Lazy& row, std::vector
 // enumerate(iterable, start)
 std::optional<Plan> making_enumerate(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
-  if (call.count < 1 || call.count > 2 || keywords_of(call) == call.count || !has_steps(recorder, recorder.label(call.first))) return std::nullopt;
+  if (call.count < 1 || call.count > 2 || keywords_of(call) == call.count || !has_steps(recorder, recorder.label(call.first), site.frame.slot(call.first))) return std::nullopt;
   if (call.keyword_names && !is_named(PyTuple_GET_ITEM(call.keyword_names.get(), 0), "start")) return std::nullopt;
   PyObject* const start = call.count == 2 ? site.frame.slot(call.first + 1) : nullptr;
   if (start && (!PyLong_CheckExact(start) || recorder.is_input_number(recorder.label(call.first + 1), start) || !recorder.known(recorder.label(call.first + 1), start))) return std::nullopt;
   int overflows = 0;
   const long number = start ? PyLong_AsLongAndOverflow(start, &overflows) : 0;
   if (overflows || number > PY_SSIZE_T_MAX / 2) return std::nullopt;
-  return made_lazily(recorder, row, {recorder.label(call.first)}, {recorder.constant(Ref::steal(PyLong_FromLong(number)).get())});
+  const uint32_t through = iterator_over(recorder, recorder.label(call.first), site.frame.slot(call.first));
+  return through ? made_lazily(recorder, row, {through}, {recorder.constant(Ref::steal(PyLong_FromLong(number)).get())}) : std::nullopt;
 }
 
 // The number of the group that is given now, and the other parts of what groupby has come to.
@@ -216,7 +228,7 @@ Plan group_call(Recorder& recorder, const Activation::CallSite& call) {
 // islice(iterable, stop), islice(iterable, start, stop[, step])
 std::optional<Plan> making_slice(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
-  if (call.count < 2 || call.count > 4 || call.keyword_names || !has_steps(recorder, recorder.label(call.first))) return std::nullopt;
+  if (call.count < 2 || call.count > 4 || call.keyword_names || !has_steps(recorder, recorder.label(call.first), site.frame.slot(call.first))) return std::nullopt;
   long numbers[] = {0, -1, 1};
   for (int i = 1; i < call.count; i++) {
     PyObject* const number = site.frame.slot(call.first + i);
@@ -231,7 +243,15 @@ std::optional<Plan> making_slice(const Site& site, const Activation::CallSite& c
   }
   std::vector<uint32_t> progress;
   for (const long number : {0L, numbers[0], numbers[1], numbers[2]}) progress.push_back(recorder.constant(Ref::steal(PyLong_FromLong(number)).get()));
-  return made_lazily(recorder, row, {recorder.label(call.first)}, {recorder.container(Value::Kind::kTuple, std::move(progress))});
+  const uint32_t through = iterator_over(recorder, recorder.label(call.first), site.frame.slot(call.first));
+  return through ? made_lazily(recorder, row, {through}, {recorder.container(Value::Kind::kTuple, std::move(progress))}) : std::nullopt;
+}
+
+// reversed(array)
+std::optional<Plan> making_reversed(const Site& site, const Activation::CallSite& call) {
+  const Operated of{site.recorder.label(call.first), site.frame.slot(call.first)};
+  if (call.count != 1 || call.keyword_names || !fixes_rows(site.recorder, of, kMaxParts)) return std::nullopt;
+  return plan_value(made_by_number(site.recorder, &PyReversed_Type, of.label, PyObject_Size(of.object) - 1));
 }
 
 std::optional<Plan> making(const Site& site, const Activation::CallSite& call, const Lazy& row) {
@@ -239,8 +259,10 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
   const std::string_view name(row.name);
   if (name == "enumerate") return making_enumerate(site, call, row);
   if (name == "islice") return making_slice(site, call, row);
+  if (name == "reversed") return making_reversed(site, call);
+  if (name == "iterator") return std::nullopt;
   bool any_steps = false;
-  for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i));
+  for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i), site.frame.slot(i));
   if (row.rarely && !any_steps) return std::nullopt;
   if (name == "chain") {
     std::vector<uint32_t> sources;
@@ -263,9 +285,11 @@ std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& c
   return source ? made_lazily(site.recorder, *row, {source}) : std::nullopt;
 }
 
-// iter(...) of what is an iterator.
+// iter(...) of what is an iterator, or is asked for items by number.
 std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
   const uint32_t label = site.recorder.label(call.first);
+  const uint32_t by_number = call.count == 1 && !call.keyword_names ? iterator_by_number(site.recorder, {label, site.frame.slot(call.first)}) : 0;
+  if (by_number) return plan_value(by_number);
   const bool generator = site.recorder.value(label).kind == Value::Kind::kGenerator && PyGen_CheckExact(site.frame.slot(call.first));
   const bool fits = call.count == 1 && !call.keyword_names && (generator || is_lazy(site.recorder, label) || site.recorder.is_iterator(label));
   return fits ? std::optional<Plan>(plan_value(label)) : std::nullopt;
@@ -303,6 +327,8 @@ std::optional<Plan> step(const Site& site, const Operated& iterator) {
     parts.labels.pop_back(), objects.pop_back();
     for (size_t i = 0; i < 2; i++) parts.labels.push_back(groups.labels[i]), objects.push_back(std::move(more[i]));
   }
+  const bool of_array = goes_by_number(*parts.row) && (numpy::is_exact_array(objects[0].get()) || objects[0].get() == Py_None);
+  if (of_array) return item_of_array(site, iterator.object, parts.progress, {parts.labels[0], objects[0].get()});
   const bool begun = parts.progress && !recorder.elements(recorder.value(parts.progress)).empty();
   const Step step = step_of(parts, begun, objects.back().get() != Py_None);
   const StandIn* const stand_in = stand_in_named(step.name.c_str());
@@ -361,6 +387,26 @@ PyObject* progress_of_lazies() {
 
 PyObject* group_of_lazies() {
   return c_function<make_group>("group", "A new group of groupby's.");
+}
+
+uint32_t made_by_number(Recorder& recorder, PyTypeObject* type, uint32_t label, Py_ssize_t first) {
+  const uint32_t progress = recorder.container(Value::Kind::kList, {recorder.constant(Ref::steal(PyLong_FromSsize_t(first)).get())});
+  return recorder.made(maker(), nullptr, {recorder.constant(type), label, progress});
+}
+
+// Of several that are gone through together, the first that ends.
+std::optional<Py_ssize_t> turns_to_come(const Recorder& recorder, uint32_t label, PyObject* iterator) {
+  if (recorder.is_iterator(label) && !recorder.is_endless(label)) return recorder.steps_to_end(label) - 1;
+  const Parts parts = parts_of_lazy(recorder, label);
+  const std::vector<Ref> objects = cpython::asked_by(iterator);
+  if (!parts.row || objects.size() != parts.labels.size()) return std::nullopt;
+  if (goes_by_number(*parts.row)) return rows_to_come(recorder, parts.progress, objects[0].get(), Py_IS_TYPE(iterator, &PyReversed_Type));
+  std::optional<Py_ssize_t> fewest;
+  for (size_t i = 0; i < objects.size(); i++) {
+    const std::optional<Py_ssize_t> turns = turns_to_come(recorder, parts.labels[i], objects[i].get());
+    if (turns) fewest = std::min(fewest.value_or(*turns), *turns);
+  }
+  return fewest;
 }
 
 bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(recorder, label).row != nullptr; }

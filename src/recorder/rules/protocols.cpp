@@ -483,9 +483,14 @@ std::optional<Plan> next_call(const Site& site) {
   return function ? std::optional<Plan>(plain_call(site, function, {operand})) : std::nullopt;
 }
 
+bool has_method(Recorder& recorder, const Operated& instance, const char* name) {
+  return is_instance(recorder, instance) && method_of(Py_TYPE(instance.object), interned(name).get());
+}
+
 // list() and the like ask for a length, too.
 bool iterates_by_methods(Recorder& recorder, const Operated& operand) {
-  if (!is_instance(recorder, operand) || !method_of(Py_TYPE(operand.object), interned("__iter__").get())) return false;
+  const bool by_number = !numpy::is_exact_array(operand.object) && is_asked_by_number(recorder, operand);
+  if (!by_number && !has_method(recorder, operand, "__iter__")) return false;
   return !_PyType_Lookup(Py_TYPE(operand.object), interned("__len__").get()) && !_PyType_Lookup(Py_TYPE(operand.object), interned("__length_hint__").get());
 }
 

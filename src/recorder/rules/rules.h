@@ -75,6 +75,24 @@ std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation
 std::optional<Plan> lazy_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 bool is_lazy(const Recorder& recorder, uint32_t label);
 std::optional<Plan> lazy_step(const Site& site);
+// As many as they give at most; none: not known.
+std::optional<Py_ssize_t> turns_to_come(const Recorder& recorder, uint32_t label, PyObject* iterator);
+// One that asks for items by their numbers, from this one on.
+uint32_t made_by_number(Recorder& recorder, PyTypeObject* type, uint32_t label, Py_ssize_t first);
+
+// Whether iter() makes such an iterator: of an array, or an instance whose class has no other way than `__getitem__`.
+bool is_asked_by_number(Recorder& recorder, const Operated& object);
+// ... the iterator; 0: it doesn't, or the array has too many rows, or not always as many.
+uint32_t iterator_by_number(Recorder& recorder, const Operated& object);
+// GET_ITER of what is asked by number; none: of another object.
+std::optional<Plan> iteration_by_number(Recorder& recorder, const Operated& object);
+// Whether it is an array that has as many rows in all runs, at most so many.
+bool fixes_rows(Recorder& recorder, const Operated& array, Py_ssize_t most);
+// The next one, or the end; what the iterator has come to is in the list `progress`.
+Plan item_of_array(const Site& site, PyObject* iterator, uint32_t progress, const Operated& array);
+std::optional<Py_ssize_t> rows_to_come(const Recorder& recorder, uint32_t progress, PyObject* array, bool backwards);
+// Whether the class of the instance has a function of Python's of this name, and stays as it is.
+bool has_method(Recorder& recorder, const Operated& instance, const char* name);
 // What GET_ITER gives for dicts, views and iterators; none: another object.
 std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* object);
 // Methods and constructors of lists, tuples and dicts; none: another callable, or nothing known of the object.

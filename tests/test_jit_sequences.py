@@ -1,0 +1,406 @@
+"""Loops over what is asked for items by their numbers: arrays, and instances that have a `__getitem__` alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import check_behaves_as_plain, check_may_be_left
+from test_jit_stand_ins import A, B, note, told
+
+CALLS = [(A, B), (B, A), (A, B), (A[:4], B[:4]), (A.astype(np.float32), B), (A[:0], B[:0]), (A.reshape(2, 3), B.reshape(2, 3)), (A[0, ...], B[1, ...]), (A, B)]
+CASES: list[Callable[..., Any]] = []
+BREAKING: list[Callable[..., Any]] = []
+
+
+def case(function: Callable[..., Any]) -> Callable[..., Any]:
+    CASES.append(function)
+    return function
+
+
+def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A case that isn't one graph."""
+    BREAKING.append(function)
+    return function
+
+
+@case
+def items_of_argument(a: Any, b: Any) -> Any:
+    total: Any = 0
+    for item in a:
+        total = total + item * 2
+    else:
+        total = total - 1
+    return total, b + 1
+
+
+@case
+def rows_are_views(a: Any, b: Any) -> Any:
+    grid = np.zeros((3, 4))
+    for row in grid:
+        row += a.sum()
+        for number, _ in enumerate(row):
+            row[number] *= number
+    return grid, row, b + 1
+
+
+@case
+def items_are_read_when_asked_for(a: Any, b: Any) -> Any:
+    numbers, seen = np.arange(5.0), []
+    for item in numbers:
+        numbers *= 2
+        seen.append(item)
+    for pair in zip(numbers, numbers[::-1]):
+        numbers += 1
+        seen.append(pair)
+    for pair in enumerate(numbers, 3):
+        numbers -= 1
+        seen.append(pair)
+    for item in reversed(numbers):
+        numbers[:] = item + 2
+        seen.append(item)
+    return seen, a + b
+
+
+@case
+def left_early(a: Any, b: Any) -> Any:
+    seen = []
+    for number, item in enumerate(b[:3] * 2):
+        if number == 2:
+            break
+        if number == 0:
+            continue
+        seen.append(item)
+    else:
+        seen.append(a)
+    return seen, a + 1
+
+
+@case
+def asked_by_hand(a: Any, b: Any) -> Any:
+    items = iter(np.arange(2) + 5)
+    seen = [next(items), next(items), next(items, "none"), next(items, a), list(items)]
+    try:
+        next(items)
+    except StopIteration as stop:
+        seen.append(stop.args)
+    return seen, iter(items) is items, b - a
+
+
+@case
+def iterators_are_kept(a: Any, b: Any) -> Any:
+    once, twice, ended, back, gone = iter(A), enumerate(B, 2), iter(B[:1]), reversed(A), reversed(B[:1])
+    next(once), next(twice), next(twice), next(ended), next(ended, 0), next(back), next(gone), next(gone, 0)
+    return once, twice, ended, back, gone, zip(A, B), reversed(A[:0]), a + b
+
+
+@case
+def iterator_is_taken_over(a: Any, b: Any) -> Any:
+    items, seen = iter(np.arange(6)), []
+    for item in items:
+        seen.append(item)
+        for other in items:
+            seen.append(other * 10)
+            if len(seen) > 2:
+                break
+    return seen, a + b
+
+
+@case
+def gone_through_by_others(a: Any, b: Any) -> Any:
+    x = np.arange(4.0)
+    seen = [list(map(lambda n, m: n - m, x, x[::-1])), [n for n in filter(lambda n: n.ndim == 0, x)], list(zip(x, [1, 2], range(5)))]
+    seen.append(list(itertools.islice(x, 1, 3)))
+    seen.append(list(itertools.accumulate(x)))
+    return seen, [n * 2 for n in x for m in x[:2]], {k: v for k, v in zip("ab", x)}, a + b
+
+
+@case
+def in_generators(a: Any, b: Any) -> Any:
+    def rows(x: Any) -> Any:
+        for row in x:
+            yield row.sum()
+
+    x = np.arange(6.0).reshape(3, 2)
+    return list(rows(x)), sum(row @ row for row in x), tuple(n for n in x[0]), a + b
+
+
+@case
+def made_into_others(a: Any, b: Any) -> Any:
+    x, grown = np.arange(3.0), [1]
+    grown.extend(x)
+    return list(x), tuple(x[:2]), sum(x), sum(x.reshape(3, 1)), grown, a + b
+
+
+@breaking
+def asked_for_by_comparing(a: Any, b: Any) -> Any:
+    x = np.arange(3.0)
+    return max(x), sorted(x), any(x), set(x), max(np.zeros(2), key=abs), [*x], a + b
+
+
+@case
+def of_no_rows(a: Any, b: Any) -> Any:
+    seen = []
+    for x in (np.zeros(0), np.zeros((0, 3)), np.zeros((2, 0))):
+        for row in x:
+            seen.append(row)
+        else:
+            seen.append("none")
+    return seen, a + b
+
+
+@case
+def of_no_axis(a: Any, b: Any) -> Any:
+    seen = []
+    try:
+        for _ in np.zeros(()):
+            seen.append(1)
+    except TypeError as error:
+        seen.append(str(error))
+    return seen, a + b
+
+
+@case
+def of_many_types(a: Any, b: Any) -> Any:
+    seen = []
+    for kind in ("?", "i1", "u2", "f4", "c16"):
+        for item in np.arange(3).astype(kind):
+            seen.append((item, item.dtype.kind))
+    return seen, a + b
+
+
+@breaking
+def broken_in_the_midst(a: Any, b: Any) -> Any:
+    total: Any = 0
+    for row in np.arange(6.0).reshape(3, 2):
+        for item in row:
+            note(item)
+            total = total + item
+        note("row")
+    return total, a + b
+
+
+@breaking
+def changes_its_shape(a: Any, b: Any) -> Any:
+    x, seen = np.arange(6.0), []
+    for item in x:
+        seen.append(item)
+        x.shape = (2, 3)
+    return seen, a + b
+
+
+@breaking
+def of_many_rows(a: Any, b: Any) -> Any:
+    total: Any = 0
+    for item in np.arange(200.0):
+        total = total + item
+    for number, item in enumerate(np.arange(100.0)):
+        total = total + number * item
+    return total, a + b
+
+
+@breaking
+def of_objects(a: Any, b: Any) -> Any:
+    seen = []
+    for item in np.array([1, "two", None], dtype=object):
+        seen.append(item)
+    for item in np.array(["a", "b"]):
+        seen.append(item)
+    for item in np.ma.masked_array([1, 2], [0, 1]):
+        seen.append(str(item))
+    return seen, a + b
+
+
+class Squares:
+    def __init__(self, count: int) -> None:
+        self.count, self.asked = count, []
+
+    def __getitem__(self, number: int) -> Any:
+        self.asked.append(number)
+        if number >= self.count:
+            raise IndexError(number)
+        return number * number
+
+
+class Stopping:
+    def __getitem__(self, number: int) -> Any:
+        if number == 2:
+            raise StopIteration("over")
+        return "n", number
+
+
+class Failing:
+    def __getitem__(self, number: int) -> Any:
+        if number == 1:
+            raise KeyError(number)
+        return number
+
+
+class Rows:
+    def __init__(self, *rows: Any) -> None:
+        self.rows = rows
+
+    def __getitem__(self, number: int) -> Any:
+        return self.rows[number]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Neither(Rows):
+    __iter__ = None
+
+
+class Asking:
+    """Its items ask the iterator itself."""
+
+    def __init__(self) -> None:
+        self.items: Any = None
+        self.depth = 0
+
+    def __getitem__(self, number: int) -> Any:
+        self.depth += 1
+        if self.depth == 2:
+            return "inner", next(self.items, None)
+        if number > 4:
+            raise IndexError
+        return number
+
+
+@case
+def instance_of_squares(a: Any, b: Any) -> Any:
+    squares = Squares(3)
+    for n in squares:
+        a = a + n
+    else:
+        a = a * 2
+    return a, squares.asked, list(Squares(2)), [n for n in Squares(4) if n % 2]
+
+
+@case
+def instance_that_stops(a: Any, b: Any) -> Any:
+    return [n for n in Stopping()], list(enumerate(Stopping())), list(zip(Squares(3), Squares(2))), a + b
+
+
+@case
+def instance_asked_by_hand(a: Any, b: Any) -> Any:
+    squares = Squares(1)
+    items = iter(squares)
+    seen = [next(items), next(items, "none"), next(items, "still")]
+    squares.count = 5
+    seen.append(next(items, "ended"))
+    return seen, squares.asked, a + b
+
+
+@case
+def instance_that_fails(a: Any, b: Any) -> Any:
+    seen = []
+    items = iter(Failing())
+    try:
+        for n in items:
+            seen.append(n)
+    except KeyError as error:
+        seen.append(error.args)
+    try:
+        next(items)
+    except KeyError as error:
+        seen.append(error.args)
+    return seen, a + b
+
+
+@case
+def instance_of_rows(a: Any, b: Any) -> Any:
+    total = 0
+    for row in Rows(a, b):
+        total = total + row
+    return total, [row.ndim for row in Rows(a, b)], {number: row for number, row in enumerate(Rows(b))}
+
+
+@case
+def instance_changed_in_loop(a: Any, b: Any) -> Any:
+    squares = Squares(2)
+    seen = []
+    for n in squares:
+        seen.append(n)
+        squares.count = 4
+    return seen, squares.asked, a + b
+
+
+@case
+def instances_of_instances(a: Any, b: Any) -> Any:
+    return [[n + m for m in row] for n, row in enumerate(Rows(Squares(2), Squares(3)))], a + b
+
+
+@case
+def instances_are_kept(a: Any, b: Any) -> Any:
+    some, ended, begun = iter(Squares(3)), iter(Squares(1)), enumerate(Squares(4))
+    next(some), next(ended), next(ended, 0), next(begun)
+    return some, ended, begun, iter(Squares(2)), a + b
+
+
+@breaking
+def instance_that_asks_itself(a: Any, b: Any) -> Any:
+    asking = Asking()
+    asking.items = iter(asking)
+    return [next(asking.items), next(asking.items), next(asking.items), list(asking.items)], a + b
+
+
+@breaking
+def instance_without_iteration(a: Any, b: Any) -> Any:
+    for n in Neither(a, b):
+        a = a + n
+    return a
+
+
+@breaking
+def instance_whose_item_breaks(a: Any, b: Any) -> Any:
+    class Noting:
+        def __getitem__(self, number: int) -> Any:
+            note(number)
+            return (a, b)[number]
+
+    return [row + 1 for row in Noting()], list(Noting())
+
+
+KEPT = (type(iter(A)), reversed, enumerate, zip)
+
+
+def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:
+    """`told`, with what iterators that are handed out still give."""
+    came, seen, warned = told(function, *arguments)
+    if came[0] == "value" and isinstance(came[1], tuple):
+        came = "value", [(type(part), list(part)) if isinstance(part, KEPT) else part for part in came[1]]
+    return came, seen, warned
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_is_one_graph(function: Callable[..., Any]) -> None:
+    captured = evalframe.jit(function, backend="reference")
+    told(captured, A, B)
+    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
+    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
+    check_behaves_as_plain(function, backend, CALLS, told_of_kept)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
+    check_may_be_left(function, "reference", CALLS[:3], 30, told_of_kept)
+
+
+@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
+def test_is_as_in_plain_python_with_every_frame(function: Callable[..., Any]) -> None:
+    plain = [told_of_kept(function, *arguments) for arguments in CALLS]
+    with evalframe.enabled():
+        got = [told_of_kept(function, *arguments) for arguments in CALLS]
+    assert repr(got) == repr(plain)
