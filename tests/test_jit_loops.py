@@ -344,3 +344,78 @@ def test_turns_of_a_hot_loop_are_served_together() -> None:
     before = _core.jit_counters(captured)["served"]
     assert np.array_equal(captured(U, 81), summed(U, 81))
     assert _core.jit_counters(captured)["served"] - before < 25
+
+
+def short_ones(u: Any, n: int, k: float) -> Any:
+    for i in range(20):
+        if i == n:
+            break
+        if i % 3 == 1:
+            continue
+        u = u + i
+    else:
+        u = u * 2
+    rows = [u * i for i in range(25)]
+    return u, sum(row for row in rows[:9]), {i: i * k for i in range(12)}
+
+
+def nested_in_calls(u: Any, n: int, k: float) -> Any:
+    def shifted(v: Any) -> Any:
+        for i in range(10):
+            v = v + i
+        return v
+
+    for _ in range(3):
+        u = shifted(u) * k
+    return shifted(u)
+
+
+def many_after_each_other(u: Any, n: int, k: float) -> Any:
+    for i in range(30):
+        u = u + i
+    for i in list(range(30)):
+        u = u - i * k
+    for i in tuple(range(30)):
+        u = u * 0.5 + i
+    return u, i
+
+
+def over_dict(u: Any, n: int, k: float) -> Any:
+    rows = {str(i): u * i for i in range(15)}
+    for name, row in rows.items():
+        u = u + row * len(name)
+    for letter in "a text of some letters":
+        u = u + ord(letter)
+    return u, letter
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", [short_ones, nested_in_calls, many_after_each_other, over_dict], ids=lambda f: f.__name__)
+def test_short_loops_behave_as_plain_python(function: Callable[..., Any], backend: str) -> None:
+    check_behaves_as_plain(function, backend, ARGUMENTS * 2)
+    check_may_be_left(function, backend, ARGUMENTS[:2], nodes=40)
+
+
+def test_short_loops_are_unrolled() -> None:
+    def inner_loop(u: Any) -> Any:
+        for i in range(20):
+            for j in range(2):
+                u = u + i * j
+        return u
+
+    def too_long(u: Any) -> Any:
+        for i in range(33):
+            u = u + i
+        return u
+
+    def comprehended(u: Any) -> Any:
+        return [u * i for i in range(32)], sum(i * 2 for i in range(31))
+
+    def breaks_of(function: Callable[..., Any], *arguments: Any) -> set[str]:
+        captured = evalframe.jit(function, backend="reference")
+        captured(*arguments)
+        return {found["reason"] for found in _core.jit_breaks(captured)}
+
+    unrolled = "turn of a loop that isn't unrolled"
+    assert unrolled in breaks_of(inner_loop, U) and unrolled in breaks_of(too_long, U)
+    assert breaks_of(comprehended, U) == breaks_of(over_dict, U, 0, 0.5) == set()

@@ -160,6 +160,7 @@ class Recorder {
   static constexpr int32_t kMaxBackJumps = 64;
   static constexpr int kMaxInlineDepth = 1000;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
+  static constexpr Py_ssize_t kMaxShortTurns = 32;    // ... with a short body
   static constexpr int kTurnsAtOnce = 8;              // of a loop that is hot
   static constexpr size_t kMaxTurnNodes = 160;        // of all of them together
 
@@ -268,8 +269,8 @@ class Recorder {
   // Whether it waits in a `yield from` or `await`.
   bool delegates(const Value& generator) const { return generators_[generator.a].delegates; }
   uint32_t first_slot_of(const Generator& generator) const { return labels_[generator.base]; }
-  // Of a loop that is unrolled. Those of frames that nobody sees are another's calls.
-  Py_ssize_t most_turns() const { return is_hidden(frames_.size() - 1) ? kMaxParts : kMaxUnrolledTurns; }
+  // Of a loop that is unrolled, in front of its GET_ITER. Those of frames that nobody sees are another's calls.
+  Py_ssize_t most_turns(const evaluator::Activation& frame) const;
   bool is_outermost() const { return frames_.size() == 1; }
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }

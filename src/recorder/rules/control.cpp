@@ -112,12 +112,13 @@ Plan return_const(const Site& site) {
 }
 
 // Of what is asked when the loop asks.
-std::optional<Plan> iterator_by_steps(Recorder& recorder, uint32_t label, PyObject* object) {
+std::optional<Plan> iterator_by_steps(const Site& site, uint32_t label, PyObject* object) {
+  Recorder& recorder = site.recorder;
   if (is_lazy(recorder, label)) {
-    const Py_ssize_t most = std::max<Py_ssize_t>(recorder.most_turns(), Recorder::kMaxBackJumps);
+    const Py_ssize_t most = std::max<Py_ssize_t>(recorder.most_turns(site.frame), Recorder::kMaxBackJumps);
     return turns_to_come(recorder, label, object).value_or(0) > most ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
   }
-  return iteration_by_number(recorder, {label, object});
+  return iteration_by_number(site, {label, object});
 }
 
 }  // namespace
@@ -130,12 +131,12 @@ Plan get_iter(const Site& site) {
   if (std::optional<Plan> plan = iterator_of(site, recorder.label(top), object)) return *std::move(plan);
   if (value.kind == Value::Kind::kGenerator && PyGen_CheckExact(object)) return plan_value(recorder.label(top));
   if (std::optional<Plan> plan = iteration_call(site)) return *std::move(plan);
-  if (std::optional<Plan> plan = iterator_by_steps(recorder, recorder.label(top), object)) return *std::move(plan);
+  if (std::optional<Plan> plan = iterator_by_steps(site, recorder.label(top), object)) return *std::move(plan);
   const bool sequence = PyList_CheckExact(object) || PyTuple_CheckExact(object);
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {
     const bool varies = value.kind == Value::Kind::kSource && recorder.varies(value.a);
-    if (varies || PyObject_Size(object) > recorder.most_turns()) return plan_break(Break::kLoop, type_name(object));
+    if (varies || PyObject_Size(object) > recorder.most_turns(site.frame)) return plan_break(Break::kLoop, type_name(object));
   }
   if (value.kind == Value::Kind::kSource && sequence) {
     recorder.guards().require_length(value.a, object);

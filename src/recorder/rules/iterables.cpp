@@ -276,7 +276,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   Recorder& recorder = site.recorder;
   const Value value = recorder.value(label);
   if (value.kind == Value::Kind::kMade && recorder.is_iterator(label)) {
-    return recorder.steps_to_end(label) > static_cast<uint32_t>(recorder.most_turns()) + 1 ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
+    return recorder.steps_to_end(label) > static_cast<uint32_t>(recorder.most_turns(site.frame)) + 1 ? plan_break(Break::kLoop, type_name(object)) : plan_value(label);
   }
   const bool over_parts = is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed ||
                           (value.kind == Value::Kind::kConstant && (PyUnicode_CheckExact(object) || PyFrozenSet_CheckExact(object))) || value.kind == Value::Kind::kMade ||
@@ -285,7 +285,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   if (!over_parts) return std::nullopt;
   Items items = parts_of(recorder, label, object);
   if (!items) return std::nullopt;
-  if (items->size() > static_cast<size_t>(recorder.most_turns())) return plan_break(Break::kLoop, type_name(object));
+  if (items->size() > static_cast<size_t>(recorder.most_turns(site.frame))) return plan_break(Break::kLoop, type_name(object));
   return plan_value(recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(items)));
 }
 

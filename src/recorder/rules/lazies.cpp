@@ -396,7 +396,7 @@ uint32_t made_by_number(Recorder& recorder, PyTypeObject* type, uint32_t label, 
 
 // Of several that are gone through together, the first that ends.
 std::optional<Py_ssize_t> turns_to_come(const Recorder& recorder, uint32_t label, PyObject* iterator) {
-  if (recorder.is_iterator(label) && !recorder.is_endless(label)) return recorder.steps_to_end(label) - 1;
+  if (recorder.is_iterator(label) && !recorder.is_endless(label)) return std::max(recorder.steps_to_end(label), 1U) - 1;  // it may have told of its end
   const Parts parts = parts_of_lazy(recorder, label);
   const std::vector<Ref> objects = cpython::asked_by(iterator);
   if (!parts.row || objects.size() != parts.labels.size()) return std::nullopt;

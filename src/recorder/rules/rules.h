@@ -85,7 +85,7 @@ bool is_asked_by_number(Recorder& recorder, const Operated& object);
 // ... the iterator; 0: it doesn't, or the array has too many rows, or not always as many.
 uint32_t iterator_by_number(Recorder& recorder, const Operated& object);
 // GET_ITER of what is asked by number; none: of another object.
-std::optional<Plan> iteration_by_number(Recorder& recorder, const Operated& object);
+std::optional<Plan> iteration_by_number(const Site& site, const Operated& object);
 // Whether it is an array that has as many rows in all runs, at most so many.
 bool fixes_rows(Recorder& recorder, const Operated& array, Py_ssize_t most);
 // The next one, or the end; what the iterator has come to is in the list `progress`.

@@ -57,12 +57,13 @@ std::optional<Py_ssize_t> rows_to_come(const Recorder& recorder, uint32_t progre
   return backwards ? number + 1 : rows_of(array) - number;
 }
 
-std::optional<Plan> iteration_by_number(Recorder& recorder, const Operated& object) {
+std::optional<Plan> iteration_by_number(const Site& site, const Operated& object) {
+  Recorder& recorder = site.recorder;
   if (!is_asked_by_number(recorder, object)) return std::nullopt;
   if (ends_here(object.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   const bool array = numpy::is_exact_array(object.object);
   if (array && !has_rows(object.object)) return recorder.operand(object.label, object.object) ? plan_raise() : plan_break(Break::kIterator, type_name(object.object));
-  const bool is_long = array && rows_of(object.object) > recorder.most_turns();
+  const bool is_long = array && rows_of(object.object) > recorder.most_turns(site.frame);
   const uint32_t made = is_long ? 0 : iterator_by_number(recorder, object);
   return made ? plan_value(made) : plan_break(Break::kLoop, type_name(object.object));
 }

@@ -1,0 +1,79 @@
+// How many turns of a loop a recording may have in it.
+#include <algorithm>
+
+#include "cpython/codec.h"
+#include "recorder/recorder.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using bytecode::Op;
+using evaluator::Activation;
+
+bool jumps_back(const bytecode::Code& code, int32_t from, int32_t to) {
+  const bytecode::Instruction& instruction = code.instructions[static_cast<size_t>(from)];
+  return instruction.target >= 0 && instruction.target <= to;
+}
+
+bool is_in_loop(const bytecode::Code& code, int32_t index) {
+  const auto count = static_cast<int32_t>(code.instructions.size());
+  for (int32_t i = index; i < count; i++) {
+    if (jumps_back(code, i, index)) return true;
+  }
+  return false;
+}
+
+// A body that has no other loop in it. head: of the FOR_ITER.
+bool is_short(const bytecode::Code& code, int32_t head) {
+  constexpr int32_t kMostInstructions = 64;
+  const int32_t end = code.instructions[static_cast<size_t>(head)].target;
+  if (end - head > kMostInstructions) return false;
+  for (int32_t i = head + 1; i < end; i++) {
+    const bytecode::Instruction& instruction = code.instructions[static_cast<size_t>(i)];
+    if (instruction.op == Op::FOR_ITER || (instruction.target != head && jumps_back(code, i, i))) return false;
+  }
+  return true;
+}
+
+// The FOR_ITER that is next, without a jump or a call in between; -1: none.
+int32_t head_behind(const bytecode::Code& code, int32_t index) {
+  constexpr int32_t kMostBetween = 8;  // a comprehension that is no function (3.12) puts variables away
+  const auto end = std::min(static_cast<int32_t>(code.instructions.size()), index + kMostBetween);
+  for (int32_t i = index; i < end && code.instructions[static_cast<size_t>(i)].op != Op::CALL; i++) {
+    if (code.instructions[static_cast<size_t>(i)].op == Op::FOR_ITER) return i;
+    if (code.instructions[static_cast<size_t>(i)].target >= 0) return -1;
+  }
+  return -1;
+}
+
+// The loop of a comprehension or generator expression that is a function, whose argument the iterator is about to be.
+bool begins_short_function(const Activation& frame) {
+  PyObject* const function = frame.depth() >= 2 ? frame.slot(frame.depth() - 2) : nullptr;
+  const bool called = frame.code().instructions[static_cast<size_t>(frame.next()) + 1].op == Op::CALL;
+  if (!called || !function || !PyFunction_Check(function)) return false;
+  auto* const code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
+  PyObject* const names = code->co_localsplusnames;
+  if (code->co_argcount != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), ".0") != 0) return false;
+  const bytecode::Code* const decoded = cpython::decoded(reinterpret_cast<PyObject*>(code));
+  if (!decoded) return PyErr_Clear(), false;
+  const int32_t head = head_behind(*decoded, 0);
+  return head >= 0 && is_short(*decoded, head);
+}
+
+}  // namespace
+
+// Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in.
+Py_ssize_t Recorder::most_turns(const Activation& frame) const {
+  if (is_hidden(frames_.size() - 1)) return kMaxParts;
+  const int32_t index = frame.next(), head = head_behind(frame.code(), index);
+  const bool shortly = head >= 0 ? is_short(frame.code(), head) : begins_short_function(frame);
+  if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;
+  for (size_t k = 1; k < frames_.size(); k++) {
+    const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[k].graph_frame)].call_instruction;
+    if (!is_hidden(k - 1) && call >= 0 && is_in_loop(*frames_[k - 1].code, call)) return kMaxUnrolledTurns;
+  }
+  return std::clamp<Py_ssize_t>(kMaxBackJumps - back_jumps_, kMaxUnrolledTurns, kMaxShortTurns);
+}
+
+}  // namespace evalframe::recorder
