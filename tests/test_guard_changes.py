@@ -1299,6 +1299,30 @@ def items_by_number_replaced() -> Any:
 
 
 @case
+def called_until_a_sentinel() -> Any:
+    class Source:
+        def __init__(self) -> None:
+            self.left = 3
+
+        def step(self) -> int:
+            self.left -= 1
+            return self.left
+
+    scope = module("def f(a):\n    for n in iter(Source().step, end):\n        a = a + n\n    return a, list(iter(Source().step, 1))")
+    scope.Source, scope.end = Source, 0
+    yield scope.f
+    scope.end = 1
+    yield
+    plain = Source.step
+    Source.step = lambda self: plain(self) - 1  # type: ignore
+    yield
+    scope.end = -4
+    yield
+    scope.iter = lambda function, end: [end]
+    yield
+
+
+@case
 def rows_of_an_array_change() -> Any:
     scope = module("def f(a):\n    return [row for row in a], [row * n for n, row in enumerate(a[1:])], list(zip(a, reversed(a)))")
     yield scope.f, (X,)

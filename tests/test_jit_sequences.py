@@ -344,6 +344,98 @@ def instances_are_kept(a: Any, b: Any) -> Any:
     return some, ended, begun, iter(Squares(2)), a + b
 
 
+@case
+def called_until(a: Any, b: Any) -> Any:
+    rest = [3, 2, 1, 0, 5]
+    for n in iter(lambda: rest.pop(), 1):
+        a = a + n
+    else:
+        a = a * 2
+    return a, rest, [n for n in iter(lambda: rest.pop(0), 2)], list(iter(lambda: "x", "x")), list(enumerate(iter(lambda: rest.append(1) or len(rest), 3)))
+
+
+@case
+def called_by_hand(a: Any, b: Any) -> Any:
+    rest: list[Any] = [1, 2, "end", 4]
+    items = iter(lambda: rest.pop(0), "end")
+    seen = [next(items), next(items, 0), next(items, "none"), next(items, "still"), list(rest)]
+    try:
+        next(items)
+    except StopIteration as stop:
+        seen.append(stop.args)
+    return seen, iter(items) is items, a + b
+
+
+@case
+def called_until_it_stops(a: Any, b: Any) -> Any:
+    rows = iter([a, b])
+    seen = []
+    for rank in iter(lambda: next(rows).ndim, None):
+        seen.append(a * rank)
+    return seen, list(iter(lambda: next(rows), 1))
+
+
+@case
+def called_and_fails(a: Any, b: Any) -> Any:
+    rest, seen = [2, 1], []
+    items = iter(lambda: rest.pop(), 5)
+    try:
+        for n in items:
+            seen.append(n)
+    except IndexError as error:
+        seen.append(str(error))
+    rest.append(7)
+    return seen, next(items), a + b
+
+
+@case
+def called_are_kept(a: Any, b: Any) -> Any:
+    rest, last = [5, 4, 3, 2], [1]
+    begun, ended = iter(lambda: rest.pop(), 5), iter(lambda: last.pop(), 1)
+    next(begun), next(ended, None)
+    return begun, ended, a + b
+
+
+class Wanted:
+    def __init__(self, asked: list[Any]) -> None:
+        self.asked = asked
+
+    def __eq__(self, other: object) -> bool:
+        self.asked.append(other)
+        return other == 3
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@case
+def called_until_the_sentinel_says(a: Any, b: Any) -> Any:
+    asked: list[Any] = []
+    wanted = Wanted(asked)
+    rest, others = [4, 3, 2, 1], [1, wanted, 2]
+    seen = list(iter(lambda: rest.pop(), wanted)), list(iter(lambda: others.pop(), wanted))
+    return seen, asked, a + b
+
+
+@breaking
+def called_and_asks_itself(a: Any, b: Any) -> Any:
+    rest, seen = [1, 2, 3, 4, 5], []
+
+    def ask() -> Any:
+        n = rest.pop()
+        if n == 3:
+            seen.append(list(items))
+        return n
+
+    items = iter(ask, 1)
+    seen.extend(items)
+    try:
+        iter(3, 3)  # type: ignore[call-overload]
+    except TypeError as error:
+        seen.append(str(error))
+    nan = float("nan")
+    return seen, list(iter([nan, 1.0].pop, nan)), list(iter([0, True, 2].pop, 1)), a + b
+
+
 @breaking
 def instance_that_asks_itself(a: Any, b: Any) -> Any:
     asking = Asking()
@@ -368,7 +460,7 @@ def instance_whose_item_breaks(a: Any, b: Any) -> Any:
     return [row + 1 for row in Noting()], list(Noting())
 
 
-KEPT = (type(iter(A)), reversed, enumerate, zip)
+KEPT = (type(iter(A)), type(iter(int, 1)), reversed, enumerate, zip)
 
 
 def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -465,6 +465,21 @@ def sequence_next(itself: Iterator[Any], sequence: Any, /) -> Any:
     raise StopIteration
 
 
+def called_next(itself: Iterator[Any], function: Callable[[], Any], sentinel: Any, /) -> Any:
+    if _progress(itself):
+        raise StopIteration
+    try:
+        item = function()
+    except StopIteration:
+        pass
+    else:
+        # An int that is the same is equal, too: the identity of a computed one isn't known.
+        if not _progress(itself) and not ((type(item) is not int and item is sentinel) or sentinel == item):
+            return item
+    _progress(itself, True)
+    raise StopIteration
+
+
 def enumerate_next(itself: Iterator[Any], items: Iterator[Any], /) -> Any:
     for item in items:
         number = _progress(itself)[0]
@@ -693,6 +708,7 @@ _core.add_stand_ins(
         "zip_next_2": (zip_next_2, 0),
         "zip_next_3": (zip_next_3, 0),
         "sequence_next": (sequence_next, 0),
+        "called_next": (called_next, 0),
         "enumerate_next": (enumerate_next, 0),
         "islice_next": (islice_next, 0),
         "groupby_next": (groupby_next, 0),

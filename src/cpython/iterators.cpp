@@ -86,6 +86,10 @@ struct Two {  // starmap, filterfalse, compress; what follows begins as these do
   PyObject head;
   PyObject *first, *second;
 };
+struct Called {  // callable_iterator; null: it has ended
+  PyObject head;
+  PyObject *function, *sentinel;
+};
 struct Flagged {  // takewhile, dropwhile
   Two parts;
   long flag;
@@ -126,6 +130,7 @@ bool is_groups(Borrowed iterator) { return has_name(iterator, "itertools.groupby
 bool is_group(Borrowed iterator) { return has_name(iterator, "itertools._grouper"); }  // of Two: the groups, its key
 // What asks for items by their numbers: PySeqIter, and PyReversed with its number below 0 at the end. Both are laid out as iterators of lists are.
 bool goes_by_number(Borrowed iterator) { return Py_TYPE(iterator.get()) == &PySeqIter_Type || Py_TYPE(iterator.get()) == &PyReversed_Type; }
+bool is_called(Borrowed iterator) { return Py_TYPE(iterator.get()) == &PyCallIter_Type; }
 bool is_enumerate(Borrowed iterator) { return Py_TYPE(iterator.get()) == &PyEnum_Type; }
 // What __reduce__ says of these without a warning: the iterators, or they and a count.
 bool is_of_builtins(Borrowed iterator) {
@@ -173,6 +178,9 @@ std::vector<Ref> asked_by(Borrowed iterator) {
     parts.push_back(or_none(nullptr));
   } else if (is_slice(iterator)) {
     parts.push_back(or_none(iterator.as<Slice>()->iterator));
+  } else if (is_called(iterator)) {
+    parts.push_back(or_none(iterator.as<Called>()->function));
+    parts.push_back(or_none(iterator.as<Called>()->sentinel));
   } else if (goes_by_number(iterator)) {
     parts.push_back(or_none(iterator.as<SequenceIterator>()->sequence));
   } else if (is_accumulate(iterator)) {
@@ -194,6 +202,7 @@ Ref has_come_to(Borrowed iterator) {
     const auto* const of = iterator.as<Slice>();
     return of->iterator ? Ref::steal(Py_BuildValue("(nnnn)", of->count, of->next, of->stop, of->step)) : Ref::borrow(Py_None);
   }
+  if (is_called(iterator)) return iterator.as<Called>()->function ? Ref() : Ref::borrow(Py_True);
   if (goes_by_number(iterator)) return iterator.as<SequenceIterator>()->sequence ? Ref::steal(PyLong_FromSsize_t(iterator.as<SequenceIterator>()->index)) : Ref::borrow(Py_None);
   if (is_enumerate(iterator)) return Ref::steal(PyLong_FromSsize_t(iterator.as<Enumerate>()->index));
   if (is_chain(iterator) && (!iterator.as<Chain>()->source || iterator.as<Chain>()->active)) return or_none(iterator.as<Chain>()->active);
@@ -203,6 +212,9 @@ Ref has_come_to(Borrowed iterator) {
 void come_to(Borrowed iterator, Borrowed value) {
   if (is_flagged(iterator)) {
     iterator.as<Flagged>()->flag = 1;
+  } else if (is_called(iterator)) {
+    auto* const of = iterator.as<Called>();
+    const Ref sentinel = Ref::steal(std::exchange(of->sentinel, nullptr)), function = Ref::steal(std::exchange(of->function, nullptr));
   } else if (goes_by_number(iterator) && value.get() == Py_None) {
     if (Py_TYPE(iterator.get()) == &PyReversed_Type) iterator.as<SequenceIterator>()->index = -1;
     const Ref ended = Ref::steal(std::exchange(iterator.as<SequenceIterator>()->sequence, nullptr));

@@ -22,7 +22,7 @@ std::vector<Ref> asked_by(Borrowed iterator);
 // What it has come to: whether takewhile has stopped or dropwhile begun, the total of accumulate, the next number of enumerate, and
 // what chain goes through now; of islice how many it has asked for, the number of the next that it gives, where it stops (-1: nowhere)
 // and its step; of what asks for items by number the next of these; of groupby the number of the group that it gives now (0: of none), the key of that, and the key and the value that come
-// next, each as a tuple of one or none; of a group whether it is given now. None: it has ended. Null: nothing so far.
+// next, each as a tuple of one or none; of a group whether it is given now; whether a callable_iterator has ended. None: it has ended. Null: nothing so far.
 Ref has_come_to(Borrowed iterator);
 void come_to(Borrowed iterator, Borrowed value);
 // A group of groupby's.

@@ -49,6 +49,7 @@ std::vector<Lazy>& lazies() {
         {"islice", "i", 2, true, "islice_next", true},
         {"chain", "I", 1, true, "chain_next", true},
         {"iterator", "v", 1, true, "sequence_next", true, reinterpret_cast<PyObject*>(&PySeqIter_Type)},
+        {"callable_iterator", "fv", 2, true, "called_next", false, reinterpret_cast<PyObject*>(&PyCallIter_Type)},
         {"reversed", "v", 1, true, "", true, reinterpret_cast<PyObject*>(&PyReversed_Type)},
     };
     const Ref module = Ref::steal(PyImport_ImportModule("itertools"));
@@ -81,7 +82,8 @@ PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   // islice wants to be told where to stop.
   PyObject* const of_slice[] = {arguments[1], Py_None};
   const bool slices = row_of(arguments[0])->step == std::string_view("islice_next");
-  if (row_of(arguments[0])->type == reinterpret_cast<PyObject*>(&PySeqIter_Type)) callable = Ref::borrow(builtin("iter"));
+  const bool by_iter = arguments[0] == reinterpret_cast<PyObject*>(&PySeqIter_Type) || arguments[0] == reinterpret_cast<PyObject*>(&PyCallIter_Type);
+  if (by_iter) callable = Ref::borrow(builtin("iter"));
   Ref made = Ref::steal(slices ? PyObject_Vectorcall(callable.get(), of_slice, 2, nullptr)
                                : PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
   PyObject* const progress = arguments[count - 1];
@@ -260,7 +262,7 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
   if (name == "enumerate") return making_enumerate(site, call, row);
   if (name == "islice") return making_slice(site, call, row);
   if (name == "reversed") return making_reversed(site, call);
-  if (name == "iterator") return std::nullopt;
+  if (name == "iterator" || name == "callable_iterator") return std::nullopt;
   bool any_steps = false;
   for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i), site.frame.slot(i));
   if (row.rarely && !any_steps) return std::nullopt;
@@ -285,9 +287,13 @@ std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& c
   return source ? made_lazily(site.recorder, *row, {source}) : std::nullopt;
 }
 
-// iter(...) of what is an iterator, or is asked for items by number.
+// iter(...) of what is an iterator, or is asked for items by number, or of a function and what ends it.
 std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
   const uint32_t label = site.recorder.label(call.first);
+  if (call.count == 2 && !call.keyword_names && PyCallable_Check(site.frame.slot(call.first))) {
+    const Lazy* const row = row_of(reinterpret_cast<PyObject*>(&PyCallIter_Type));
+    return made_lazily(site.recorder, *row, {label, site.recorder.label(call.first + 1)});
+  }
   const uint32_t by_number = call.count == 1 && !call.keyword_names ? iterator_by_number(site.recorder, {label, site.frame.slot(call.first)}) : 0;
   if (by_number) return plan_value(by_number);
   const bool generator = site.recorder.value(label).kind == Value::Kind::kGenerator && PyGen_CheckExact(site.frame.slot(call.first));
