@@ -436,6 +436,49 @@ def called_and_asks_itself(a: Any, b: Any) -> Any:
     return seen, list(iter([nan, 1.0].pop, nan)), list(iter([0, True, 2].pop, 1)), a + b
 
 
+class Alike:
+    def __init__(self, asks: Any) -> None:
+        self.asks = asks
+
+    def __eq__(self, other: object) -> bool:
+        self.asks()
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@breaking
+def group_that_is_asked_by_a_comparison(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def ask() -> None:
+        seen.append(len(seen))
+        if len(seen) == 1:
+            next(group, None)
+
+    groups = itertools.groupby(range(10), lambda n: Alike(ask))
+    group = next(groups)[1]
+    for _ in range(2):
+        next(group, None)
+    return seen, a + b
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.hashed = 0
+
+    def __hash__(self) -> int:
+        self.hashed += 1
+        return 7
+
+
+@breaking
+def sets_take_hashes_over(a: Any, b: Any) -> Any:
+    known = {Counting(): 1, Counting(): 2}
+    once, twice = set(known), frozenset(set(known))
+    return len(once), len(twice), [one.hashed for one in known], a + b
+
+
 @breaking
 def instance_that_asks_itself(a: Any, b: Any) -> Any:
     asking = Asking()

@@ -559,6 +559,9 @@ def group_next(
         raise StopIteration
     state = _progress(groups)[0]
     _progress(groups, (state[0], state[1], (), ()))
+    if not state[3]:
+        # The comparison has asked for it.
+        raise StopIteration
     return state[3][0]
 
 

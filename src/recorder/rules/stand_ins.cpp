@@ -82,6 +82,9 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   }
   // What has keys isn't gone through as pairs.
   if (callable == reinterpret_cast<PyObject*>(&PyDict_Type) && call.count > 0 && has_keys(site.frame.slot(call.first))) return std::nullopt;
+  // A set takes the hashes of a dict's or a set's elements over.
+  const bool makes_set = callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
+  if (makes_set && call.count > 0 && (PyDict_CheckExact(site.frame.slot(call.first)) || PyAnySet_Check(site.frame.slot(call.first)))) return std::nullopt;
   if (callable == places_in_order() && !compares_by_methods(site.frame.slot(call.first))) return std::nullopt;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int through = call.first + stand_in->through, positional = call.count - keywords;
