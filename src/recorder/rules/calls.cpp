@@ -586,32 +586,76 @@ struct Attribute {
 };
 constexpr Attribute kAttributes[] = {{8, 3}, {4, 4}, {2, 5}, {1, 2}};  // closure, annotations, keyword defaults, defaults
 
-// Below the code lie, as the flags say, what the function has (3.13: SET_FUNCTION_ATTRIBUTE adds it).
-Plan make_function(const Site&) { return {}; }
+// Defaults that were there before the recorded code made the function, which has broken in between, are known one by one, as calls take
+// them: none where they may be others.
+std::optional<uint32_t> known_defaults(Recorder& recorder, const Operated& defaults) {
+  const Value value = recorder.value(defaults.label);
+  if (value.kind != Value::Kind::kSource) return defaults.label;
+  if (PyTuple_CheckExact(defaults.object)) {
+    std::optional<std::vector<uint32_t>> parts = parts_of(recorder, defaults.label, defaults.object);
+    return parts ? std::optional(recorder.container(Value::Kind::kTuple, *std::move(parts))) : std::nullopt;
+  }
+  const bool known = PyDict_CheckExact(defaults.object) && !recorder.varies(value.a) && require_keys(recorder, value, defaults.object);
+  if (!known) return std::nullopt;
+  std::vector<uint32_t> parts;
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(defaults.object, &at, &key, nullptr);) parts.insert(parts.end(), {recorder.constant(key), key_source(recorder, value, key)});
+  return recorder.container(Value::Kind::kDict, std::move(parts));
+}
 
-void make_function_after(const Site& site, const Plan&) {
-  Recorder& recorder = site.recorder;
-  const int flags = cpython::layout::kMakeFunctionTakesAttributes ? site.instruction.arg : 0;
-  std::vector<uint32_t> parts{recorder.label(site.depth - 1), recorder.constant(cpython::globals_of(site.frame.frame())), 0, 0, 0, 0};
+// What the function has of it: the same, but for defaults.
+std::optional<uint32_t> attribute_given(const Site& site, const Attribute& attribute, int slot) {
+  const Operated given{site.recorder.label(slot), site.frame.slot(slot)};
+  return attribute.flag <= 2 ? known_defaults(site.recorder, given) : given.label;
+}
+
+Plan break_at_defaults() { return plan_break(Break::kInstruction, "defaults of a function that may be others"); }
+
+// Below the code lie, as the flags say, what the function has (3.13: SET_FUNCTION_ATTRIBUTE adds it).
+int flags_of_function(const Site& site) { return cpython::layout::kMakeFunctionTakesAttributes ? site.instruction.arg : 0; }
+
+Plan make_function(const Site& site) {
+  Plan plan;
   int below = site.depth - 2;
   for (const Attribute& attribute : kAttributes) {
-    if (flags & attribute.flag) parts[attribute.part] = recorder.label(below--);
+    if (!(flags_of_function(site) & attribute.flag)) continue;
+    const std::optional<uint32_t> given = attribute_given(site, attribute, below--);
+    if (!given) return break_at_defaults();
+    plan.contents.push_back(*given);
+  }
+  return plan;
+}
+
+void make_function_after(const Site& site, const Plan& plan) {
+  Recorder& recorder = site.recorder;
+  std::vector<uint32_t> parts{recorder.label(site.depth - 1), recorder.constant(cpython::globals_of(site.frame.frame())), 0, 0, 0, 0};
+  size_t next = 0;
+  for (const Attribute& attribute : kAttributes) {
+    if (flags_of_function(site) & attribute.flag) parts[attribute.part] = plan.contents[next++];
   }
   const uint32_t made = recorder.container(Value::Kind::kFunction, std::move(parts));
-  for (int i = below + 1; i < site.depth; i++) recorder.set_label(i, 0);
-  recorder.set_label(below + 1, made);
+  const int place = site.depth - 1 - static_cast<int>(next);
+  for (int i = place; i < site.depth; i++) recorder.set_label(i, 0);
+  recorder.set_label(place, made);
 }
 
 Plan set_function_attribute(const Site& site) {
-  const bool made_here = site.recorder.value_at(site.depth - 1).kind == Value::Kind::kFunction;
-  return made_here ? Plan{} : plan_break(Break::kInstruction, "SET_FUNCTION_ATTRIBUTE");
+  if (site.recorder.value_at(site.depth - 1).kind != Value::Kind::kFunction) return plan_break(Break::kInstruction, "SET_FUNCTION_ATTRIBUTE");
+  Plan plan;
+  for (const Attribute& attribute : kAttributes) {
+    if (site.instruction.arg != attribute.flag) continue;
+    const std::optional<uint32_t> given = attribute_given(site, attribute, site.depth - 2);
+    if (!given) return break_at_defaults();
+    plan.contents = {*given};
+  }
+  return plan;
 }
 
-void set_function_attribute_after(const Site& site, const Plan&) {
+void set_function_attribute_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
   std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(site.depth - 1));
   for (const Attribute& attribute : kAttributes) {
-    if (site.instruction.arg == attribute.flag) parts[attribute.part] = recorder.label(site.depth - 2);
+    if (site.instruction.arg == attribute.flag) parts[attribute.part] = plan.contents[0];
   }
   recorder.set_label(site.depth - 1, 0);
   recorder.set_label(site.depth - 2, recorder.container(Value::Kind::kFunction, std::move(parts)));
