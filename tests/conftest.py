@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,9 @@ from evalframe import _core
 
 # What these assert is told as in test files.
 pytest.register_assert_rewrite("graphs", "helpers")
+
+# A script that runs the tests in the background has them ignore interrupts, and the processes that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
