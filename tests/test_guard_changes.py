@@ -37,7 +37,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pytest
@@ -46,6 +46,7 @@ import evalframe
 from helpers import outcome, same
 
 X = np.arange(6.0) - 2
+T = TypeVar("T")
 CASES: dict[str, Callable[..., Iterator[Any]]] = {}
 
 
@@ -328,6 +329,66 @@ def call_of_a_metaclass() -> Any:
     yield
     del Meta.__call__
     Made.tag = 7
+    yield
+
+
+@case
+def call_of_a_metaclass_that_is_a_type() -> Any:
+    class Meta(type):
+        __call__ = dict  # type: ignore
+
+    class Made(metaclass=Meta):
+        pass
+
+    yield lambda x: x * len(Made(a=1))
+    Meta.__call__ = list  # type: ignore
+    yield
+    Meta.__call__ = lambda cls, **named: "three"  # type: ignore
+    yield
+
+
+@case
+def item_of_a_generic_class() -> Any:
+    class Held(Generic[T]):
+        gain = 2
+
+    yield lambda x: x * Held[int]().gain
+    Held.__class_getitem__ = classmethod(lambda cls, key: lambda: types.SimpleNamespace(gain=5))  # type: ignore
+    yield
+    del Held.__class_getitem__
+    Held.gain = 3
+    yield
+
+
+@case
+def function_that_keys_compare_with() -> Any:
+    scope = module("def compare(left, right): return left - right")
+    yield lambda x: x * sorted([2, 1, 3], key=functools.cmp_to_key(scope.compare))[0]
+    scope.compare = lambda left, right: right - left
+    yield
+    scope.compare.__code__ = (lambda left, right: left % 2 - right % 2).__code__
+    yield
+
+
+@case
+def class_that_super_is_told() -> Any:
+    class Base:
+        def scaled(self, x: Any) -> Any:
+            return x * 2
+
+    class Middle(Base):
+        def scaled(self, x: Any) -> Any:
+            return x * 3
+
+    class Derived(Middle):
+        pass
+
+    scope = types.SimpleNamespace(start=Derived)
+    one = Derived()
+    yield lambda x: super(scope.start, one).scaled(x)
+    scope.start = Middle
+    yield
+    Base.scaled = lambda self, x: x - 1  # type: ignore
     yield
 
 

@@ -25,6 +25,8 @@ _matches = _core.matches
 _make_class = _core.make_class
 _run_class_body = _core.run_class_body
 _step_of_sort = _core.step_of_sort
+_Key: Any = type(functools.cmp_to_key(max))
+_new_tuple = tuple.__new__
 _keys_like = _core.keys_like
 _item_at = _core.item_at
 _store_at = _core.store_at
@@ -121,6 +123,16 @@ def tuple_of(iterable: Iterable[Any], /) -> tuple[Any, ...]:
         result.append(item)
         del item
     return tuple(result)
+
+
+def new_tuple(cls: Any, iterable: Iterable[Any], /) -> Any:
+    if not isinstance(cls, type) or not issubclass(cls, tuple):
+        return _new_tuple(cls, iterable)
+    result = []
+    for item in iterable:
+        result.append(item)
+        del item
+    return _new_tuple(cls, result)
 
 
 def set_of(iterable: Iterable[Any], /) -> set[Any]:
@@ -223,7 +235,7 @@ def sort(target: list[Any], /, *, key: Any = None, reverse: bool = False) -> Non
 
 def places_by_comparing(keys: list[Any], reverse: bool, /) -> Any:
     # Keys of one type are asked for their own __lt__, and where that doesn't know, once more as `<` does it.
-    alike = True
+    alike = len(keys) > 0 and type(keys[0]) is not _Key
     for key in keys:
         alike = alike and type(key) is type(keys[0])
     outcomes: list[bool] = []
@@ -241,6 +253,28 @@ def places_by_comparing(keys: list[Any], reverse: bool, /) -> Any:
             outcomes.append(False)
         step = _step_of_sort(len(keys), reverse, outcomes)
     return step[0]
+
+
+def compared(function: Callable[[Any, Any], Any], left: Any, right: Any, number: int, truth: bool, /) -> Any:
+    # left < right and the like, of what functools.cmp_to_key has made.
+    result = function(left, right)
+    if number == 0:
+        result = result < 0
+    elif number == 1:
+        result = result <= 0
+    elif number == 2:
+        result = result == 0
+    elif number == 3:
+        result = result != 0
+    elif number == 4:
+        result = result > 0
+    else:
+        result = result >= 0
+    if truth:
+        if result:
+            return True
+        result = False
+    return result
 
 
 # What a dict does with a key whose class has methods for that: it compares those of its keys that have the same hash.
@@ -678,6 +712,7 @@ _core.add_stand_ins(
         min: (min_of, 0),
         list: (list_of, 0),
         tuple: (tuple_of, 0),
+        _new_tuple: (new_tuple, 1),
         set: (set_of, 0),
         frozenset: (frozenset_of, 0),
         dict: (dict_of, 0),
@@ -691,6 +726,7 @@ _core.add_stand_ins(
         dict.pop: (keyed_pop, 0),
         dict.setdefault: (keyed_setdefault, 0),
         # What instructions and calls of made objects are, by name.
+        "compared": (compared, 0),
         "unpacked": (unpacked, 0),
         "keyed_item": (keyed_item, 0),
         "keyed_contains": (keyed_contains, 0),

@@ -310,6 +310,22 @@ Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyO
   return plan;
 }
 
+// super(type, object).
+Plan explicit_super_call(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  PyObject *const type = site.frame.slot(call.first), *const object = site.frame.slot(call.first + 1);
+  const uint32_t self = recorder.label(call.first + 1);
+  const auto unknown = [] { return plan_break(Break::kUnknownCall, "super"); };
+  if (!PyType_Check(type) || !fixes_object(recorder, recorder.label(call.first), type)) return unknown();
+  auto* const of = reinterpret_cast<PyTypeObject*>(type);
+  const bool of_class = PyType_Check(object) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), of);
+  const bool fixed = of_class ? fixes_object(recorder, self, object) : PyObject_TypeCheck(object, of) && is_object(recorder.value(self)) && fixes_class(recorder, recorder.value(self), object);
+  if (!fixed) return unknown();
+  Plan plan = plan_value(0);
+  plan.contents = {self};
+  return plan;
+}
+
 // super(), in a method: of the class whose body has it, and the first argument.
 Plan super_call(const Site& site) {
   Recorder& recorder = site.recorder;
@@ -476,9 +492,20 @@ Plan call_spread(const Site& site) {
   return plan;
 }
 
+// A class whose metaclass has a type of C's for its __call__ (a TypedDict: dict) is called by calling that; null: another callable.
+PyObject* called_by_metaclass(const Site& site, const Activation::CallSite& call) {
+  PyObject* const type = site.frame.slot(call.callable);
+  if (!PyType_Check(type) || Py_TYPE(type)->tp_call == PyType_Type.tp_call) return nullptr;
+  static PyObject* const name = interned("__call__");
+  PyObject* const found = _PyType_Lookup(Py_TYPE(type), name);
+  const bool plain = found && PyType_CheckExact(found) && is_written_in_c(reinterpret_cast<PyTypeObject*>(found));
+  return plain && fixes_object(site.recorder, site.recorder.label(call.callable), type) && fixes_metaclass(site.recorder, type) ? found : nullptr;
+}
+
 Plan call_itself(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
+  if (PyObject* const instead = called_by_metaclass(site, call)) callable = instead;
   // What recorded code of NumPy's itself has made is another function in each run.
   const bool made_here = recorder.value_at(call.callable).kind == Value::Kind::kFunction;
   const CallKind kind = made_here ? CallKind::kUnknown : numpy::call_kind(callable);
@@ -512,6 +539,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   }
   if (std::optional<Plan> plan = new_of_object(site, given_at(site, call), callable)) return *std::move(plan);
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
+  if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 2 && !call.keyword_names && recorder.constant_of(recorder.label(call.callable))) return explicit_super_call(site, call);
   if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
   const bool pure = is_pure_method(callable);

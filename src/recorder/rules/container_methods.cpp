@@ -76,6 +76,14 @@ Plan call_of_method(Recorder& recorder, PyObject* method, Operated self, const s
     const std::optional<bool> there = has_key(recorder, self, given[0]);
     return there && *there ? item_of_dict(recorder, self, given[0]) : not_known(method);
   }
+  if (name == "pop" && (count == 1 || count == 2)) {
+    const std::optional<bool> there = has_key(recorder, self, given[0]);
+    if (there && !*there) return count == 2 ? plan_value(given[1].label) : plan_raise();
+    const Plan popped = there ? item_of_dict(recorder, self, given[0]) : not_known(method);
+    Plan plan = popped.kind == Plan::Kind::kValue ? store_into_made(recorder, self, given[0], {0, nullptr}) : not_known(method);
+    if (plan.kind == Plan::Kind::kLabels) plan.kind = Plan::Kind::kValue, plan.label = popped.label;
+    return plan;
+  }
   if (name == "get" && (count == 1 || count == 2)) {
     const std::optional<bool> there = has_key(recorder, self, given[0]);
     if (there && *there) return item_of_dict(recorder, self, given[0]);

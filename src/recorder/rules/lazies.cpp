@@ -143,7 +143,10 @@ uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
   if (value.kind == Value::Kind::kGenerator) return PyGen_CheckExact(object) ? label : 0;
   if (recorder.is_iterator(label) || is_lazy(recorder, label)) return label;
   if (const uint32_t by_number = iterator_by_number(recorder, {label, object})) return by_number;
-  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  // An instance of a class that inherits a tuple's __iter__.
+  static PyObject* const name = PyUnicode_InternFromString("__iter__");
+  const uint32_t contents = PyTuple_Check(object) && _PyType_Lookup(Py_TYPE(object), name) == _PyType_Lookup(&PyTuple_Type, name) ? recorder.contents(label) : 0;
+  std::optional<std::vector<uint32_t>> parts = contents ? recorder.copied_elements(recorder.value(contents)) : parts_of(recorder, label, object);
   return parts ? recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(parts)) : 0;
 }
 

@@ -1,4 +1,5 @@
-// Rules for callables that C functions make of other things: functools.partial, operator.itemgetter, attrgetter and methodcaller.
+// Rules for callables that C functions make of other things: functools.partial and cmp_to_key, operator.itemgetter, attrgetter and
+// methodcaller.
 #include <algorithm>
 
 #include "core/made_once.h"
@@ -13,14 +14,14 @@ namespace {
 using evaluator::Activation;
 
 struct Types {
-  PyObject *partial = nullptr, *update_wrapper = nullptr, *item = nullptr, *attribute = nullptr, *method = nullptr;
+  PyObject *partial = nullptr, *update_wrapper = nullptr, *item = nullptr, *attribute = nullptr, *method = nullptr, *makes_key = nullptr;
 };
 const Types& types() {
   static MadeOnce<Types> found;
   return found.get([] {
     const Ref functools = Ref::steal(PyImport_ImportModule("functools")), of_operator = Ref::steal(PyImport_ImportModule("operator"));
     const auto named = [](const Ref& module, const char* name) { return module ? Ref::steal(PyObject_GetAttrString(module.get(), name)).release() : nullptr; };
-    Types made{named(functools, "partial"), named(functools, "update_wrapper"), named(of_operator, "itemgetter"), named(of_operator, "attrgetter"), named(of_operator, "methodcaller")};
+    Types made{named(functools, "partial"), named(functools, "update_wrapper"), named(of_operator, "itemgetter"), named(of_operator, "attrgetter"), named(of_operator, "methodcaller"), named(functools, "cmp_to_key")};
     PyErr_Clear();
     return made;
   });
@@ -33,6 +34,36 @@ int keywords_of(const Activation::CallSite& call) { return call.keyword_names ? 
 bool is_a_partial(const Recorder& recorder, uint32_t label) {
   const Value value = recorder.value(label);
   return value.kind == Value::Kind::kMade && recorder.constant_of(recorder.elements(value)[0]) == types().partial;
+}
+
+// What functools.cmp_to_key has made, called with an object, for an exit.
+PyObject* make_key(PyObject*, PyObject* const* arguments, Py_ssize_t) { return PyObject_CallOneArg(arguments[0], arguments[1]); }
+
+PyObject* maker_of_keys() {
+  static PyMethodDef method{"make_key", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_key)), METH_FASTCALL, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
+// The function that a key compares with: the first that it refers to, but for its type.
+struct Referred {
+  PyObject* type;
+  PyObject* found = nullptr;
+};
+int visit_referred(PyObject* object, void* context) {
+  auto* const search = static_cast<Referred*>(context);
+  if (!search->found && object != search->type) search->found = object;
+  return 0;
+}
+PyObject* function_of_key(PyObject* key) {
+  Referred search{reinterpret_cast<PyObject*>(Py_TYPE(key))};
+  if (Py_TYPE(key)->tp_traverse) Py_TYPE(key)->tp_traverse(key, visit_referred, &search);
+  return search.found;
+}
+
+bool is_made_by(const Recorder& recorder, uint32_t label, PyObject* callable) {
+  const Value value = recorder.value(label);
+  return value.kind == Value::Kind::kMade && callable && recorder.constant_of(recorder.elements(value)[0]) == callable;
 }
 
 // partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
@@ -160,12 +191,38 @@ std::optional<Plan> call_of_methodcaller(const Site& site, const Activation::Cal
 
 }  // namespace
 
+std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, const Operated& right, bool gives_truth) {
+  Recorder& recorder = site.recorder;
+  if (!is_made_by(recorder, left.label, maker_of_keys()) || !is_made_by(recorder, right.label, maker_of_keys())) return std::nullopt;
+  const Ref objects[] = {Ref::steal(PyObject_GetAttrString(left.object, "obj")), Ref::steal(PyObject_GetAttrString(right.object, "obj"))};
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(left.label)), others = recorder.copied_elements(recorder.value(right.label));
+  const uint32_t function = recorder.elements(recorder.value(parts[2]))[2];
+  PyObject* const compares = function_of_key(left.object);
+  const Ref number = Ref::steal(PyLong_FromLong(site.instruction.arg));
+  if (!objects[0] || !objects[1] || !compares || !number) return PyErr_Clear(), std::nullopt;
+  Plan plan = call_of_stand_in(site, "compared");
+  add(plan, function, compares);
+  add(plan, parts[3], objects[0].get());
+  add(plan, others[3], objects[1].get());
+  add(plan, recorder.constant(number.get()), number.get());
+  add(plan, recorder.constant(gives_truth ? Py_True : Py_False), gives_truth ? Py_True : Py_False);
+  return plan;
+}
+
 std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   const uint32_t label = recorder.label(call.callable);
   if (callable == types().partial || callable == types().item || callable == types().attribute || callable == types().method) {
     return recorder.constant_of(label) ? made_here(site, call, callable) : std::nullopt;
+  }
+  if (callable == types().makes_key) {
+    const bool plain = recorder.constant_of(label) && PyCFunction_CheckExact(callable) && call.count == 1 && !call.keyword_names;
+    return plain ? std::optional<Plan>(plan_value(recorder.made(callable, nullptr, {recorder.label(call.first)}))) : std::nullopt;
+  }
+  if (is_made_by(recorder, label, types().makes_key)) {
+    if (call.count != 1 || call.keyword_names) return std::nullopt;
+    return plan_value(recorder.made(maker_of_keys(), nullptr, {label, recorder.label(call.first)}));
   }
   if (is_a_partial(recorder, label)) return call_of_partial(site, call, callable);
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));

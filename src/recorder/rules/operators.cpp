@@ -121,6 +121,8 @@ Plan binary_op(const Site& site) {
   if (std::optional<Plan> plan = operator_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
   return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
+// 3.13 may ask for the truth in the same instruction.
+bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 Plan compare_op(const Site& site) {
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
@@ -135,11 +137,10 @@ Plan compare_op(const Site& site) {
   const bool containers = is_container(input_at(site, 2)) && is_container(input_at(site, 1));
   const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
+  if (std::optional<Plan> plan = comparison_of_keys(site, input_at(site, 2), input_at(site, 1), asks_for_truth(site))) return *std::move(plan);
   if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
-// 3.13 may ask for the truth in the same instruction.
-bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 bool compares_scalars(Recorder& recorder, const Plan& plan) {
   const graph::Graph& graph = recorder.recording().graph;
   for (const Operand& operand : plan.operands) {
@@ -346,6 +347,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
   if (constant && recorder.known(key.label, key.object)) return plan_constant();
   if (std::optional<Plan> plan = item_call(site, "__getitem__", {container, key})) return *std::move(plan);
+  if (std::optional<Plan> plan = item_of_class(recorder, container, key)) return *std::move(plan);
   if (std::optional<Plan> plan = index_call(site, container, key)) return *std::move(plan);
   return item_of_source(site, container, key);
 }

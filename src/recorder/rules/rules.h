@@ -44,6 +44,8 @@ std::optional<Plan> replayed_operator(const Site& site, int number);
 // object[key], object[key] = value, and (value.label 0) del object[key].
 Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key);
 Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value);
+// class[key], where that is written in C or in typing; none: of another class.
+std::optional<Plan> item_of_class(Recorder& recorder, const Operated& type, const Operated& key);
 // A key whose class's __hash__ is Python's; instructions of dicts with one, as calls of what stands in for them. None: of others.
 bool is_key_of_class(Recorder& recorder, const Operated& key);
 std::optional<Plan> keyed_instruction(const Site& site, const char* name, const std::vector<Operated>& operands);
@@ -228,7 +230,9 @@ bool is_plain_print(Recorder& recorder, const Given& given);
 
 // The generator's values, as far as an instruction that unpacks them asks for them; none: another object.
 std::optional<Plan> unpacked_generator(const Site& site);
-// functools.partial, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
+// A comparison of keys that functools.cmp_to_key has made in the recorded code; none: of other objects.
+std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, const Operated& right, bool gives_truth);
+// functools.partial and cmp_to_key, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
 std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::CallSite& call);
 // A call of a C function that calls back into Python, as that of its stand-in; none: it has none, or isn't to be followed.
 std::optional<Plan> stand_in_call(const Site& site, const evaluator::Activation::CallSite& call);

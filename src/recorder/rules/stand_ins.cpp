@@ -1,6 +1,8 @@
 // Rules for C functions that call back into Python: a Python function is followed in their place.
 #include "recorder/stand_ins.h"
 
+#include <string_view>
+
 #include "core/builtins.h"
 #include "recorder/rules/rules.h"
 
@@ -55,11 +57,12 @@ bool has_keys(PyObject* object) {
   return _PyType_Lookup(Py_TYPE(object), name);
 }
 
-// Keys of a sort that are instances of classes of the program's.
+// Keys of a sort that are instances of classes of the program's, or that functools.cmp_to_key has made.
 bool compares_by_methods(PyObject* keys) {
   for (Py_ssize_t i = 0; PyList_CheckExact(keys) && i < PyList_GET_SIZE(keys); i++) {
     PyTypeObject* const type = Py_TYPE(PyList_GET_ITEM(keys, i));
     if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return true;
+    if (std::string_view(type->tp_name) == "functools.KeyWrapper") return true;
   }
   return false;
 }
@@ -71,7 +74,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   PyObject* const callable = site.frame.slot(call.callable);
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
   const StandIn* const stand_in = stand_in_of(callable);
-  if (!stand_in || !recorder.constant_of(recorder.label(call.callable))) return std::nullopt;
+  if (!stand_in || !fixes_object(recorder, recorder.label(call.callable), callable)) return std::nullopt;
   // The function itself leaves what it doesn't do to C.
   if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;
   // Methods of a subclass may be others than those that the stand-in calls.
