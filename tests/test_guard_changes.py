@@ -361,6 +361,23 @@ def item_of_a_generic_class() -> Any:
 
 
 @case
+def cached_results() -> Any:
+    gain = [2]
+    cached = functools.lru_cache(lambda n: n * gain[0])
+    cached(3)
+    yield lambda x: x * cached(3)
+    gain[0] = 5
+    yield
+    cached.cache_clear()
+    yield
+    cached.cache_clear()
+    cached(3.0)
+    yield
+    cached = functools.lru_cache(lambda n: "ab"[n - 3 :])
+    yield
+
+
+@case
 def function_that_keys_compare_with() -> Any:
     scope = module("def compare(left, right): return left - right")
     yield lambda x: x * sorted([2, 1, 3], key=functools.cmp_to_key(scope.compare))[0]

@@ -25,6 +25,11 @@ _matches = _core.matches
 _make_class = _core.make_class
 _run_class_body = _core.run_class_body
 _step_of_sort = _core.step_of_sort
+_is_cached = _core.is_cached
+_cached = _core.cached
+_count_hit = _core.count_hit
+_count_miss = _core.count_miss
+_keep = _core.keep
 _Key: Any = type(functools.cmp_to_key(max))
 _new_tuple = tuple.__new__
 _keys_like = _core.keys_like
@@ -253,6 +258,17 @@ def places_by_comparing(keys: list[Any], reverse: bool, /) -> Any:
             outcomes.append(False)
         step = _step_of_sort(len(keys), reverse, outcomes)
     return step[0]
+
+
+def cached_call(cache: Any, function: Callable[..., Any], call: Any, /, *args: Any, **keywords: Any) -> Any:
+    if _is_cached(cache, call):
+        found = _cached(cache, call)
+        _count_hit(cache, call)
+        return found
+    _count_miss(cache)
+    result = function(*args, **keywords)
+    _keep(cache, call, result)
+    return result
 
 
 def compared(function: Callable[[Any, Any], Any], left: Any, right: Any, number: int, truth: bool, /) -> Any:
@@ -726,6 +742,7 @@ _core.add_stand_ins(
         dict.pop: (keyed_pop, 0),
         dict.setdefault: (keyed_setdefault, 0),
         # What instructions and calls of made objects are, by name.
+        "cached_call": (cached_call, 0),
         "compared": (compared, 0),
         "unpacked": (unpacked, 0),
         "keyed_item": (keyed_item, 0),

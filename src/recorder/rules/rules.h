@@ -232,6 +232,9 @@ bool is_plain_print(Recorder& recorder, const Given& given);
 std::optional<Plan> unpacked_generator(const Site& site);
 // A comparison of keys that functools.cmp_to_key has made in the recorded code; none: of other objects.
 std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, const Operated& right, bool gives_truth);
+// A call of what functools.lru_cache has made; what its stand-in calls; none: another callable, or arguments that aren't known.
+std::optional<Plan> call_of_cache(const Site& site, const evaluator::Activation::CallSite& call);
+std::optional<Plan> cache_step(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // functools.partial and cmp_to_key, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
 std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::CallSite& call);
 // A call of a C function that calls back into Python, as that of its stand-in; none: it has none, or isn't to be followed.

@@ -73,6 +73,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
+  if (std::optional<Plan> plan = call_of_cache(site, call)) return plan;
   const StandIn* const stand_in = stand_in_of(callable);
   if (!stand_in || !fixes_object(recorder, recorder.label(call.callable), callable)) return std::nullopt;
   // The function itself leaves what it doesn't do to C.

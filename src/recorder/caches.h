@@ -1,0 +1,12 @@
+// Functions in C for the Python function that stands in for calls of what functools.lru_cache has made.
+#pragma once
+
+#include "core/ref.h"
+
+namespace evalframe::recorder {
+
+// is_cached(cache, call), cached(cache, call), count_hit(cache, call), count_miss(cache), keep(cache, call, result).
+enum class CacheStep { kIsCached, kCached, kCountHit, kCountMiss, kKeep };
+PyObject* cache_function(CacheStep which);
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,187 @@
+// Rules for calls of what functools.lru_cache has made: a stand-in looks into the cache, and calls the function where nothing is there.
+#include "cpython/lru_caches.h"
+
+#include "cpython/dict_keys.h"
+#include "frontends/numpy/calls.h"
+#include "graph/leave.h"
+#include "recorder/caches.h"
+#include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using evaluator::Activation;
+
+// A call: a tuple of a tuple and a dict of arguments, or None.
+struct Call {
+  PyObject *cache, *arguments, *keywords;
+};
+Call call_of(PyObject* const* arguments) {
+  PyObject* const keywords = PyTuple_GET_ITEM(arguments[1], 1);
+  return {arguments[0], PyTuple_GET_ITEM(arguments[1], 0), keywords == Py_None ? nullptr : keywords};
+}
+
+// Null without an exception: there is nothing.
+PyObject* found(PyObject* const* arguments) {
+  const Call call = call_of(arguments);
+  const Ref key = cpython::key_of_call(call.cache, call.arguments, call.keywords);
+  return key ? cpython::cached_under(call.cache, key.get()) : nullptr;
+}
+
+PyObject* is_cached(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  PyObject* const there = found(arguments);
+  return there || !PyErr_Occurred() ? Py_NewRef(there ? Py_True : Py_False) : nullptr;
+}
+PyObject* cached(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  PyObject* const there = found(arguments);
+  if (!there && !PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "nothing is cached");
+  return Py_XNewRef(there);
+}
+// Whether it is this object.
+PyObject* gives_cached(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  PyObject* const there = found(arguments);
+  return there || !PyErr_Occurred() ? Py_NewRef(there == arguments[2] ? Py_True : Py_False) : nullptr;
+}
+PyObject* count_hit(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  const Call call = call_of(arguments);
+  return Ref::steal(PyObject_Call(call.cache, call.arguments, call.keywords)) ? Py_NewRef(Py_None) : nullptr;
+}
+PyObject* count_miss(PyObject*, PyObject* const* arguments, Py_ssize_t) { return cpython::count_miss(arguments[0]), Py_NewRef(Py_None); }
+PyObject* keep(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  const Call call = call_of(arguments);
+  return cpython::keep_result(call.cache, call.arguments, call.keywords, arguments[2]) ? Py_NewRef(Py_None) : nullptr;
+}
+// In a graph: what is let go for it may tell of its end.
+PyObject* keep_more(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (!cpython::is_full(arguments[0]) && !found(arguments)) return PyErr_Occurred() ? nullptr : keep(self, arguments, count);
+  graph::ask_to_leave();
+  return nullptr;
+}
+
+using Function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* function_of(const char* name, Function what) {
+  auto* const method = new PyMethodDef{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(what)), METH_FASTCALL, nullptr};  // lives as long as the process
+  return PyCFunction_New(method, nullptr);
+}
+PyObject* asks_for_object() {
+  static PyObject* const made = function_of("gives_cached", gives_cached);
+  return made;
+}
+PyObject* keeps_more() {
+  static PyObject* const made = function_of("keep_more", keep_more);
+  return made;
+}
+
+// The arguments, known and immutable, as a constant; null: they aren't.
+Ref known_call(Recorder& recorder, const Site& site, const Activation::CallSite& call) {
+  const Py_ssize_t named = call.keyword_names ? PyTuple_GET_SIZE(call.keyword_names.get()) : 0, plain = call.count - named;
+  const Ref arguments = Ref::steal(PyTuple_New(plain)), keywords = named ? Ref::steal(PyDict_New()) : Ref::borrow(Py_None);
+  if (!arguments || !keywords) return PyErr_Clear(), Ref();
+  for (int i = 0; i < call.count; i++) {
+    PyObject* const object = site.frame.slot(call.first + i);
+    const uint32_t label = recorder.label(call.first + i);
+    if (!is_immutable(object) || recorder.is_input_number(label, object) || !recorder.known(label, object)) return Ref();
+    if (i < plain) PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(object));
+    else if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(call.keyword_names.get(), i - plain), object) < 0) return PyErr_Clear(), Ref();
+  }
+  return Ref::steal(PyTuple_Pack(2, arguments.get(), keywords.get()));
+}
+
+// A node that does what the instruction does.
+Plan step(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given) {
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.callable = callable;
+  for (const Operated& one : given) {
+    plan.operands.push_back(recorder.operand(one.label, one.object));
+    if (!plan.operands.back()) return plan_break(Break::kUnknownCall, "a cached function that gives " + type_name(one.object));
+  }
+  return plan;
+}
+
+// What the cache has: one object, or data that is the same, by a check in the graph; an array is the graph's.
+Plan found_in_cache(Recorder& recorder, const std::vector<Operated>& given) {
+  PyObject* const arguments[] = {given[0].object, given[1].object};
+  PyObject* const there = found(arguments);
+  if (!there) return PyErr_Clear(), plan_break(Break::kUnknownCall, "an empty cache");
+  Plan plan = step(recorder, cache_function(CacheStep::kCached), given);
+  if (numpy::is_array(there) || numpy::is_scalar(there)) return plan.check_result = true, std::move(plan);
+  if (is_immutable(there)) return plan.stays = true, std::move(plan);
+  const uint32_t object = recorder.fixed(there);
+  plan.callable = asks_for_object();
+  plan.operands.push_back(graph::Operand::constant(recorder.value(recorder.constant(there)).a));
+  recorder.check_constant(recorder.node_value(recorder.add_node(plan, Py_True), false), Py_True);
+  return plan_value(object);
+}
+
+// What the recorded code has put together would be another object in each node.
+bool is_one_object(const Value& value, PyObject* object) {
+  return value.kind == Value::Kind::kSource || value.kind == Value::Kind::kNode || value.kind == Value::Kind::kConstant || (value.kind == Value::Kind::kTuple && is_immutable(object));
+}
+
+// A tuple of keys may have the object in it that stands between positional arguments and those with names.
+bool is_plain_key(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return is_immutable(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+    if (!is_immutable(PyTuple_GET_ITEM(key, i)) && !Py_IS_TYPE(PyTuple_GET_ITEM(key, i), &PyBaseObject_Type)) return false;
+  }
+  return true;
+}
+
+// Whether keys of classes of the program's are compared with it.
+bool may_run_code(PyObject* cache, PyObject* key) {
+  const Py_hash_t hash = PyObject_Hash(key);
+  for (PyObject* const other : cpython::keys_with_hash(cpython::dict_of_cache(cache), hash)) {
+    if (!is_plain_key(other)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+PyObject* cache_function(CacheStep which) {
+  static PyObject* const made[] = {function_of("is_cached", is_cached), function_of("cached", cached), function_of("count_hit", count_hit), function_of("count_miss", count_miss), function_of("keep", keep)};
+  return made[static_cast<size_t>(which)];
+}
+
+std::optional<Plan> cache_step(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  const bool is_step = callable == cache_function(CacheStep::kIsCached) || callable == cache_function(CacheStep::kCached) || callable == cache_function(CacheStep::kCountHit) ||
+                       callable == cache_function(CacheStep::kCountMiss) || callable == cache_function(CacheStep::kKeep);
+  if (!is_step) return std::nullopt;
+  if (!recorder.may_put_off()) return plan_break(Break::kUnknownCall, "a cached function behind the end of an object that tells of it");
+  std::vector<Operated> given;
+  for (int i = call.first; i < call.first + call.count; i++) given.push_back({recorder.label(i), site.frame.slot(i)});
+  if (callable == cache_function(CacheStep::kCached)) return found_in_cache(recorder, given);
+  const bool keeps = callable == cache_function(CacheStep::kKeep);
+  if (keeps && !is_one_object(recorder.value(given[2].label), given[2].object)) return plan_break(Break::kUnknownCall, "a cached function that makes " + type_name(given[2].object));
+  Plan plan = step(recorder, keeps ? keeps_more() : callable, given);
+  if (plan.kind != Plan::Kind::kNode) return plan;
+  if (callable == cache_function(CacheStep::kIsCached)) plan.stays = true;
+  else plan.label = recorder.constant(Py_None);
+  return plan;
+}
+
+std::optional<Plan> call_of_cache(const Site& site, const Activation::CallSite& call) {
+  Recorder& recorder = site.recorder;
+  PyObject* const cache = site.frame.slot(call.callable);
+  if (!cpython::is_lru_cache(cache) || !fixes_object(recorder, recorder.label(call.callable), cache)) return std::nullopt;
+  const StandIn* const stand_in = stand_in_named("cached_call");
+  const Ref made = stand_in ? known_call(recorder, site, call) : Ref();
+  if (!made) return PyErr_Clear(), std::nullopt;
+  PyObject* const keywords = PyTuple_GET_ITEM(made.get(), 1);
+  const Ref key = cpython::key_of_call(cache, PyTuple_GET_ITEM(made.get(), 0), keywords == Py_None ? nullptr : keywords);
+  if (!key || may_run_code(cache, key.get())) return PyErr_Clear(), std::nullopt;
+  PyObject* const function = cpython::function_of_cache(cache);
+  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
+  const auto add = [&](uint32_t label, PyObject* object) { plan.contents.push_back(label), plan.arguments.push_back(object); };
+  add(recorder.constant(cache), cache);
+  add(recorder.fixed(function), function);
+  add(recorder.constant(made.get()), made.get());
+  for (int i = call.first; i < call.first + call.count; i++) add(recorder.label(i), site.frame.slot(i));
+  return plan;
+}
+
+}  // namespace evalframe::recorder
