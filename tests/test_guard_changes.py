@@ -90,6 +90,43 @@ def _applies(box: Any) -> Any:
 
 
 @case
+def locals_replaced():
+    changing = module("shared = 2\ndef f(x):\n    k = 3\n    return x * locals()['k'], dir()")
+    yield changing.f
+    changing.locals = lambda: {"k": 5}
+    yield
+    changing.dir = lambda: ["none"]
+    del changing.locals
+    yield
+    del changing.dir
+    yield
+
+
+@case
+def locals_of_a_cell_changed():
+    def outer():
+        shared = 2
+
+        def store(value):
+            nonlocal shared
+            shared = value
+
+        def f(x):
+            return x * locals()["shared"] * shared
+
+        return f, store
+
+    f, store = outer()
+    yield f
+    store(4)
+    yield
+    store(2.5)
+    yield
+    store(X)
+    yield
+
+
+@case
 def base_of_local_class_changed():
     class Base:
         gain = 2

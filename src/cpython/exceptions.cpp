@@ -82,6 +82,8 @@ EndedFrame::~EndedFrame() {
 
 void EndedFrame::put(int slot, Ref value) { slots(frame_).put(slot, std::move(value)); }
 
+void EndedFrame::give_names(Ref names) { set_locals_dict(frame_, std::move(names)); }
+
 Ref EndedFrame::end(Borrowed back) {
   pop_frame(thread_, std::exchange(frame_, nullptr));
   PyFrameObject*& place = object_.as<PyFrameObject>()->f_back;

@@ -31,6 +31,7 @@ class EndedFrame {
   EndedFrame& operator=(const EndedFrame&) = delete;
   Borrowed object() const { return object_.get(); }  // null with an exception
   void put(int slot, Ref value);
+  void give_names(Ref names);
   // Gives the object; `back` is that of the caller, or null.
   Ref end(Borrowed back);
 

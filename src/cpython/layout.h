@@ -76,6 +76,9 @@ constexpr bool kFinalizersCountAsCallees = k311;
 // that evaluator reads it, and sets it first.
 constexpr int kFrameMark = 8 * kFrameStackTop + 4;
 
+// A frame keeps the dict that locals() gives, which is brought up to date at each call; later it is a new one each time.
+constexpr bool kLocalsAreKept = !k313;
+
 // What monitoring tools have of a code object (3.12+), in bytes from its beginning.
 #if PY_VERSION_HEX >= 0x030C0000
 constexpr size_t kCodeMonitoring = offsetof(PyCodeObject, _co_monitoring);

@@ -21,4 +21,12 @@ uint8_t variable_kind(Borrowed code, int slot) {
   return static_cast<uint8_t>(PyBytes_AS_STRING(as_code(code)->co_localspluskinds)[slot]);
 }
 
+Ref present_locals() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Ref::steal(PyEval_GetFrameLocals());
+#else
+  return Ref::borrow(PyEval_GetLocals());
+#endif
+}
+
 }  // namespace evalframe::cpython

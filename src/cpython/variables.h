@@ -14,5 +14,7 @@ int variable_count(Borrowed code);
 int argument_count(Borrowed code);  // the first slots: *args and **kwargs included
 Borrowed variable_name(Borrowed code, int slot);
 uint8_t variable_kind(Borrowed code, int slot);
+// What locals() gives in the thread's current frame; null with an exception.
+Ref present_locals();
 
 }  // namespace evalframe::cpython

@@ -191,6 +191,12 @@ void Recorder::caught(const Activation& frame, int32_t instruction, int depth_be
 
 bool Recorder::is_hidden(size_t frame) const { return cpython::is_hidden(frames_[frame].code->code); }
 
+bool Recorder::knows_what_frame_keeps() const {
+  const auto of = static_cast<size_t>(frames_.back().identity);
+  const bool began_here = of >= recording_->start.size() || recording_->start[of].next == 0;
+  return began_here && frames_.back().generator == -1 && !is_hidden_frame();
+}
+
 int32_t Recorder::visible_caller(size_t frame) const {
   while (frame > 0 && is_hidden(frame - 1)) frame--;
   return frame > 0 ? static_cast<int32_t>(frame) - 1 : -1;
@@ -220,11 +226,26 @@ uint32_t Recorder::frame_value(int32_t identity) {
   return known;
 }
 
+// A frame from outside that may have a dict of its names, which its frame object would go on having.
+static bool may_keep_names(const Activation& frame) {
+  if (!cpython::layout::kLocalsAreKept || !(frame.code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) return false;
+  if (cpython::locals_dict_of(frame.frame())) return true;
+  PyObject* const names = frame.code().code.as<PyCodeObject>()->co_names;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    for (const char* const asks : {"locals", "vars", "dir", "eval", "exec", "f_locals"}) {
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), asks) == 0) return true;
+    }
+  }
+  return false;
+}
+
 bool Recorder::unwound(const Activation& callee, PyObject* exception) {
   const int32_t of = frames_.back().generator;
   // What the generator makes of a StopIteration is another exception.
   if (of == kOuterGenerator || (of >= 0 && PyErr_GivenExceptionMatches(exception, PyExc_StopIteration))) return false;
   const Live& live = frames_.back();
+  const auto place = static_cast<size_t>(live.identity);
+  if (place < recording_->start.size() && recording_->start[place].next > 0 && may_keep_names(callee)) return false;
   const bool exits = PyErr_GivenExceptionMatches(exception, PyExc_GeneratorExit) != 0;
   // Others are only told of, as nobody waits for them.
   if (live.resumes == evaluator::Resumes::kLetGo && !exits) return false;
@@ -242,7 +263,7 @@ void Recorder::end_frame(const Activation& frame) {
   const bool knows_caller = cpython::layout::kEndedGeneratorKnowsCaller || live.generator < 0;
   const int32_t caller = knows_caller ? visible_caller(frames_.size() - 1) : -1;
   const int32_t back = caller >= 0 ? frames_[static_cast<size_t>(caller)].identity : -1;
-  recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame)}};
+  recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame)}, live.locals};
 }
 
 bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const {

@@ -177,6 +177,11 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const Rule& present = rule(instruction.op);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call);
+  if (plan.locals && plan.locals != frames_.back().locals) {
+    frames_.back().locals = plan.locals;
+    recording_->journal.push_back({Change::Kind::kNames, 0, plan.locals});
+    recording_->needs_frames = true;
+  }
   for (const Plan::Contents& one : plan.as_contents) exchange_label(one.slot, one.contents);
   present.after ? present.after(site, plan) : relabel_result(site, plan);
   for (const Plan::Contents& one : plan.as_contents) {

@@ -77,6 +77,7 @@ struct Plan {
   std::vector<PyObject*> arguments;
   uint32_t names = 0;  // ... a class body, whose names are the items of this dict
   Borrowed namespace_dict;
+  uint32_t locals = 0;  // the dict that the frame keeps behind the instruction
   bool makes_class = false;  // kValue: the class that the label stands for
   evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
   uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
@@ -313,6 +314,11 @@ class Recorder {
   // The dict of the names of the class body that runs; 0: none does.
   uint32_t names() const { return frames_.back().names; }
   bool is_in_class_body() const;
+  // What locals() has given in the innermost frame, which keeps it; 0: nothing.
+  uint32_t locals() const { return frames_.back().locals; }
+  // Whether all that the innermost frame keeps is known: it began in the recording, and isn't a generator's, or hidden.
+  bool knows_what_frame_keeps() const;
+  bool is_hidden_frame() const { return is_hidden(frames_.size() - 1); }
   // What the class has stays as it is, by a guard. False: it can't be guarded.
   bool fix_class(Borrowed type);
   // Present elements; they stay where they are until a container is made or changed.
@@ -429,6 +435,7 @@ class Recorder {
     evaluator::Resumes resumes = evaluator::Resumes::kNone;
     uint32_t when_ended = 0;  // what the call gives then
     uint32_t names = 0;       // the dict of a class body's names
+    uint32_t locals = 0;      // the dict that locals() has given, and the frame keeps
   };
   static constexpr int32_t kOuterGenerator = -2;
   // A generator, as it is now.

@@ -36,6 +36,7 @@ struct Recording::Cursor {
   struct Live {
     const FrameStart* frame;
     int32_t next, depth;
+    uint32_t names;
   };
   uint32_t position = 0;
   std::vector<Live> frames;
@@ -80,7 +81,7 @@ struct Recording::Cursor {
   void start(const Recording& recording) {
     for (size_t k = 0; k < recording.start.size(); k++) {
       const FrameStart& frame = recording.start[k];
-      frames.push_back({&frame, frame.next, frame.depth});
+      frames.push_back({&frame, frame.next, frame.depth, frame.names});
       for (size_t i = 0; i < recording.initial[k].size(); i++) set(frame.base + static_cast<int32_t>(i), recording.initial[k][i]);
     }
     for (const Container& container : recording.containers) windows.push_back(container.initial);
@@ -94,7 +95,7 @@ struct Recording::Cursor {
         const FrameStart& pushed = recording.pushes[change.where];
         frames.back().next = pushed.next;
         frames.back().depth = pushed.depth;
-        frames.push_back({&pushed, 0, 0});
+        frames.push_back({&pushed, 0, 0, pushed.names});
         if (pushed.generator >= 0) generators[pushed.generator].phase = GeneratorState::Phase::kRunning;
         return;
       }
@@ -110,6 +111,7 @@ struct Recording::Cursor {
       case Change::Kind::kAppend: windows[change.where].length++; return;
       case Change::Kind::kWindow: windows[change.where] = recording.windows[change.value]; return;
       case Change::Kind::kAdvance: advanced++; return;
+      case Change::Kind::kNames: frames.back().names = change.value; return;
       case Change::Kind::kHandled: (change.where < 0 ? handled : generators[change.where].handled) = change.value; return;
       case Change::Kind::kStore: return store(change.where, change.value);
     }
@@ -133,7 +135,7 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     const Cursor::Live& live = cursor.frames[k];
     const bool innermost = k + 1 == cursor.frames.size();
     const int32_t depth = innermost ? marks[node].depth : live.depth;
-    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}, live.frame->names};
+    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}, live.names};
     for (int32_t i = 0; i < depth; i++) {
       const size_t slot = live.frame->base + i;
       state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
@@ -243,6 +245,7 @@ void Recording::collect_ended(int32_t frame, Cursor& cursor, std::vector<Operand
   const auto found = ended.find(frame);
   if (found == ended.end() || std::any_of(cursor.frames.begin(), cursor.frames.end(), is_there)) return;
   for (const uint32_t value : found->second.slots) collect(value, cursor, operands);
+  collect(found->second.names, cursor, operands);
   collect_ended(found->second.back, cursor, operands);
 }
 
@@ -275,7 +278,7 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   }
   for (size_t k = 0; k < cursor.frames.size(); k++) {
     const Cursor::Live& live = cursor.frames[k];
-    collect(live.frame->names, cursor, exit.values);
+    collect(live.names, cursor, exit.values);
     const size_t depth = k + 1 == cursor.frames.size() ? marks[node].depth : live.depth;
     const size_t end = std::min(live.frame->base + depth, cursor.slots.size());
     for (size_t slot = live.frame->base; slot < end; slot++) collect(cursor.slots[slot], cursor, exit.values);
@@ -575,6 +578,11 @@ Ref Rebuild::ended_frame(int32_t frame) {
     Ref value = make(ended.slots[i]);
     if (!value && PyErr_Occurred()) return Ref();
     made.put(static_cast<int>(i), std::move(value));
+  }
+  if (ended.names) {
+    Ref names = make(ended.names);
+    if (!names) return Ref();
+    made.give_names(std::move(names));
   }
   const Ref back = ended.back < 0 ? Ref() : frame_object(ended.back);
   return back || ended.back < 0 ? made.end(back.get()) : Ref();

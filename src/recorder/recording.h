@@ -78,12 +78,13 @@ struct Container {
 
 // One change of the interpreter's state. States at any node are the start state plus a prefix of the journal.
 struct Change {
-  enum class Kind : uint8_t { kSlot, kPush, kPop, kSuspend, kAppend, kWindow, kStore, kAdvance, kHandled };
+  enum class Kind : uint8_t { kSlot, kPush, kPop, kSuspend, kAppend, kWindow, kStore, kAdvance, kHandled, kNames };
   Kind kind;
   // kSlot: slot (over all frames); kPush: index into Recording::pushes; kSuspend: the generator; kAppend, kWindow: container; kStore:
-  // index into Recording::names; kHandled: the generator, or -1; kAdvance: none
+  // index into Recording::names; kHandled: the generator, or -1; kAdvance, kNames: none
   int32_t where;
-  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows; kSuspend: into ::suspensions
+  // kSlot, kAppend, kStore; kHandled: the exception being handled; kWindow: index into Recording::windows; kSuspend: into ::suspensions; kNames: the innermost
+  // frame's dict of names
   uint32_t value;
 };
 
@@ -120,7 +121,7 @@ struct FrameStart {
   // The state of the frame itself (innermost frame at the start) or of its caller (pushes): next instruction and slots in use.
   int32_t next;
   int32_t depth;
-  uint32_t names = 0;   // the dict of a class body's names
+  uint32_t names = 0;   // the dict of a class body's names, or what locals() has given
 };
 
 // State of one frame at an exit.
@@ -168,6 +169,7 @@ struct EndedFrame {
   int unit;  // that ran last
   int32_t back;  // the identity of the frame that it was called from, -1: none
   std::vector<uint32_t> slots;
+  uint32_t names;  // see FrameStart
 };
 
 // Where in the journal, and at which instruction, a node's exit stands.

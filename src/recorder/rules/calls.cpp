@@ -523,9 +523,9 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {keyed_call, cache_step, class_making, class_statement, class_body, descriptor_making,
                             outside_call, copying_call, count_of_elements, collection_call, container_call,
-                            replayed_call, rearranging_call, binding, lazy_call, iterator_call, arranging_call,
-                            pure_call_at, metadata_call, sorted_call, exception_construction, exception_call,
-                            class_test, frame_function}) {
+                            scope_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call,
+                            arranging_call, pure_call_at, metadata_call, sorted_call, exception_construction,
+                            exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

@@ -186,16 +186,7 @@ Plan load_deref(const Site& site) {
   return plan_value(site.recorder.stored_in_cell(site.recorder.label(site.instruction.arg), site.frame.slot(site.instruction.arg)));
 }
 
-uint32_t label_of_cell(const Site& site) {
-  const Value cell = site.recorder.value_at(site.instruction.arg);
-  guards::Source source{Reach::kCell};
-  if (cell.kind == Value::Kind::kSource) {
-    source.parent = cell.a;
-  } else {
-    source.object = Ref::borrow(site.frame.slot(site.instruction.arg));
-  }
-  return site.recorder.source(std::move(source));
-}
+uint32_t label_of_cell(const Site& site) { return content_of_cell(site.recorder, site.recorder.label(site.instruction.arg), site.frame.slot(site.instruction.arg)); }
 
 void load_deref_after(const Site& site, const Plan& plan) { site.recorder.set_label(site.depth, plan.label ? plan.label : label_of_cell(site)); }
 
@@ -227,6 +218,17 @@ void load_class_global_after(const Site& site, const Plan& plan) {
 }
 
 }  // namespace
+
+uint32_t content_of_cell(Recorder& recorder, uint32_t label, PyObject* cell) {
+  const Value of = recorder.value(label);
+  guards::Source source{Reach::kCell};
+  if (of.kind == Value::Kind::kSource) {
+    source.parent = of.a;
+  } else {
+    source.object = Ref::borrow(cell);
+  }
+  return recorder.source(std::move(source));
+}
 
 PyObject* name_of(const Site& site) {
   return PyTuple_GET_ITEM(site.frame.code().code.as<PyCodeObject>()->co_names, site.instruction.arg);

@@ -222,6 +222,10 @@ Plan warning_call(Recorder& recorder, const Given& given);
 PyObject* acquire_without_waiting();
 // Whether the instruction reads what others may change while they hold the lock that the recorded code has.
 bool reads_under_lock(const Site& site, const Plan& plan);
+// locals(), vars() and dir() of the frame's own names; none: another callable, or with arguments.
+std::optional<Plan> scope_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What a cell from outside holds.
+uint32_t content_of_cell(Recorder& recorder, uint32_t label, PyObject* cell);
 // sys._getframe, sys.exc_info; attributes of the frames that are recorded, and of code objects. None: another function or object.
 std::optional<Plan> frame_function(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
