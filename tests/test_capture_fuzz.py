@@ -41,5 +41,5 @@ def test_programs_of_random_syntax_do_not_differ() -> None:
 
 @pytest.mark.slow
 def test_many_programs_do_not_differ() -> None:
-    fuzz("--programs", "390", "--seed", "4", "--jobs", "2")
+    fuzz("--programs", "390", "--seed", "2", "--jobs", "2")
     fuzz("--strategy", "arrays", "--programs", "300", "--seed", "2", "--jobs", "2")

@@ -55,6 +55,11 @@ def test_folders_include_in_the_order_of_the_data() -> None:
     assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} == set(FOLDERS)
 
 
+def test_nothing_is_left_over_from_merging() -> None:
+    left = [relative(path) for folder in ("src", "python", "tests", "docs") for path in (ROOT / folder).rglob("*") if path.suffix in {".orig", ".rej"}]
+    assert left == []
+
+
 def test_every_file_opens_with_its_purpose() -> None:
     python = [path for folder in ("python", "tests", "examples", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     sources = [path for path in SOURCES if path.suffix != ".cpp" or not path.with_suffix(".h").exists()]

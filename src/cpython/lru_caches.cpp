@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/c_function.h"
 #include "core/made_once.h"
 
 namespace evalframe::cpython {
@@ -41,24 +42,20 @@ PyObject* give_result(PyObject*, PyObject*, PyObject*) {
   return Py_NewRef(keeping.result);
 }
 
-PyObject* function_that(PyCFunctionWithKeywords what) {
-  static PyMethodDef methods[] = {{"give_none", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(give_none)), METH_VARARGS | METH_KEYWORDS, nullptr},
-                                  {"give_result", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(give_result)), METH_VARARGS | METH_KEYWORDS, nullptr}};
-  static PyObject* const functions[] = {PyCFunction_New(&methods[0], nullptr), PyCFunction_New(&methods[1], nullptr)};
-  return functions[what == give_result];
-}
+PyObject* giver_of_none() { return c_function<give_none>("give_none"); }
+PyObject* giver_of_result() { return c_function<give_result>("give_result"); }
 
 // The type, and a cache without a bound that tells keys; null: its objects aren't laid out so.
 struct Known {
   PyTypeObject* type = nullptr;
   PyObject* tells_keys = nullptr;
 };
-PyObject* new_cache(PyObject* type, PyObject* bound) { return PyObject_CallFunction(type, "OOOO", function_that(give_none), bound, Py_False, Py_None); }
+PyObject* new_cache(PyObject* type, PyObject* bound) { return PyObject_CallFunction(type, "OOOO", giver_of_none(), bound, Py_False, Py_None); }
 
 bool is_laid_out_so(PyObject* cache) {
   const Ref called = Ref::steal(PyObject_CallFunction(cache, "i", 1)), again = Ref::steal(PyObject_CallFunction(cache, "i", 1)), other = Ref::steal(PyObject_CallFunction(cache, "i", 2));
   const Cache* const of = fields(cache);
-  return called && again && other && of->maxsize == 7 && of->hits == 1 && of->misses == 2 && of->typed == 0 && of->function == function_that(give_none) &&
+  return called && again && other && of->maxsize == 7 && of->hits == 1 && of->misses == 2 && of->typed == 0 && of->function == giver_of_none() &&
          of->cache && PyDict_CheckExact(of->cache) && PyDict_GET_SIZE(of->cache) == 2;
 }
 
@@ -115,10 +112,10 @@ bool keep_result(Borrowed cache, Borrowed arguments, PyObject* keywords, Borrowe
   if (cached_under(cache, key.get())) return true;
   if (PyErr_Occurred()) return false;
   const Ref held = Ref::borrow(cache), kept = Ref::borrow(result);
-  PyObject* const function = std::exchange(of->function, function_that(give_result));
+  PyObject* const function = std::exchange(of->function, giver_of_result());
   keeping = {of, function, kept.get()};
   const Ref called = Ref::steal(PyObject_Call(cache.get(), arguments.get(), keywords));
-  if (of->function == function_that(give_result)) of->function = function;
+  if (of->function == giver_of_result()) of->function = function;
   of->misses--;
   return static_cast<bool>(called);
 }

@@ -31,8 +31,10 @@ void bind_stand_ins(nb::module_& module) {
   module.attr("group") = nb::borrow(recorder::group_of_lazies());
   module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
   module.attr("step_of_sort") = nb::borrow(recorder::step_of_sort());
-  constexpr const char* kCacheSteps[] = {"is_cached", "cached", "count_hit", "count_miss", "keep"};
-  for (int i = 0; i < 5; i++) module.attr(kCacheSteps[i]) = nb::borrow(recorder::cache_function(static_cast<recorder::CacheStep>(i)));
+  for (int i = 0; i < static_cast<int>(recorder::CacheStep::kCount); i++) {
+    const auto which = static_cast<recorder::CacheStep>(i);
+    module.attr(recorder::name_of(which)) = nb::borrow(recorder::cache_function(which));
+  }
   for (int i = 0; i < static_cast<int>(recorder::Keyed::kCount); i++) {
     const auto which = static_cast<recorder::Keyed>(i);
     module.attr(recorder::name_of(which)) = nb::borrow(recorder::keyed_function(which));

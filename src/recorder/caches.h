@@ -6,7 +6,8 @@
 namespace evalframe::recorder {
 
 // is_cached(cache, call), cached(cache, call), count_hit(cache, call), count_miss(cache), keep(cache, call, result).
-enum class CacheStep { kIsCached, kCached, kCountHit, kCountMiss, kKeep };
+enum class CacheStep : uint8_t { kIsCached, kCached, kCountHit, kCountMiss, kKeep, kCount };
+const char* name_of(CacheStep which);
 PyObject* cache_function(CacheStep which);
 
 }  // namespace evalframe::recorder

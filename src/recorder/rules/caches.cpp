@@ -1,7 +1,9 @@
 // Rules for calls of what functools.lru_cache has made: a stand-in looks into the cache, and calls the function where nothing is there.
-#include "cpython/lru_caches.h"
+#include <iterator>
 
+#include "core/c_function.h"
 #include "cpython/dict_keys.h"
+#include "cpython/lru_caches.h"
 #include "frontends/numpy/calls.h"
 #include "graph/leave.h"
 #include "recorder/caches.h"
@@ -60,18 +62,18 @@ PyObject* keep_more(PyObject* self, PyObject* const* arguments, Py_ssize_t count
   return nullptr;
 }
 
-using Function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
-PyObject* function_of(const char* name, Function what) {
-  auto* const method = new PyMethodDef{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(what)), METH_FASTCALL, nullptr};  // lives as long as the process
-  return PyCFunction_New(method, nullptr);
-}
-PyObject* asks_for_object() {
-  static PyObject* const made = function_of("gives_cached", gives_cached);
-  return made;
-}
-PyObject* keeps_more() {
-  static PyObject* const made = function_of("keep_more", keep_more);
-  return made;
+struct Row {
+  const char* name;
+  PyObject* (*function)(const char* name, const char* doc);
+};
+constexpr Row kRows[] = {{"is_cached", c_function<is_cached>}, {"cached", c_function<cached>}, {"count_hit", c_function<count_hit>}, {"count_miss", c_function<count_miss>}, {"keep", c_function<keep>}};
+static_assert(std::size(kRows) == static_cast<size_t>(CacheStep::kCount));
+
+std::optional<CacheStep> step_of(PyObject* callable) {
+  for (int i = 0; i < static_cast<int>(CacheStep::kCount); i++) {
+    if (callable == cache_function(static_cast<CacheStep>(i))) return static_cast<CacheStep>(i);
+  }
+  return std::nullopt;
 }
 
 // The arguments, known and immutable, as a constant; null: they aren't.
@@ -83,8 +85,11 @@ Ref known_call(Recorder& recorder, const Site& site, const Activation::CallSite&
     PyObject* const object = site.frame.slot(call.first + i);
     const uint32_t label = recorder.label(call.first + i);
     if (!is_immutable(object) || recorder.is_input_number(label, object) || !recorder.known(label, object)) return Ref();
-    if (i < plain) PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(object));
-    else if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(call.keyword_names.get(), i - plain), object) < 0) return PyErr_Clear(), Ref();
+    if (i < plain) {
+      PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(object));
+    } else if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(call.keyword_names.get(), i - plain), object) < 0) {
+      return PyErr_Clear(), Ref();
+    }
   }
   return Ref::steal(PyTuple_Pack(2, arguments.get(), keywords.get()));
 }
@@ -110,7 +115,7 @@ Plan found_in_cache(Recorder& recorder, const std::vector<Operated>& given) {
   if (numpy::is_array(there) || numpy::is_scalar(there)) return plan.check_result = true, std::move(plan);
   if (is_immutable(there)) return plan.stays = true, std::move(plan);
   const uint32_t object = recorder.fixed(there);
-  plan.callable = asks_for_object();
+  plan.callable = c_function<gives_cached>("gives_cached");
   plan.operands.push_back(graph::Operand::constant(recorder.value(recorder.constant(there)).a));
   recorder.check_constant(recorder.node_value(recorder.add_node(plan, Py_True), false), Py_True);
   return plan_value(object);
@@ -141,26 +146,27 @@ bool may_run_code(PyObject* cache, PyObject* key) {
 
 }  // namespace
 
-PyObject* cache_function(CacheStep which) {
-  static PyObject* const made[] = {function_of("is_cached", is_cached), function_of("cached", cached), function_of("count_hit", count_hit), function_of("count_miss", count_miss), function_of("keep", keep)};
-  return made[static_cast<size_t>(which)];
-}
+const char* name_of(CacheStep which) { return kRows[static_cast<size_t>(which)].name; }
+
+PyObject* cache_function(CacheStep which) { return kRows[static_cast<size_t>(which)].function(name_of(which), nullptr); }
 
 std::optional<Plan> cache_step(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
-  const bool is_step = callable == cache_function(CacheStep::kIsCached) || callable == cache_function(CacheStep::kCached) || callable == cache_function(CacheStep::kCountHit) ||
-                       callable == cache_function(CacheStep::kCountMiss) || callable == cache_function(CacheStep::kKeep);
-  if (!is_step) return std::nullopt;
+  const std::optional<CacheStep> which = step_of(callable);
+  if (!which) return std::nullopt;
   if (!recorder.may_put_off()) return plan_break(Break::kUnknownCall, "a cached function behind the end of an object that tells of it");
   std::vector<Operated> given;
   for (int i = call.first; i < call.first + call.count; i++) given.push_back({recorder.label(i), site.frame.slot(i)});
-  if (callable == cache_function(CacheStep::kCached)) return found_in_cache(recorder, given);
-  const bool keeps = callable == cache_function(CacheStep::kKeep);
+  if (*which == CacheStep::kCached) return found_in_cache(recorder, given);
+  const bool keeps = *which == CacheStep::kKeep;
   if (keeps && !is_one_object(recorder.value(given[2].label), given[2].object)) return plan_break(Break::kUnknownCall, "a cached function that makes " + type_name(given[2].object));
-  Plan plan = step(recorder, keeps ? keeps_more() : callable, given);
+  Plan plan = step(recorder, keeps ? c_function<keep_more>("keep_more") : callable, given);
   if (plan.kind != Plan::Kind::kNode) return plan;
-  if (callable == cache_function(CacheStep::kIsCached)) plan.stays = true;
-  else plan.label = recorder.constant(Py_None);
+  if (*which == CacheStep::kIsCached) {
+    plan.stays = true;
+  } else {
+    plan.label = recorder.constant(Py_None);
+  }
   return plan;
 }
 
