@@ -14,6 +14,7 @@ import collections.abc
 import contextvars
 import dataclasses
 import datetime
+import decimal
 import enum
 import fractions
 import functools
@@ -394,6 +395,16 @@ def item_of_a_generic_class() -> Any:
     yield
     del Held.__class_getitem__
     Held.gain = 3
+    yield
+
+
+@case
+def context_of_decimals() -> Any:
+    yield lambda x: (x, decimal.Decimal("1.234") + 1, decimal.Decimal("2E+3").to_eng_string())
+    with decimal.localcontext(decimal.Context(prec=2, capitals=0)):
+        yield
+    with decimal.localcontext(decimal.Context(traps=[decimal.Inexact], prec=3)):
+        yield
     yield
 
 

@@ -552,7 +552,7 @@ Plan load_method(const Site& site) {
     return plan_value(0);
   }
   if (recorder.is_super(asked.label)) return attribute_of_super(recorder, asked);
-  if (is_method && is_dict_of_function(recorder, asked.label)) return plan_value(0);
+  if (is_method && (is_dict_of_function(recorder, asked.label) || is_known_decimal(recorder, asked.label, object))) return plan_value(0);
   if (!is_method) {
     if (std::optional<Plan> plan = function_attribute(recorder, asked)) return *std::move(plan);
   }

@@ -521,7 +521,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, cache_step, class_making, class_statement, class_body, descriptor_making,
+    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, descriptor_making,
                             outside_call, copying_call, count_of_elements, collection_call, container_call,
                             scope_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call,
                             arranging_call, pure_call_at, metadata_call, sorted_call, exception_construction,

@@ -96,6 +96,7 @@ Plan repeated(const Site& site) {
 }
 
 Plan binary_op(const Site& site) {
+  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
   const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
   if (site.instruction.arg == kAdd && left == right && made) return joined(site);
@@ -124,6 +125,7 @@ Plan binary_op(const Site& site) {
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 Plan compare_op(const Site& site) {
+  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
@@ -170,6 +172,7 @@ void compare_op_after(const Site& site, const Plan& plan) {
 }
 
 Plan unary(const Site& site, uint8_t code, const char* method) {
+  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   if (std::optional<Plan> plan = unary_call(site, method)) return *std::move(plan);
   return operation(site, Form::kUnary, code, {input_at(site, 1)});
 }

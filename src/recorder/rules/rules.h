@@ -236,6 +236,11 @@ bool is_plain_print(Recorder& recorder, const Given& given);
 std::optional<Plan> unpacked_generator(const Site& site);
 // A comparison of keys that functools.cmp_to_key has made in the recorded code; none: of other objects.
 std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, const Operated& right, bool gives_truth);
+// Operators, calls and text of decimal.Decimal; none: of other objects, or it isn't known what they give.
+std::optional<Plan> decimal_operator(const Site& site);
+std::optional<Plan> decimal_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> decimal_text(const Site& site, int slot, const char* how, PyObject* spec);
+bool is_known_decimal(Recorder& recorder, uint32_t label, PyObject* object);
 // A call of what functools.lru_cache has made; what its stand-in calls; none: another callable, or arguments that aren't known.
 std::optional<Plan> call_of_cache(const Site& site, const evaluator::Activation::CallSite& call);
 std::optional<Plan> cache_step(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);

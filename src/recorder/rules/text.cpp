@@ -21,11 +21,13 @@ Plan constant_of_top(const Site& site, int count) {
 
 Plan build_string(const Site& site) { return constant_of_top(site, site.instruction.arg); }
 Plan format_simple(const Site& site) {
+  if (std::optional<Plan> plan = decimal_text(site, site.depth - 1, "format", nullptr)) return *std::move(plan);
   if (std::optional<Plan> plan = format_call(site, site.depth - 1, nullptr)) return *std::move(plan);
   return constant_of_top(site, 1);
 }
 // `kind`: 1 str, 2 repr.
 Plan converted(const Site& site, int kind, int slot) {
+  if (std::optional<Plan> plan = slot == site.depth - 1 && kind ? decimal_text(site, slot, kind == 1 ? "str" : "repr", nullptr) : std::nullopt) return *std::move(plan);
   if (std::optional<Plan> plan = kind == 1 || kind == 2 ? text_call(site, slot, kind == 1 ? "__str__" : "__repr__") : std::nullopt) return *std::move(plan);
   return constant_of_top(site, site.depth - slot);
 }
@@ -33,6 +35,9 @@ Plan convert_value(const Site& site) { return converted(site, site.instruction.a
 
 Plan format_with_spec(const Site& site) {
   if (!is_plain_spec(site.frame.slot(site.depth - 1))) return plan_break(Break::kUnknownObject, "format of a locale");
+  if (std::optional<Plan> plan = site.recorder.known(site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)) ? decimal_text(site, site.depth - 2, "format", site.frame.slot(site.depth - 1)) : std::nullopt) {
+    return *std::move(plan);
+  }
   const Operated spec{site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)};
   if (std::optional<Plan> plan = format_call(site, site.depth - 2, &spec)) return *std::move(plan);
   return constant_of_top(site, 2);
