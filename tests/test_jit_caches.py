@@ -10,18 +10,14 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, put_into, same
 from test_jit_stand_ins import A, B, callers, told
 
 CALLS = [(A, B), (B, A), (A, B), (A, B)]
 CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
 MADE: list[Any] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
+case = put_into(CASES)
 
 
 def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:

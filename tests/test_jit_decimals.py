@@ -11,24 +11,15 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, same
+from helpers import check_behaves_as_plain, check_may_be_left, put_into, same
 from test_jit_stand_ins import A, B, told
 
 CALLS = [(A, B), (B, A), (A, B)]
 CASES: list[Callable[..., Any]] = []
 BREAKING: list[Callable[..., Any]] = []
 PRICE = Decimal("19.99")
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A case that isn't one graph."""
-    BREAKING.append(function)
-    return function
+case = put_into(CASES)
+breaking = put_into(BREAKING)  # those that aren't one graph
 
 
 class Own(Decimal):

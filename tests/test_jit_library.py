@@ -15,7 +15,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, check_may_be_left, put_into
 from test_jit_stand_ins import A, B, callers, note, told
 
 CALLS = [(A, B), (B, A), (A[:3], B[:3]), (A, B)]
@@ -23,17 +23,8 @@ CASES: list[Callable[..., Any]] = []
 BREAKING: list[Callable[..., Any]] = []
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A case that isn't one graph."""
-    BREAKING.append(function)
-    return function
+case = put_into(CASES)
+breaking = put_into(BREAKING)  # those that aren't one graph
 
 
 class Point(NamedTuple):

@@ -4,6 +4,7 @@
 
 #include "bytecode/operators.h"
 #include "core/builtins.h"
+#include "core/c_function.h"
 #include "core/made_once.h"
 #include "cpython/hook.h"
 #include "recorder/rules/rules.h"
@@ -97,12 +98,10 @@ template <class Operation> std::optional<Plan> constant_of(Recorder& recorder, O
     if (!result || own.has_flags()) return std::nullopt;
   }
   if (!is_decimal(result.get()) && !is_immutable(result.get())) return std::nullopt;
-  static PyMethodDef definition{"facts_of_context", facts_of_context, METH_NOARGS, nullptr};
-  static PyObject* const function = PyCFunction_New(&definition, nullptr);
   const Ref facts = Ref::steal(facts_of_context(nullptr, nullptr));
   if (!facts) return PyErr_Clear(), std::nullopt;
   Plan node;
-  node.callable = function;
+  node.callable = c_function<facts_of_context, METH_NOARGS>("facts_of_context");
   recorder.check_constant(recorder.node_value(recorder.add_node(node, facts.get()), false), facts.get());
   return plan_value(recorder.constant(result.get()));
 }

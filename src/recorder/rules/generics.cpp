@@ -1,5 +1,6 @@
 // Rules for class[key], where the class is one of typing's generics: typing keeps what it gives, so it's the same object in each run, which a
 // check in the graph asks for.
+#include "core/c_function.h"
 #include "cpython/attributes.h"
 #include "cpython/hook.h"
 #include "recorder/rules/rules.h"
@@ -65,10 +66,8 @@ std::optional<Plan> item_of_class(Recorder& recorder, const Operated& type, cons
   if (!generic || !fixes_object(recorder, type.label, type.object) || !fixes_metaclass(recorder, type.object) || !recorder.fix_class(type.object) || !fixes_key(recorder, key)) return std::nullopt;
   const Ref item = item_now(type.object, key.object);
   if (!item) return std::nullopt;
-  static PyMethodDef method{"gives_item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gives_item)), METH_FASTCALL, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
   Plan node;
-  node.callable = function;
+  node.callable = c_function<gives_item>("gives_item");
   for (PyObject* const object : {type.object, key.object, item.get()}) node.operands.push_back(graph::Operand::constant(recorder.value(recorder.constant(object)).a));
   recorder.check_constant(recorder.node_value(recorder.add_node(node, Py_True), false), Py_True);
   return plan_value(recorder.fixed(item.get()));

@@ -2,6 +2,7 @@
 // methodcaller.
 #include <algorithm>
 
+#include "core/c_function.h"
 #include "core/made_once.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/rules/rules.h"
@@ -38,12 +39,7 @@ bool is_a_partial(const Recorder& recorder, uint32_t label) {
 
 // What functools.cmp_to_key has made, called with an object, for an exit.
 PyObject* make_key(PyObject*, PyObject* const* arguments, Py_ssize_t) { return PyObject_CallOneArg(arguments[0], arguments[1]); }
-
-PyObject* maker_of_keys() {
-  static PyMethodDef method{"make_key", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_key)), METH_FASTCALL, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
-}
+PyObject* maker_of_keys() { return c_function<make_key>("make_key"); }
 
 // The function that a key compares with: the first that it refers to, but for its type.
 struct Referred {
