@@ -128,6 +128,35 @@ def locals_of_a_cell_changed():
 
 
 @case
+def names_of_evaluated_text_changed():
+    changing = module("factor = 2\ntext = 'x * factor + len([1])'\ndef f(x):\n    return eval(text)")
+    yield changing.f
+    changing.factor = 3
+    yield
+    changing.text = "x - factor"
+    yield
+    changing.len = lambda row: 9
+    changing.text = "x * factor + len([1])"
+    yield
+    changing.eval = lambda text: text
+    yield
+
+
+@case
+def dict_of_executed_text_changed():
+    changing = module("names = {'a': 1}\ndef f(x):\n    own = dict(names)\n    exec('b = a + len([1])', own)\n    return x * own['b']")
+    yield changing.f
+    changing.names["a"] = 4
+    yield
+    changing.names["len"] = lambda row: 9
+    yield
+    changing.names["__builtins__"] = {"len": lambda row: 5}
+    yield
+    changing.names = {}
+    yield
+
+
+@case
 def base_of_local_class_changed():
     class Base:
         gain = 2

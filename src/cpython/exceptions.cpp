@@ -83,6 +83,7 @@ EndedFrame::~EndedFrame() {
 void EndedFrame::put(int slot, Ref value) { slots(frame_).put(slot, std::move(value)); }
 
 void EndedFrame::give_names(Ref names) { set_locals_dict(frame_, std::move(names)); }
+bool EndedFrame::give_globals(Borrowed globals) { return globals && set_globals(frame_, globals); }
 
 Ref EndedFrame::end(Borrowed back) {
   pop_frame(thread_, std::exchange(frame_, nullptr));

@@ -32,6 +32,7 @@ class EndedFrame {
   Borrowed object() const { return object_.get(); }  // null with an exception
   void put(int slot, Ref value);
   void give_names(Ref names);
+  bool give_globals(Borrowed globals);
   // Gives the object; `back` is that of the caller, or null.
   Ref end(Borrowed back);
 

@@ -136,6 +136,15 @@ Borrowed locals_dict_of(Frame* frame) { return Borrowed(frame->f_locals); }
 
 void set_locals_dict(Frame* frame, Ref names) { const Ref old = Ref::steal(std::exchange(frame->f_locals, names.release())); }
 
+bool set_globals(Frame* frame, Borrowed globals) {
+  Ref function = Ref::steal(PyFunction_New(code_of(frame).get(), globals.get()));
+  if (!function) return false;
+  frame->f_globals = globals.get();
+  frame->f_builtins = function.as<PyFunctionObject>()->func_builtins;
+  const Ref old = layout::exchange_function(frame, std::move(function));
+  return true;
+}
+
 Frame* push_frame(PyThreadState* thread, Borrowed function) {
   auto* const callee = reinterpret_cast<PyFunctionObject*>(function.get());
   const size_t size = layout::frame_size(reinterpret_cast<PyCodeObject*>(callee->func_code));

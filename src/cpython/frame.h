@@ -37,6 +37,8 @@ inline Borrowed builtins_of(Frame* frame) { return Borrowed(reinterpret_cast<PyO
 bool has_frame_object(Frame* frame);  // someone may hold it: sys._getframe, a traceback
 Borrowed locals_dict_of(Frame* frame);  // f_locals of module and class frames, else null
 void set_locals_dict(Frame* frame, Ref names);
+// The frame, of code that runs in a dict of names, has this one for its globals. False with an exception.
+bool set_globals(Frame* frame, Borrowed globals);
 
 // A new frame on the thread's data stack for `function` running its own code: every slot null, not linked. Null with
 // MemoryError. The frame holds its own references.

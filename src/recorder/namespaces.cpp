@@ -67,8 +67,8 @@ bool Recorder::may_touch_dict(int32_t source, Borrowed dict, bool changes) {
 bool Recorder::touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction, bool is_looked_into) {
   using enum bytecode::Op;
   const bytecode::Op op = instruction.op;
-  const bool stores = op == STORE_GLOBAL || op == STORE_NAME || op == DELETE_GLOBAL || op == DELETE_NAME;
-  if ((stores || op == LOAD_GLOBAL || op == LOAD_NAME) && !may_touch_names(cpython::globals_of(frame.frame()), stores)) return false;
+  const bool stores = op == STORE_GLOBAL || op == DELETE_GLOBAL || (!names() && (op == STORE_NAME || op == DELETE_NAME));
+  if (!globals() && (stores || op == LOAD_GLOBAL || op == LOAD_NAME) && !may_touch_names(cpython::globals_of(frame.frame()), stores)) return false;
   if (!is_looked_into) return true;
   for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {
     PyObject* const object = frame.slot(slot);

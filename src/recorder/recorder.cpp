@@ -93,6 +93,9 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     recording_->start.push_back({Ref::borrow(function), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
     recording_->guards.require_function(function);
     frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
+    // What exec() runs in a dict has another one in each run.
+    const bool in_dict = k && !(frame.code().code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED) && cpython::locals_dict_of(frame.frame()).get() == cpython::globals_of(frame.frame()).get();
+    if (in_dict) frames_.back().globals = constant(Py_None);
     if (k && chain[k - 1]->keeps_rest()) {
       frames_.back().rest = std::make_shared<Rest>();
       frames_.back().rest->from_outside = true;
@@ -135,6 +138,28 @@ void Recorder::stop(Break why, std::string detail) {
   recording_->why_detail = std::move(detail);
 }
 
+// Whether it does without the globals that the frame has in this run.
+static bool is_plain_in_made_globals(bytecode::Op op, const Plan& plan, bool names_known) {
+  using enum bytecode::Op;
+  if (!names_known && (op == LOAD_NAME || op == STORE_NAME || op == CALL || op == CALL_KW || op == CALL_FUNCTION_EX)) return false;
+  for (const bytecode::Op other : {LOAD_GLOBAL, STORE_GLOBAL, DELETE_GLOBAL, DELETE_NAME, MAKE_FUNCTION, LOAD_BUILD_CLASS}) {
+    if (op == other) return false;
+  }
+  // What warns there leaves a mark in them.
+  return plan.kind != Plan::Kind::kNode;
+}
+
+bool Recorder::is_under_made_globals() const {
+  return std::any_of(frames_.begin(), frames_.end(), [](const Live& frame) { return frame.globals; });
+}
+
+void Recorder::keep_locals(uint32_t dict) {
+  recording_->needs_frames = true;
+  if (dict == frames_.back().locals) return;
+  frames_.back().locals = dict;
+  recording_->journal.push_back({Change::Kind::kNames, 0, dict});
+}
+
 Plan Recorder::before(const Activation& frame) {
   built_.clear();
   recording_->bytecodes++;
@@ -149,6 +174,8 @@ Plan Recorder::before(const Activation& frame) {
     plan.why = Break::kTooLong;
     return plan;
   }
+  watch_.reset();
+  if (disturbed_) return plan_break(Break::kUnknownCall, "behind finalisers");
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
   if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) {
@@ -167,6 +194,7 @@ Plan Recorder::before(const Activation& frame) {
   const Site site{*this, frame, instruction, mark_.depth};
   AsContents operands(site);
   Plan plan = operands.finish(rule(instruction.op).before(site));
+  if (globals() && !is_plain_in_made_globals(instruction.op, plan, names())) return plan_break(Break::kInstruction, "in a dict of globals");
   if (plan.kind == Plan::Kind::kRaise && is_in_class_body()) return plan_break(Break::kException, "in a class body");
   return held_ && reads_under_lock(site, plan) ? plan_break(Break::kUnknownObject, "what others may change, under a lock") : std::move(plan);
 }
@@ -177,11 +205,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const Rule& present = rule(instruction.op);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call);
-  if (plan.locals && plan.locals != frames_.back().locals) {
-    frames_.back().locals = plan.locals;
-    recording_->journal.push_back({Change::Kind::kNames, 0, plan.locals});
-    recording_->needs_frames = true;
-  }
+  if (plan.locals) keep_locals(plan.locals);
   for (const Plan::Contents& one : plan.as_contents) exchange_label(one.slot, one.contents);
   present.after ? present.after(site, plan) : relabel_result(site, plan);
   for (const Plan::Contents& one : plan.as_contents) {
@@ -228,6 +252,17 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
   mark_ = here;
 }
 
+void Recorder::check_no_code_ran(const Activation& frame, Borrowed asks) {
+  disturbed_ = watch_ && watch_->has_seen();
+  watch_.reset();
+  const Mark here = mark_;
+  mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+  Plan node;
+  node.callable = asks;
+  check_constant(node_value(add_node(node, Py_False), false), Py_False);
+  mark_ = here;
+}
+
 // What a parameter has that wasn't given. The dict of those that are keywords may be stored into.
 uint32_t Recorder::default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value) {
   if (parameter < code.co_argcount) return fixed(value);
@@ -260,8 +295,9 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? copied_elements(made) : std::vector<uint32_t>{};
   // A function made by the recorded code is another one each time: its frames are made for a stand-in without a closure,
   // which nobody misses behind COPY_FREE_VARS.
-  Ref stand_in = parts.empty() ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(callee.frame()).get()));
-  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, graph_frame, -1, caller.next(), caller_depth, plan.names});
+  const bool another = !parts.empty() || plan.globals;
+  Ref stand_in = !another ? Ref::borrow(function) : Ref::steal(PyFunction_New(callee.code().code.get(), cpython::globals_of(plan.globals ? caller.frame() : callee.frame()).get()));
+  recording_->pushes.push_back({std::move(stand_in), &callee.code(), base, graph_frame, graph_frame, -1, caller.next(), caller_depth, plan.names, plan.globals});
   std::vector<uint32_t> labels;
   const auto* code = callee.code().code.as<PyCodeObject>();
   for (size_t i = 0; i < given.size(); i++) {
@@ -284,6 +320,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   frames_.push_back({&callee.code(), base, graph_frame, graph_frame, base + frame_size(callee.code()), parts.empty() ? 0 : parts[3], -1,
                      static_cast<int32_t>(recording_->pushes.size()) - 1, plan.rest});
   frames_.back().names = plan.names;
+  frames_.back().globals = plan.globals;
   for (int i = 0; i < locals_count(callee.code()); i++) set_label(i, i < static_cast<int>(labels.size()) ? labels[i] : 0);
   recording_->deepest = std::max(recording_->deepest, static_cast<int>(frames_.size()));
 }

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "cpython/frame_watch.h"
 #include "evaluator/activation.h"
 #include "recorder/recording.h"
 
@@ -64,6 +65,7 @@ struct Plan {
   bool of_numbers = false;     // kNode: see Value
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
+  bool may_run_code = false;   // kNode: Python code may run, where objects end; then the graph is left behind it
   int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
   bool same_object = false;    // kConstant: the result is one object in all runs
   bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
@@ -76,6 +78,7 @@ struct Plan {
   Borrowed function;
   std::vector<PyObject*> arguments;
   uint32_t names = 0;  // ... a class body, whose names are the items of this dict
+  uint32_t globals = 0;  // ... whose globals are this one
   Borrowed namespace_dict;
   uint32_t locals = 0;  // the dict that the frame keeps behind the instruction
   bool makes_class = false;  // kValue: the class that the label stands for
@@ -314,6 +317,11 @@ class Recorder {
   // The dict of the names of the class body that runs; 0: none does.
   uint32_t names() const { return frames_.back().names; }
   bool is_in_class_body() const;
+  // The dict that exec() was given for the globals of the innermost frame, or of any; 0: they are its function's.
+  uint32_t globals() const { return frames_.back().globals; }
+  bool is_under_made_globals() const;
+  // The innermost frame keeps this dict, which locals() gives.
+  void keep_locals(uint32_t dict);
   // What locals() has given in the innermost frame, which keeps it; 0: nothing.
   uint32_t locals() const { return frames_.back().locals; }
   // Whether all that the innermost frame keeps is known: it began in the recording, and isn't a generator's, or hidden.
@@ -412,6 +420,9 @@ class Recorder {
   // In front of the instruction: a value of the graph has as many elements as the object, or its type, by checks in the graph.
   void check_length(graph::Operand whole, Borrowed object);
   void check_type(graph::Operand whole, Borrowed object);
+  // In front of the instruction: whether Python code runs in it is looked at. Behind it: none did in the graph's call, by a check.
+  void watch_for_code() { watch_ = std::make_unique<cpython::FrameWatch>(); }
+  void check_no_code_ran(const evaluator::Activation& frame, Borrowed asks);
   // Makes the value of a node a constant, by a check in the graph.
   void check_constant(uint32_t value, Borrowed object);
   // In front of the instruction: what the callable says of a value of the graph, by a check in the graph.
@@ -435,6 +446,7 @@ class Recorder {
     evaluator::Resumes resumes = evaluator::Resumes::kNone;
     uint32_t when_ended = 0;  // what the call gives then
     uint32_t names = 0;       // the dict of a class body's names
+    uint32_t globals = 0;     // the dict that exec() was given for them
     uint32_t locals = 0;      // the dict that locals() has given, and the frame keeps
   };
   static constexpr int32_t kOuterGenerator = -2;
@@ -512,6 +524,8 @@ class Recorder {
   std::unordered_set<int32_t> traced_;  // frames, by identity, that are in tracebacks, or lead from them
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
+  std::unique_ptr<cpython::FrameWatch> watch_;
+  bool disturbed_ = false;  // Python code has run in an instruction: what was known may be known no more
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes
   struct Stored {
     uint32_t value;  // that it has now

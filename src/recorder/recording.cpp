@@ -135,7 +135,7 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     const Cursor::Live& live = cursor.frames[k];
     const bool innermost = k + 1 == cursor.frames.size();
     const int32_t depth = innermost ? marks[node].depth : live.depth;
-    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}, live.names};
+    FrameState state{live.frame->function.get(), live.frame->code, live.frame->identity, live.frame->generator, innermost ? marks[node].instruction : live.next, {}, live.names, live.frame->globals};
     for (int32_t i = 0; i < depth; i++) {
       const size_t slot = live.frame->base + i;
       state.slots.push_back(slot < cursor.slots.size() ? cursor.slots[slot] : 0);
@@ -246,6 +246,7 @@ void Recording::collect_ended(int32_t frame, Cursor& cursor, std::vector<Operand
   if (found == ended.end() || std::any_of(cursor.frames.begin(), cursor.frames.end(), is_there)) return;
   for (const uint32_t value : found->second.slots) collect(value, cursor, operands);
   collect(found->second.names, cursor, operands);
+  collect(frame_start(frame).globals, cursor, operands);
   collect_ended(found->second.back, cursor, operands);
 }
 
@@ -279,6 +280,7 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
   for (size_t k = 0; k < cursor.frames.size(); k++) {
     const Cursor::Live& live = cursor.frames[k];
     collect(live.names, cursor, exit.values);
+    collect(live.frame->globals, cursor, exit.values);
     const size_t depth = k + 1 == cursor.frames.size() ? marks[node].depth : live.depth;
     const size_t end = std::min(live.frame->base + depth, cursor.slots.size());
     for (size_t slot = live.frame->base; slot < end; slot++) collect(cursor.slots[slot], cursor, exit.values);
@@ -584,6 +586,7 @@ Ref Rebuild::ended_frame(int32_t frame) {
     if (!names) return Ref();
     made.give_names(std::move(names));
   }
+  if (start.globals && !made.give_globals(make(start.globals).get())) return Ref();
   const Ref back = ended.back < 0 ? Ref() : frame_object(ended.back);
   return back || ended.back < 0 ? made.end(back.get()) : Ref();
 }

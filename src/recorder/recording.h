@@ -122,6 +122,7 @@ struct FrameStart {
   int32_t next;
   int32_t depth;
   uint32_t names = 0;   // the dict of a class body's names, or what locals() has given
+  uint32_t globals = 0;  // the dict that exec() was given for them; 0: the function's
 };
 
 // State of one frame at an exit.
@@ -132,7 +133,7 @@ struct FrameState {
   int32_t generator;  // index into Recording::generators; -1: none's
   int32_t next;  // the instruction to run next
   std::vector<uint32_t> slots;  // values, localsplus and stack
-  uint32_t names;  // see FrameStart
+  uint32_t names, globals;  // see FrameStart
 };
 
 struct Landing;

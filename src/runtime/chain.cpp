@@ -82,6 +82,8 @@ bool Chain::give_names(size_t index, Ref names) {
   return true;
 }
 
+bool Chain::give_globals(size_t index, Borrowed globals) { return globals && cpython::set_globals(frames_[index], globals); }
+
 void Chain::drop() { drop_to(0); }
 
 void Chain::drop_to(size_t count) {

@@ -61,6 +61,8 @@ class Chain {
   Ended leave_hidden(Ref& result);
   // The dict of a class body's names. False: null was given.
   bool give_names(size_t index, Ref names);
+  // The same of the globals of code that exec() runs in a dict.
+  bool give_globals(size_t index, Borrowed globals);
   // Runs the rest of all frames in CPython's evaluator. raise: the exception that is set is thrown at the innermost's
   // present instruction. Empties the chain. Null with an exception.
   Ref finish_in_cpython(bool raise);

@@ -192,6 +192,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     const bool is_kept = k < kept;
     std::pmr::vector<std::pair<int, Ref>> changed(&memory);
     if (state.names && !chain.give_names(k, rebuild.make(state.names))) return false;
+    if (state.globals && !chain.give_globals(k, rebuild.make(state.globals).get())) return false;
     for (size_t i = 0; i < state.slots.size(); i++) {
       if (is_kept ? i < recording.initial[k].size() && recording.initial[k][i] == state.slots[i] : state.slots[i] == 0) continue;
       changed.emplace_back(static_cast<int>(i), rebuild.make(state.slots[i]));

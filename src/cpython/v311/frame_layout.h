@@ -12,6 +12,7 @@ constexpr bool kCalleeClears = false;
 
 inline PyCodeObject* code(Frame* frame) { return frame->f_code; }
 inline PyFunctionObject* function(Frame* frame) { return frame->f_func; }
+inline Ref exchange_function(Frame* frame, Ref function) { return Ref::steal(reinterpret_cast<PyObject*>(std::exchange(frame->f_func, reinterpret_cast<PyFunctionObject*>(function.release())))); }
 inline size_t frame_size(PyCodeObject* code) {
   return static_cast<size_t>(code->co_nlocalsplus) + static_cast<size_t>(code->co_stacksize) + FRAME_SPECIALS_SIZE;
 }

@@ -12,6 +12,7 @@ constexpr bool kCalleeClears = true;
 
 inline PyCodeObject* code(Frame* frame) { return frame->f_code; }
 inline PyFunctionObject* function(Frame* frame) { return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj); }
+inline Ref exchange_function(Frame* frame, Ref function) { return Ref::steal(std::exchange(frame->f_funcobj, function.release())); }
 inline size_t frame_size(PyCodeObject* code) { return static_cast<size_t>(code->co_framesize); }
 // Takes over the reference to `function`.
 inline void initialize(Frame* frame, PyFunctionObject* function) {

@@ -521,11 +521,11 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, descriptor_making,
-                            outside_call, copying_call, count_of_elements, collection_call, container_call,
-                            scope_call, replayed_call, rearranging_call, binding, lazy_call, iterator_call,
-                            arranging_call, pure_call_at, metadata_call, sorted_call, exception_construction,
-                            exception_call, class_test, frame_function}) {
+    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body,
+                            descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
+                            container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
+                            lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,
+                            exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }
@@ -534,7 +534,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = call_by_name(site, operands_at(site, call), call.keyword_names, callable)) return *std::move(plan);
   }
   if (callable == builtin("globals").get() && call.count == 0 && fixes_object(recorder, recorder.label(call.callable), callable)) {
-    return plan_value(recorder.fixed(cpython::globals_of(site.frame.frame())));
+    return plan_value(recorder.globals() ? recorder.globals() : recorder.fixed(cpython::globals_of(site.frame.frame())));
   }
   if (callable == reinterpret_cast<PyObject*>(&PyBaseObject_Type) && is_type && call.count == 0) return plan_value(recorder.made(callable, nullptr, {}));
   if (std::optional<Plan> plan = call_of_instance(site, call)) return *std::move(plan);
@@ -588,6 +588,7 @@ void call_after(const Site& site, const Plan& plan) {
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     recorder.set_label(depth - 1, label);
     if (plan.check_result && !plan.stays && !plan.label) recorder.check_result(site.frame, node);
+    if (plan.may_run_code) recorder.check_no_code_ran(site.frame, asks_whether_code_ran());
     return;
   }
   if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));

@@ -81,7 +81,7 @@ std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject
   }
   if (value.kind != Value::Kind::kFrame) return std::nullopt;
   if (is_one_of(name, {"f_code", "f_lineno", "f_lasti"})) return plan_constant();
-  if (is_one_of(name, {"f_globals"})) return plan_value(recorder.fixed(Ref::steal(PyObject_GetAttr(object, name)).get()));
+  if (is_one_of(name, {"f_globals"}) && !recorder.is_under_made_globals()) return plan_value(recorder.fixed(Ref::steal(PyObject_GetAttr(object, name)).get()));
   const uint32_t caller = is_one_of(name, {"f_back"}) ? recorder.caller_of(value.b) : 0;
   return caller ? plan_value(caller) : plan_break(Break::kAttribute, "of a frame");
 }

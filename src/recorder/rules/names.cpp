@@ -45,10 +45,22 @@ Borrowed module_dict(const Site& site) {
   return locals && locals.get() == globals.get() && PyDict_CheckExact(locals.get()) ? locals : Borrowed();
 }
 
-// In a class body that is followed.
+// Where exec() was given a dict for the globals.
+Plan load_name_of_builtins(const Site& site, uint32_t globals) {
+  Recorder& recorder = site.recorder;
+  if (const uint32_t known = recorder.value_of_key(recorder.value(globals), name_of(site))) return plan_value(known);
+  Borrowed builtins = cpython::builtins_of(site.frame.frame());
+  PyObject* const value = PyDict_GetItemWithError(builtins.get(), name_of(site));
+  recorder.guards().require_name(builtins, name_of(site), value);
+  return value ? plan_constant() : plan_raise();
+}
+
+// In a class body that is followed, or what eval() and exec() run.
 Plan load_name_of_class(const Site& site) {
   const uint32_t known = site.recorder.value_of_key(site.recorder.value(site.recorder.names()), name_of(site));
-  return known ? plan_value(known) : load_global(site);
+  if (known) return plan_value(known);
+  if (const uint32_t globals = site.recorder.globals()) return load_name_of_builtins(site, globals);
+  return load_global(site);
 }
 
 // What stays the same is guarded by identity, as a global is; values are read anew.
@@ -81,7 +93,10 @@ void store_name_of_class(Recorder& recorder, PyObject* name, int slot) {
   recorder.set_label(slot, 0);
 }
 
-Plan store_name(const Site& site) { return site.recorder.names() ? Plan{} : store_into(site.recorder, module_dict(site), name_of(site)); }
+Plan store_name(const Site& site) {
+  if (const uint32_t names = site.recorder.names()) return site.recorder.is_iterated(names) ? plan_break(Break::kStore, "names that are gone through") : Plan{};
+  return store_into(site.recorder, module_dict(site), name_of(site));
+}
 Plan store_global(const Site& site) { return store_into(site.recorder, cpython::globals_of(site.frame.frame()), name_of(site)); }
 
 void store_name_after(const Site& site, const Plan&) {

@@ -208,6 +208,7 @@ std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, P
 // Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
 bool has_effect(PyObject* callable);
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
+PyObject* asks_whether_code_ran();
 // A call of a function that the program's author has marked (recorder/policy.h); none: of another.
 std::optional<Plan> marked_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
 // Streams of the module io and what inherits from them; whether this one runs no Python code, by a check in the graph; whether a node made it.
@@ -224,6 +225,8 @@ PyObject* acquire_without_waiting();
 bool reads_under_lock(const Site& site, const Plan& plan);
 // locals(), vars() and dir() of the frame's own names; none: another callable, or with arguments.
 std::optional<Plan> scope_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// eval() and exec() of known text, or of code that is one object in all runs; none: another callable, or not known.
+std::optional<Plan> code_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What a cell from outside holds.
 uint32_t content_of_cell(Recorder& recorder, uint32_t label, PyObject* cell);
 // sys._getframe, sys.exc_info; attributes of the frames that are recorded, and of code objects. None: another function or object.

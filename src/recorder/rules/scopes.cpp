@@ -1,4 +1,6 @@
-// Rules for the names of the frame that asks for them: locals(), vars() and dir() without arguments.
+// Rules for the names of the frame that asks for them: locals(), vars() and dir() without arguments, and eval() and exec().
+#include <cstring>
+
 #include "core/builtins.h"
 #include "cpython/frame.h"
 #include "cpython/layout.h"
@@ -70,7 +72,127 @@ std::optional<Plan> names_of_frame(const Site& site) {
   return plan;
 }
 
+// Compiled as eval() and exec() do it in the thread's current frame; null: not without an error or warning.
+Ref compiled(PyObject* text, bool expression) {
+  const char* source = PyUnicode_AsUTF8(text);
+  if (!source || strlen(source) != static_cast<size_t>(PyUnicode_GET_LENGTH(text))) return PyErr_Clear(), Ref();
+  while (expression && (*source == ' ' || *source == '\t')) source++;
+  // A warning is an error as long as the compiler runs, which runs no Python code.
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const warnings = PyDict_CheckExact(modules) ? PyDict_GetItemString(modules, "warnings") : nullptr;
+  PyObject* const names = warnings && PyModule_CheckExact(warnings) ? PyModule_GetDict(warnings) : nullptr;
+  const Ref filters = Ref::borrow(names ? PyDict_GetItemString(names, "filters") : nullptr);
+  const Ref strict = Ref::steal(Py_BuildValue("[(sOOOi)]", "error", Py_None, PyExc_Warning, Py_None, 0));
+  if (!filters || !strict || PyDict_SetItemString(names, "filters", strict.get()) < 0) return PyErr_Clear(), Ref();
+  PyCompilerFlags flags{0, PY_MINOR_VERSION};
+  PyEval_MergeCompilerFlags(&flags);
+  flags.cf_flags |= PyCF_SOURCE_IS_UTF8;
+  Ref code = Ref::steal(Py_CompileStringExFlags(source, "<string>", expression ? Py_eval_input : Py_file_input, &flags, -1));
+  if (!code) PyErr_Clear();
+  if (PyDict_SetItemString(names, "filters", filters.get()) < 0) return PyErr_Clear(), Ref();
+  return code && PyCode_Check(code.get()) ? std::move(code) : Ref();
+}
+
+// The dict of globals or names that it is given: of the recorded code's, or from outside and known from here on; null: not known.
+bool is_dict_of_names(Recorder& recorder, Operated& dict) {
+  if (!PyDict_CheckExact(dict.object) || !enter(recorder, dict)) return false;
+  return recorder.value(dict.label).kind == Value::Kind::kDict && !recorder.class_of_attributes(dict.label);
+}
+
+PyObject* builtins_name() {
+  static PyObject* const name = PyUnicode_InternFromString("__builtins__");
+  return name;
+}
+
+// exec() gives a dict of globals the builtins of the frame. False: it has others.
+bool gives_builtins(const Site& site, const Operated& globals) {
+  Recorder& recorder = site.recorder;
+  PyObject* const builtins = cpython::builtins_of(site.frame.frame()).get();
+  const Value dict = recorder.value(globals.label);
+  PyObject* const present = PyDict_GetItemWithError(globals.object, builtins_name());
+  if (present) {
+    const uint32_t known = recorder.value_of_key(dict, builtins_name());
+    return present == builtins && known && fixes_object(recorder, known, present);
+  }
+  if (recorder.is_iterated(globals.label) || PyDict_SetItem(globals.object, builtins_name(), builtins) < 0) return PyErr_Clear(), false;
+  std::vector<uint32_t> items = recorder.copied_elements(dict);
+  items.insert(items.end(), {recorder.constant(builtins_name()), recorder.fixed(builtins)});
+  recorder.replace(dict, items);
+  return true;
+}
+
+// The code has no names of its own but those of a dict, and gives nothing where exec() runs it.
+bool runs_in_dict(PyObject* code) {
+  const auto* const of = reinterpret_cast<PyCodeObject*>(code);
+  return !(of->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) && !PyCode_GetNumFree(const_cast<PyCodeObject*>(of));
+}
+
+// Functions that are made there, of one code in all runs, have another dict of globals in each.
+bool makes_functions(PyObject* code) {
+  PyObject* const constants = reinterpret_cast<PyCodeObject*>(code)->co_consts;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
+    if (PyCode_Check(PyTuple_GET_ITEM(constants, i))) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const bool expression = callable == builtin("eval").get();
+  if (!expression && callable != builtin("exec").get()) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const auto unknown = [&](const char* what) { return plan_break(Break::kUnknownCall, callable_name(callable) + what); };
+  if (call.count < 1 || call.count > 3 || call.keyword_names || recorder.is_hidden_frame()) return unknown("");
+  PyObject* const given = site.frame.slot(call.first);
+  Ref code;
+  if (PyUnicode_CheckExact(given) && recorder.known(recorder.label(call.first), given)) {
+    code = compiled(given, expression);
+  } else if (expression && PyCode_Check(given) && fixes_object(recorder, recorder.label(call.first), given)) {
+    code = Ref::borrow(given);
+  }
+  if (!code || !runs_in_dict(code.get())) return unknown(" of other code");
+  const Borrowed present = cpython::globals_of(site.frame.frame());
+  const auto argument = [&](int i) {
+    PyObject* const object = i < call.count ? site.frame.slot(call.first + i) : Py_None;
+    return Operated{object == Py_None ? 0 : recorder.label(call.first + i), object == Py_None ? nullptr : object};
+  };
+  for (int i = 1; i < call.count; i++) {
+    if (site.frame.slot(call.first + i) == Py_None && !recorder.known(recorder.label(call.first + i), Py_None)) return unknown(" with names that aren't known");
+  }
+  Operated globals = argument(1), names = argument(2);
+  // The frame's own, or a dict.
+  const bool own = !globals.object || (globals.object == present.get() && fixes_object(recorder, globals.label, globals.object));
+  if (own && (recorder.globals() || !PyDict_CheckExact(present.get()) || !PyDict_GetItemWithError(present.get(), builtins_name()))) return unknown(" with other globals");
+  if (names.object && names.object != globals.object && !is_dict_of_names(recorder, names)) return unknown(" with names that aren't known");
+  if (!own && (makes_functions(code.get()) || !is_dict_of_names(recorder, globals) || (names.object && names.object != globals.object) || !gives_builtins(site, globals))) return unknown(" with other globals");
+  if (!own) names = globals;
+  if (own && globals.object && (!names.object || names.object == globals.object)) return unknown(" in a module's names");
+  Plan found;
+  if (!names.object) {
+    std::optional<Plan> of_frame = names_of_frame(site);
+    if (!of_frame || of_frame->kind == Plan::Kind::kBreak || recorder.value(of_frame->label).kind != Value::Kind::kDict) return unknown(" with names that aren't known");
+    found = *std::move(of_frame);
+    names.label = found.label;
+  }
+  const Ref function = Ref::steal(PyFunction_New(code.get(), own ? present.get() : globals.object));
+  if (!function) return PyErr_Clear(), unknown("");
+  if (own) recorder.guards().require_name(present, builtins_name(), PyDict_GetItemWithError(present.get(), builtins_name()));
+  Plan plan;
+  plan.kind = Plan::Kind::kInline;
+  plan.function = function.get();
+  plan.held.push_back(Ref::borrow(function.get()));
+  recorder.calls(recorder.constant(own ? function.get() : Py_None));
+  plan.names = names.label;
+  plan.globals = own ? 0 : globals.label;
+  if (!names.object) plan.held.push_back(cpython::present_locals());
+  plan.namespace_dict = names.object ? names.object : plan.held.back().get();
+  // What calls do, but for the frame that they push, is done in front of it.
+  if (found.changed) recorder.replace(recorder.value(found.changed), found.contents);
+  if (found.locals) recorder.keep_locals(found.locals);
+  recorder.recording().needs_frames = true;
+  return plan;
+}
 
 std::optional<Plan> scope_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const bool lists = callable == builtin("dir").get();

@@ -104,6 +104,7 @@ Plan warning_call(Recorder& recorder, const Given& given) {
     if (!plan.operands.back()) return plan_break(Break::kUnknownCall, "warn with " + type_name(object));
   }
   if (given.objects.empty() || !PyUnicode_CheckExact(given.objects[0])) return plan_break(Break::kUnknownCall, "warn");
+  if (recorder.is_under_made_globals()) return plan_break(Break::kUnknownCall, "warn");
   recorder.recording().needs_frames = true;
   return plan;
 }
