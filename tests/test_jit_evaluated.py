@@ -45,7 +45,7 @@ def walrus(x: Any, n: Any) -> Any:
 
 def made_names(x: Any, n: Any) -> Any:
     names: dict[str, Any] = {"m": n}
-    exec("k = m + 1\nrow = [k, m]\nfor i in (1, 2): row.append(i)\ndel_me = None", names)
+    exec("k = m + 1\nrow = [k, m]\nrow.append(1)\ndel_me = None", names)
     return x * names["k"], names["row"], sorted(key for key in names if key != "__builtins__"), names["__builtins__"] is __builtins__
 
 
@@ -155,6 +155,14 @@ def code_objects(x: Any, n: Any) -> Any:
     return x * y + names["y"]
 
 
+def has_loop(x: Any, n: Any) -> Any:
+    names: dict[str, Any] = {"n": n}
+    for _ in range(3):
+        exec("for i in (1, 2): n = n + i\nif n > 6: m = n\nelse: m = 0", names)
+        exec("n = n + m\nk = n if n > 7 else -n", names)
+    return x * names["n"] + names["k"]
+
+
 def keeps(x: Any, n: Any) -> Any:
     names = locals()
     y = x + eval("n")
@@ -164,7 +172,7 @@ def keeps(x: Any, n: Any) -> Any:
 
 
 FUNCTIONS = [constant, variables, given_names, walrus, made_names, into_locals, into_names, from_outside, raises, names_missing, wrong, warns, follows,
-             inner_functions, functions_in_dict, nodes_in_dict, divides, in_class, nested, own_builtins, code_objects, keeps]  # fmt: skip
+             inner_functions, functions_in_dict, nodes_in_dict, divides, in_class, nested, own_builtins, code_objects, has_loop, keeps]  # fmt: skip
 CALLS = [(X, 2), (X, 2), (X, 3), (X[:3], 2), (X.astype(np.float32), 3), (X, 1.5)]
 
 

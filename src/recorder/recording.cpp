@@ -370,7 +370,9 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
 // Under the hash that the key's class has given.
 bool Rebuild::store(PyObject* dict, uint32_t label, PyObject* key, PyObject* item) const {
   const auto hash = recording_.hashes.find(label);
-  if (hash == recording_.hashes.end() || !PyDict_CheckExact(dict)) return PyDict_SetItem(dict, key, item) == 0;
+  // An OrderedDict knows its keys by the stores into it; of others, what their class has for that isn't asked.
+  if (PyODict_Check(dict)) return PyODict_SetItem(dict, key, item) == 0;
+  if (hash == recording_.hashes.end()) return PyDict_SetItem(dict, key, item) == 0;
   return cpython::store_under_hash(dict, key, hash->second, item);
 }
 
@@ -383,11 +385,9 @@ Ref Rebuild::make_mapping(uint32_t index, const Value& value) {
   if (mapping) made_.emplace_back(index, Ref::borrow(mapping.get()));
   const Ref factory = mapping && container.factory ? make(container.factory) : Ref();
   if (factory && PyObject_SetAttrString(mapping.get(), "default_factory", factory.get()) < 0) return Ref();
-  // An OrderedDict knows its keys by the stores into it; of others, what their class has for that isn't asked.
-  const auto store = mapping && PyODict_Check(mapping.get()) ? PyODict_SetItem : PyDict_SetItem;
   for (uint32_t i = window.begin; mapping && i < window.begin + window.length; i += 2) {
     const Ref key = make(container.elements[i]), item = make(container.elements[i + 1]);
-    if (!key || !item || store(mapping.get(), key.get(), item.get()) < 0) return Ref();
+    if (!key || !item || !store(mapping.get(), container.elements[i], key.get(), item.get())) return Ref();
   }
   return mapping;
 }
@@ -411,7 +411,7 @@ bool Rebuild::fill(PyObject* object, const Value& contents) {
   const auto part = [&](uint32_t i) { return recording_.containers[contents.a].elements[window.begin + i]; };
   for (uint32_t i = 0; i < window.length; i += contents.kind == Value::Kind::kDict ? 2 : 1) {
     const Ref first = make(part(i)), second = contents.kind == Value::Kind::kDict ? make(part(i + 1)) : Ref();
-    if (!first || (contents.kind == Value::Kind::kDict ? !second || PyDict_SetItem(object, first.get(), second.get()) < 0 : PyList_Append(object, first.get()) < 0)) return false;
+    if (!first || (contents.kind == Value::Kind::kDict ? !second || !store(object, part(i), first.get(), second.get()) : PyList_Append(object, first.get()) < 0)) return false;
   }
   return true;
 }

@@ -208,8 +208,12 @@ Ended Chain::run_within(int32_t first, int32_t last, int32_t to, Ref& result) {
 }
 
 Ended Chain::leave_hidden(Ref& result) {
-  const auto is_hidden = [](cpython::Frame* frame) { return cpython::is_hidden(cpython::code_of(frame)); };
-  while (std::any_of(frames_.begin(), frames_.end(), is_hidden)) {
+  // What eval() and exec() run has another dict of names each time, so that nothing recorded from there would serve again.
+  const auto is_left = [&](cpython::Frame* frame) {
+    const bool in_dict = frame != frames_[0] && !(cpython::code_of(frame).as<PyCodeObject>()->co_flags & CO_OPTIMIZED);
+    return in_dict || cpython::is_hidden(cpython::code_of(frame));
+  };
+  while (std::any_of(frames_.begin(), frames_.end(), is_left)) {
     Live live(thread_, frames_);
     const Ended ended = settle(live, live.back().run(), result);
     if (ended != Ended::kRunning) return ended;

@@ -57,7 +57,7 @@ class Chain {
   Ended run_to_back_jump(int32_t* head, Ref& result);
   // Runs the innermost frame in our evaluator to the instruction `to`, or out of the instructions first .. last.
   Ended run_within(int32_t first, int32_t last, int32_t to, Ref& result);
-  // Runs the innermost frames in our evaluator until there is none that nobody sees.
+  // Runs the innermost frames in our evaluator until there is none that nobody sees, or that eval() or exec() runs.
   Ended leave_hidden(Ref& result);
   // The dict of a class body's names. False: null was given.
   bool give_names(size_t index, Ref names);

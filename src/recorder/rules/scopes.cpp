@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/builtins.h"
+#include "cpython/codec.h"
 #include "cpython/frame.h"
 #include "cpython/layout.h"
 #include "cpython/variables.h"
@@ -127,6 +128,17 @@ bool runs_in_dict(PyObject* code) {
   return !(of->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) && !PyCode_GetNumFree(const_cast<PyCodeObject*>(of));
 }
 
+// What has loops may be a program of its own, which CPython runs faster than we do where it isn't recorded to its end.
+bool has_loops(PyObject* code) {
+  const bytecode::Code* const decoded = cpython::decoded(code);
+  if (!decoded) return PyErr_Clear(), true;
+  for (size_t i = 0; i < decoded->instructions.size(); i++) {
+    const int32_t target = decoded->instructions[i].target;
+    if (target >= 0 && static_cast<size_t>(target) <= i) return true;
+  }
+  return false;
+}
+
 // Functions that are made there, of one code in all runs, have another dict of globals in each.
 bool makes_functions(PyObject* code) {
   PyObject* const constants = reinterpret_cast<PyCodeObject*>(code)->co_consts;
@@ -151,7 +163,7 @@ std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call
   } else if (expression && PyCode_Check(given) && fixes_object(recorder, recorder.label(call.first), given)) {
     code = Ref::borrow(given);
   }
-  if (!code || !runs_in_dict(code.get())) return unknown(" of other code");
+  if (!code || !runs_in_dict(code.get()) || has_loops(code.get())) return unknown(" of other code");
   const Borrowed present = cpython::globals_of(site.frame.frame());
   const auto argument = [&](int i) {
     PyObject* const object = i < call.count ? site.frame.slot(call.first + i) : Py_None;
