@@ -329,3 +329,32 @@ def test_a_given_key() -> None:
     captured = evalframe.jit(of, backend="reference")
     for key in (BARE, Color.RED, "a", Bare(), Color.GREEN, Loud("a"), 1.5, BARE, Color.RED):
         assert same(outcome(captured, X, key), outcome(of, X, key))
+
+
+class Named(dict[Any, Any]):
+    mark = 1
+
+
+def in_table(x: Any, n: Any) -> Any:
+    table = Named({1: 2})
+    table[Loud("a", n)] = 1
+    table[Loud("b", n)] = len(table)
+    y = x * len(table)
+    return y + table.mark, list(table.values())
+
+
+def table_of_dict(x: Any, n: Any) -> Any:
+    table = Named({key: n for key in (Loud("a"), Loud("b", 8))})
+    return x * len(table), list(table.values())
+
+
+@pytest.mark.parametrize("function", [in_table, table_of_dict])
+def test_keys_of_classes_that_inherit_are_asked_as_often(function: Any) -> None:
+    def told(called: Any) -> Any:
+        CALLS.clear()
+        return outcome(called, X, 2), CALLS.copy()
+
+    captured = evalframe.jit(function)
+    for node in (-1, -1, 0, 1, 2):
+        with leaving_before(node):
+            assert same(told(captured), told(function)), node

@@ -46,6 +46,8 @@ Ref take_refused_key() {
 #endif
 
 Ref copy_of_dict(PyObject* dict) {
+  // Keys keep the hashes that they have given.
+  if (Py_TYPE(dict)->tp_iter == PyDict_Type.tp_iter) return Ref::steal(PyDict_Copy(dict));
   Ref copy = Ref::steal(PyDict_New());
   const auto put = [&](PyObject* key, PyObject* value) { return value && PyDict_SetItem(copy.get(), key, value) == 0; };
   if (!copy) return copy;
