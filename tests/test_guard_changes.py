@@ -3653,6 +3653,40 @@ def function_whose_dict_was_asked_for_becomes_another_callable() -> Any:
     yield (X, other)
 
 
+@case
+def class_of_an_exception_that_a_call_raises_changes() -> Any:
+    def reads(x: Any) -> Any:
+        try:
+            json.loads("[")
+        except ValueError as error:
+            return x * 2, getattr(error, "pos", None), getattr(error, "extra", None)
+
+    yield reads
+    json.JSONDecodeError.extra = 3  # type: ignore[attr-defined]
+    yield
+    json.JSONDecodeError.pos = property(lambda self: 7, lambda self, value: None)  # type: ignore[assignment]
+    yield
+    del json.JSONDecodeError.extra, json.JSONDecodeError.pos  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def function_that_raises_is_another_one() -> Any:
+    original = re.compile
+
+    def reads(x: Any) -> Any:
+        try:
+            return x, re.compile("(").pattern
+        except re.error as error:
+            return x + 1, error.msg
+
+    yield reads
+    re.compile = lambda *given: original("a") if given == ("(",) else original(*given)  # type: ignore[assignment]
+    yield
+    re.compile = original  # type: ignore[assignment]
+    yield
+
+
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("name", CASES)
 def test_is_seen(name: str, backend: str, request: pytest.FixtureRequest) -> None:

@@ -67,6 +67,10 @@ Ref frame_object_of(PyThreadState* thread, Frame* frame) {
   return object;
 }
 
+void set_caller(PyFrameObject* frame, Borrowed caller) {
+  const Ref old = Ref::steal(reinterpret_cast<PyObject*>(std::exchange(frame->f_back, reinterpret_cast<PyFrameObject*>(Py_XNewRef(caller.get())))));
+}
+
 EndedFrame::EndedFrame(PyThreadState* thread, Borrowed function, int unit) : thread_(thread), frame_(push_frame(thread, function)) {
   if (!frame_) return;
   set_next(frame_, 0, layout::code(frame_)->co_nlocalsplus);
@@ -87,8 +91,7 @@ bool EndedFrame::give_globals(Borrowed globals) { return globals && set_globals(
 
 Ref EndedFrame::end(Borrowed back) {
   pop_frame(thread_, std::exchange(frame_, nullptr));
-  PyFrameObject*& place = object_.as<PyFrameObject>()->f_back;
-  const Ref old = Ref::steal(reinterpret_cast<PyObject*>(std::exchange(place, reinterpret_cast<PyFrameObject*>(Py_XNewRef(back.get())))));
+  set_caller(object_.as<PyFrameObject>(), back);
   return std::move(object_);
 }
 

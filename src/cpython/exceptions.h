@@ -22,6 +22,9 @@ void attach_context(Borrowed exception, Borrowed outer, Borrowed handled);
 // The frame object of a frame that isn't linked. Null with an exception.
 Ref frame_object_of(PyThreadState* thread, Frame* frame);
 
+// The frame object of a frame that has ended was called from this one.
+void set_caller(PyFrameObject* frame, Borrowed caller);
+
 // A frame that has ended, but for its frame object, which has its variables.
 class EndedFrame {
  public:

@@ -134,6 +134,7 @@ bool Recorder::set_context(uint32_t exception, PyObject* object) {
   for (uint32_t of = handling; is_exception(of) && seen.insert(of).second;) {
     const uint32_t context = attribute_of(recording_->values[of], "__context__");
     if (!context) break;
+    if (recording_->values[context].kind == Value::Kind::kMade) return false;  // it leads to those that were handled before
     if (context == exception) {
       set_attribute(of, "__context__", constant(Py_None));
       break;
@@ -145,12 +146,18 @@ bool Recorder::set_context(uint32_t exception, PyObject* object) {
   return static_cast<bool>(context);
 }
 
+size_t Recorder::entries_known(uint32_t traceback) const {
+  size_t known = 0;
+  for (; recording_->values[traceback].kind == Value::Kind::kTraceback; traceback = elements(recording_->values[traceback])[0]) known++;
+  const Value& last = recording_->values[traceback];
+  if (last.kind != Value::Kind::kMade) return known;
+  return known + static_cast<size_t>(recording_->containers[recording_->values[elements(last)[2]].a].raised.entries);
+}
+
 // The innermost frame may have been added to it.
 bool Recorder::note_traceback(PyObject* exception) {
   const uint32_t before = attribute_of(recording_->values[raised_], "__traceback__");
-  size_t known = 0;
-  for (uint32_t of = before; recording_->values[of].kind == Value::Kind::kTraceback; of = elements(recording_->values[of])[0]) known++;
-  const size_t length = length_of(exception);
+  const size_t known = entries_known(before), length = length_of(exception);
   if (length == known) return true;
   if (length != known + 1) return false;
   const Ref added = Ref::steal(PyException_GetTraceback(exception));
@@ -165,14 +172,17 @@ bool Recorder::note_traceback(PyObject* exception) {
 
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
   if ((plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) || is_in_class_body()) return false;
-  raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : exception_made(exception, plan.about);
+  const bool by_library = plan.callable && PyFunction_Check(plan.callable.get());
+  raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : by_library ? 0 : exception_made(exception, plan.about);
+  if (!raised_) raised_ = exception_of_call(plan, exception);
   if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
   apply(plan);
   if (plan.cause) {
     set_attribute(raised_, "__cause__", plan.cause);
     if (attribute_of(recording_->values[raised_], "__suppress_context__")) set_attribute(raised_, "__suppress_context__", constant(Py_True));
   }
-  if (!plan.reraises && !set_context(raised_, exception)) return false;
+  const bool has_context = recording_->containers[recording_->values[raised_].a].raised.call && plan.callable;
+  if (!plan.reraises && !has_context && !set_context(raised_, exception)) return false;
   return note_traceback(exception);
 }
 

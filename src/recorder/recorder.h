@@ -471,6 +471,10 @@ class Recorder {
   void apply(const Plan& plan);
   void reread(const Plan& plan);
   uint32_t exception_made(PyObject* exception, uint32_t about);
+  // One that the call of the plan has raised; 0: it isn't known that it always does.
+  uint32_t exception_of_call(const Plan& plan, PyObject* exception);
+  // ... and how many entries the traceback has.
+  size_t entries_known(uint32_t traceback) const;
   bool set_context(uint32_t exception, PyObject* object);
   bool note_traceback(PyObject* exception);
   void end_frame(const evaluator::Activation& frame);

@@ -201,6 +201,8 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kException:
     case Value::Kind::kCell:
       if (containers[value.a].factory) collect(containers[value.a].factory, cursor, operands);
+      collect(containers[value.a].raised.call, cursor, operands);
+      collect(containers[value.a].raised.handled, cursor, operands);
       return collect_elements(value, cursor, operands);
     case Value::Kind::kTruth:
     case Value::Kind::kIterator: return collect(static_cast<uint32_t>(value.a), cursor, operands);
@@ -509,11 +511,14 @@ Ref Rebuild::make_class(uint32_t index, const MadeClass& made) {
 Ref Rebuild::make_exception(uint32_t index, const Value& value) {
   const Window window = window_of(value);
   const auto part = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
-  const Ref type = class_of(value), arguments = type ? make(part(1)) : Ref();
+  const Container& container = recording_.containers[value.a];
+  const bool by_call = container.raised.call != 0;
+  const Ref type = class_of(value), arguments = type && !by_call ? make(part(1)) : Ref();
   if (PyObject* const made = known(index)) return Ref::borrow(made);
-  Ref exception = arguments ? cpython::make_exception(type.as<PyTypeObject>(), arguments.get()) : Ref();
+  Ref exception = by_call ? raise_again(container.raised, type.get()) : arguments ? cpython::make_exception(type.as<PyTypeObject>(), arguments.get()) : Ref();
   if (exception) made_.emplace_back(index, Ref::borrow(exception.get()));
-  for (uint32_t i = 2; exception && i < window.length; i += 2) {
+  for (uint32_t i = by_call ? 0 : 2; exception && i < window.length; i += 2) {
+    if (by_call && i < container.initial.length && part(i + 1) == container.elements[i + 1]) continue;  // as it was raised
     const Ref name = make(part(i)), attribute = make(part(i + 1));
     if (!name || !attribute || PyObject_GenericSetAttr(exception.get(), name.get(), attribute.get()) < 0) return Ref();
   }
@@ -527,6 +532,8 @@ Ref Rebuild::make_traceback(uint32_t index, const Value& value) {
   if (!behind || !frame) return Ref();
   // One of the frame's variables may have had it.
   if (PyObject* const made = known(index)) return Ref::borrow(made);
+  // The frames of a call that was made once more were called from here.
+  if (recording_.values[next].kind == Value::Kind::kMade && PyTraceBack_Check(behind.get())) cpython::set_caller(behind.as<PyTracebackObject>()->tb_frame, frame.get());
   Ref traceback = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", behind.get(), frame.get(), point.lasti, point.line));
   if (traceback) made_.emplace_back(index, Ref::borrow(traceback.get()));
   return traceback;

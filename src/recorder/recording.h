@@ -58,6 +58,13 @@ struct Value {
   bool of_numbers = false;  // kNode: a Python number computed from Python numbers alone: a branch on it is a check in the graph
 };
 
+// Where a call of known arguments has raised an exception: an exit makes the call once more, and takes what it raises.
+struct RaisedByCall {
+  uint32_t call = 0;     // 0: the recorded code has made the exception
+  uint32_t handled = 0;  // what was being handled then; 0: what was at the start
+  int entries = 0;       // of the traceback, of frames in the call
+};
+
 // Elements of what the recorded code has made. What an instance has of a builtin type that its class inherits from stands before its
 // attributes, under no name. A list's, a deque's, a dict's (keys and values in turn), or an instance's or exception's (names
 // and values of its attributes) are a window of all that it
@@ -73,6 +80,7 @@ struct Container {
   uint32_t factory = 0;  // a defaultdict's
   uint32_t owner = 0;  // the instance whose contents it is: of a class that inherits from list or dict
   uint32_t instance = 0, attributes = 0;  // of an instance whose dict someone has: itself, and the value of the dict, which shares the elements
+  RaisedByCall raised;  // an exception's, whose first attributes are as the call has left them
   uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 
@@ -296,6 +304,7 @@ class Rebuild {
   Ref call_again(const Value& value, PyObject* self = nullptr);
   Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);
+  Ref raise_again(const RaisedByCall& raised, PyObject* type);
   Ref make_traceback(uint32_t index, const Value& value);
   Ref make_generator(uint32_t index, const Value& value);
   Ref frame_object(int32_t frame);

@@ -271,6 +271,13 @@ std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyOb
     return plan_value(recorder.constant(reinterpret_cast<PyBaseExceptionObject*>(object)->suppress_context ? Py_True : Py_False));
   }
   if (const uint32_t known = member ? recorder.attribute_of(value, name) : 0) return plan_value(known);
+  // What a type in C keeps of one that a call has raised stays as it is.
+  const bool by_call = recorder.recorded().containers[static_cast<size_t>(value.a)].raised.call != 0;
+  if (member && by_call && is_written_in_c(PyDescr_TYPE(found))) {
+    const Ref kept = Ref::steal(PyObject_GetAttr(object, name));
+    if (kept && is_immutable(kept.get())) return plan_constant();
+    PyErr_Clear();
+  }
   const bool value_of_stop = is_named(name, "value") && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
   if (value_of_stop) {
     const Value arguments = recorder.value(recorder.attribute_of(value, "args"));

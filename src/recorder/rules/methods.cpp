@@ -35,7 +35,7 @@ Plan call_of_pure_method(Recorder& recorder, PyObject* callable, const Given& gi
     const bool known = recorder.known(given.labels[i], given.objects[i]) || is_known_flat(recorder, given.labels[i], given.objects[i]);
     if (!known) return plan_break(Break::kUnknownCall, callable_name(callable));
   }
-  return plan_constant();
+  return plan_known_call(recorder, callable, given);
 }
 
 uint32_t value_of_constant_result(Recorder& recorder, PyObject* result) {

@@ -164,7 +164,7 @@ std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, c
   const std::string name = Py_TYPE(callable) == &PyMethodDescr_Type ? name_in_type(callable) : PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name : "";
   if (!reads_nothing_else(recorder, given, name)) return std::nullopt;
   if (PyFunction_Check(callable)) recorder.guards().require_function(callable);
-  return plan_constant();
+  return plan_known_call(recorder, callable, given);
 }
 
 }  // namespace evalframe::recorder

@@ -266,6 +266,8 @@ std::string name_in_module(PyObject* function);
 // A method of an immutable builtin type whose result follows from its arguments, and a call of it.
 bool is_pure_method(PyObject* callable);
 Plan call_of_pure_method(Recorder& recorder, PyObject* callable, const Given& given);
+// Such a call, with these arguments: its result is a constant, or what it raises is known.
+Plan plan_known_call(Recorder& recorder, PyObject* callable, const Given& given);
 // The result of a call of what is known; a list is a new one each time.
 uint32_t value_of_constant_result(Recorder& recorder, PyObject* result);
 // How breaks name what was called.
