@@ -154,7 +154,8 @@ def raises_in_graph(x: Any, y: Any) -> Any:
     z = x * 2
     try:
         w = z + 1
-        u = w @ np.ones(9)
+        u = w * 2
+        u += np.ones(9)
     except ValueError as error:
         return "handled", str(error), w, z
     return u

@@ -294,7 +294,7 @@ def array_raises_in_handler(x: Any, y: Any) -> Any:
         raise ValueError("first")
     except ValueError:
         z = x + 1
-        z = z @ y[:5]
+        z += y[:5]
     return z
 
 
@@ -359,7 +359,8 @@ def kept_of_builtins(x: Any, y: Any) -> Any:
 def context_from_outside(x: Any, y: Any) -> Any:
     try:
         try:
-            return x @ y[:3]
+            x = x + 0
+            x += y[:3]
         except ValueError:
             x = x + 1
             raise KeyError("new")

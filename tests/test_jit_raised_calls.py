@@ -259,3 +259,90 @@ def test_no_reference_is_kept() -> None:
     for _ in range(20):
         captured(A, text)
     assert sys.getrefcount(text) == before
+
+
+def shapes_that_differ(x: Any, y: Any) -> Any:
+    z = x + y
+    try:
+        z = z + x[:3]
+    except ValueError as error:
+        z = z * 2
+        return z, str(error), error.args
+    return z
+
+
+def shapes_of_many(x: Any, y: Any) -> Any:
+    n = 0
+    for other in (x[:3], y, x.reshape(2, -1), 2.0):
+        try:
+            y = np.multiply(y, other)
+        except ValueError:
+            n += 1
+        try:
+            y = y + np.concatenate([y[:6], other])[0]
+        except ValueError:
+            n += 10
+    return y, n
+
+
+def shape_error_to_the_caller(x: Any, y: Any) -> Any:
+    z = x + y
+    try:
+        return np.dot(z, x[:4])
+    finally:
+        z = z * 2
+        error_of.append(z)
+        del error_of[:]
+
+
+def compared(x: Any, y: Any) -> Any:
+    try:
+        return x < y[:2]
+    except ValueError as error:
+        error.add_note("compared")
+        z = x * 3
+        raise KeyError(len(z)) from error
+
+
+SHAPES = [shapes_that_differ, shapes_of_many, shape_error_to_the_caller, compared]
+FLOATS = A.astype(np.float32)
+SHAPE_CALLS = [(A, B), (A[:3], B[:3]), (B, A), (A[:6], B[:6]), (A[:3], B[:3]), (A[:6], A), (FLOATS, B), (A[:1], B[:1]), (A, B)]
+
+
+@pytest.mark.parametrize("telling", [told, told_in_handler])
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("function", SHAPES)
+def test_shapes_that_do_not_fit(function: Callable[..., Any], backend: str, telling: Callable[..., Any]) -> None:
+    check_behaves_as_plain(function, backend, SHAPE_CALLS, telling)
+    check_may_be_left(function, backend, SHAPE_CALLS[:4], 12, telling)
+
+
+def test_shapes_that_do_not_fit_are_one_graph() -> None:
+    for function in SHAPES[:2]:
+        captured = evalframe.jit(function, backend="reference")
+        captured(A, B)
+        assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+
+
+def test_values_that_raise_are_no_facts() -> None:
+    def function(x: Any, y: Any) -> Any:
+        try:
+            return np.power(x, y)
+        except ValueError as error:
+            return x + 1, str(error)
+
+    whole = np.arange(4)
+    check_behaves_as_plain(function, "reference", [(whole, whole - 2), (whole, whole), (whole, whole - 2), (whole, whole[:2])], told)
+
+
+def test_what_is_written_into_may_be_read_only() -> None:
+    def function(x: Any, y: Any) -> Any:
+        try:
+            x += y
+        except ValueError as error:
+            return y + 1, str(error)
+        return x
+
+    fixed = A.copy()
+    fixed.flags.writeable = False
+    check_behaves_as_plain(function, "reference", [(A.copy(), B[:3]), (fixed, B[:3]), (A.copy(), B[:3])], told)

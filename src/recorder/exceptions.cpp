@@ -171,8 +171,9 @@ bool Recorder::note_traceback(PyObject* exception) {
 }
 
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
-  if ((plan.kind != Plan::Kind::kRaise && plan.kind != Plan::Kind::kConstant) || is_in_class_body()) return false;
-  const bool by_library = plan.callable && PyFunction_Check(plan.callable.get());
+  const bool is_fact = plan.kind == Plan::Kind::kRaise || plan.kind == Plan::Kind::kConstant;
+  if (is_in_class_body() || (!is_fact && !fixes_shapes(plan, exception))) return false;
+  const bool by_library = is_fact && plan.callable && PyFunction_Check(plan.callable.get());
   raised_ = plan.kind == Plan::Kind::kRaise && plan.label ? plan.label : by_library ? 0 : exception_made(exception, plan.about);
   if (!raised_) raised_ = exception_of_call(plan, exception);
   if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;

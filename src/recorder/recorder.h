@@ -473,7 +473,10 @@ class Recorder {
   uint32_t exception_made(PyObject* exception, uint32_t about);
   // One that the call of the plan has raised; 0: it isn't known that it always does.
   uint32_t exception_of_call(const Plan& plan, PyObject* exception);
-  // ... and how many entries the traceback has.
+  // Whether it is of the shapes of the plan's operands alone, which checks in the graph fix then.
+  bool fixes_shapes(const Plan& plan, PyObject* exception);
+  bool collect_arrays(graph::Operand operand, std::vector<graph::Operand>& arrays) const;
+  // How many entries the traceback has.
   size_t entries_known(uint32_t traceback) const;
   bool set_context(uint32_t exception, PyObject* object);
   bool note_traceback(PyObject* exception);
