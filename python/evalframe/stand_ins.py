@@ -32,6 +32,7 @@ _count_miss = _core.count_miss
 _keep = _core.keep
 _Key: Any = type(functools.cmp_to_key(max))
 _new_tuple = tuple.__new__
+_close_with = _core.close_with
 _keys_like = _core.keys_like
 _item_at = _core.item_at
 _store_at = _core.store_at
@@ -644,6 +645,18 @@ def step_or(items: Iterator[Any], default: Any, /) -> Any:
     return default
 
 
+def close_in_turn(generator: Any, awaited: Any, /) -> Any:
+    # What the generator waits for is closed first. What that raises goes on in the generator, outside of the handler
+    # here.
+    error = None
+    try:
+        awaited.close()
+    except BaseException as raised:
+        error = raised
+    del awaited
+    return generator.close() if error is None else _close_with(generator, error)
+
+
 def ended() -> Any:
     raise StopIteration
 
@@ -770,6 +783,7 @@ _core.add_stand_ins(
         "groupby_next": (groupby_next, 0),
         "group_next": (group_next, 0),
         "chain_next": (chain_next, 0),
+        "close_in_turn": (close_in_turn, -1),
         "step": (step, 0),
         "step_or": (step_or, 0),
         "ended": (ended, 0),

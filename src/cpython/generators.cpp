@@ -220,6 +220,20 @@ void set_stop_iteration(Ref result) {
   if (exception) PyErr_SetObject(PyExc_StopIteration, exception.get());
 }
 
+// As gen_close of Objects/genobject.c goes on.
+Ref close_with(PyThreadState* thread, Borrowed generator, Ref exception) {
+  if (!is_suspended(generator)) return PyErr_SetString(PyExc_ValueError, "generator already executing"), Ref();
+  Frame* const frame = resume_generator(thread, generator, Ref::borrow(Py_None));
+  set_thrown(generator, std::move(exception));
+  bool yielded = false;
+  Ref result = run_generator_in_cpython(thread, frame, true, yielded);
+  if (yielded) return PyErr_Format(PyExc_RuntimeError, "%s ignored GeneratorExit", PyCoro_CheckExact(generator.get()) ? "coroutine" : "generator"), Ref();
+  if (result) return layout::kCloseGivesResult ? std::move(result) : Ref::borrow(Py_None);
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration) && !PyErr_ExceptionMatches(PyExc_GeneratorExit)) return Ref();
+  PyErr_Clear();
+  return Ref::borrow(Py_None);
+}
+
 // What the generator handles is the context, and nothing else is.
 void set_thrown(Borrowed generator, Ref exception) {
   PyObject* const handled = generator.as<PyGenObject>()->gi_exc_state.exc_value;
@@ -227,8 +241,8 @@ void set_thrown(Borrowed generator, Ref exception) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
 }
 
-Ref awaited_by(Borrowed coroutine) {
-  Ref awaited = Ref::steal(PyObject_GetAttrString(coroutine.get(), "cr_await"));
+Ref awaited_by(Borrowed generator) {
+  Ref awaited = Ref::steal(PyObject_GetAttrString(generator.get(), PyCoro_CheckExact(generator.get()) ? "cr_await" : "gi_yieldfrom"));
   return awaited && awaited.get() != Py_None ? std::move(awaited) : Ref();
 }
 

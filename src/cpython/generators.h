@@ -44,7 +44,9 @@ void set_stop_iteration(Ref result);
 // Sets the exception, to be raised in the generator, which has been resumed.
 void set_thrown(Borrowed generator, Ref exception);
 
-// What a coroutine awaits, null where it isn't suspended in an `await`.
-Ref awaited_by(Borrowed coroutine);
+// What it waits for, null where it isn't suspended in an `await` or `yield from`.
+Ref awaited_by(Borrowed generator);
+// The generator is closed, and what it waited for has raised this instead of ending. Null with an exception.
+Ref close_with(PyThreadState* thread, Borrowed generator, Ref exception);
 
 }  // namespace evalframe::cpython

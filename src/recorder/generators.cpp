@@ -52,7 +52,39 @@ void Recorder::went_on(const Activation& caller, const Activation& callee, const
   recording_->journal.push_back({Change::Kind::kPush, push, 0});
   const uint32_t when_ended = plan.resumes == Resumes::kDefault ? plan.contents[1] : plan.resumes == Resumes::kClose ? constant(Py_None) : 0;
   frames_.push_back({generator.code, generator.base, graph_frame, generator.identity, outer.end, 0, index, push, nullptr, plan.resumes, when_ended});
-  if (!plan.thrown) set_label(callee.depth() - 1, plan.contents[0]);
+  set_label(callee.depth() - 1, plan.contents[0]);
+  passed_down_ = plan.passed_down;
+  passed_down_object_ = plan.passed_down ? Ref::borrow(plan.held.back().get()) : Ref();
+}
+
+uint32_t Recorder::awaited_by(const Value& generator) const {
+  const Generating& of = generators_[generator.a];
+  if (!of.waits || !of.delegates) return 0;
+  const uint32_t awaited = labels_[recording_->generators[generator.a].base + of.depth - 1];
+  return value(awaited).kind == Value::Kind::kGenerator ? awaited : 0;
+}
+
+// All of them go on, or none does: nothing may end the recording in between.
+bool Recorder::may_pass_down(const Value& generator) const {
+  Value of = generator;
+  int levels = 1;
+  for (; delegates(of); levels++) {
+    const uint32_t awaited = awaited_by(of);
+    if (!awaited || !waits(value(awaited))) return false;
+    of = value(awaited);
+  }
+  return has_begun(of) && static_cast<int>(frames_.size()) + levels < kMaxInlineDepth && cpython::may_recurse(PyThreadState_Get(), levels + 1);
+}
+
+void Recorder::pass_down(Plan& resumption) {
+  if (!passed_down_) return;
+  resumption.held.push_back(Ref::borrow(passed_down_object_.get()));
+  if (delegates(value(resumption.label))) {
+    resumption.passed_down = passed_down_;
+  } else {
+    resumption.thrown = passed_down_;
+    resumption.arguments[1] = passed_down_object_.get();
+  }
 }
 
 bool Recorder::thrown(const Plan& plan, PyObject* exception) {
@@ -100,6 +132,7 @@ void Recorder::yielded(const Activation& callee) {
   Generating& generator = generators_[index];
   generator.waits = true;
   generator.delegates = (callee.instruction().arg & 3) >= 2;  // of RESUME
+  generator.depth = callee.depth();
   const bool cleans_up = waits_in_cleanup(callee.code(), mark_.instruction);
   generator.weak = cleans_up ? Ref::steal(PyWeakref_NewRef(cpython::generator_of(callee.frame()).get(), nullptr)) : Ref();
   if (cleans_up && !generator.weak) PyErr_Clear();

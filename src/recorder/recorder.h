@@ -84,6 +84,7 @@ struct Plan {
   bool makes_class = false;  // kValue: the class that the label stands for
   evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
   uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
+  uint32_t passed_down = 0;  // kResume: ... or where what it waits for does
   // What the instruction does to something that the recorded code made. `changed`: the list or dict has the elements
   // `contents`. `consumed`: the iterator gives `steps` more elements, or one more than it has: then it is exhausted.
   // `dropped`: nobody will see that iterator again.
@@ -272,6 +273,12 @@ class Recorder {
   bool has_begun(const Value& generator) const { return generators_[generator.a].begun; }
   // Whether it waits in a `yield from` or `await`.
   bool delegates(const Value& generator) const { return generators_[generator.a].delegates; }
+  // The generator that it waits for there; 0: something else.
+  uint32_t awaited_by(const Value& generator) const;
+  // Whether an exception may be thrown at the generator that is at the end of those that wait for one another.
+  bool may_pass_down(const Value& generator) const;
+  // The generators of a resumption go on to the one that waits for no other: there the exception is raised.
+  void pass_down(Plan& resumption);
   uint32_t first_slot_of(const Generator& generator) const { return labels_[generator.base]; }
   // Of a loop that is unrolled, in front of its GET_ITER. Those of frames that nobody sees are another's calls.
   Py_ssize_t most_turns(const evaluator::Activation& frame) const;
@@ -455,6 +462,7 @@ class Recorder {
     Ref weak;  // to it, where more than releasing happens when it is let go
     uint32_t handled = 0;
     bool begun = false, waits = true, ended = false, delegates = false;
+    int32_t depth = 0;  // where it waits
   };
   uint32_t fixed_result(PyObject* object);
   bool is_hidden(size_t frame) const;
@@ -523,6 +531,8 @@ class Recorder {
   uint32_t handled_ = 0;
   uint32_t outer_[2]{};               // the values of outer_exception
   uint32_t raised_ = 0;               // the exception on its way
+  uint32_t passed_down_ = 0;          // ... to the generator where it is raised, and the object
+  Ref passed_down_object_;
   uint32_t frame_value(int32_t identity);
   std::unordered_map<int32_t, uint32_t> frame_values_;
   bool fixes_registrations_ = false;

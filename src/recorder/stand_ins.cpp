@@ -4,6 +4,7 @@
 
 #include "core/builtins.h"
 #include "core/c_function.h"
+#include "cpython/generators.h"
 #include "cpython/hidden_code.h"
 
 namespace evalframe::recorder {
@@ -97,7 +98,15 @@ PyObject* next_comparison(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   return places ? PyTuple_Pack(1, places.get()) : nullptr;
 }
 
+PyObject* close_generator(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const bool fits = count == 2 && (PyGen_CheckExact(arguments[0]) || PyCoro_CheckExact(arguments[0])) && PyExceptionInstance_Check(arguments[1]);
+  if (!fits) return PyErr_Format(PyExc_TypeError, "a generator and an exception are wanted");
+  return cpython::close_with(PyThreadState_Get(), arguments[0], Ref::borrow(arguments[1])).release();
+}
+
 }  // namespace
+
+PyObject* close_with() { return c_function<close_generator>("close_with"); }
 
 PyObject* step_of_sort() {
   return c_function<next_comparison>("step_of_sort");

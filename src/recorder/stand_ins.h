@@ -19,6 +19,8 @@ const StandIn* stand_in_of(PyObject* callable);
 PyObject* places_in_order();
 // The matches that pattern.sub(..., text, count) replaces, as a tuple.
 PyObject* matches_of_pattern();
+// Closes a generator with what closing the one that it waited for has raised.
+PyObject* close_with();
 // What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
 PyObject* progress_of_lazies();
 PyObject* group_of_lazies();

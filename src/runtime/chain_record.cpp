@@ -105,7 +105,8 @@ Ended Chain::resume(Live& live, Recorder& recorder, Plan& plan, Ref& result, boo
     recorder.set_label(base, plan.kept[0].second);
   }
   const int depth = caller.depth();
-  push_generator(Ref::borrow(generator.get()), plan.thrown ? Ref() : Ref::borrow(sent.get()));
+  // CPython sends None where it throws, too, and so have handlers one more on the stack.
+  push_generator(Ref::borrow(generator.get()), Ref::borrow(plan.thrown ? Py_None : sent.get()));
   live.push(thread_, frames_.back(), *cpython::decoded(cpython::code_of(frames_.back())));
   recorder.went_on(caller, live.back(), plan, depth);
   if (!plan.thrown) return Ended::kRunning;

@@ -1,7 +1,9 @@
 // Rules for generators and coroutines that the recorded code made: their frames are recorded like those of calls.
 #include "core/builtins.h"
+#include "cpython/generators.h"
 #include "cpython/layout.h"
 #include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -105,7 +107,11 @@ Plan send(const Site& site) {
   const int receiver = site.depth - 2, value = site.depth - 1;
   PyObject* const object = site.frame.slot(receiver);
   const Value of = recorder.value_at(receiver);
-  if (of.kind == Value::Kind::kGenerator) return resumption(recorder, {recorder.label(receiver), object}, {recorder.label(value), site.frame.slot(value)});
+  if (of.kind == Value::Kind::kGenerator) {
+    Plan plan = resumption(recorder, {recorder.label(receiver), object}, {recorder.label(value), site.frame.slot(value)});
+    if (plan.kind == Plan::Kind::kResume) recorder.pass_down(plan);
+    return plan;
+  }
   if (site.frame.slot(value) != Py_None || !recorder.constant_of(recorder.label(value))) return plan_break(Break::kIterator, "send to " + type_name(object));
   const uint32_t label = recorder.label(receiver);
   if (of.kind == Value::Kind::kIterator) return {};
@@ -178,13 +184,23 @@ Plan resumed_by_call(Recorder& recorder, const Operated& generator, const Operat
   return plan.kept[0].first ? std::move(plan) : plan_break(Break::kIterator, "no memory");
 }
 
+// What it waits for has been closed, and has ended.
+bool awaits_ended(const Recorder& recorder, const Value& generator) {
+  const uint32_t awaited = recorder.awaited_by(generator);
+  return awaited && recorder.has_ended(recorder.value(awaited));
+}
+
 // The exception is raised where the generator waits.
 Plan thrown_by_call(Recorder& recorder, const Operated& generator, uint32_t exception, Ref object, Resumes resumes, const Operated& with) {
   if (!object) return PyErr_Clear(), plan_break(Break::kException, "throw");
-  if (recorder.delegates(recorder.value(generator.label))) return plan_break(Break::kIterator, "a generator that waits for another");
+  const Value value = recorder.value(generator.label);
+  const bool delegates = recorder.delegates(value) && !awaits_ended(recorder, value);
+  // Of those that wait for one another GeneratorExit ends the innermost first.
+  const bool ends = PyErr_GivenExceptionMatches(object.get(), PyExc_GeneratorExit) != 0;
+  if (delegates && (ends || !recorder.may_pass_down(value))) return plan_break(Break::kIterator, "a generator that waits for another");
   Plan plan = resumed_by_call(recorder, generator, {recorder.constant(Py_None), Py_None}, resumes, with);
-  plan.thrown = exception;
-  if (plan.kind == Plan::Kind::kResume) plan.arguments[1] = object.get();
+  (delegates ? plan.passed_down : plan.thrown) = exception;
+  if (plan.kind == Plan::Kind::kResume && !delegates) plan.arguments[1] = object.get();
   plan.held.push_back(std::move(object));
   return plan;
 }
@@ -195,6 +211,23 @@ Plan throw_by_call(Recorder& recorder, const Arguments& arguments, const Operate
   if (!exception) return plan_break(Break::kException, "throw");
   Ref object = PyExceptionInstance_Check(given->object) ? Ref::borrow(given->object) : Ref::steal(PyObject_CallNoArgs(given->object));
   return thrown_by_call(recorder, arguments[0], exception, std::move(object), Resumes::kStop, none);
+}
+
+// What it waits for is closed first, as a call of a stand-in; none: it waits for something else.
+std::optional<Plan> close_of_several(Recorder& recorder, const Operated& generator) {
+  const uint32_t awaited = recorder.awaited_by(recorder.value(generator.label));
+  const StandIn* const stand_in = stand_in_named("close_in_turn");
+  if (!awaited || !stand_in || recorder.has_ended(recorder.value(awaited))) return std::nullopt;
+  Ref object = cpython::awaited_by(generator.object);
+  if (!object) return std::nullopt;
+  Plan plan;
+  plan.kind = Plan::Kind::kInline;
+  plan.function = stand_in->function.get();
+  recorder.calls(recorder.constant(plan.function));
+  plan.contents = {generator.label, awaited};
+  plan.arguments = {generator.object, object.get()};
+  plan.held.push_back(std::move(object));
+  return plan;
 }
 
 Plan close_by_call(Recorder& recorder, const Operated& generator, Resumes resumes = Resumes::kClose) {
@@ -222,7 +255,11 @@ std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const
   const Operated none{recorder.constant(Py_None), Py_None};
   const bool ended = recorder.has_ended(generator);
   if (next && count == 2) return ended ? plan_value(arguments[1].label) : resumed_by_call(recorder, arguments[0], none, Resumes::kDefault, arguments[1]);
-  if (name == "close" && count == 1) return ended ? plan_constant() : close_by_call(recorder, arguments[0]);
+  if (name == "close" && count == 1) {
+    if (ended) return plan_constant();
+    std::optional<Plan> several = close_of_several(recorder, arguments[0]);
+    return several ? *std::move(several) : close_by_call(recorder, arguments[0]);
+  }
   if (name == "throw" && !ended) return throw_by_call(recorder, arguments, none);
   const bool steps = (name == "next" || name == "__next__") && count == 1;
   if (!steps && !(name == "send" && count == 2)) return std::nullopt;
