@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
 
 X = np.linspace(-1.0, 1.0, 5)
 CALLS = [(X,), (X,), (X * 2,), (X[:3],), (X,)]
@@ -351,8 +351,8 @@ def table_of_dict(x: Any, n: Any) -> Any:
 @pytest.mark.parametrize("function", [in_table, table_of_dict])
 def test_keys_of_classes_that_inherit_are_asked_as_often(function: Any) -> None:
     def told(called: Any) -> Any:
-        CALLS.clear()
-        return outcome(called, X, 2), CALLS.copy()
+        ASKED.clear()
+        return outcome(called, X, 2), ASKED.copy()
 
     captured = evalframe.jit(function)
     for node in (-1, -1, 0, 1, 2):
