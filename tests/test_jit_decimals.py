@@ -143,3 +143,13 @@ def test_decimals_from_outside(prices: Any) -> None:
     captured = evalframe.jit(f, backend="reference")
     for price in prices * 3:
         assert same(told(captured, A, price), told(f, A, price))
+
+
+def test_each_argument_is_no_recording_of_its_own() -> None:
+    def f(x: Any, d: Any) -> Any:
+        return x * 2 + float(d * 2)
+
+    captured = evalframe.jit(f, backend="reference")
+    for n in range(12):
+        assert same(captured(A, Decimal(n) / 4), f(A, Decimal(n) / 4))
+    assert _core.jit_counters(captured)["recordings"] < 6

@@ -80,9 +80,13 @@ class OwnContext {
   bool set_ = false;
 };
 
-// A decimal that is one object in all runs, or data that is known.
+// A decimal that is one object in all runs, or data that is known. One from an argument is another in each call, most likely.
 bool is_operand(Recorder& recorder, uint32_t label, PyObject* object) {
-  if (is_decimal(object)) return fixes_object(recorder, label, object);
+  if (is_decimal(object)) {
+    const Value value = recorder.value(label);
+    const bool one_object = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kObject;
+    return value.kind == Value::Kind::kConstant || one_object;
+  }
   return object && is_immutable(object) && !recorder.is_input_number(label, object) && recorder.known(label, object);
 }
 
@@ -129,19 +133,18 @@ bool is_function_of_numbers(PyObject* callable) {
 
 bool is_known_decimal(Recorder& recorder, uint32_t label, PyObject* object) { return is_decimal(object) && recorder.value(label).kind == Value::Kind::kConstant; }
 
+std::optional<Plan> decimal_unary(const Site& site, int number) {
+  if (!are_operands(site, 1)) return std::nullopt;
+  PyObject* const operand = site.frame.slot(site.depth - 1);
+  return constant_of(site.recorder, [&] { return Ref::steal(bytecode::kUnaryFunctions[number](operand)); });
+}
+
 std::optional<Plan> decimal_operator(const Site& site) {
-  const bytecode::Instruction& instruction = site.instruction;
-  const bool of_two = instruction.op == BINARY_OP || instruction.op == COMPARE_OP;
-  if (!are_operands(site, of_two ? 2 : 1)) return std::nullopt;
-  PyObject *const left = site.frame.slot(site.depth - (of_two ? 2 : 1)), *const right = site.frame.slot(site.depth - 1);
-  const int number = instruction.arg;
-  switch (instruction.op) {
-    case BINARY_OP: return constant_of(site.recorder, [&] { return Ref::steal(bytecode::kBinaryFunctions[number](left, right)); });
-    case COMPARE_OP: return constant_of(site.recorder, [&] { return Ref::steal(PyObject_RichCompare(left, right, number)); });
-    case UNARY_NEGATIVE: return constant_of(site.recorder, [&] { return Ref::steal(PyNumber_Negative(left)); });
-    case UNARY_POSITIVE: return constant_of(site.recorder, [&] { return Ref::steal(PyNumber_Positive(left)); });
-    default: return std::nullopt;
-  }
+  if (!are_operands(site, 2)) return std::nullopt;
+  PyObject *const left = site.frame.slot(site.depth - 2), *const right = site.frame.slot(site.depth - 1);
+  const int number = site.instruction.arg;
+  if (site.instruction.op == COMPARE_OP) return constant_of(site.recorder, [&] { return Ref::steal(PyObject_RichCompare(left, right, number)); });
+  return constant_of(site.recorder, [&] { return Ref::steal(bytecode::kBinaryFunctions[number](left, right)); });
 }
 
 std::optional<Plan> decimal_text(const Site& site, int slot, const char* how, PyObject* spec) {

@@ -172,7 +172,7 @@ void compare_op_after(const Site& site, const Plan& plan) {
 }
 
 Plan unary(const Site& site, uint8_t code, const char* method) {
-  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
+  if (std::optional<Plan> plan = decimal_unary(site, code)) return *std::move(plan);
   if (std::optional<Plan> plan = unary_call(site, method)) return *std::move(plan);
   return operation(site, Form::kUnary, code, {input_at(site, 1)});
 }

@@ -240,7 +240,8 @@ std::optional<Plan> unpacked_generator(const Site& site);
 // A comparison of keys that functools.cmp_to_key has made in the recorded code; none: of other objects.
 std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, const Operated& right, bool gives_truth);
 // Operators, calls and text of decimal.Decimal; none: of other objects, or it isn't known what they give.
-std::optional<Plan> decimal_operator(const Site& site);
+std::optional<Plan> decimal_operator(const Site& site);  // of two
+std::optional<Plan> decimal_unary(const Site& site, int number);
 std::optional<Plan> decimal_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> decimal_text(const Site& site, int slot, const char* how, PyObject* spec);
 bool is_known_decimal(Recorder& recorder, uint32_t label, PyObject* object);
