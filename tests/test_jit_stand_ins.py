@@ -610,6 +610,14 @@ def mapped_by_noting(a: Any, b: Any) -> Any:
 
 
 @breaking
+def caught_of_a_stand_in(a: Any, b: Any) -> Any:
+    try:
+        return sum(x for x in ((1, 2), a.ndim))
+    except TypeError as error:
+        return told_of(error), a + b
+
+
+@breaking
 def mapped_until_an_error(a: Any, b: Any) -> Any:
     def stops(n: int) -> Any:
         if n == 2:

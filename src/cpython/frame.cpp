@@ -282,7 +282,7 @@ PyObject* empty_function() {
 // The empty function's own entry is the outermost of the traceback.
 void drop_outermost_traceback_entry() {
   Ref error = take_raised();
-  const Ref traceback = Ref::steal(PyException_GetTraceback(error.get()));
+  const Ref traceback = first_entry(error.get());
   PyTracebackObject* const inner = traceback ? traceback.as<PyTracebackObject>()->tb_next : nullptr;
   PyException_SetTraceback(error.get(), inner ? reinterpret_cast<PyObject*>(inner) : Py_None);
   set_raised(std::move(error));

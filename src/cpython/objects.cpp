@@ -3,6 +3,11 @@
 
 namespace evalframe::cpython {
 
+Ref first_entry(Borrowed exception) {
+  Ref traceback = Ref::steal(PyException_GetTraceback(exception.get()));
+  return traceback && PyTraceBack_Check(traceback.get()) ? std::move(traceback) : Ref();
+}
+
 #if PY_VERSION_HEX >= 0x030C0000
 Ref take_raised() { return Ref::steal(PyErr_GetRaisedException()); }
 void set_raised(Ref exception) { PyErr_SetRaisedException(exception.release()); }
@@ -20,7 +25,8 @@ Ref take_raised() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  PyException_SetTraceback(value, traceback ? traceback : Py_None);
+  // Where there is none and was none, CPython would keep None.
+  if (traceback || first_entry(value)) PyException_SetTraceback(value, traceback ? traceback : Py_None);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
   return Ref::steal(value);

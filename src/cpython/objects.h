@@ -21,6 +21,8 @@ namespace evalframe::cpython {
 Ref take_raised();
 // Sets it again, with the traceback that it carries.
 void set_raised(Ref exception);
+// The first entry of its traceback; null: it has none, for which CPython 3.11 may keep None.
+Ref first_entry(Borrowed exception);
 // Merging dicts has raised: takes a KeyError that names a key off the thread, and gives that. Else null, and the exception stays.
 Ref take_refused_key();
 // The dict that a view of its keys, values or items shows; borrowed.

@@ -21,7 +21,7 @@ int frame_size(const bytecode::Code& code) {
 int locals_count(const Activation& frame) { return frame.code().code.as<PyCodeObject>()->co_nlocalsplus; }
 
 size_t length_of(PyObject* exception) {
-  const Ref first = Ref::steal(PyException_GetTraceback(exception));
+  const Ref first = cpython::first_entry(exception);
   size_t length = 0;
   for (auto* entry = first.as<PyTracebackObject>(); entry; entry = entry->tb_next) length++;
   return length;
@@ -160,7 +160,7 @@ bool Recorder::note_traceback(PyObject* exception) {
   const size_t known = entries_known(before), length = length_of(exception);
   if (length == known) return true;
   if (length != known + 1) return false;
-  const Ref added = Ref::steal(PyException_GetTraceback(exception));
+  const Ref added = cpython::first_entry(exception);
   const auto* entry = added.as<PyTracebackObject>();
   recording_->trace_points.push_back({frames_.back().identity, entry->tb_lasti, entry->tb_lineno});
   const uint32_t traceback = container(Value::Kind::kTraceback, {known ? before : 0});

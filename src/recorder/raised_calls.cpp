@@ -20,12 +20,6 @@ Ref raised_by(PyObject* callable, const std::vector<PyObject*>& arguments, PyObj
   return result ? Ref() : cpython::take_raised();
 }
 
-// CPython 3.11 keeps None for no traceback.
-Ref first_entry(PyObject* exception) {
-  Ref traceback = Ref::steal(PyException_GetTraceback(exception));
-  return traceback && PyTraceBack_Check(traceback.get()) ? std::move(traceback) : Ref();
-}
-
 // How many entries, if both have the same; else -1.
 int entries_alike(const PyTracebackObject* left, const PyTracebackObject* right) {
   int count = 0;
@@ -81,7 +75,7 @@ uint32_t Recorder::exception_of_call(const Plan& plan, PyObject* object) {
   if (pending) cpython::set_raised(Ref::borrow(pending.get()));
   const bool alike = again && Py_TYPE(again.get()) == type && PyObject_RichCompareBool(arguments_of(again.get()), arguments_of(object), Py_EQ) > 0;
   if (!alike) return 0;
-  const Ref entries = first_entry(object), entries_again = first_entry(again.get());
+  const Ref entries = cpython::first_entry(object), entries_again = cpython::first_entry(again.get());
   const PyTracebackObject* first = entries.as<PyTracebackObject>();
   // The entry of the recorded frame, unless nobody sees that.
   if (first && !is_hidden(frames_.size() - 1)) first = first->tb_next;

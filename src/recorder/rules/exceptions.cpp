@@ -187,7 +187,7 @@ Plan with_except_start(const Site& site) {
   PyObject* const function = PyMethod_GET_FUNCTION(bound);
   PyObject* const object = site.frame.slot(top);
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  const Ref entries = Ref::steal(PyException_GetTraceback(object));
+  const Ref entries = cpython::first_entry(object);
   if (!traceback || !entries) return plan_break(Break::kException, "without a traceback");
   const uint32_t self = recorder.elements(method)[3];
   Plan plan = inlined_call(site, recorder.elements(method)[2], function, nullptr);
