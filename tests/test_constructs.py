@@ -83,7 +83,11 @@ def observed(construct: Construct, function: Callable[..., Any], calls: Any, cap
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
-def test_behaves_as_plain_python_in_as_many_graphs_as_the_table_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_behaves_as_plain_python_in_as_many_graphs_as_the_table_says(
+    name: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    if name == "effects.collection":
+        request.getfixturevalue("plain_collections")
     construct = CONSTRUCTS[name]
     captured = evalframe.jit(construct.function, backend="reference")
     plain = observed(construct, construct.function, CALLS, capsys)

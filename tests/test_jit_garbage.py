@@ -84,7 +84,7 @@ def test_collections_behave_as_plain(function: Any, backend: str) -> None:
 
 
 @pytest.mark.parametrize("function", [collects, counts])
-def test_collections_cost_no_graph(function: Any) -> None:
+def test_collections_cost_no_graph(function: Any, plain_collections: None) -> None:
     captured = evalframe.jit(function)
     for _ in range(2):
         captured(X, 2)
