@@ -67,7 +67,10 @@ class Shown:
         if kind in (tuple, list):
             return f"{kind.__name__}[{self._many(value[:20], depth)}]"
         if kind in (set, frozenset):
-            return f"{kind.__name__}{sorted(self._value(each, depth - 1) for each in value)}"
+            shown = [self._value(each, depth - 1) for each in value]
+            # How many addresses there are depends on what has been freed meanwhile.
+            placed = {ADDRESS.sub("0x", text) for text in shown if ADDRESS.search(text)}
+            return f"{kind.__name__}{sorted([text for text in shown if not ADDRESS.search(text)] + list(placed))}"
         if isinstance(value, dict):
             return f"{kind.__name__}{{{self._items(dict.items(value), depth)}}}"
         special = SPECIAL.get(kind)
