@@ -181,55 +181,88 @@ std::optional<Plan> class_making(const Site& site, const Activation::CallSite& c
   return plan;
 }
 
-// A class statement: its body is followed, and then the call that makes the class, and one of what a base has for __init_subclass__.
-std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (callable != builtin("__build_class__").get() || call.count < 2) return std::nullopt;
-  Recorder& recorder = site.recorder;
-  const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0, first_name = call.first + call.count - named;
-  PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
-  const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + (PyUnicode_Check(name) ? std::string(PyUnicode_AsUTF8(name)) : "")); };
-  if (first_name < call.first + 2 || !PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
-  if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
+namespace {
+
+// What the call of a class statement says, behind the body and the name: bases, and keywords in the slots from `first_keyword` on.
+struct Statement {
+  const Activation::CallSite& call;
+  int first_keyword;
   PyTypeObject* metaclass = &PyType_Type;
-  std::vector<int> others;  // keywords for the bases
-  for (int i = first_name; i < first_name + named; i++) {
+  std::vector<int> keywords;  // those that go to the bases
+  PyObject* told = nullptr;   // a base's `__init_subclass__`
+
+  PyObject* keyword(int slot) const { return PyTuple_GET_ITEM(call.keyword_names.get(), slot - first_keyword); }
+};
+
+// False: the metaclass that is given isn't known, or is none.
+bool read_keywords(const Site& site, Statement& statement) {
+  for (int i = statement.first_keyword; i < statement.call.first + statement.call.count; i++) {
     PyObject* const given = site.frame.slot(i);
-    if (!is(PyTuple_GET_ITEM(call.keyword_names.get(), i - first_name), "metaclass")) {
-      others.push_back(i);
-    } else if (PyType_Check(given) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(given), &PyType_Type) && fixes_object(recorder, recorder.label(i), given)) {
-      metaclass = reinterpret_cast<PyTypeObject*>(given);
-    } else {
-      return unknown();
+    if (!is(statement.keyword(i), "metaclass")) {
+      statement.keywords.push_back(i);
+      continue;
     }
+    if (!PyType_Check(given) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(given), &PyType_Type)) return false;
+    if (!fixes_object(site.recorder, site.recorder.label(i), given)) return false;
+    statement.metaclass = reinterpret_cast<PyTypeObject*>(given);
   }
-  PyObject* told = nullptr;
-  for (int i = call.first + 2; i < first_name; i++) {
+  return true;
+}
+
+// False: one of the bases isn't known, or there is no metaclass for all of them.
+bool read_bases(const Site& site, Statement& statement) {
+  for (int i = statement.call.first + 2; i < statement.first_keyword; i++) {
     PyObject* const base = site.frame.slot(i);
-    metaclass = metaclass ? metaclass_of(metaclass, &base, 1) : nullptr;
-    if (!metaclass || !fixes_base(recorder, recorder.label(i), base) || !find_told(&base, 1, told)) return unknown();
+    statement.metaclass = metaclass_of(statement.metaclass, &base, 1);
+    if (!statement.metaclass || !fixes_base(site.recorder, site.recorder.label(i), base) || !find_told(&base, 1, statement.told)) return false;
   }
-  if (!metaclass || !makes_plainly(recorder, metaclass) || (!told && !others.empty())) return unknown();
-  const bool plain = metaclass == &PyType_Type && !told;
+  return true;
+}
+
+// The names of the keywords that go to the bases; null with an exception.
+Ref names_for_bases(const Statement& statement) {
+  Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(statement.keywords.size())));
+  for (size_t i = 0; names && i < statement.keywords.size(); i++) PyTuple_SET_ITEM(names.get(), i, Py_NewRef(statement.keyword(statement.keywords[i])));
+  return names;
+}
+
+// The call of what stands in for the statement.
+std::optional<Plan> call_of_statement(const Site& site, const Statement& statement) {
+  Recorder& recorder = site.recorder;
+  const bool plain = statement.metaclass == &PyType_Type && !statement.told;
   const StandIn* const stand_in = stand_in_named(plain ? "class_made" : "class_told");
-  if (!stand_in) return unknown();
-  Ref names;
-  if (!others.empty()) {
-    names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(others.size())));
-    for (size_t k = 0; names && k < others.size(); k++) PyTuple_SET_ITEM(names.get(), k, Py_NewRef(PyTuple_GET_ITEM(call.keyword_names.get(), others[k] - first_name)));
-    if (!names) return PyErr_Clear(), unknown();
-  }
+  Ref names = statement.keywords.empty() ? Ref() : names_for_bases(statement);
+  if (!stand_in || (!names && !statement.keywords.empty())) return PyErr_Clear(), std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), names.get());
   if (names) plan.held.push_back(std::move(names));
   const auto give = [&](uint32_t label, PyObject* object) {
     plan.contents.push_back(label);
     plan.arguments.push_back(object);
   };
-  for (PyObject* const made_by : {reinterpret_cast<PyObject*>(metaclass), told ? told : Py_None}) {
+  for (PyObject* const made_by : {reinterpret_cast<PyObject*>(statement.metaclass), statement.told ? statement.told : Py_None}) {
     if (!plain) give(recorder.constant(made_by), made_by);
   }
-  for (int i = call.first; i < first_name; i++) give(recorder.label(i), site.frame.slot(i));
-  for (const int i : others) give(recorder.label(i), site.frame.slot(i));
+  for (int i = statement.call.first; i < statement.first_keyword; i++) give(recorder.label(i), site.frame.slot(i));
+  for (const int i : statement.keywords) give(recorder.label(i), site.frame.slot(i));
   return plan;
+}
+
+}  // namespace
+
+// A class statement: its body is followed, and then the call that makes the class, and one of what a base has for __init_subclass__.
+std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != builtin("__build_class__").get() || call.count < 2) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  Statement statement{call, call.first + call.count - named};
+  PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
+  const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + (PyUnicode_Check(name) ? std::string(PyUnicode_AsUTF8(name)) : "")); };
+  if (named > call.count - 2 || !PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
+  if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
+  if (!read_keywords(site, statement) || !read_bases(site, statement)) return unknown();
+  if (!makes_plainly(recorder, statement.metaclass) || (!statement.told && !statement.keywords.empty())) return unknown();
+  std::optional<Plan> plan = call_of_statement(site, statement);
+  return plan ? std::move(plan) : unknown();
 }
 
 // What the stand-in for a class statement does with the body.
