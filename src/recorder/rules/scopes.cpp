@@ -148,6 +148,56 @@ bool makes_functions(PyObject* code) {
   return false;
 }
 
+// The code that the call runs, which is always this one; null: not known, or nothing that is followed.
+Ref code_given(const Site& site, const Activation::CallSite& call, bool expression) {
+  Recorder& recorder = site.recorder;
+  PyObject* const given = site.frame.slot(call.first);
+  Ref code;
+  if (PyUnicode_CheckExact(given) && recorder.known(recorder.label(call.first), given)) {
+    code = compiled(given, expression);
+  } else if (expression && PyCode_Check(given) && fixes_object(recorder, recorder.label(call.first), given)) {
+    code = Ref::borrow(given);
+  }
+  return code && runs_in_dict(code.get()) && !has_loops(code.get()) ? std::move(code) : Ref();
+}
+
+// Where the code runs: its globals, which are the frame's own or a dict, and its names. No object: those of the frame.
+struct Scope {
+  bool own = false;
+  Operated globals{0, nullptr}, names{0, nullptr};
+};
+
+// Says what isn't known; null: all is.
+const char* read_scope(const Site& site, const Activation::CallSite& call, PyObject* code, Scope& scope) {
+  Recorder& recorder = site.recorder;
+  const Borrowed present = cpython::globals_of(site.frame.frame());
+  auto& [own, globals, names] = scope;
+  for (int i = 1; i < call.count; i++) {
+    PyObject* const object = site.frame.slot(call.first + i);
+    if (object != Py_None) (i == 1 ? globals : names) = {recorder.label(call.first + i), object};
+    if (object == Py_None && !recorder.known(recorder.label(call.first + i), Py_None)) return " with names that aren't known";
+  }
+  const bool other_names = names.object && names.object != globals.object;
+  own = !globals.object || (globals.object == present.get() && fixes_object(recorder, globals.label, globals.object));
+  if (own && (recorder.globals() || !PyDict_CheckExact(present.get()) || !PyDict_GetItemWithError(present.get(), builtins_name()))) return " with other globals";
+  if (other_names && !is_dict_of_names(recorder, names)) return " with names that aren't known";
+  if (own) return globals.object && !other_names ? " in a module's names" : nullptr;
+  if (makes_functions(code) || !is_dict_of_names(recorder, globals) || other_names || !gives_builtins(site, globals)) return " with other globals";
+  names = globals;
+  return nullptr;
+}
+
+// The frame's own names are what locals() gives: what calls do, but for the frame that they push, is done in front of it. Null: not known.
+Ref take_names_of_frame(const Site& site, Scope& scope) {
+  Recorder& recorder = site.recorder;
+  const std::optional<Plan> found = names_of_frame(site);
+  if (!found || found->kind == Plan::Kind::kBreak || recorder.value(found->label).kind != Value::Kind::kDict) return Ref();
+  if (found->changed) recorder.replace(recorder.value(found->changed), found->contents);
+  if (found->locals) recorder.keep_locals(found->locals);
+  scope.names.label = found->label;
+  return cpython::present_locals();
+}
+
 }  // namespace
 
 std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
@@ -156,52 +206,25 @@ std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call
   Recorder& recorder = site.recorder;
   const auto unknown = [&](const char* what) { return plan_break(Break::kUnknownCall, callable_name(callable) + what); };
   if (call.count < 1 || call.count > 3 || call.keyword_names || recorder.is_hidden_frame()) return unknown("");
-  PyObject* const given = site.frame.slot(call.first);
-  Ref code;
-  if (PyUnicode_CheckExact(given) && recorder.known(recorder.label(call.first), given)) {
-    code = compiled(given, expression);
-  } else if (expression && PyCode_Check(given) && fixes_object(recorder, recorder.label(call.first), given)) {
-    code = Ref::borrow(given);
-  }
-  if (!code || !runs_in_dict(code.get()) || has_loops(code.get())) return unknown(" of other code");
+  const Ref code = code_given(site, call, expression);
+  if (!code) return unknown(" of other code");
+  Scope scope;
+  if (const char* const what = read_scope(site, call, code.get(), scope)) return unknown(what);
   const Borrowed present = cpython::globals_of(site.frame.frame());
-  const auto argument = [&](int i) {
-    PyObject* const object = i < call.count ? site.frame.slot(call.first + i) : Py_None;
-    return Operated{object == Py_None ? 0 : recorder.label(call.first + i), object == Py_None ? nullptr : object};
-  };
-  for (int i = 1; i < call.count; i++) {
-    if (site.frame.slot(call.first + i) == Py_None && !recorder.known(recorder.label(call.first + i), Py_None)) return unknown(" with names that aren't known");
-  }
-  Operated globals = argument(1), names = argument(2);
-  // The frame's own, or a dict.
-  const bool own = !globals.object || (globals.object == present.get() && fixes_object(recorder, globals.label, globals.object));
-  if (own && (recorder.globals() || !PyDict_CheckExact(present.get()) || !PyDict_GetItemWithError(present.get(), builtins_name()))) return unknown(" with other globals");
-  if (names.object && names.object != globals.object && !is_dict_of_names(recorder, names)) return unknown(" with names that aren't known");
-  if (!own && (makes_functions(code.get()) || !is_dict_of_names(recorder, globals) || (names.object && names.object != globals.object) || !gives_builtins(site, globals))) return unknown(" with other globals");
-  if (!own) names = globals;
-  if (own && globals.object && (!names.object || names.object == globals.object)) return unknown(" in a module's names");
-  Plan found;
-  if (!names.object) {
-    std::optional<Plan> of_frame = names_of_frame(site);
-    if (!of_frame || of_frame->kind == Plan::Kind::kBreak || recorder.value(of_frame->label).kind != Value::Kind::kDict) return unknown(" with names that aren't known");
-    found = *std::move(of_frame);
-    names.label = found.label;
-  }
-  const Ref function = Ref::steal(PyFunction_New(code.get(), own ? present.get() : globals.object));
+  Ref function = Ref::steal(PyFunction_New(code.get(), scope.own ? present.get() : scope.globals.object));
   if (!function) return PyErr_Clear(), unknown("");
-  if (own) recorder.guards().require_name(present, builtins_name(), PyDict_GetItemWithError(present.get(), builtins_name()));
+  Ref names = scope.names.object ? Ref::borrow(scope.names.object) : take_names_of_frame(site, scope);
+  if (!names) return PyErr_Clear(), unknown(" with names that aren't known");
+  if (scope.own) recorder.guards().require_name(present, builtins_name(), PyDict_GetItemWithError(present.get(), builtins_name()));
   Plan plan;
   plan.kind = Plan::Kind::kInline;
   plan.function = function.get();
-  plan.held.push_back(Ref::borrow(function.get()));
-  recorder.calls(recorder.constant(own ? function.get() : Py_None));
-  plan.names = names.label;
-  plan.globals = own ? 0 : globals.label;
-  if (!names.object) plan.held.push_back(cpython::present_locals());
-  plan.namespace_dict = names.object ? names.object : plan.held.back().get();
-  // What calls do, but for the frame that they push, is done in front of it.
-  if (found.changed) recorder.replace(recorder.value(found.changed), found.contents);
-  if (found.locals) recorder.keep_locals(found.locals);
+  recorder.calls(recorder.constant(scope.own ? function.get() : Py_None));
+  plan.names = scope.names.label;
+  plan.globals = scope.own ? 0 : scope.globals.label;
+  plan.namespace_dict = names.get();
+  plan.held.push_back(std::move(function));
+  plan.held.push_back(std::move(names));
   recorder.recording().needs_frames = true;
   return plan;
 }
