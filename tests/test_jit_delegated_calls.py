@@ -338,3 +338,50 @@ def test_near_the_limit_of_recursion() -> None:
     finally:
         sys.setrecursionlimit(limit)
     assert all(isinstance(one, str) or np.array_equal(one, B + 2) for one in found)
+
+
+def waits(a: Any) -> Any:
+    yield a
+
+
+def handles_inside(a: Any) -> Any:
+    try:
+        raise KeyError("a")
+    except KeyError:
+        yield a
+
+
+def handles_around(a: Any, inner: Any) -> Any:
+    try:
+        raise LookupError("b")
+    except LookupError:
+        yield from inner(a)
+
+
+def delegates(a: Any) -> Any:
+    yield from handles_inside(a)
+
+
+def delegates_to_one_around(a: Any) -> Any:
+    yield from handles_around(a, waits)
+
+
+def around_waits(a: Any) -> Any:
+    return handles_around(a, waits)
+
+
+def around_one_that_handles(a: Any) -> Any:
+    return handles_around(a, handles_inside)
+
+
+@pytest.mark.parametrize("made", [delegates, delegates_to_one_around, around_waits, around_one_that_handles])
+def test_what_is_thrown_into_a_handler_has_its_exception_as_context(made: Any) -> None:
+    def thrown(a: Any) -> Any:
+        generator = made(a)
+        next(generator)
+        try:
+            generator.throw(ValueError(1))
+        except ValueError as error:
+            return repr(error.__context__), a + 1
+
+    check_behaves_as_plain(thrown, "reference", [(np.ones(2),)] * 3)

@@ -290,3 +290,15 @@ def test_rows_from_outside(row: Any) -> None:
     captured = evalframe.jit(f, backend="reference")
     for more in ([], [4], [9, 8]):
         assert repr(captured(np.ones(2), row + more)) == repr(f(np.ones(2), row + more))
+
+
+class MySuper(super):
+    def __init__(self, *args: Any) -> None:
+        return super(MySuper, self).__init__(*args)
+
+
+def test_super_of_a_class_that_inherits_from_it() -> None:
+    def function(a: Any) -> Any:
+        return repr(MySuper(dict)), a + 1
+
+    check_behaves_as_plain(function, "reference", [(np.ones(2),)] * 3)

@@ -377,10 +377,7 @@ PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame,
   return run_next(level, thread, frame, 0);
 }
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t met = 0;
-
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {
-  met++;
   if (FrameHook* const taker = sole_taker; taker && level == top && !suspended && !let_through &&
       !threads_have_ended.load(std::memory_order_relaxed)) {
     return take(taker, level, thread, frame, throwing);
@@ -409,8 +406,6 @@ SlotLent::~SlotLent() {
   if (!lent_ || --frames_with_slot_lent > 0 || lent < 0) return;
   occupy_slot();
 }
-
-uint64_t frames_met() { return met; }
 
 HooksSuspended::HooksSuspended() { suspended++; }
 HooksSuspended::~HooksSuspended() { suspended--; }

@@ -64,10 +64,6 @@ class SlotLent {
   bool lent_;
 };
 
-// Frames of this thread that came by CPython's slot so far, while a hook was installed. Frames that other ones of Python code call may
-// go past it.
-uint64_t frames_met();
-
 // While one exists, no hook sees frames of this thread.
 class HooksSuspended {
  public:

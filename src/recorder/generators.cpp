@@ -64,13 +64,14 @@ uint32_t Recorder::awaited_by(const Value& generator) const {
   return value(awaited).kind == Value::Kind::kGenerator ? awaited : 0;
 }
 
-// All of them go on, or none does: nothing may end the recording in between.
+// All of them go on, or none does: nothing may end the recording in between. One that handles an exception makes it the context of what
+// reaches it from a throw() passed down, which nothing else does on an exception's way.
 bool Recorder::may_pass_down(const Value& generator) const {
   Value of = generator;
   int levels = 1;
   for (; delegates(of); levels++) {
     const uint32_t awaited = awaited_by(of);
-    if (!awaited || !waits(value(awaited))) return false;
+    if (!awaited || !waits(value(awaited)) || generators_[of.a].handled) return false;
     of = value(awaited);
   }
   return has_begun(of) && static_cast<int>(frames_.size()) + levels < kMaxInlineDepth && cpython::may_recurse(PyThreadState_Get(), levels + 1);

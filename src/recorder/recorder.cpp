@@ -174,8 +174,6 @@ Plan Recorder::before(const Activation& frame) {
     plan.why = Break::kTooLong;
     return plan;
   }
-  watch_.reset();
-  if (disturbed_) return plan_break(Break::kUnknownCall, "behind finalisers");
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
   if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) {
@@ -249,17 +247,6 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
     const int32_t check = add_plain_node(Form::kCheckMeta, 0, nullptr, {Operand::node(node)}, Py_None);
     recording_->graph.nodes[check].meta = meta;
   }
-  mark_ = here;
-}
-
-void Recorder::check_no_code_ran(const Activation& frame, Borrowed asks) {
-  disturbed_ = watch_ && watch_->has_seen();
-  watch_.reset();
-  const Mark here = mark_;
-  mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
-  Plan node;
-  node.callable = asks;
-  check_constant(node_value(add_node(node, Py_False), false), Py_False);
   mark_ = here;
 }
 

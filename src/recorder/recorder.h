@@ -13,7 +13,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "cpython/frame_watch.h"
 #include "evaluator/activation.h"
 #include "recorder/recording.h"
 
@@ -65,7 +64,6 @@ struct Plan {
   bool of_numbers = false;     // kNode: see Value
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
-  bool may_run_code = false;   // kNode: Python code may run, where objects end; then the graph is left behind it
   int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
   bool same_object = false;    // kConstant: the result is one object in all runs
   bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
@@ -428,8 +426,6 @@ class Recorder {
   void check_length(graph::Operand whole, Borrowed object);
   void check_type(graph::Operand whole, Borrowed object);
   // In front of the instruction: whether Python code runs in it is looked at. Behind it: none did in the graph's call, by a check.
-  void watch_for_code() { watch_ = std::make_unique<cpython::FrameWatch>(); }
-  void check_no_code_ran(const evaluator::Activation& frame, Borrowed asks);
   // Makes the value of a node a constant, by a check in the graph.
   void check_constant(uint32_t value, Borrowed object);
   // In front of the instruction: what the callable says of a value of the graph, by a check in the graph.
@@ -541,8 +537,6 @@ class Recorder {
   std::unordered_set<int32_t> traced_;  // frames, by identity, that are in tracebacks, or lead from them
   std::vector<int32_t> source_inputs_;
   std::vector<uint32_t> source_values_;  // by source: the value that stands for it; 0: none yet
-  std::unique_ptr<cpython::FrameWatch> watch_;
-  bool disturbed_ = false;  // Python code has run in an instruction: what was known may be known no more
   std::unordered_set<int32_t> checked_;  // nodes whose value a check in the graph fixes
   struct Stored {
     uint32_t value;  // that it has now

@@ -149,6 +149,14 @@ std::vector<PendingStore> Recording::stores_at(int32_t node) const { return curs
 
 int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
+bool Recording::makes_objects() const {
+  return std::any_of(values.begin(), values.end(), [](const Value& value) {
+    using enum Value::Kind;
+    const bool is_class = value.kind == kConstant && value.b;
+    return is_class || (value.kind >= kList && value.kind <= kGenerator && value.kind != kSlice && value.kind != kTraceback);
+  });
+}
+
 uint32_t Recording::handled_at(int32_t node) const { return handles ? cursor_to(node).handled : 0; }
 
 bool Recording::handles_at(int32_t node) const {

@@ -238,6 +238,8 @@ struct Recording {
   graph::ExitPoint exit_at(int32_t node) const;
   // All of these at once. Kept for the end, where most graphs are left.
   std::shared_ptr<const Landing> landing_at(int32_t node) const;
+  // Whether there are objects that only the recorded run has really made, and that could be garbage.
+  bool makes_objects() const;
   // The made class that the constant stands for; null: another constant.
   const MadeClass* made_class(int32_t constant) const;
 

@@ -76,6 +76,7 @@ Held<Entries> Capture::entries_of(const Chain& chain) {
 }
 
 void Capture::count_refusal(Entries& entries) {
+  if (entries.runs_plain) return;
   entries.refused++;
   count(&Counters::limited);
   if (entries.refused == 1 && log::is_on(log::Channel::recompiles)) log_limit(limit_note(entries));

@@ -69,6 +69,8 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   const PendingException pending;
   if (!is_whole) note_break(*recording);
   if (!is_whole) count(&Counters::breaks);
+  entries.runs_plain = recording->why == recorder::Break::kGarbage && recording->makes_objects();
+  if (entries.runs_plain) return {};
   Held<Compilation> compilation = compile_counted(std::move(recording));
   if (!compilation) return {};
   // Writing may run Python code, so it gets a list of its own.

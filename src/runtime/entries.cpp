@@ -57,7 +57,7 @@ Held<Entries> make_entries(const Place& place) {
 
 bool is_full(const Entries& entries, int most) {
   const auto room = static_cast<size_t>(most);
-  return entries.list.size() >= room || entries.replaced >= room;
+  return entries.runs_plain || entries.list.size() >= room || entries.replaced >= room;
 }
 
 namespace {

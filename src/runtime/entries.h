@@ -42,13 +42,14 @@ struct Entries : Holdable {
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
   uint64_t replaced = 0;  // recordings that gave way to more general ones
   std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
+  bool runs_plain = false;  // code behind the place looks at objects that a graph wouldn't make
   LoopTrial trial;
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 
-// Whether there is no room for one more. A place that is recorded again and again is full, too, though each recording takes
+// Whether there is no room for one more, or none is wanted. A place that is recorded again and again is full, too, though each recording takes
 // the place of another.
 bool is_full(const Entries& entries, int most);
 // These gave way to a more general one.

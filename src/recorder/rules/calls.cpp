@@ -316,7 +316,8 @@ Plan explicit_super_call(const Site& site, const Activation::CallSite& call) {
   PyObject *const type = site.frame.slot(call.first), *const object = site.frame.slot(call.first + 1);
   const uint32_t self = recorder.label(call.first + 1);
   const auto unknown = [] { return plan_break(Break::kUnknownCall, "super"); };
-  if (!PyType_Check(type) || !fixes_object(recorder, recorder.label(call.first), type)) return unknown();
+  // One that is a super object itself is asked in its own way.
+  if (!PyType_Check(type) || PyObject_TypeCheck(object, &PySuper_Type) || !fixes_object(recorder, recorder.label(call.first), type)) return unknown();
   auto* const of = reinterpret_cast<PyTypeObject*>(type);
   const bool of_class = PyType_Check(object) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), of);
   const bool fixed = of_class ? fixes_object(recorder, self, object) : PyObject_TypeCheck(object, of) && is_object(recorder.value(self)) && fixes_class(recorder, recorder.value(self), object);
@@ -544,6 +545,9 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (std::optional<Plan> plan = new_of_object(site, given_at(site, call), callable)) return *std::move(plan);
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 0 && recorder.constant_of(recorder.label(call.callable))) return super_call(site);
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && call.count == 2 && !call.keyword_names && recorder.constant_of(recorder.label(call.callable))) return explicit_super_call(site, call);
+  const auto& instructions = site.frame.code().instructions;
+  const bool drops_result = instructions[static_cast<size_t>(site.frame.next()) + 1].op == bytecode::Op::POP_TOP;
+  if (collects_garbage(callable) && !drops_result) return plan_break(Break::kGarbage, callable_name(callable));
   if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
   const bool pure = is_pure_method(callable);
@@ -588,7 +592,6 @@ void call_after(const Site& site, const Plan& plan) {
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     recorder.set_label(depth - 1, label);
     if (plan.check_result && !plan.stays && !plan.label) recorder.check_result(site.frame, node);
-    if (plan.may_run_code) recorder.check_no_code_ran(site.frame, asks_whether_code_ran());
     return;
   }
   if (plan.appends) recorder.append(recorder.value_at(site.depth - 2), recorder.label(site.depth - 1));

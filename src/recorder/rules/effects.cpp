@@ -7,7 +7,6 @@
 
 #include "core/builtins.h"
 #include "core/made_once.h"
-#include "cpython/frame_watch.h"
 #include "cpython/hook.h"
 #include "recorder/rules/rules.h"
 
@@ -15,7 +14,7 @@ namespace evalframe::recorder {
 
 namespace {
 
-enum class What : uint8_t { kReads, kActs, kWaits, kSame, kItself, kAcquires, kReleases, kFollows, kCollects };
+enum class What : uint8_t { kReads, kActs, kWaits, kSame, kItself, kAcquires, kReleases, kFollows };
 
 struct Row {
   const char *module, *name;
@@ -98,24 +97,6 @@ bool is_one_object(const Value& value, PyObject* object) {
   return !made || (value.kind == Value::Kind::kTuple && is_immutable(object));
 }
 
-thread_local bool code_ran = false;
-
-// gc.collect(...).
-PyObject* collect(PyObject*, PyObject* arguments, PyObject* keywords) {
-  static PyObject* const real = find({"gc", "collect", What::kCollects}).release();  // lives as long as the process
-  const cpython::FrameWatch watch;
-  PyObject* const found = real ? PyObject_Call(real, arguments, keywords) : nullptr;
-  code_ran = watch.has_seen();
-  return found;
-}
-PyObject* collector() {
-  static PyMethodDef definition{"collect", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collect)), METH_VARARGS | METH_KEYWORDS, nullptr};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
-}
-
-PyObject* whether_code_ran(PyObject*, PyObject*) { return PyBool_FromLong(code_ran); }
-
 bool all_known(Recorder& recorder, const Given& given) {
   for (size_t i = 0; i < given.objects.size(); i++) {
     if (!recorder.known(given.labels[i], given.objects[i])) return false;
@@ -156,10 +137,9 @@ bool makes_streams(const graph::Graph& graph, int32_t node) {
 
 bool has_effect(PyObject* callable) { return callable == builtin("print").get() || is_warn(callable) || effect_of(callable); }
 
-PyObject* asks_whether_code_ran() {
-  static PyMethodDef definition{"whether_code_ran", whether_code_ran, METH_NOARGS, nullptr};
-  static PyObject* const made = PyCFunction_New(&definition, nullptr);
-  return made;
+bool collects_garbage(PyObject* callable) {
+  static MadeOnce<Ref> collect;
+  return callable == collect.get([] { return find({"gc", "collect", What::kActs}); }).get();
 }
 
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
@@ -173,8 +153,7 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
   if (warns) return warning_call(recorder, given);
   if (PyType_Check(callable) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(callable), Py_TPFLAGS_HEAPTYPE) && !is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && !recorder.fix_class(callable)) return no("");
   if (prints ? !is_plain_print(recorder, given) : !takes_plainly(recorder, given)) return no("");
-  const bool collects = what && *what == What::kCollects;
-  if ((collects || (what && *what == What::kWaits)) && !recorder.recording().names.empty()) return no(" behind a store");
+  if (what && *what == What::kWaits && !recorder.recording().names.empty()) return no(" behind a store");
   const bool acquires = what && *what == What::kAcquires, releases = what && *what == What::kReleases;
   if (acquires && given.objects.size() != 1) return no(" that may fail");
   // Who takes the lock next must find what was stored under it.
@@ -182,8 +161,7 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.form = graph::Form::kCall;
-  plan.callable = acquires ? acquire_without_waiting() : collects ? collector() : callable;
-  plan.may_run_code = collects;
+  plan.callable = acquires ? acquire_without_waiting() : callable;
   plan.holds = acquires ? 1 : releases ? -1 : 0;
   plan.keyword_names = given.keyword_names;
   plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
@@ -196,7 +174,6 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
     plan.operands.push_back(recorder.operand(given.labels[i], given.objects[i]));
     if (!plan.operands.back()) return no((" with " + type_name(given.objects[i])).c_str());
   }
-  if (collects) recorder.watch_for_code();
   return plan;
 }
 

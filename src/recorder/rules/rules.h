@@ -207,8 +207,9 @@ PyObject* call_of_type();
 std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, PyObject* object);
 // Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
 bool has_effect(PyObject* callable);
+// gc.collect: objects that the recorded code hasn't made aren't in what it counts.
+bool collects_garbage(PyObject* callable);
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
-PyObject* asks_whether_code_ran();
 // A call of a function that the program's author has marked (recorder/policy.h); none: of another.
 std::optional<Plan> marked_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
 // Streams of the module io and what inherits from them; whether this one runs no Python code, by a check in the graph; whether a node made it.
