@@ -6,14 +6,17 @@ import math
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+import pytest
 
 import evalframe
 from evalframe import _core
+
+BACKENDS = ["reference", "native"]
 
 
 def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -85,11 +88,16 @@ def check_may_be_left(
 
 
 def check_is_one_graph(function: Callable[..., Any], arguments: tuple[Any, ...], told: Callable[..., Any] = outcome) -> None:
-    """Asserts that nothing but exceptions that are raised ends a graph."""
+    """Asserts that nothing but exceptions that are raised ends a graph, and that later calls find the recordings of the first."""
     captured = evalframe.jit(function, backend="reference")
     told(captured, *arguments)
     breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
     assert [found for found in breaks if found[0] != "an exception was raised here"] == []
+    recordings = _core.jit_counters(captured)["recordings"]
+    assert breaks or recordings == 1
+    for _ in range(3):
+        told(captured, *arguments)
+    assert _core.jit_counters(captured)["recordings"] == recordings
 
 
 def check_with_every_frame(function: Callable[..., Any], calls: Calls, told: Callable[..., Any] = outcome) -> None:
@@ -104,11 +112,50 @@ def check_with_every_frame(function: Callable[..., Any], calls: Calls, told: Cal
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def put_into(cases: list[Callable[..., Any]]) -> Callable[[Function], Function]:
-    """A decorator that adds functions to the cases."""
+def put_into(*lists: list[Callable[..., Any]]) -> Callable[[Function], Function]:
+    """A decorator that adds functions to the lists."""
 
     def put(function: Function) -> Function:
-        cases.append(function)
+        for cases in lists:
+            cases.append(function)
         return function
 
     return put
+
+
+def name_of(function: Any) -> str:
+    return str(function.__name__)
+
+
+def differential_tests(
+    functions: list[Callable[..., Any]],
+    calls: Calls,
+    told: Callable[..., Any] = outcome,
+    *,
+    left: list[tuple[Any, ...]],
+    nodes: int,
+    left_on: Sequence[str] = ("reference",),
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Two tests of each function: captured it behaves as plain, and also where graphs are left before each node, in the calls `left`."""
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("function", functions, ids=name_of)
+    def behaves_as_plain(function: Callable[..., Any], backend: str) -> None:
+        check_behaves_as_plain(function, backend, calls, told)
+
+    @pytest.mark.parametrize("backend", left_on)
+    @pytest.mark.parametrize("function", functions, ids=name_of)
+    def may_be_left(function: Callable[..., Any], backend: str) -> None:
+        check_may_be_left(function, backend, left, nodes, told)
+
+    return behaves_as_plain, may_be_left
+
+
+def one_graph_tests(functions: list[Callable[..., Any]], arguments: tuple[Any, ...], told: Callable[..., Any] = outcome) -> Callable[..., None]:
+    """The test that each function is one graph."""
+
+    @pytest.mark.parametrize("function", functions, ids=name_of)
+    def is_one_graph(function: Callable[..., Any]) -> None:
+        check_is_one_graph(function, arguments, told)
+
+    return is_one_graph

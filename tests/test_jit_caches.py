@@ -18,12 +18,7 @@ CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
 MADE: list[Any] = []
 case = put_into(CASES)
-
-
-def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the caches are empty at first."""
-    ONE_GRAPH.append(function)
-    return case(function)
+one_graph = put_into(CASES, ONE_GRAPH)  # where the caches are empty at first
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,7 +13,15 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
+from helpers import (
+    BACKENDS,
+    check_behaves_as_plain,
+    check_may_be_left,
+    differential_tests,
+    one_graph_tests,
+    outcome,
+    same,
+)
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -119,24 +127,8 @@ IN_ONE_GRAPH = [starred, variadic, forwarded, from_outside, of_numpy, passed_on,
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, ARGUMENTS * 5)
-
-
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    check_may_be_left(function, backend, ARGUMENTS, nodes=16)
-
-
-@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(4):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, ARGUMENTS * 5, left=ARGUMENTS, nodes=16, left_on=BACKENDS)
+test_is_one_graph = one_graph_tests(IN_ONE_GRAPH, (A, B))
 
 
 def test_options_may_change_between_calls() -> None:

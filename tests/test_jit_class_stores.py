@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome
+from helpers import differential_tests, outcome
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -188,15 +188,7 @@ def told(function: Callable[..., Any], *arguments: Any) -> Any:
     return kind, shown(came_of_it), caught, Counted.number, Counted.ratio, Counted.last is COUNTED, own, list(vars(helper)), names, Watched.number
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS, 6, told)
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, CALLS, told, left=CALLS, nodes=6)
 
 
 @pytest.mark.parametrize("function", [counted, two_of_them, shadowed_by_a_subclass, an_array_kept_in_a_class], ids=lambda f: f.__name__)

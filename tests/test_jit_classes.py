@@ -16,7 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
+from helpers import BACKENDS, differential_tests, one_graph_tests, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -190,7 +190,6 @@ class Manager:
         self.depth -= 1
         self.last = kind
         return kind is ValueError
-
 
 
 def fields(o):
@@ -412,24 +411,8 @@ def result_of(function: Callable[..., Any], *arguments: Any) -> Any:
     return plain(outcome(function, *arguments)), plain(getattr(POINT, "seen", None))
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, ARGUMENTS * 5, result_of)
-
-
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    check_may_be_left(function, backend, ARGUMENTS, 16, result_of)
-
-
-@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(4):
-        result_of(captured, A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, ARGUMENTS * 5, result_of, left=ARGUMENTS, nodes=16, left_on=BACKENDS)
+test_is_one_graph = one_graph_tests(IN_ONE_GRAPH, (A, B), result_of)
 
 
 def test_instances_die_when_they_are_dropped() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome
+from helpers import differential_tests, one_graph_tests, outcome
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -199,23 +199,8 @@ def told(function: Callable[..., Any], *arguments: Any) -> Any:
     return came_of_it, list(LOG), [each.times for each in Cached.made.values()]
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS, 10, told)
-
-
-@pytest.mark.parametrize("function", [starred, of_a_subclass, by_metaclass, as_arguments_of_one_another], ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(4):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, CALLS, told, left=CALLS, nodes=10)
+test_is_one_graph = one_graph_tests([starred, of_a_subclass, by_metaclass, as_arguments_of_one_another], (A, B))
 
 
 def test_new_may_be_replaced_while_it_runs() -> None:

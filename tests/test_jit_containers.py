@@ -14,7 +14,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, one_graph_tests, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -401,12 +401,7 @@ def test_may_be_left_before_every_node(function: Callable[..., Any], backend: st
     check_may_be_left(function, backend, ARGUMENTS, 24, plain_outcome)
 
 
-@pytest.mark.parametrize("function", IN_ONE_GRAPH, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(4):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_is_one_graph = one_graph_tests(IN_ONE_GRAPH, (A, B))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)

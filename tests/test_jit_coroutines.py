@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, check_may_be_left, one_graph_tests, put_into
 from test_jit_generators import note, told, told_of
 
 A = np.linspace(-1.0, 2.0, 6)
@@ -21,16 +21,8 @@ CALLS = [(A, B), (B, A), (A, B)]
 
 CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    ONE_GRAPH.append(function)
-    return case(function)
+case = put_into(CASES)
+one_graph = put_into(CASES, ONE_GRAPH)
 
 
 def run(coroutine: Any) -> Any:
@@ -387,11 +379,7 @@ def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
     check_may_be_left(function, "reference", CALLS[:2], 14, told)
 
 
-@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda function: function.__name__)
-def test_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function)
-    told(captured, A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+test_one_graph = one_graph_tests(ONE_GRAPH, (A, B), told)
 
 
 def test_a_coroutine_that_is_never_awaited_is_told_of_where_it_is_let_go() -> None:

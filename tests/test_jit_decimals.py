@@ -11,7 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, put_into, same
+from helpers import differential_tests, one_graph_tests, put_into, same
 from test_jit_stand_ins import A, B, told
 
 CALLS = [(A, B), (B, A), (A, B)]
@@ -89,23 +89,8 @@ def others(a: Any, b: Any) -> Any:
     return d + 1, 1 + d, round(PRICE, 1), f"{PRICE!s:>10}", Decimal(0.5), a + b, bool(Decimal(0)), not Decimal(1), {PRICE: 1}[PRICE], (PRICE,) < (Decimal(20),)
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS[:2], 12, told)
-
-
-@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    for _ in range(3):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(CASES + BREAKING, CALLS, told, left=CALLS[:2], nodes=12)
+test_is_one_graph = one_graph_tests(CASES, (A, B))
 
 
 @pytest.mark.parametrize("setting", [{"prec": 3}, {"rounding": decimal.ROUND_UP, "prec": 2}, {"capitals": 0}, {"traps": [decimal.Inexact]}, {"Emax": 1}])

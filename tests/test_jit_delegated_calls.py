@@ -11,7 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, differential_tests, one_graph_tests, put_into
 from test_jit_generators import note, told, told_of
 
 A = np.linspace(-1.0, 2.0, 6)
@@ -20,16 +20,8 @@ CALLS = [(A, B), (B, A), (A, B)]
 
 CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    ONE_GRAPH.append(function)
-    return case(function)
+case = put_into(CASES)
+one_graph = put_into(CASES, ONE_GRAPH)
 
 
 def inner(a: Any, log: Any) -> Any:
@@ -303,22 +295,8 @@ def caller_is_seen(a: Any, b: Any) -> Any:
     return x + steps.throw(KeyError()), names, b * 2
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_behaves_as_plain(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_may_be_left_anywhere(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", [(A, B), (B, A)], 8, told)
-
-
-@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda function: function.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+test_behaves_as_plain, test_may_be_left_anywhere = differential_tests(CASES, CALLS, told, left=[(A, B), (B, A)], nodes=8)
+test_is_one_graph = one_graph_tests(ONE_GRAPH, (A, B))
 
 
 def test_near_the_limit_of_recursion() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome, same
+from helpers import check_behaves_as_plain, differential_tests, outcome, same
 
 X = np.linspace(-1.0, 2.0, 5)
 BACKENDS = ["reference", "native"]
@@ -176,16 +176,7 @@ FUNCTIONS = [constant, variables, given_names, walrus, made_names, into_locals, 
 CALLS = [(X, 2), (X, 2), (X, 3), (X[:3], 2), (X.astype(np.float32), 3), (X, 1.5)]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_text_does_what_it_does_plainly(function: Any, backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_may_be_left_before_every_node(function: Any, backend: str) -> None:
-    check_may_be_left(function, backend, CALLS[:3], 8)
+test_text_does_what_it_does_plainly, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, CALLS, left=CALLS[:3], nodes=8, left_on=BACKENDS)
 
 
 @pytest.mark.parametrize("function", [constant, variables, walrus, made_names, into_names])

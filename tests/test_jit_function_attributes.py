@@ -12,23 +12,15 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome
+from helpers import check_behaves_as_plain, check_may_be_left, one_graph_tests, outcome, put_into
 
 A = np.linspace(-1.0, 2.0, 6)
 B = np.arange(6.0) - 3
 
 CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    ONE_GRAPH.append(function)
-    return case(function)
+case = put_into(CASES)
+one_graph = put_into(CASES, ONE_GRAPH)
 
 
 def told_of(function: Any) -> Any:
@@ -174,8 +166,4 @@ def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
     check_may_be_left(function, "reference", [(A, B), (B, A)], 10, outcome)
 
 
-@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda function: function.__name__)
-def test_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function)
-    outcome(captured, A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+test_one_graph = one_graph_tests(ONE_GRAPH, (A, B))

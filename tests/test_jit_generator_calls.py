@@ -11,7 +11,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import check_behaves_as_plain, check_may_be_left, put_into
 from test_jit_generators import note, told, told_of
 
 A = np.linspace(-1.0, 2.0, 6)
@@ -20,16 +20,8 @@ CALLS = [(A, B), (B, A), (A, B)]
 
 CASES: list[Callable[..., Any]] = []
 ONE_GRAPH: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def one_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    ONE_GRAPH.append(function)
-    return case(function)
+case = put_into(CASES)
+one_graph = put_into(CASES, ONE_GRAPH)
 
 
 def scaled(a: Any, times: int) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, put_into, same
 
 A = np.linspace(-1.0, 2.0, 6)
 B = np.arange(6.0) - 3
@@ -20,11 +20,7 @@ CALLS = [(A, B), (B, A), (A, B)]
 
 SEEN: list[Any] = []
 CASES: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
+case = put_into(CASES)
 
 
 def told(function: Callable[..., Any], *arguments: Any) -> Any:

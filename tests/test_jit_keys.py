@@ -12,7 +12,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
+from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, one_graph_tests, outcome, same
 
 X = np.linspace(-1.0, 1.0, 5)
 CALLS = [(X,), (X,), (X * 2,), (X[:3],), (X,)]
@@ -307,11 +307,7 @@ def test_may_be_left_before_every_node(function: Any) -> None:
     check_may_be_left(function, "reference", CALLS[:1], 8, came_to)
 
 
-@pytest.mark.parametrize("function", SINGLE)
-def test_is_one_graph(function: Any) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    captured(X.copy())
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_is_one_graph = one_graph_tests(SINGLE, (X.copy(),))
 
 
 def test_tables_from_outside_change() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, put_into
+from helpers import check_behaves_as_plain, differential_tests, one_graph_tests, put_into
 from test_jit_stand_ins import A, B, callers, note, told
 
 CALLS = [(A, B), (B, A), (A[:3], B[:3]), (A, B)]
@@ -252,23 +252,8 @@ def rational_numbers_that_are_wrong(a: Any, b: Any) -> Any:
     return told
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS[:2], 12, told)
-
-
-@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    for _ in range(3):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(CASES + BREAKING, CALLS, told, left=CALLS[:2], nodes=12)
+test_is_one_graph = one_graph_tests(CASES, (A, B))
 
 
 def test_generic_class_of_which_typing_has_forgotten_the_item() -> None:

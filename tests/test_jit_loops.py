@@ -10,7 +10,15 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, leaving_before, outcome, same
+from helpers import (
+    BACKENDS,
+    check_behaves_as_plain,
+    check_may_be_left,
+    differential_tests,
+    leaving_before,
+    outcome,
+    same,
+)
 
 U = np.linspace(0.0, 1.0, 24)
 
@@ -148,16 +156,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
 ARGUMENTS = [(U, 3, 0.1), (U, 17, 0.1), (U + 1, 12, 0.5), (U, 17, 0.25), (U, 1, 2), (U.astype("f4"), 9, 0.5)]
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, ARGUMENTS * 2)
-
-
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any], backend: str) -> None:
-    check_may_be_left(function, backend, ARGUMENTS[:3], nodes=10)
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, ARGUMENTS * 2, left=ARGUMENTS[:3], nodes=10, left_on=BACKENDS)
 
 
 def test_a_changing_int_costs_one_more_recording() -> None:

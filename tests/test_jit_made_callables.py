@@ -13,7 +13,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_is_one_graph, check_may_be_left, check_with_every_frame, put_into
+from helpers import check_with_every_frame, differential_tests, one_graph_tests, put_into
 from test_jit_stand_ins import SEEN, A, B, Vector, callers, note, told
 
 CALLS = [(A, B), (B, A), (A, B)]
@@ -186,20 +186,8 @@ def test_the_locale_is_asked_in_each_run() -> None:
     assert "numbers_of_locale" in entry["graph"]
 
 
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    check_is_one_graph(function, (A, B), told)
-
-
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
-def test_is_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS, 10, told)
+test_is_one_graph = one_graph_tests(CASES, (A, B), told)
+test_is_as_in_plain_python, test_may_be_left_before_every_node = differential_tests(CASES + BREAKING, CALLS, told, left=CALLS, nodes=10)
 
 
 @pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)

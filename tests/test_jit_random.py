@@ -10,7 +10,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before
+from helpers import leaving_before, one_graph_tests, same
 
 X = np.linspace(-1.0, 2.0, 5)
 RNG = np.random.default_rng(1)
@@ -58,12 +58,7 @@ def test_draws_the_same_numbers(function: Callable[..., Any], backend: str) -> N
         assert draws(captured, node) == draws(function), node
 
 
-@pytest.mark.parametrize("function", [of_module, made_here, legacy], ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(3):
-        captured(X, 3)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_is_one_graph = one_graph_tests([of_module, made_here, legacy], (X, 3))
 
 
 def test_generators_may_be_another_one_in_each_call() -> None:

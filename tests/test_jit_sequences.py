@@ -11,23 +11,14 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left
+from helpers import differential_tests, one_graph_tests, put_into
 from test_jit_stand_ins import A, B, note, told
 
 CALLS = [(A, B), (B, A), (A, B), (A[:4], B[:4]), (A.astype(np.float32), B), (A[:0], B[:0]), (A.reshape(2, 3), B.reshape(2, 3)), (A[0, ...], B[1, ...]), (A, B)]
 CASES: list[Callable[..., Any]] = []
 BREAKING: list[Callable[..., Any]] = []
-
-
-def case(function: Callable[..., Any]) -> Callable[..., Any]:
-    CASES.append(function)
-    return function
-
-
-def breaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A case that isn't one graph."""
-    BREAKING.append(function)
-    return function
+case = put_into(CASES)
+breaking = put_into(BREAKING)  # those that aren't one graph
 
 
 @case
@@ -514,23 +505,8 @@ def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:
     return came, seen, warned
 
 
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, backend="reference")
-    told(captured, A, B)
-    breaks = [(found["reason"], found["detail"], found["line"]) for found in _core.jit_breaks(captured)]
-    assert [found for found in breaks if found[0] != "an exception was raised here"] == []
-
-
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
-def test_is_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told_of_kept)
-
-
-@pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS[:3], 30, told_of_kept)
+test_is_one_graph = one_graph_tests(CASES, (A, B), told)
+test_is_as_in_plain_python, test_may_be_left_before_every_node = differential_tests(CASES + BREAKING, CALLS, told_of_kept, left=CALLS[:3], nodes=30)
 
 
 @pytest.mark.parametrize("function", CASES + BREAKING, ids=lambda function: function.__name__)

@@ -14,7 +14,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, outcome
+from helpers import check_behaves_as_plain, differential_tests, one_graph_tests, outcome
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -253,15 +253,7 @@ def told(function: Callable[..., Any], *arguments: Any) -> Any:
     return kind, shown(came_of_it), caught
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_behaves_as_plain_python(function: Callable[..., Any], backend: str) -> None:
-    check_behaves_as_plain(function, backend, CALLS, told)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_may_be_left_before_every_node(function: Callable[..., Any]) -> None:
-    check_may_be_left(function, "reference", CALLS, 10, told)
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(FUNCTIONS, CALLS, told, left=CALLS, nodes=10)
 
 
 @pytest.mark.parametrize("point", [Point(1.5, 2), Simple(1, 2), (3, 4)], ids=repr)
@@ -281,9 +273,4 @@ def test_recording_asks_no_methods_of_their_own() -> None:
 ONE_GRAPH = [named_tuples_from_outside, dicts, dicts_with_methods_before_their_base, numbers, text, tuples, a_tuple_inside_of_its_list]
 
 
-@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda f: f.__name__)
-def test_is_one_graph(function: Callable[..., Any]) -> None:
-    captured = evalframe.jit(function, fullgraph=True)
-    for _ in range(4):
-        captured(A, B)
-    assert _core.jit_counters(captured)["recordings"] == 1
+test_is_one_graph = one_graph_tests(ONE_GRAPH, (A, B))
