@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from test_jit_stand_ins import A, B, note, told
 CALLS = [(A, B), (B, A), (A, B), (A[:4], B[:4]), (A.astype(np.float32), B), (A[:0], B[:0]), (A.reshape(2, 3), B.reshape(2, 3)), (A[0, ...], B[1, ...]), (A, B)]
 CASES: list[Callable[..., Any]] = []
 BREAKING: list[Callable[..., Any]] = []
+OUTER: list[Any] = []
 case = put_into(CASES)
 breaking = put_into(BREAKING)  # those that aren't one graph
 
@@ -495,6 +497,78 @@ def instance_whose_item_breaks(a: Any, b: Any) -> Any:
 
 
 KEPT = (type(iter(A)), type(iter(int, 1)), reversed, enumerate, zip)
+
+
+def first_and_last(*parts: Any, more: Any = 1) -> Any:
+    return parts[0] * more + parts[-1], len(parts)
+
+
+@case
+def rows_in_a_display(a: Any, b: Any) -> Any:
+    both = [*a, 1, *b]
+    return both, len(both), (*a,), [[*a], [*b]][1][-1:]
+
+
+@case
+def rows_behind_others(a: Any, b: Any) -> Any:
+    row = [b]
+    row.extend(a)
+    row += b
+    queue = deque(a, maxlen=3)
+    queue.extend(b)
+    queue.extendleft(a)
+    return row, list(queue)
+
+
+@case
+def rows_as_arguments(a: Any, b: Any) -> Any:
+    if len(a) == 0:
+        return a + b
+    return first_and_last(*a, more=2), first_and_last(*a, *b), first_and_last(0, *b, **{"more": 3})
+
+
+@case
+def rows_unpacked_around_a_star(a: Any, b: Any) -> Any:
+    if len(a) < 2:
+        return a + b
+    first, *others, last = a
+    *front, end = b
+    return first + last, others, front, end
+
+
+@case
+def too_few_rows_around_a_star(a: Any, b: Any) -> Any:
+    try:
+        one, *more, two, three, four, five, six, seven = a
+    except ValueError as error:
+        return str(error), b + 1
+    return one, more, two, three, four, five, six, seven
+
+
+@breaking  # what the list has held before is guarded
+def rows_for_outer_lists(a: Any, b: Any) -> Any:
+    del OUTER[:]
+    OUTER.extend(a)
+    OUTER.extend([*b])
+    return len(OUTER), [part + 1 for part in OUTER[:2]]
+
+
+@breaking
+def rows_of_nothing(a: Any, b: Any) -> Any:
+    found = []
+    for made in (lambda: [*a[0, ...].sum()], lambda: first_and_last(*np.array(3.0)), lambda: [*np.ones(3)] + [*b]):
+        try:
+            found.append(made())
+        except (TypeError, IndexError) as error:
+            found.append(str(error))
+    return found
+
+
+@breaking
+def more_rows_than_are_read_at_once(a: Any, b: Any) -> Any:
+    long = np.arange(40.0) + len(a)
+    first, *others = long
+    return [*long][39] + first, len(others), first_and_last(*long), b + 1
 
 
 def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -521,6 +521,16 @@ def array_unpacking(x: Any, y: Any) -> Any:
     return a * y + b - c
 
 
+def array_unpacking_with_star(x: Any, y: Any) -> Any:
+    first, *others = x[:4]
+    return first * y + others[-1]
+
+
+def array_in_display(x: Any, y: Any) -> Any:
+    parts = [y, *x[:3], *y[:2]]
+    return len(parts), parts[1] + parts[-1]
+
+
 def identity_of_results(x: Any, y: Any) -> Any:
     row = [x, y]
     both = (row, row)

@@ -9,6 +9,7 @@
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
 #include "recorder/policy.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
@@ -397,15 +398,15 @@ void before_with_after(const Site& site, const Plan& plan) {
 
 // --- f(*args, **keywords) --------------------------------------------------------------------------------------------
 
-// The arguments, one by one; false: not known. Names are kept by the graph.
-bool spread(const Site& site, int tuple, Plan& plan) {
+// The arguments, one by one; false: not known. Names are kept by the graph. rows: of an array, which are new objects; null: no array.
+bool spread(const Site& site, int tuple, Plan& plan, std::vector<Ref>* rows = nullptr) {
   Recorder& recorder = site.recorder;
   PyObject* const positional = site.frame.slot(tuple);
-  const bool sequence = PyTuple_CheckExact(positional) || PyList_CheckExact(positional);
-  std::optional<std::vector<uint32_t>> parts = sequence ? parts_of(recorder, recorder.label(tuple), positional) : std::nullopt;
+  const bool sequence = PyTuple_CheckExact(positional) || PyList_CheckExact(positional), array = rows && numpy::is_exact_array(positional);
+  std::optional<std::vector<uint32_t>> parts = sequence || array ? parts_or_rows(recorder, {recorder.label(tuple), positional}, rows) : std::nullopt;
   if (!parts) return false;
   plan.contents = *std::move(parts);
-  for (size_t i = 0; i < plan.contents.size(); i++) plan.arguments.push_back(PySequence_Fast_GET_ITEM(positional, i));
+  for (size_t i = 0; i < plan.contents.size(); i++) plan.arguments.push_back(array ? (*rows)[i].get() : PySequence_Fast_GET_ITEM(positional, i));
   if (!(site.instruction.arg & 1)) return true;
   PyObject* const keywords = site.frame.slot(tuple + 1);
   const Value dict = recorder.value_at(tuple + 1);
@@ -472,7 +473,7 @@ Plan call_spread(const Site& site) {
   }
   if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan;
-  if (!spread(site, tuple, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+  if (!spread(site, tuple, plan, &plan.held)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
   if (bound.function) {
     plan.contents.insert(plan.contents.begin(), bound.self);
     plan.arguments.insert(plan.arguments.begin(), bound.object);
@@ -481,6 +482,7 @@ Plan call_spread(const Site& site) {
     Plan inlined = inlined_call(site, label, callable, plan.keyword_names);
     inlined.contents = std::move(plan.contents);
     inlined.arguments = std::move(plan.arguments);
+    inlined.held = std::move(plan.held);
     return inlined;
   }
   plan.kind = Plan::Kind::kNode;

@@ -82,7 +82,7 @@ Plan make_deque(const Site& site, const CallSite& call, PyObject* callable) {
   const bool limited = maximum != Py_None;
   if (given[1] && !recorder.known(given[1]->label, maximum)) return not_known(callable);
   if (limited && (!PyLong_CheckExact(maximum) || PyLong_AsSsize_t(maximum) < 0)) return PyErr_Clear(), not_known(callable);
-  std::optional<Labels> contents = given[0] ? parts_of(recorder, given[0]->label, given[0]->object) : Labels{};
+  std::optional<Labels> contents = given[0] ? parts_or_rows(recorder, *given[0]) : Labels{};
   if (!contents) return not_known(callable);
   Plan plan;
   if (given[0]) exhaust(plan, recorder, given[0]->label, given[0]->object);
@@ -118,7 +118,7 @@ Plan pop_left(const Site& site, const CallSite&, Deque deque) {
 }
 
 Plan extended(Recorder& recorder, Deque deque, const Operated& more, bool left, Plan plan) {
-  std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
+  std::optional<Labels> parts = parts_or_rows(recorder, more);
   if (!parts) return plan_break(Break::kUnknownCall, "deque.extend");
   if (left) {
     deque.contents.insert(deque.contents.begin(), parts->rbegin(), parts->rend());

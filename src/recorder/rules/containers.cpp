@@ -99,7 +99,7 @@ Plan unpack_ex(const Site& site) {
   Recorder& recorder = site.recorder;
   const uint32_t label = recorder.label(site.depth - 1);
   PyObject* const object = site.frame.slot(site.depth - 1);
-  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  std::optional<std::vector<uint32_t>> parts = parts_or_rows(recorder, {label, object});
   if (!parts) return plan_break(Break::kUnknownObject, "unpacking of " + type_name(object));
   if (static_cast<int>(parts->size()) < before_star(site) + behind_star(site)) return plan_raise();
   Plan plan;

@@ -664,7 +664,7 @@ bool enter(Recorder& recorder, Operated& container) {
 Plan plan_change(Recorder& recorder, uint32_t container, std::vector<uint32_t> contents, Plan plan) { return changed(recorder, container, std::move(contents), std::move(plan)); }
 
 Plan extended(Recorder& recorder, Operated list, const Operated& more) {
-  std::optional<Labels> parts = parts_of(recorder, more.label, more.object);
+  std::optional<Labels> parts = parts_or_rows(recorder, more);
   if (!parts) return plan_break(Break::kUnknownObject, "list with the items of " + type_name(more.object));
   Plan plan;
   if (recorder.value(list.label).kind == Value::Kind::kSource && list.object != more.object && recorder.may_append_outside(list.label, list.object)) {

@@ -90,6 +90,8 @@ uint32_t iterator_by_number(Recorder& recorder, const Operated& object);
 std::optional<Plan> iteration_by_number(const Site& site, const Operated& object);
 // Whether it is an array that has as many rows in all runs, at most so many.
 bool fixes_rows(Recorder& recorder, const Operated& array, Py_ssize_t most);
+// parts_of(), where an array that isn't long has its rows read in the graph; the objects that the rows are here are added to `rows`.
+std::optional<std::vector<uint32_t>> parts_or_rows(Recorder& recorder, const Operated& of, std::vector<Ref>* rows = nullptr);
 // The next one, or the end; what the iterator has come to is in the list `progress`.
 Plan item_of_array(const Site& site, PyObject* iterator, uint32_t progress, const Operated& array);
 std::optional<Py_ssize_t> rows_to_come(const Recorder& recorder, uint32_t progress, PyObject* array, bool backwards);

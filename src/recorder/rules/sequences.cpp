@@ -8,6 +8,8 @@ namespace evalframe::recorder {
 
 namespace {
 
+constexpr Py_ssize_t kMostRows = 32;  // that are read at once
+
 bool has_rows(PyObject* array) { return PyArray_NDIM(numpy::as_array(array)) > 0; }
 Py_ssize_t rows_of(PyObject* array) { return PyArray_DIM(numpy::as_array(array), 0); }
 
@@ -42,6 +44,22 @@ bool is_asked_by_number(Recorder& recorder, const Operated& object) {
 bool fixes_rows(Recorder& recorder, const Operated& array, Py_ssize_t most) {
   if (!numpy::is_exact_array(array.object) || !has_rows(array.object)) return false;
   return rows_of(array.object) <= most && fixes_length(recorder, array);
+}
+
+std::optional<std::vector<uint32_t>> parts_or_rows(Recorder& recorder, const Operated& of, std::vector<Ref>* rows) {
+  if (!numpy::is_exact_array(of.object)) return parts_of(recorder, of.label, of.object);
+  const graph::Operand whole = fixes_rows(recorder, of, kMostRows) ? recorder.operand(of.label, of.object) : graph::Operand{};
+  if (!whole) return std::nullopt;
+  std::vector<uint32_t> labels;
+  for (Py_ssize_t i = 0; i < rows_of(of.object); i++) {
+    const Ref key = Ref::steal(PyLong_FromSsize_t(i));
+    Ref row = Ref::steal(PySequence_GetItem(of.object, i));
+    if (!key || !row) return PyErr_Clear(), std::nullopt;
+    const graph::Operand number = graph::Operand::constant(recorder.value(recorder.constant(key.get())).a);
+    labels.push_back(recorder.node_value(recorder.add_plain_node(graph::Form::kGetItem, 0, nullptr, {whole, number}, row.get()), false));
+    if (rows) rows->push_back(std::move(row));
+  }
+  return labels;
 }
 
 uint32_t iterator_by_number(Recorder& recorder, const Operated& object) {
