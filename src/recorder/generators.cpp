@@ -150,11 +150,7 @@ bool Recorder::leaves_unfinished() const {
 bool Recorder::has_let_go() {
   const auto is_gone = [](const Generating& generator) { return generator.waits && generator.weak && generator.weak.as<PyWeakReference>()->wr_object == Py_None; };
   if (std::none_of(generators_.begin(), generators_.end(), is_gone)) return false;
-  // The instruction isn't part of the recording.
-  recording_->graph.nodes.resize(nodes_before_);
-  recording_->marks.resize(nodes_before_);
-  recording_->returns = false;
-  stop(Break::kIterator, "a generator that is let go in a try or with");
+  stop_in_front(Break::kIterator, "a generator that is let go in a try or with");
   return true;
 }
 

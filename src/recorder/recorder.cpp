@@ -132,6 +132,14 @@ std::unique_ptr<Recording> Recorder::finish() {
   return std::move(recording_);
 }
 
+void Recorder::stop_in_front(Break why, std::string detail) {
+  recording_->graph.nodes.resize(nodes_before_);
+  recording_->marks.resize(nodes_before_);
+  recording_->returns = false;
+  stepped_past_ = true;
+  stop(why, std::move(detail));
+}
+
 void Recorder::stop(Break why, std::string detail) {
   stopped_ = true;
   recording_->why = why;
@@ -673,12 +681,20 @@ void Recorder::store_attribute(uint32_t owner, Borrowed object, Borrowed name, u
   note_store(at, value);
 }
 
+bool Recorder::has_stored_into(Borrowed object) const {
+  return std::any_of(stored_.begin(), stored_.end(), [&](const Stored& one) { return one.owner.get() == object.get(); });
+}
+
 uint32_t Recorder::value_in_class(PyTypeObject* type, Borrowed name, Borrowed found) {
   for (size_t i = 0; i < stored_.size(); i++) {
     const Name& known = recording_->names[i];
     if (known.kind == Name::Kind::kAttribute && stored_[i].owner.get() == reinterpret_cast<PyObject*>(type) && known.name.get() == name.get()) return stored_[i].value;
   }
   if (const MadeClass* const made = made_class(reinterpret_cast<PyObject*>(type))) {
+    const std::span<const uint32_t> changes = elements(value(made->changes));
+    for (size_t i = changes.size(); i > 0; i -= 2) {
+      if (constant_of(changes[i - 2]) == name.get()) return changes[i - 1];
+    }
     const auto at = std::find_if(made->names.begin(), made->names.end(), [&](uint32_t key) { return constant_of(key) == name.get(); });
     return at == made->names.end() ? fixed(found) : made->contents[static_cast<size_t>(at - made->names.begin())];
   }

@@ -44,6 +44,8 @@ struct Rest {
   bool from_outside = false;      // begun before the recording: nothing is known
 };
 
+class TakenOver;
+
 // What an instruction will mean for the recording, decided before it runs.
 struct Plan {
   enum class Kind : uint8_t {
@@ -80,6 +82,8 @@ struct Plan {
   Borrowed namespace_dict;
   uint32_t locals = 0;  // the dict that the frame keeps behind the instruction
   bool makes_class = false;  // kValue: the class that the label stands for
+  Ref finishes;              // ... is finished: what it had before, a dict
+  std::shared_ptr<TakenOver> taken_over;  // ... and what is known of that
   evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
   uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
   uint32_t passed_down = 0;  // kResume: ... or where what it waits for does
@@ -215,6 +219,9 @@ class Recorder {
   // Ends the recording before the present instruction.
   void stop(Break why, std::string detail = {});
   bool stopped() const { return stopped_; }
+  // The same, where the instruction has run. The recording ends in front of it.
+  void stop_in_front(Break why, std::string detail);
+  bool has_stepped_past() const { return stepped_past_; }
 
   // What the caller does with what the innermost frame returns; null: it takes it.
   const Rest* rest() const { return frames_.back().rest.get(); }
@@ -311,6 +318,8 @@ class Recorder {
   // ... has made.
   void made_class(uint32_t value, PyObject* type);
   const MadeClass* made_class(PyObject* type) const;
+  // Something has put this into the class, or (value 0) taken it out.
+  void change_class(PyObject* type, PyObject* name, uint32_t value);
   // A function, an instance or a descriptor that the recorded code has made may be met as what a class has.
   void adopt(uint32_t value, PyObject* object);
   bool holds_adopted(PyObject* object) const;
@@ -367,6 +376,8 @@ class Recorder {
   // may stand for the same object: that it does, or doesn't, is guarded.
   uint32_t stored_attribute(uint32_t owner, Borrowed object, Borrowed name);
   void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
+  // Whether an attribute of the object was stored, as far as objects of this run tell.
+  bool has_stored_into(Borrowed object) const;
   // Of a class's attribute, found in this class: its value, by a guard, stored or read anew.
   uint32_t value_in_class(PyTypeObject* type, Borrowed name, Borrowed found);
   // The same of a cell that other functions share.
@@ -504,7 +515,7 @@ class Recorder {
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction
   int32_t back_jumps_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false, stepped_past_ = false;
   bool keep_inputs_ = false;
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments

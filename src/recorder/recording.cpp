@@ -184,7 +184,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
   if (!cursor.is_first(index)) return;
   const Value& value = values[index];
   if (const MadeClass* const made = class_behind(value)) {
-    for (const uint32_t part : {made->metaclass, made->bases}) collect(part, cursor, operands);
+    for (const uint32_t part : {made->metaclass, made->bases, made->changes}) collect(part, cursor, operands);
     for (const uint32_t content : made->contents) collect(content, cursor, operands);
     if (made->value != index) collect(made->value, cursor, operands);
   }
@@ -512,8 +512,21 @@ Ref Rebuild::make_class(uint32_t index, const MadeClass& made) {
     const Ref key = make(made.names[i]), content = make(made.contents[i]);
     if (!content || !cpython::put_into_class(type.get(), key.get(), content.get())) return Ref();
   }
+  if (type && !change_class(type.get(), recording_.values[made.changes])) return Ref();
   if (type && !cpython::finish_class(type.get())) return Ref();
   return type;
+}
+
+// In the order in which it was changed. False with an exception.
+bool Rebuild::change_class(PyObject* type, const Value& changes) {
+  const Window window = window_of(changes);
+  for (uint32_t i = window.begin; i < window.begin + window.length; i += 2) {
+    const uint32_t put = recording_.containers[changes.a].elements[i + 1];
+    const Ref name = make(recording_.containers[changes.a].elements[i]), value = make(put);
+    if (!name || (put && !value)) return false;
+    if (PyType_Type.tp_setattro(type, name.get(), value.get()) < 0) return false;
+  }
+  return true;
 }
 
 Ref Rebuild::make_exception(uint32_t index, const Value& value) {

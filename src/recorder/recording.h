@@ -166,6 +166,7 @@ struct MadeClass {
   uint32_t value;  // that stands for it
   uint32_t metaclass, name, bases;
   std::vector<uint32_t> names, contents;  // what the body left, in order
+  uint32_t changes;  // a dict: what has been put in behind that, and (0) taken out
 };
 
 // Where an exception passed: an entry of a traceback, in the terms of CPython's.
@@ -299,6 +300,7 @@ class Rebuild {
   Ref make_instance(uint32_t index, const Value& value);
   Ref make_function(uint32_t index, const Value& value);
   Ref make_class(uint32_t index, const MadeClass& made);
+  bool change_class(PyObject* type, const Value& changes);
   Ref class_of(const Value& instance);
   Ref make_bare(uint32_t index, PyTypeObject* type, uint32_t contents);
   bool fill(PyObject* list_or_dict, const Value& contents);

@@ -279,7 +279,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
       if (!held.empty() && !recorder.stopped()) ended = close_let_go(live, recorder, std::move(held), op, result, stepped_past_exception);
       held.clear();
-      if (recorder.has_let_go()) stepped_past_exception = true;
+      if (recorder.has_let_go() || recorder.has_stepped_past()) stepped_past_exception = true;
     }
   }
   live.end();

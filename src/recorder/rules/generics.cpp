@@ -1,4 +1,4 @@
-// Rules for class[key], where the class is one of typing's generics: typing keeps what it gives, so it's the same object in each run, which a
+// Rules for class[key]. Where the class is one of typing's generics, typing keeps what it gives, so it's the same object in each run, which a
 // check in the graph asks for.
 #include "core/c_function.h"
 #include "cpython/attributes.h"
@@ -56,12 +56,23 @@ Ref item_now(PyObject* type, PyObject* key) {
   return item.get() == again.get() ? std::move(item) : Ref();
 }
 
+// list[int] and the like, a new object each time.
+std::optional<Plan> item_of_builtin(Recorder& recorder, PyTypeObject* type, PyObject* found, const Operated& key) {
+  const bool plain = found && Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(type) && Py_IS_TYPE(type, &PyType_Type);
+  if (!plain || reinterpret_cast<PyMethodDescrObject*>(found)->d_method->ml_meth != Py_GenericAlias || !fixes_key(recorder, key)) return std::nullopt;
+  const uint32_t of = recorder.value(key.label).kind == Value::Kind::kTuple ? key.label : recorder.constant(key.object);
+  return plan_value(recorder.made(reinterpret_cast<PyObject*>(&Py_GenericAliasType), nullptr, {recorder.constant(reinterpret_cast<PyObject*>(type)), of}));
+}
+
 }  // namespace
 
 std::optional<Plan> item_of_class(Recorder& recorder, const Operated& type, const Operated& key) {
   if (!PyType_Check(type.object) || recorder.is_adopted(type.object)) return std::nullopt;
   auto* const of = reinterpret_cast<PyTypeObject*>(type.object);
   PyObject* const found = _PyType_Lookup(of, class_getitem());
+  if (fixes_object(recorder, type.label, type.object)) {
+    if (std::optional<Plan> plan = item_of_builtin(recorder, of, found, key)) return plan;
+  }
   const bool generic = found && found == of_generics() && cpython::looks_up_class_plainly(Py_TYPE(of)) && !(Py_TYPE(of)->tp_as_mapping && Py_TYPE(of)->tp_as_mapping->mp_subscript);
   if (!generic || !fixes_object(recorder, type.label, type.object) || !fixes_metaclass(recorder, type.object) || !recorder.fix_class(type.object) || !fixes_key(recorder, key)) return std::nullopt;
   const Ref item = item_now(type.object, key.object);

@@ -18,16 +18,6 @@ Ref outermost(PyObject* name) {
   return dot < 0 ? Ref::borrow(name) : Ref::steal(PyUnicode_Substring(name, 0, dot));
 }
 
-// A module of that name in sys.modules, which is guarded; null: none, or something else.
-PyObject* loaded(Recorder& recorder, PyObject* name) {
-  PyObject* const modules = PyImport_GetModuleDict();
-  PyObject* const module = PyDict_CheckExact(modules) ? PyDict_GetItemWithError(modules, name) : nullptr;
-  if (!module || !PyModule_CheckExact(module)) return nullptr;
-  recorder.guards().require_name(modules, name, module);
-  recorder.guards().require_module(module);
-  return module;
-}
-
 // A name that isn't there might be that of a submodule, which `from` loads.
 bool has_all(PyObject* module, PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
@@ -75,6 +65,15 @@ void import_from_after(const Site& site, const Plan& plan) {
 }
 
 }  // namespace
+
+PyObject* loaded(Recorder& recorder, PyObject* name) {
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const module = PyDict_CheckExact(modules) ? PyDict_GetItemWithError(modules, name) : nullptr;
+  if (!module || !PyModule_CheckExact(module)) return nullptr;
+  recorder.guards().require_name(modules, name, module);
+  recorder.guards().require_module(module);
+  return module;
+}
 
 void add_import_rules(RuleTable& table) {
   using enum bytecode::Op;

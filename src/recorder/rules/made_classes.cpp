@@ -51,12 +51,26 @@ std::optional<std::vector<uint32_t>> bases_of(Recorder& recorder, uint32_t label
   return parts;
 }
 
+// A field of a dataclass, which the recorded code has made: it tells its default value alone.
+bool is_silent_field(Recorder& recorder, uint32_t label, PyObject* told, PyObject* value) {
+  if (recorder.value(label).kind != Value::Kind::kInstance || name_in_library(told) != "dataclasses.__set_name__") return false;
+  const uint32_t known = recorder.attribute_of(recorder.value(label), "default");
+  static PyObject* const name = PyUnicode_InternFromString("default");
+  PyObject* const object = known ? cpython::own_value(value, name) : nullptr;
+  bool found = true;
+  if (object) cpython::set_name_of(object, &found);
+  return !found && fixes_type(recorder, known, object);
+}
+
 // Python code is told of the new class, by what it has.
-bool tells_contents(PyObject* names) {
-  bool found = false;
+bool tells_contents(Recorder& recorder, const Operated& names) {
+  const std::vector<uint32_t> items = recorder.copied_elements(recorder.value(names.label));
   PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) {
-    if (cpython::set_name_of(value, &found) || (found && PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE))) return true;
+  size_t item = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(names.object, &at, &key, &value); item += 2) {
+    bool found = false;
+    PyObject* const told = cpython::set_name_of(value, &found);
+    if (told ? !is_silent_field(recorder, items[item + 1], told, value) : found && PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE)) return true;
   }
   return false;
 }
@@ -172,7 +186,7 @@ std::optional<Plan> class_making(const Site& site, const Activation::CallSite& c
   std::optional<std::vector<uint32_t>> body = left_by_body(site, metaclass, at(2), cell);
   if (!body || !add_module(site, *body)) return unknown("names that may be others");
   PyObject* told = nullptr;
-  const bool tells = !find_told(base_objects, PyTuple_GET_SIZE(at(1).object), told) || (told && !bare) || tells_contents(at(2).object);
+  const bool tells = !find_told(base_objects, PyTuple_GET_SIZE(at(1).object), told) || (told && !bare) || tells_contents(recorder, at(2));
   if (tells) return unknown("a hook of Python's");
   const uint32_t base_tuple = recorder.container(Value::Kind::kTuple, *std::move(bases));
   Plan plan = plan_value(recorder.new_class(recorder.constant(reinterpret_cast<PyObject*>(metaclass)), recorder.constant(at(0).object), base_tuple, *body));
@@ -313,7 +327,7 @@ const MadeClass* Recorder::made_class(PyObject* type) const {
 }
 
 uint32_t Recorder::new_class(uint32_t metaclass, uint32_t name, uint32_t bases, const std::vector<uint32_t>& body) {
-  MadeClass made{constant(Py_None), metaclass, name, bases, {}, {}};
+  MadeClass made{constant(Py_None), metaclass, name, bases, {}, {}, container(Value::Kind::kDict, {})};
   for (size_t i = 0; i < body.size(); i += 2) {
     made.names.push_back(body[i]);
     made.contents.push_back(body[i + 1]);
@@ -332,6 +346,12 @@ void Recorder::made_class(uint32_t index, PyObject* type) {
   for (size_t i = 0; i < made.names.size(); i++) {
     if (PyObject* const content = PyDict_GetItemWithError(dict, constant_of(made.names[i]))) adopt(made.contents[i], content);
   }
+}
+
+void Recorder::change_class(PyObject* type, PyObject* name, uint32_t value) {
+  const Value changes = recording_->values[made_class(type)->changes];
+  append(changes, constant(name));
+  append(changes, value);
 }
 
 // Objects that are this value wherever they are met.

@@ -164,6 +164,12 @@ std::optional<Plan> class_statement(const Site& site, const evaluator::Activatio
 std::optional<Plan> class_body(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> descriptor_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> descriptor_made(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, Borrowed keyword_names);
+// A call of what finishes a class, a function of the library's (recorder/finishing.def); none: another callable.
+std::optional<Plan> class_finishing(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// ... behind it: what it has given; 0: it isn't known what it has made of the class.
+uint32_t finished_class(Recorder& recorder, const Plan& plan, PyObject* result);
+// A module of that name in sys.modules, which is guarded; null: none, or something else.
+PyObject* loaded(Recorder& recorder, PyObject* name);
 // A property, static or class method that the recorded code made.
 bool is_made_descriptor(const Recorder& recorder, uint32_t label);
 // A call of a class of the program's, which is one object in all runs: its metaclass's __call__, __new__ and __init__ are followed.
