@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
+import operator
 import subprocess
 import sys
 from collections.abc import Callable
@@ -488,3 +491,23 @@ def test_functions_with_builtins_of_their_own() -> None:
     """In a process of its own, as what stands for `len` and `iter` is looked up once."""
     done = subprocess.run([sys.executable, "-c", OWN_BUILTINS], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+HUGE = [2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63), -(10**30)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2] * n", "n * [x, 2]", "(1, x) * n", "n * (1, 2)", "[] * n", "n * ()", "operator.mul([1], n)", "list(zip(range(n), [1, x]))",
+        "list(enumerate([1, 2], n))", "list(enumerate([1, 2], n - 1))", "[i for i in range(n)][:1] if n < 0 else 0", "next(iter(range(n)))",
+        "[(i, j) for i, j in zip([1, 2], range(n))]", "max([n, 1])", "list(itertools.islice(itertools.count(n), 3))", "range(n)[1:3]", "[1, 2][n:]",
+        "[1, x][-n:]", "collections.deque([1], n)", "[1, 2].pop(n)", "[1, x].insert(n, 2)", "(1, 2).index(1, n)", "sum([n, n], n)", "[i for i, j in zip(range(n), 'ab')]",
+    ],
+)  # fmt: skip
+def test_numbers_beyond_what_memory_holds(text: str) -> None:
+    names: dict[str, Any] = {"itertools": itertools, "operator": operator, "collections": collections}
+    exec(f"def f(x, n):\n    found = {text}\n    return found, x + 1", names)
+    for n in HUGE:
+        check_behaves_as_plain(names["f"], "reference", [(A, n), (A, n), (B, n)])
+    check_behaves_as_plain(names["f"], "reference", [(A, n) for n in [3, 4, 5, *HUGE, 3, 2**63, 2**63]])

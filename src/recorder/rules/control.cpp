@@ -136,7 +136,7 @@ Plan get_iter(const Site& site) {
   const bool fixed = value.kind == Value::Kind::kConstant && (PyTuple_CheckExact(object) || PyRange_Check(object));
   if (sequence || fixed) {
     const bool varies = value.kind == Value::Kind::kSource && recorder.varies(value.a);
-    if (varies || PyObject_Size(object) > recorder.most_turns(site.frame)) return plan_break(Break::kLoop, type_name(object));
+    if (varies || length_of(object) > recorder.most_turns(site.frame)) return plan_break(Break::kLoop, type_name(object));
   }
   if (value.kind == Value::Kind::kSource && sequence) {
     recorder.guards().require_length(value.a, object);

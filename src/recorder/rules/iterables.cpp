@@ -98,6 +98,11 @@ std::optional<std::vector<uint32_t>> parts_of_view(Recorder& recorder, const Val
 
 }  // namespace
 
+Py_ssize_t length_of(PyObject* container) {
+  const Py_ssize_t length = PyObject_Size(container);
+  return length >= 0 ? length : (PyErr_Clear(), PY_SSIZE_T_MAX);
+}
+
 uint32_t item_source(Recorder& recorder, const Value& owner, Py_ssize_t index) {
   guards::Source source{guards::Reach::kItem};
   source.parent = owner.a;
@@ -123,7 +128,7 @@ bool require_keys(Recorder& recorder, const Value& source, PyObject* dict) {
 
 std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
-  if (is_builtin_container(object) && PyObject_Size(object) > kMaxParts) return std::nullopt;
+  if (is_builtin_container(object) && length_of(object) > kMaxParts) return std::nullopt;
   switch (value.kind) {
     case Value::Kind::kTuple:
     case Value::Kind::kDeque:
@@ -182,7 +187,7 @@ Items items_of_enumerate(Recorder& recorder, const Arguments& arguments) {
     if (start == -1 && PyErr_Occurred()) return PyErr_Clear(), std::nullopt;
   }
   const Items parts = parts_of(recorder, arguments.labels[0], arguments.objects[0]);
-  if (!parts) return std::nullopt;
+  if (!parts || start > PY_SSIZE_T_MAX - std::ssize(*parts)) return std::nullopt;
   std::vector<uint32_t> numbers;
   for (size_t i = 0; i < parts->size(); i++) numbers.push_back(recorder.constant(Ref::steal(PyLong_FromSsize_t(start + static_cast<Py_ssize_t>(i))).get()));
   return pairs_of(recorder, numbers, *parts);

@@ -80,16 +80,15 @@ Plan joined(const Site& site) {
   return plan_value(recorder.container(left.kind, std::move(both)));
 }
 
-// [None] * 3, of a number that is known.
-Plan repeated(const Site& site) {
+// [None] * 3 or 3 * [None], of a number that is known.
+Plan repeated(const Site& site, const Input& row, const Input& times) {
   Recorder& recorder = site.recorder;
-  const Input times = input_at(site, 1);
   constexpr Py_ssize_t kMost = 256;
-  const Value& of = recorder.value(input_at(site, 2).label);
+  const Value& of = recorder.value(row.label);
   const std::vector<uint32_t> once = recorder.copied_elements(of);
   const Py_ssize_t count = PyLong_CheckExact(times.object) && recorder.known(times.label, times.object) ? PyLong_AsSsize_t(times.object) : -1;
   if (PyErr_Occurred()) PyErr_Clear();
-  if (count < 2 || count * static_cast<Py_ssize_t>(once.size()) > kMost) return plan_break(Break::kUnknownObject, "repeated list");
+  if (count < 2 || count > kMost / std::max<Py_ssize_t>(std::ssize(once), 1)) return plan_break(Break::kUnknownObject, "repeated list");
   std::vector<uint32_t> all;
   for (Py_ssize_t i = 0; i < count; i++) all.insert(all.end(), once.begin(), once.end());
   return plan_value(recorder.container(of.kind, std::move(all)));
@@ -104,7 +103,9 @@ Plan binary_op(const Site& site) {
   const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
   if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
-  if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site);
+  if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site, input_at(site, 2), input_at(site, 1));
+  const bool made_right = right == Value::Kind::kTuple || right == Value::Kind::kList;
+  if (site.instruction.arg == kMultiply && made_right && PyLong_CheckExact(input_at(site, 2).object)) return repeated(site, input_at(site, 1), input_at(site, 2));
   if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
   const bool text = PyUnicode_CheckExact(input_at(site, 2).object) || PyBytes_CheckExact(input_at(site, 2).object);
   if (site.instruction.arg == kRemainder && PyUnicode_CheckExact(input_at(site, 2).object)) {

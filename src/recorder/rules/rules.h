@@ -61,6 +61,8 @@ std::optional<Plan> metadata_call(const Site& site, const evaluator::Activation:
 // An attribute of an element type that never changes.
 bool is_dtype_fact(Borrowed dtype, Borrowed name);
 
+// len(container); of a range that is longer than any number of elements in memory, PY_SSIZE_T_MAX.
+Py_ssize_t length_of(PyObject* container);
 // The elements of a sequence, a dict or an iterator, as values; none where they aren't known one by one.
 std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label, PyObject* object);
 // The instruction goes through all of it: if it is an iterator, that is exhausted.

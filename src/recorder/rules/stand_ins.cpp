@@ -18,9 +18,7 @@ constexpr Py_ssize_t kMostElements = 32;
 bool is_short(PyObject* container) {
   const bool builtin = PyList_CheckExact(container) || PyTuple_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container) ||
                        PyUnicode_CheckExact(container) || PyRange_Check(container);
-  const Py_ssize_t length = builtin ? PyObject_Size(container) : kMostElements + 1;
-  if (length < 0) PyErr_Clear();
-  return length >= 0 && length <= kMostElements;
+  return builtin && length_of(container) <= kMostElements;
 }
 
 // A generator expression over an iterator from outside has a step that isn't recorded.
