@@ -380,22 +380,68 @@ def test_threads_may_all_be_the_first_to_compile() -> None:
         subprocess.run(command, cwd=Path(__file__).parent, env=environment, timeout=60, check=True)
 
 
-def test_functions_made_anew_do_not_pile_up_in_a_block() -> None:
-    def weighted(x: Any) -> Any:
-        def scaled(*, by: Any = x) -> Any:
-            return by + 1
+def by_default(x: Any) -> Any:
+    def scaled(*, by: Any = x) -> Any:
+        return by + 1
 
-        return scaled()
+    return scaled
 
+
+def by_closure(x: Any) -> Any:
+    return lambda: x + 1
+
+
+def by_closure_over_itself(x: Any) -> Any:
+    def counted(times: int = 3) -> Any:
+        return counted(times - 1) + 1 if times else x
+
+    return counted
+
+
+def repeated(function: Callable[..., Any], x: Any) -> Any:
+    for _ in range(4):
+        y = x + function()
+        if y[0] > 1e9:
+            break
+    return y
+
+
+@pytest.mark.parametrize("make", [by_default, by_closure, by_closure_over_itself])
+def test_functions_made_anew_do_not_pile_up_in_a_block(make: Callable[..., Any]) -> None:
     arrays = []
     with evalframe.enabled():
-        for _ in range(300):
+        for _ in range(100):
             x = np.arange(4.0)
             arrays.append(weakref.ref(x))
-            weighted(x)
-        del x
+            function = make(x)
+            assert function()[1] == repeated(function, x)[1] - 1 == (4 if make is by_closure_over_itself else 2)
+        del x, function
         gc.collect()
-        assert sum(array() is not None for array in arrays) < 80
+        assert sum(array() is not None for array in arrays) < 8
+
+
+@pytest.mark.parametrize("make", [by_default, by_closure, by_closure_over_itself])
+def test_functions_made_anew_do_not_pile_up_in_recordings(make: Callable[..., Any]) -> None:
+    arrays = []
+    captured = evalframe.jit(repeated)
+    for _ in range(100):
+        x = np.arange(4.0)
+        arrays.append(weakref.ref(x))
+        captured(make(x), x)
+    del x
+    gc.collect()
+    assert sum(array() is not None for array in arrays) < 4
+
+
+def test_recordings_of_functions_that_live_are_kept() -> None:
+    captured = evalframe.jit(repeated)
+    functions = [by_closure(np.arange(4.0)) for _ in range(3)]
+    for function in functions * 4:
+        captured(function, X[:4])
+    recordings = _core.jit_counters(captured)["recordings"]
+    for function in functions * 4:
+        captured(function, X[:4])
+    assert _core.jit_counters(captured)["recordings"] == recordings
 
 
 def test_endless_recursion_raises() -> None:

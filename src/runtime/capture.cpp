@@ -79,7 +79,7 @@ void Capture::count_refusal(Entries& entries) {
   if (entries.runs_plain) return;
   entries.refused++;
   count(&Counters::limited);
-  if (entries.refused == 1 && log::is_on(log::Channel::recompiles)) log_limit(limit_note(entries));
+  if (entries.refused == 1 && !entries.list.empty() && log::is_on(log::Channel::recompiles)) log_limit(limit_note(entries));
 }
 
 void Capture::clear() {

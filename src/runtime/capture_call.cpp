@@ -2,6 +2,7 @@
 #include "cpython/codec.h"
 #include "cpython/objects.h"
 #include "runtime/capture.h"
+#include "runtime/dead_functions.h"
 #include "runtime/recursion_level.h"
 #include "runtime/replay.h"
 #include "runtime/verify.h"
@@ -100,6 +101,7 @@ bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* c
 Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled) {
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  drop_dead(entries);
   if (is_full(entries, settings_.max_entries)) {
     count_refusal(entries);
     return call_plainly(handled);

@@ -7,6 +7,7 @@
 #include "cpython/codec.h"
 #include "recorder/policy.h"
 #include "runtime/capture.h"
+#include "runtime/dead_functions.h"
 #include "runtime/graph_inputs.h"
 #include "runtime/recursion_level.h"
 
@@ -282,6 +283,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
   compilation = match(entries, frames.data(), objects);
   const bool several = compilation && wants_several(entries, *compilation, run.chain);
   if (compilation && !several) return serve_here(run, entries, *compilation, objects);
+  if (!compilation) drop_dead(entries);
   if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
   run.trial.stop();
   run.times.records();

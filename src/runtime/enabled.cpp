@@ -11,6 +11,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "recorder/policy.h"
+#include "runtime/dead_functions.h"
 #include "runtime/jit.h"
 
 namespace evalframe::runtime {
@@ -118,8 +119,7 @@ class CaptureHook final : public cpython::FrameHook {
   }
 
   struct Known {
-    Ref function;  // held, so that its address stays its own
-    std::shared_ptr<Capture> capture;
+    std::shared_ptr<Capture> capture;  // holds the function, so that its address stays its own
     Ref owner;         // of its generators, if any
     bool left = false;  // its calls are CPython's
   };
@@ -137,10 +137,26 @@ class CaptureHook final : public cpython::FrameHook {
     if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
-    functions_of_[code]++;
+    const bool others = functions_of_[code]++ > 0;
+    const std::vector<Known> dead = others ? take_dead(code) : std::vector<Known>();
     auto capture = std::make_shared<Capture>(function, settings());
-    known_.emplace(function, Known{Ref::borrow(function), capture, Ref()});
+    known_.emplace(function, Known{capture, Ref()});
     return capture;
+  }
+
+  // Other functions of the code that no call can bring again. They may run Python code when they die.
+  std::vector<Known> take_dead(PyCodeObject* code) {
+    std::vector<PyObject*> functions;
+    for (const auto& [function, known] : known_) {
+      if (reinterpret_cast<PyFunctionObject*>(function)->func_code == reinterpret_cast<PyObject*>(code)) functions.push_back(function);
+    }
+    std::vector<Known> taken;
+    for (PyObject* const function : dead_functions(functions)) {
+      const auto found = known_.find(function);
+      taken.push_back(std::move(found->second));
+      known_.erase(found);
+    }
+    return taken;
   }
 
   // Most calls of a program are of functions that have nothing to do with arrays: what was found out about their code holds
