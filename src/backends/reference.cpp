@@ -14,9 +14,7 @@ namespace {
 class Reference final : public Executable {
  public:
   Reference(const Graph& graph, ExitAt exit_at)
-      : graph_(graph), exit_at_(std::move(exit_at)), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
-    plan_drops();
-  }
+      : graph_(graph), exit_at_(std::move(exit_at)), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {}
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
     alignas(std::max_align_t) std::byte in_place[1024];
@@ -24,6 +22,7 @@ class Reference final : public Executable {
     Results results(graph_.nodes.size(), &memory);
     std::pmr::vector<PyObject*> operands(&memory);
     const auto count = static_cast<int32_t>(graph_.nodes.size());
+    if (drops_.empty()) plan_drops();
     for (int32_t i = 0; i < count; i++) {
       const Node& node = graph_.nodes[i];
       if (i == leave_before) return leave(i, false, inputs, results);
@@ -90,7 +89,7 @@ class Reference final : public Executable {
   const Graph& graph_;
   ExitAt exit_at_;
   const graph::ExitPoint end_;  // where most runs are left
-  std::vector<std::vector<int32_t>> drops_;  // by node: results that are dead behind it
+  std::vector<std::vector<int32_t>> drops_;  // by node: results that are dead behind it; from the first run on
 };
 
 }  // namespace

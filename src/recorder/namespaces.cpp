@@ -64,15 +64,15 @@ bool Recorder::may_touch_dict(int32_t source, Borrowed dict, bool changes) {
 }
 
 // The instruction, which looks into its operands or hands them on, touches no dict under two names.
-bool Recorder::touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction, bool is_looked_into) {
+bool Recorder::touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction) {
   using enum bytecode::Op;
   const bytecode::Op op = instruction.op;
   const bool stores = op == STORE_GLOBAL || op == DELETE_GLOBAL || (!names() && (op == STORE_NAME || op == DELETE_NAME));
   if (!globals() && (stores || op == LOAD_GLOBAL || op == LOAD_NAME) && !may_touch_names(cpython::globals_of(frame.frame()), stores)) return false;
-  if (!is_looked_into) return true;
   for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {
     PyObject* const object = frame.slot(slot);
     if (!object || !PyDict_CheckExact(object) || value_at(slot).kind != Value::Kind::kSource) continue;
+    if (hands_on(frame, instruction)) return true;
     if (!may_touch_dict(value_at(slot).a, object, false)) return false;
   }
   return true;

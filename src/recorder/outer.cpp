@@ -15,8 +15,9 @@ bool is_container(PyObject* object) { return PyList_CheckExact(object) || PyDict
 
 bool is_class(PyObject* object) { return PyType_Check(object) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE); }
 
-// Whether the instruction does no more than hand its operands on.
-bool hands_on(const Activation& frame, const bytecode::Instruction& instruction) {
+}  // namespace
+
+bool Recorder::hands_on(const Activation& frame, const bytecode::Instruction& instruction) {
   using enum bytecode::Op;
   const bytecode::Op op = instruction.op;
   if (op == STORE_FAST || op == STORE_NAME || op == STORE_GLOBAL || op == STORE_DEREF || op == STORE_ATTR || op == POP_TOP || op == COPY ||
@@ -28,8 +29,6 @@ bool hands_on(const Activation& frame, const bytecode::Instruction& instruction)
   PyObject* const callable = call ? frame.slot(call->callable) : nullptr;
   return callable && (PyFunction_Check(callable) || PyMethod_Check(callable) || callable == list_append() || is_class(callable));
 }
-
-}  // namespace
 
 uint32_t Recorder::outer_of(uint32_t index) const {
   const Value& of = recording_->values[index];
@@ -208,9 +207,9 @@ void Recorder::append_outside(uint32_t list, Borrowed object, const std::vector<
 
 // Operands that are lists or dicts from outside may be those that changed: guards say whether they are.
 bool Recorder::resolve_operands(const Activation& frame, const bytecode::Instruction& instruction) {
-  const bool is_looked_into = !hands_on(frame, instruction);
-  if (!touches_apart(frame, instruction, is_looked_into)) return false;
+  if (!touches_apart(frame, instruction)) return false;
   if (outers_.empty() && appended_.empty()) return true;
+  const bool is_looked_into = !hands_on(frame, instruction);
   const auto call = frame.call_site();
   const int extended = call && frame.slot(call->callable) == list_extend() ? call->first : -1;
   for (int slot = frame.depth() - bytecode::stack_effect(instruction).takes; slot < frame.depth(); slot++) {

@@ -50,8 +50,9 @@ bool has_immutable_elements(PyObject* set) {
 }
 
 bool is_immutable(PyObject* object) {
-  if (is_singular(object)) return true;
   PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type || object == Py_None) return true;
+  if (is_singular(object)) return true;
   if (type == &PyFrozenSet_Type) return has_immutable_elements(object);
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
@@ -59,9 +60,7 @@ bool is_immutable(PyObject* object) {
     }
     return true;
   }
-  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
-         type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_None ||
-         object == Py_Ellipsis || has_pure_type(object);
+  return type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_Ellipsis || has_pure_type(object);
 }
 
 // Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
@@ -176,33 +175,27 @@ Plan Recorder::before(const Activation& frame) {
   // 3.13: no state is left between the halves of a fused instruction.
   const int32_t index = frame.next();
   const bool boundary = index == 0 || !(frame.code().instructions[index - 1].flags & bytecode::Instruction::kFusedWithNext);
-  if (boundary && static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) {
-    Plan plan;
-    plan.kind = Plan::Kind::kBreak;
-    plan.why = Break::kTooLong;
-    return plan;
-  }
+  if (boundary && static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) return plan_break(Break::kTooLong);
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
-  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) {
-    Plan plan;
-    plan.kind = Plan::Kind::kBreak;
-    plan.why = Break::kLoop;
-    return plan;
-  }
-  if (!resolve_operands(frame, instruction)) {
-    Plan plan;
-    plan.kind = Plan::Kind::kBreak;
-    plan.why = Break::kStore;
-    plan.detail = "a list that may have grown, or a dict that is an object's or module's, too";
-    return plan;
-  }
-  const Site site{*this, frame, instruction, mark_.depth};
+  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) return plan_break(Break::kLoop);
+  if (!resolve_operands(frame, instruction)) return plan_break(Break::kStore, "a list that may have grown, or a dict that is an object's or module's, too");
+  return plan_for({*this, frame, instruction, mark_.depth});
+}
+
+// Made where the caller has it: plans are large.
+Plan Recorder::plan_for(const Site& site) {
   AsContents operands(site);
-  Plan plan = operands.finish(rule(instruction.op).before(site));
-  if (globals() && !is_plain_in_made_globals(instruction.op, plan, names())) return plan_break(Break::kInstruction, "in a dict of globals");
-  if (plan.kind == Plan::Kind::kRaise && is_in_class_body()) return plan_break(Break::kException, "in a class body");
-  return held_ && reads_under_lock(site, plan) ? plan_break(Break::kUnknownObject, "what others may change, under a lock") : std::move(plan);
+  Plan plan = rule(site.instruction.op).before(site);
+  operands.finish(plan);
+  if (globals() && !is_plain_in_made_globals(site.instruction.op, plan, names())) {
+    plan = plan_break(Break::kInstruction, "in a dict of globals");
+  } else if (plan.kind == Plan::Kind::kRaise && is_in_class_body()) {
+    plan = plan_break(Break::kException, "in a class body");
+  } else if (held_ && reads_under_lock(site, plan)) {
+    plan = plan_break(Break::kUnknownObject, "what others may change, under a lock");
+  }
+  return plan;
 }
 
 void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, int depth_before) {
@@ -239,8 +232,7 @@ void Recorder::relabel_result(const Site& site, const Plan& plan) {
     case Plan::Kind::kInline:
     case Plan::Kind::kResume: break;
   }
-  const int kept = pushes ? depth - 1 : depth;
-  for (int i = kept; i < site.depth; i++) set_label(i, 0);
+  for (int i = depth; i < site.depth; i++) set_label(i, 0);
   if (pushes) set_label(depth - 1, result);
   if (plan.check_result && node >= 0) check_result(site.frame, node);
 }
@@ -437,7 +429,7 @@ bool Recorder::holds_adopted(PyObject* object) const {
 }
 
 uint32_t Recorder::constant(Borrowed object) {
-  if (const auto adopted = adopted_.find(object.get()); adopted != adopted_.end()) return adopted->second;
+  if (is_adopted(object.get())) return adopted_.at(object.get());
   if (holds_adopted(object.get())) {
     std::vector<uint32_t> parts;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.get()); i++) parts.push_back(constant(PyTuple_GET_ITEM(object.get(), i)));

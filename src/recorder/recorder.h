@@ -200,6 +200,7 @@ class Recorder {
   evaluator::Resumes resumes() const { return frames_.back().resumes; }
   // The innermost frame, a generator's, yields `Recording::result`.
   void yielded(const evaluator::Activation& callee);
+  bool has_generators() const { return !generators_.empty(); }
   // Those that an instruction may let go.
   std::vector<Unfinished> unfinished() const;
   bool is_unfinished(uint32_t generator) const { return generators_[recording_->values[generator].a].waits && generators_[recording_->values[generator].a].weak; }
@@ -323,7 +324,7 @@ class Recorder {
   // A function, an instance or a descriptor that the recorded code has made may be met as what a class has.
   void adopt(uint32_t value, PyObject* object);
   bool holds_adopted(PyObject* object) const;
-  bool is_adopted(PyObject* object) const { return adopted_.count(object) > 0; }
+  bool is_adopted(PyObject* object) const { return !adopted_.empty() && adopted_.count(object) > 0; }
   // What the function runs stays as it is, by a guard, unless the recorded code made it.
   void require_function(PyObject* function) {
     if (!is_adopted(function)) guards().require_function(function);
@@ -500,6 +501,7 @@ class Recorder {
   bool waits_in_cleanup(const bytecode::Code& code, int32_t instruction) const;
   bool reaches_traceback(uint32_t value, std::vector<bool>& seen) const;
   graph::Operand container_operand(uint32_t value, Borrowed object);
+  Plan plan_for(const Site& site);
   void relabel_result(const Site& site, const Plan& plan);
 
   std::unique_ptr<Recording> recording_;
@@ -582,7 +584,9 @@ class Recorder {
     std::vector<Touched> all_;
     std::unordered_map<intptr_t, size_t> places_;
   };
-  bool touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction, bool is_looked_into);
+  // Whether the instruction does no more than hand its operands on.
+  static bool hands_on(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
+  bool touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
   bool are_apart(const Touched& dict, const Touched& object);
   bool is_other_dict(const Touched& dict, const Touched& names);
   int32_t source_of_names(const Touched& names);

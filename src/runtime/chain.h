@@ -98,6 +98,7 @@ class Chain {
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
+  Ended step_among_generators(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;
   std::vector<Ref> generators_;  // whose frame each is; null: its own

@@ -251,6 +251,18 @@ Ended Chain::close_let_go(Live& live, Recorder& recorder, std::vector<recorder::
   return plan.kind == Plan::Kind::kResume ? resume(live, recorder, plan, result, stepped_past_exception) : Ended::kRunning;
 }
 
+// The same of an instruction that may let a generator go which the recorded code has made.
+Ended Chain::step_among_generators(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
+  const bytecode::Op op = live.back().instruction().op;
+  std::vector<recorder::Unfinished> held = recorder.unfinished();
+  if (op == bytecode::Op::YIELD_VALUE) held.push_back({recorder.running_generator(), Ref::borrow(generators_.back().get())});
+  Ended ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
+  if (!held.empty() && !recorder.stopped()) ended = close_let_go(live, recorder, std::move(held), op, result, stepped_past_exception);
+  held.clear();
+  if (recorder.has_let_go()) stepped_past_exception = true;
+  return ended;
+}
+
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
                     bool keep_inputs, int turns) {
   using Clock = std::chrono::steady_clock;
@@ -273,13 +285,9 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     } else if (plan.kind == Plan::Kind::kResume) {
       ended = resume(live, recorder, plan, result, stepped_past_exception);
     } else {
-      const bytecode::Op op = live.back().instruction().op;
-      std::vector<recorder::Unfinished> held = recorder.unfinished();
-      if (op == bytecode::Op::YIELD_VALUE) held.push_back({recorder.running_generator(), Ref::borrow(generators_.back().get())});
-      ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
-      if (!held.empty() && !recorder.stopped()) ended = close_let_go(live, recorder, std::move(held), op, result, stepped_past_exception);
-      held.clear();
-      if (recorder.has_let_go() || recorder.has_stepped_past()) stepped_past_exception = true;
+      ended = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)
+                                        : step_recorded(live, recorder, plan, result, stepped_past_exception);
+      if (recorder.has_stepped_past()) stepped_past_exception = true;
     }
   }
   live.end();

@@ -1,5 +1,7 @@
 #include "runtime/replay.h"
 
+#include <algorithm>
+
 #include "cpython/codec.h"
 #include "cpython/exceptions.h"
 #include "cpython/generators.h"
@@ -171,7 +173,10 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
   recorder::Rebuild rebuild(recording, landing->exit, values, sources, &frames);
   std::byte in_place[1024];
   std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
+  // As much as most exits need at once: what grows in such memory leaves its old place behind.
+  constexpr size_t kFewSlots = 12;
   std::pmr::vector<Ref> old(&memory);
+  old.reserve(kFewSlots);
   size_t kept = 0;
   while (kept < chain.size() && kept < states.size() && states[kept].identity == recording.start[kept].identity) kept++;
   chain.drop_to(kept);
@@ -191,6 +196,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
     const recorder::FrameState& state = states[k];
     const bool is_kept = k < kept;
     std::pmr::vector<std::pair<int, Ref>> changed(&memory);
+    changed.reserve(std::min(state.slots.size(), kFewSlots));
     if (state.names && !chain.give_names(k, rebuild.make(state.names))) return false;
     if (state.globals && !chain.give_globals(k, rebuild.make(state.globals).get())) return false;
     for (size_t i = 0; i < state.slots.size(); i++) {

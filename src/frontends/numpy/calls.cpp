@@ -107,9 +107,12 @@ CallKind other_kind(PyObject* callable) {
 
 }  // namespace
 
-bool is_exact_array(PyObject* object) { return Py_TYPE(object) == &PyArray_Type && known_dtype(object); }
+bool is_exact_array(PyObject* object) {
+  return Py_TYPE(object) == &PyArray_Type && dtype_of(reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(object)))) != graph::DType::kNone;
+}
 
 bool is_scalar(PyObject* object) {
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return false;  // what most programs have
   // NumPy's own scalar types are static; a subclass in Python is a heap type.
   if (!PyArray_IsScalar(object, Generic) || PyArray_IsScalar(object, Flexible) || !known_dtype(object)) return false;
   PyTypeObject* type = Py_TYPE(object);

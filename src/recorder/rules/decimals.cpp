@@ -1,5 +1,6 @@
 // Rules for decimal.Decimal, whose results depend on the thread's context, too, and may leave a flag there. What leaves none is a constant,
 // with a check in the graph that the context is as it was.
+#include <cstring>
 #include <string_view>
 
 #include "bytecode/operators.h"
@@ -17,7 +18,7 @@ using enum bytecode::Op;
 using evaluator::Activation;
 
 // Of the module in C; a program may have the one in Python, whose code is followed.
-bool is_decimal_type(PyTypeObject* type) { return std::string_view(type->tp_name) == "decimal.Decimal" && is_written_in_c(type); }
+bool is_decimal_type(PyTypeObject* type) { return std::strcmp(type->tp_name, "decimal.Decimal") == 0 && is_written_in_c(type); }
 bool is_decimal(PyObject* object) { return object && is_decimal_type(Py_TYPE(object)); }
 
 struct Functions {

@@ -36,7 +36,7 @@ void value_after(const Site& site, const Plan& plan) {
   } else {
     label = plan.kind == Plan::Kind::kConstant ? site.recorder.constant(site.frame.slot(slot)) : plan.label;
   }
-  for (int i = slot; i < site.depth; i++) site.recorder.set_label(i, 0);
+  for (int i = slot + 1; i < site.depth; i++) site.recorder.set_label(i, 0);
   site.recorder.set_label(slot, label);
   if (plan.check_result) site.recorder.check_result(site.frame, node);
 }

@@ -213,7 +213,7 @@ std::optional<Plan> replayed_operator(const Site& site, int number) {
   Recorder& recorder = site.recorder;
   uint32_t left = recorder.label(site.depth - 2);
   PyObject* const object = site.frame.slot(site.depth - 2);
-  const bool of_views = PyDictViewSet_Check(object) && recorder.value(left).kind == Value::Kind::kMade;
+  const bool of_views = recorder.value(left).kind == Value::Kind::kMade && PyDictViewSet_Check(object);
   const bool outer = recorder.value(left).kind == Value::Kind::kSource && PySet_CheckExact(object);
   const bool of_replayed = is_replayed(recorder, left) || outer, of_right = is_replayed(recorder, recorder.label(site.depth - 1));
   if (!of_views && !of_replayed && !of_right) return std::nullopt;

@@ -189,10 +189,13 @@ Plan call_of_initializer(const Site& site, PyObject* initializer, Ref object, ui
 class AsContents {
  public:
   explicit AsContents(const Site& site);
-  ~AsContents();
+  ~AsContents() { restore(); }
   AsContents(const AsContents&) = delete;
   AsContents& operator=(const AsContents&) = delete;
-  Plan finish(Plan plan);
+  // The operands are as they were again; the plan is for them.
+  void finish(Plan& plan) {
+    if (!replaced_.empty()) take_back(plan);
+  }
 
  private:
   struct Replaced {
@@ -203,6 +206,7 @@ class AsContents {
   };
   void put(const Replaced& one, uint32_t label, PyObject* object) const;
   void restore();
+  void take_back(Plan& plan);
   uint32_t result_for_contents(const Replaced& one) const;
   const Site& site_;
   std::vector<Replaced> replaced_;

@@ -40,6 +40,13 @@ constexpr Use kUses[] = {
     {Op::UNARY_INVERT, 1, Asks::kNumber},
 };
 
+// The instructions among these.
+constexpr auto kUsing = [] {
+  std::array<bool, static_cast<size_t>(Op::kCount)> uses{};
+  for (const Use& use : kUses) uses[static_cast<size_t>(use.op)] = true;
+  return uses;
+}();
+
 // Builtins that ask their only positional argument, or all of them, for one thing.
 struct BuiltinUse {
   const char* name;
@@ -175,6 +182,7 @@ std::optional<Plan> missing_item(const Site& site) {
 AsContents::AsContents(const Site& site) : site_(site) {
   constexpr int kMostOperands = 3;
   const auto call = site.frame.call_site();
+  if (!call && !kUsing[static_cast<size_t>(site.instruction.op)]) return;
   for (int slot = call ? call->first : std::max(0, site.depth - kMostOperands); slot < site.depth; slot++) {
     PyObject* const object = site.frame.slot(slot);
     if (object && Py_IS_TYPE(object, &PyDictProxy_Type) && reads_behind_proxy(site, slot)) {
@@ -200,8 +208,6 @@ AsContents::AsContents(const Site& site) : site_(site) {
   for (Replaced& one : replaced_) put(one, one.contents, one.exact.get());
 }
 
-AsContents::~AsContents() { restore(); }
-
 void AsContents::put(const Replaced& one, uint32_t label, PyObject* object) const {
   site_.recorder.exchange_label(one.slot, label);
   site_.frame.slots()[one.slot] = object;
@@ -219,14 +225,19 @@ uint32_t AsContents::result_for_contents(const Replaced& one) const {
   return site_.recorder.container(Value::Kind::kTuple, site_.recorder.copied_elements(site_.recorder.value(one.contents)));
 }
 
-Plan AsContents::finish(Plan plan) {
+void AsContents::take_back(Plan& plan) {
   restore();
-  if (replaced_.empty()) return plan;
   // What waits for the end of a call would hold the contents instead.
-  if (plan.kind == Plan::Kind::kInline || plan.kind == Plan::Kind::kResume) return plan_break(Break::kUnknownObject, type_name(replaced_[0].object));
+  if (plan.kind == Plan::Kind::kInline || plan.kind == Plan::Kind::kResume) {
+    plan = plan_break(Break::kUnknownObject, type_name(replaced_[0].object));
+    return;
+  }
   const bool missing = plan.kind == Plan::Kind::kRaise && site_.instruction.op == Op::BINARY_SUBSCR;
   if (missing) {
-    if (std::optional<Plan> call = missing_item(site_)) return *std::move(call);
+    if (std::optional<Plan> call = missing_item(site_)) {
+      plan = *std::move(call);
+      return;
+    }
   }
   for (Replaced& one : replaced_) {
     if (plan.stored_into && plan.stored_into.get() == one.exact.get()) plan.stored_into = Ref::borrow(one.object);
@@ -234,7 +245,6 @@ Plan AsContents::finish(Plan plan) {
     plan.as_contents.push_back({one.slot, one.label, one.contents});
     plan.held.push_back(std::move(one.exact));
   }
-  return plan;
 }
 
 // --- construction ----------------------------------------------------------------------------------------------------
