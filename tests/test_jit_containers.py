@@ -511,3 +511,20 @@ def test_numbers_beyond_what_memory_holds(text: str) -> None:
     for n in HUGE:
         check_behaves_as_plain(names["f"], "reference", [(A, n), (A, n), (B, n)])
     check_behaves_as_plain(names["f"], "reference", [(A, n) for n in [3, 4, 5, *HUGE, 3, 2**63, 2**63]])
+
+
+@pytest.mark.parametrize("call", ["row.clear(x)", "row.reverse(1)", "row.sort(1)", "row.pop(1, 2)", "row.append()", "row.extend()", "row.insert(1)", "row.remove()",
+                                  "table.clear(x)", "table.update(1, 2)", "table.popitem(1)", "table.pop()", "table.setdefault()", "names.clear(1)", "names.add()",
+                                  "names.discard()", "queue.clear(1)", "queue.append()", "queue.rotate(1, 2)", "queue.reverse(x)", "ordered.clear(1)",
+                                  "ordered.move_to_end()", "counts.clear(2)", "row.clear(*[1])", "table.clear(**{'a': 1})"])  # fmt: skip
+def test_calls_with_wrong_arguments_change_nothing(call: str) -> None:
+    names: dict[str, Any] = {"collections": collections}
+    exec(
+        "def f(x):\n"
+        "    row, table, names, queue = [x, 3, 1], {'a': x}, {1, 2}, collections.deque([1, 2])\n"
+        "    ordered, counts = collections.OrderedDict(a=1, b=2), collections.Counter('aab')\n"
+        f"    try:\n        {call}\n    except TypeError as error:\n        caught = str(error)\n"
+        "    return caught, row, table, names, queue, ordered, counts, x + 1\n",
+        names,
+    )
+    check_behaves_as_plain(names["f"], "reference", [(A,)] * 3)
