@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import operator
 import random
+import string
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import leaving_before, outcome, same
+from helpers import check_behaves_as_plain, leaving_before, outcome, same
 
 X, Y = np.arange(3.0), np.arange(3.0) + 2
 VALUES = ("x", "y", "x + y", "1", "'a'", "[x]", "(y, 2)")
@@ -132,3 +134,17 @@ def test_attributes_and_stores_break() -> None:
     for _ in range(3):
         got, expected = outcome(captured, X), outcome(f, X)
         assert same(got, expected) and got[0][1][0].default_factory is list
+
+
+@pytest.mark.parametrize("call", ["'%(a)s' % lists", "'{a}'.format_map(lists)", "'{0[a]}'.format(lists)", "'ab'.translate(numbers)", "operator.getitem(lists, 'a')",
+                                  "operator.itemgetter('a', 'b')(lists)", "list(map(lists.__getitem__, ['a']))", "string.Template('$a').substitute(lists)",
+                                  "collections.ChainMap(lists)['a']", "operator.mod('%(a)s', lists)", "sorted(lists)", "repr(lists)", "len(numbers)",
+                                  "f'{lists}'", "'%s' % (lists,)", "lists == {'a': []}", "'a' in lists"])  # fmt: skip
+def test_text_that_is_put_together_adds_keys_to_a_defaultdict(call: str) -> None:
+    names: dict[str, Any] = {"collections": collections, "operator": operator, "string": string}
+    exec(
+        f"def f(x):\n    lists, numbers = collections.defaultdict(list), collections.defaultdict(int)\n    found = {call}\n"
+        "    return found, lists, numbers, dict(lists), dict(numbers), x + 1\n",
+        names,
+    )
+    check_behaves_as_plain(names["f"], "reference", [(np.ones(2),)] * 3)

@@ -172,7 +172,7 @@ bool Recorder::note_traceback(PyObject* exception) {
 
 bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) {
   // A call that was to change something has been given the wrong arguments.
-  const bool changes = plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name || plan.call;
+  const bool changes = plan.changed || plan.consumed || plan.extended || plan.stored_name;
   const bool is_fact = plan.kind == Plan::Kind::kRaise || (plan.kind == Plan::Kind::kConstant && !changes);
   if (is_in_class_body() || (!is_fact && !fixes_shapes(plan, exception))) return false;
   const bool by_library = is_fact && plan.callable && PyFunction_Check(plan.callable.get());

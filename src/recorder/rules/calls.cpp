@@ -133,7 +133,10 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   }
   if (all_known(site, call)) return plan_constant();
   const bool gives_text = callable == builtin("repr").get() || callable == builtin("str").get();
-  if (gives_text ? all_known_through(site, call.first, call.count) : contents_known(site, call)) return plan_constant();
+  if (gives_text && all_known_through(site, call.first, call.count)) return plan_constant();
+  bool looks_up_plainly = true;
+  for (int i = 0; i < call.count; i++) looks_up_plainly = looks_up_plainly && !adds_missing_keys(site.recorder, site.recorder.label(call.first + i));
+  if (!gives_text && looks_up_plainly && contents_known(site, call)) return plan_constant();
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {
     const Value::Kind kind = site.recorder.value_at(call.first + i).kind;

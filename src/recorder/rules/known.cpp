@@ -148,6 +148,11 @@ bool all_known_through(const Site& site, int first, int count) {
   return true;
 }
 
+bool adds_missing_keys(const Recorder& recorder, uint32_t label) {
+  const Value of = recorder.value(label);
+  return of.kind == Value::Kind::kMapping && recorder.factory_of(of);
+}
+
 uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
   if (value.kind == Value::Kind::kSource && PyAnySet_Check(object)) return 0;

@@ -32,7 +32,8 @@ bool is_pure_method(PyObject* callable) {
 
 Plan call_of_pure_method(Recorder& recorder, PyObject* callable, const Given& given) {
   for (size_t i = 0; i < given.labels.size(); i++) {
-    const bool known = recorder.known(given.labels[i], given.objects[i]) || is_known_flat(recorder, given.labels[i], given.objects[i]);
+    const bool flat = !adds_missing_keys(recorder, given.labels[i]) && is_known_flat(recorder, given.labels[i], given.objects[i]);
+    const bool known = flat || recorder.known(given.labels[i], given.objects[i]);
     if (!known) return plan_break(Break::kUnknownCall, callable_name(callable));
   }
   return plan_known_call(recorder, callable, given);

@@ -111,7 +111,8 @@ Plan binary_op(const Site& site) {
   if (site.instruction.arg == kRemainder && PyUnicode_CheckExact(input_at(site, 2).object)) {
     if (std::optional<Plan> plan = format_of_attributes(site.recorder, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
   }
-  if (site.instruction.arg == kRemainder && text && all_known_through(site, site.depth - 2, 2)) return plan_constant();
+  const bool looks_up_plainly = !adds_missing_keys(site.recorder, input_at(site, 1).label);
+  if (site.instruction.arg == kRemainder && text && looks_up_plainly && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   const auto is_dict = [&](const Input& input) {
     const bool mapping = site.recorder.value(input.label).kind == Value::Kind::kMapping && is_written_in_c(Py_TYPE(input.object));
     return mapping || PyDict_CheckExact(input.object);

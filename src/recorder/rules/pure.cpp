@@ -158,7 +158,7 @@ std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, c
   const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && rows().types.contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
   if (!type && !is_pure_function(callable)) return std::nullopt;
   for (size_t i = 0; i < given.labels.size(); i++) {
-    if (recorder.is_iterator(given.labels[i])) return std::nullopt;
+    if (recorder.is_iterator(given.labels[i]) || adds_missing_keys(recorder, given.labels[i])) return std::nullopt;
     if (!is_known_through(recorder, given.labels[i], given.objects[i]) && !is_flag(recorder, given.labels[i], given.objects[i])) return std::nullopt;
   }
   const std::string name = Py_TYPE(callable) == &PyMethodDescr_Type ? name_in_type(callable) : PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name : "";

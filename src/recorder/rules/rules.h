@@ -36,6 +36,8 @@ bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object);
 // ... whose elements are immutable.
 bool is_known_flat(Recorder& recorder, uint32_t label, PyObject* object);
 bool all_known_through(const Site& site, int first, int count);
+// A defaultdict, which gets the keys that are looked up in it, also by text that is put together.
+bool adds_missing_keys(const Recorder& recorder, uint32_t label);
 // What the object, which is known through and through, is now, to be read by a call that an exit makes; 0: not known then.
 uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
 // Calls of types and methods that `replayed.def` names, and operators with such objects; none: of others.
