@@ -66,6 +66,11 @@ bool implies(const Fact& fact, Check other) {
   return false;
 }
 
+// Whether the source's facts say it already: most are asked for again and again.
+bool says(const Source& source, Check check) {
+  return implies(source.fact, check) || std::any_of(source.more.begin(), source.more.end(), [&](const Fact& fact) { return implies(fact, check); });
+}
+
 Fact fact_of(Check check, PyObject* want) {
   Fact fact;
   fact.check = check;
@@ -74,7 +79,7 @@ Fact fact_of(Check check, PyObject* want) {
 }
 
 // What a key is about, beside the kinds of Reach.
-enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey, kModuleKey };
+enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey, kModuleKey, kFixedKey };
 
 size_t hash(const KeyIndex::Key& key) {
   size_t result = 0;
@@ -120,10 +125,7 @@ int32_t GuardTable::add(Source source) {
 
 void GuardTable::require(int32_t index, Fact fact) {
   Source& source = sources[index];
-  if (implies(source.fact, fact.check)) return;
-  for (const Fact& other : source.more) {
-    if (implies(other, fact.check)) return;
-  }
+  if (says(source, fact.check)) return;
   if (implies(fact, source.fact.check)) {
     source.fact = std::move(fact);
   } else {
@@ -132,14 +134,19 @@ void GuardTable::require(int32_t index, Fact fact) {
 }
 
 void GuardTable::require_type(int32_t index, Borrowed object) {
-  require(index, fact_of(Check::kType, reinterpret_cast<PyObject*>(Py_TYPE(object.get()))));
+  if (!says(sources[index], Check::kType)) require(index, fact_of(Check::kType, reinterpret_cast<PyObject*>(Py_TYPE(object.get()))));
 }
 
-void GuardTable::require_equal(int32_t index, Borrowed object) { require(index, fact_of(Check::kEqual, object.get())); }
+void GuardTable::require_equal(int32_t index, Borrowed object) {
+  if (!says(sources[index], Check::kEqual)) require(index, fact_of(Check::kEqual, object.get()));
+}
 
-void GuardTable::require_identity(int32_t index, Borrowed object) { require(index, fact_of(Check::kIdentity, object.get())); }
+void GuardTable::require_identity(int32_t index, Borrowed object) {
+  if (!says(sources[index], Check::kIdentity)) require(index, fact_of(Check::kIdentity, object.get()));
+}
 
 void GuardTable::require_array(int32_t index, Borrowed object) {
+  if (says(sources[index], Check::kArray)) return;
   PyArrayObject* array = numpy::as_array(object.get());
   Fact fact = fact_of(Check::kArray, reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
   fact.array_flags = PyArray_FLAGS(array) & kArrayFlags;
@@ -254,6 +261,8 @@ std::shared_ptr<ClassContents> GuardTable::contents_of(PyTypeObject* type) {
 }
 
 void GuardTable::fix_attribute(Borrowed type, Borrowed name) {
+  const auto next = static_cast<int32_t>(fixed_.size());
+  if (index_.find_or_add({kFixedKey, 0, 0, 0, type.get(), name.get()}, next) != next) return;
   fixed_.emplace_back(Ref::borrow(type), Ref::borrow(name));
   for (const std::shared_ptr<ClassContents>& known : contents_) known->fix(type, name);
 }
@@ -263,6 +272,7 @@ bool GuardTable::require_type_version(int32_t index, Borrowed object) {
   Fact fact = fact_of(Check::kTypeVersion, reinterpret_cast<PyObject*>(type));
   fact.type_version = cpython::type_version(type);
   if (!fact.type_version) return false;
+  if (says(sources[index], Check::kTypeVersion)) return true;
   fact.contents = contents_of(type);
   require(index, std::move(fact));
   return true;
@@ -272,6 +282,7 @@ bool GuardTable::require_class_version(int32_t index, Borrowed type) {
   Fact fact = fact_of(Check::kClassVersion, type.get());
   fact.type_version = cpython::type_version(type.as<PyTypeObject>());
   if (!fact.type_version) return false;
+  if (says(sources[index], Check::kClassVersion)) return true;
   fact.contents = contents_of(type.as<PyTypeObject>());
   require(index, std::move(fact));
   return true;
