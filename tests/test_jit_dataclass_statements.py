@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import traceback
 import types
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
@@ -17,6 +16,7 @@ import pytest
 
 import evalframe
 from helpers import check_behaves_as_plain, check_may_be_left
+from shown_classes import outcome
 
 X, Y = np.linspace(-1, 1, 5), np.ones(5)
 CALLS = [(X, Y), (X * 3, Y + 2), (X.astype("f4"), Y), (X, Y)]
@@ -282,6 +282,19 @@ def default_of_the_call(x, y):
     return Local
 
 
+@other
+def text_with_an_address(x, y):
+    @dataclass
+    class Local:
+        a: Any = lambda: 3
+
+    @dataclass
+    class Other:
+        a: Any = property(lambda self: 3)
+
+    return repr(Local.a) in (Local.__doc__ or ""), (repr(Other.a) in (Other.__doc__ or "")), x + y
+
+
 LOG: list[Any] = []
 
 
@@ -353,41 +366,6 @@ def base_is_told(x, y):
         a: int = 1
 
     return list(LOG), x + y, Local
-
-
-def shown(value: Any, seen: dict[int, Any]) -> Any:
-    """What is seen of a value, identity included."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.dtype.str, value.tolist()
-    if isinstance(value, (int, float, str, bytes, types.NoneType)):
-        return value
-    if id(value) in seen and value != ():
-        return "seen", seen[id(value)][0]
-    seen[id(value)] = len(seen), value
-    if isinstance(value, (tuple, list)):
-        return type(value).__name__, [shown(one, seen) for one in value]
-    if isinstance(value, dict):
-        return "dict", [(shown(key, seen), shown(item, seen)) for key, item in value.items()]
-    if isinstance(value, type) and value.__qualname__.split(".")[0] not in globals():
-        return "class", value.__qualname__
-    if isinstance(value, type) and value not in (Base, Meta, Asked, Shown, Told):
-        what = [(name, shown(item, seen)) for name, item in value.__dict__.items()]
-        return "made", value.__name__, value.__qualname__, len(value.__bases__), type(value).__name__, what
-    if isinstance(value, types.FunctionType):
-        parts = [value.__defaults__, value.__kwdefaults__, value.__annotations__, value.__dict__]
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        names = value.__name__, value.__qualname__, value.__module__, value.__doc__, value.__code__.co_filename
-        return names, value.__code__.co_code, [shown(part, seen) for part in parts], [shown(cell, seen) for cell in cells]
-    slots = [(name, shown(getattr(value, name, "missing"), seen)) for name in getattr(type(value), "__slots__", ())]
-    return type(value).__qualname__, slots, [(name, shown(item, seen)) for name, item in getattr(value, "__dict__", {}).items()]
-
-
-def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return shown(function(*arguments), {})
-    except Exception as error:
-        places = [(entry.name, entry.lineno, entry.filename) for entry in traceback.extract_tb(error.__traceback__)]
-        return type(error).__name__, str(error), [place for place in places if place[0] not in ("outcome", "call", "check_behaves_as_plain", "check_may_be_left")]
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

@@ -23,6 +23,7 @@ _progress = _core.progress
 _group = _core.group
 _matches = _core.matches
 _make_class = _core.make_class
+_make_enum = _core.make_enum
 _run_class_body = _core.run_class_body
 _step_of_sort = _core.step_of_sort
 _is_cached = _core.is_cached
@@ -720,6 +721,13 @@ def class_told(metaclass: type, told: Any, body: Callable[[], Any], name: str, /
     return made
 
 
+def enum_made(metaclass: type, body: Callable[[], Any], name: str, /, *bases: type) -> Any:
+    # ... or where the module enum makes it, and the body doesn't show that its dict is a plain one.
+    names: dict[str, Any] = {}
+    _run_class_body(body, names)
+    return _make_enum(metaclass, name, bases, names)
+
+
 # Calls of what has no frame of its own, with so many arguments.
 _CALLS: list[Callable[..., Any]] = [
     lambda call: call(),
@@ -794,6 +802,7 @@ _core.add_stand_ins(
         "method_of": (method_of, 0),
         "class_made": (class_made, 0),
         "class_told": (class_told, 0),
+        "enum_made": (enum_made, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }
 )

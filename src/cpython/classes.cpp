@@ -80,6 +80,19 @@ PyObject* make_class(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return type && tell_names(type.get()) && finish_class(type.get()) ? type.release() : nullptr;
 }
 
+// What a class statement does with a metaclass that has its own dict for names.
+PyObject* make_enum(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const bool right = count == 4 && PyType_Check(arguments[0]) && PyTuple_CheckExact(arguments[2]) && PyDict_CheckExact(arguments[3]);
+  if (!right) return PyErr_Format(PyExc_TypeError, "a metaclass, a name, bases and names are wanted");
+  const Ref prepare = Ref::steal(PyObject_GetAttrString(arguments[0], "__prepare__"));
+  const Ref names = prepare ? Ref::steal(PyObject_CallFunctionObjArgs(prepare.get(), arguments[1], arguments[2], nullptr)) : Ref();
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; names && PyDict_Next(arguments[3], &at, &name, &value);) {
+    if (PyObject_SetItem(names.get(), name, value) < 0) return nullptr;
+  }
+  return names ? PyObject_CallFunctionObjArgs(arguments[0], arguments[1], arguments[2], names.get(), nullptr) : nullptr;
+}
+
 // Of the module abc, in C; null: it isn't there.
 Ref abstract_part(const char* module, const char* name) {
   const Ref imported = Ref::steal(PyImport_ImportModule(module));
@@ -139,6 +152,10 @@ bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
 
 PyObject* runner_of_bodies() {
   return c_function<run_body>("run_class_body", "Runs a class body with the dict of its names.");
+}
+
+PyObject* maker_of_enums() {
+  return c_function<make_enum>("make_enum", "Makes an enumeration as a class statement does.");
 }
 
 PyObject* maker_of_classes() {

@@ -22,4 +22,7 @@ PyObject* runner_of_bodies();
 // A function in C that makes a class so, and finishes it: of metaclass, name, bases and names.
 PyObject* maker_of_classes();
 
+// A function in C that makes an enumeration of metaclass, name, bases and names, as a class statement does.
+PyObject* maker_of_enums();
+
 }  // namespace evalframe::cpython

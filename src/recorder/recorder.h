@@ -45,6 +45,7 @@ struct Rest {
 };
 
 class TakenOver;
+class Recorder;
 
 // What an instruction will mean for the recording, decided before it runs.
 struct Plan {
@@ -82,7 +83,9 @@ struct Plan {
   Borrowed namespace_dict;
   uint32_t locals = 0;  // the dict that the frame keeps behind the instruction
   bool makes_class = false;  // kValue: the class that the label stands for
-  Ref finishes;              // ... is finished: what it had before, a dict
+  // kValue: a call of the library's, which gives a class. What that has is taken over, by this, behind the call; 0: it isn't known what it is.
+  uint32_t (*takes_over)(Recorder& recorder, const Plan& plan, PyObject* result) = nullptr;
+  Ref finishes;  // ... what the class had before, or what the class statement has left, a dict
   std::shared_ptr<TakenOver> taken_over;  // ... and what is known of that
   evaluator::Resumes resumes = evaluator::Resumes::kNone;  // kResume: by a call, which may have a default, contents[1]
   uint32_t thrown = 0;  // kResume: this exception is raised where the generator waits; the second argument
@@ -319,11 +322,14 @@ class Recorder {
   // ... has made.
   void made_class(uint32_t value, PyObject* type);
   const MadeClass* made_class(PyObject* type) const;
+  // The class has these names and values, which only it leads to.
+  void fill_class(PyObject* type, const std::vector<uint32_t>& body);
   // Something has put this into the class, or (value 0) taken it out.
   void change_class(PyObject* type, PyObject* name, uint32_t value);
   // A function, an instance or a descriptor that the recorded code has made may be met as what a class has.
   void adopt(uint32_t value, PyObject* object);
   bool holds_adopted(PyObject* object) const;
+  void adopt_contents(PyObject* type);
   bool is_adopted(PyObject* object) const { return !adopted_.empty() && adopted_.count(object) > 0; }
   // What the function runs stays as it is, by a guard, unless the recorded code made it.
   void require_function(PyObject* function) {

@@ -726,6 +726,7 @@ bool fixes_class(Recorder& recorder, const Value& owner, PyObject* object) {
 // A class of `type` itself keeps it: CPython lets nobody assign another one.
 bool fixes_metaclass(Recorder& recorder, PyObject* type) {
   if (Py_TYPE(type) == &PyType_Type) return true;
+  if (recorder.made_class(type)) return recorder.fix_class(Py_TYPE(type));
   guards::Source at{guards::Reach::kObject};
   at.object = Ref::borrow(type);
   recorder.guards().require_type(recorder.value(recorder.source(std::move(at))).a, type);

@@ -527,7 +527,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, class_finishing,
+    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, class_finishing, enum_making,
                             descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
                             container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
                             lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,
@@ -612,9 +612,9 @@ void call_after(const Site& site, const Plan& plan) {
     recorder.made_class(plan.label, result);
     if (plan.contents[0]) recorder.append(recorder.value(plan.contents[0]), plan.label);
   }
-  if (plan.finishes) {
-    label = finished_class(recorder, plan, result);
-    if (!label) return recorder.stop_in_front(Break::kUnknownCall, "what finishes a class");
+  if (plan.takes_over) {
+    label = plan.takes_over(recorder, plan, result);
+    if (!label) return recorder.stop_in_front(Break::kUnknownCall, "what the library makes of a class");
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     return recorder.set_label(depth - 1, label);
   }

@@ -104,10 +104,11 @@ bool is_plain_annotation(Recorder& recorder, uint32_t label, PyObject* object, P
 }
 
 // Asking it for its hash, its text or its descriptor's methods runs nothing of the program's.
-bool is_plain_default(Recorder& recorder, uint32_t label, PyObject* object, PyObject* library) {
+bool is_plain_default(Recorder& recorder, uint32_t label, PyObject* object, PyObject* library, bool is_field) {
   if (is_immutable(object)) return recorder.known(label, object);
-  if (recorder.value(label).kind == Value::Kind::kFunction) return true;
-  if (is_plain_class(object)) return fixes_object(recorder, label, object);
+  // A function's text has its place, which the text of the class would have, too.
+  if (recorder.value(label).kind == Value::Kind::kFunction) return !is_field;
+  if (is_plain_class(object)) return fixes_object(recorder, label, object) && fixes_text(recorder, object);
   if (recorder.value(label).kind != Value::Kind::kInstance) return false;
   // A field.
   PyObject* const field = PyDict_GetItemString(library, "Field");
@@ -125,8 +126,9 @@ bool has_plain_contents(Recorder& recorder, PyTypeObject* type, PyObject* librar
   for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &name, &value);) {
     if (value == annotations || Py_IS_TYPE(value, &PyGetSetDescr_Type) || Py_IS_TYPE(value, &PyMemberDescr_Type)) continue;
     const uint32_t label = recorder.value_in_class(type, name, value);
-    const bool asked = is_special(name) || (annotations && PyDict_Contains(annotations, name) > 0);
-    if (asked && !is_made_descriptor(recorder, label) && !is_plain_default(recorder, label, value, library)) return false;
+    const bool is_field = annotations && PyDict_Contains(annotations, name) > 0;
+    const bool plain = (!is_field && is_made_descriptor(recorder, label)) || is_plain_default(recorder, label, value, library, is_field);
+    if ((is_special(name) || is_field) && !plain) return false;
   }
   if (!annotations) return true;
   static PyObject* const of_annotations = PyUnicode_InternFromString("__annotations__");
@@ -162,7 +164,9 @@ void add_classes(Recorder& recorder, TakenOver& made, PyTypeObject* type) {
     auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     PyObject *name = nullptr, *value = nullptr;
     if (recorder.made_class(reinterpret_cast<PyObject*>(base))) {
-      for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &name, &value);) made.add(recorder.value_in_class(base, name, value), value);
+      for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &name, &value);) {
+        if (!is_put_by_type(base, value)) made.add(recorder.value_in_class(base, name, value), value);
+      }
     } else if (PyObject* const fields = fields_of(base)) {
       for (Py_ssize_t at = 0; PyDict_Next(fields, &at, nullptr, &value);) made.add_fixed(value);
     }
@@ -183,11 +187,6 @@ bool take_changes(Recorder& recorder, TakenOver& made, PyTypeObject* type, PyObj
   }
   for (const auto& [changed, label] : changes) recorder.change_class(reinterpret_cast<PyObject*>(type), changed, label);
   return true;
-}
-
-// What type itself puts into each class that it makes.
-bool is_put_by_type(PyTypeObject* type, PyObject* value) {
-  return Py_IS_TYPE(value, &PyGetSetDescr_Type) || (Py_IS_TYPE(value, &PyMemberDescr_Type) && PyDescr_TYPE(value) == type);
 }
 
 // A class with slots is another one, made of what the first has. 0: something in it isn't known.
@@ -219,6 +218,14 @@ uint32_t second_class(Recorder& recorder, TakenOver& made, PyTypeObject* first, 
   return label;
 }
 
+// Behind the call.
+uint32_t finished_class(Recorder& recorder, const Plan& plan, PyObject* result) {
+  PyObject* const type = recorder.constant_of(plan.label);
+  auto* const first = reinterpret_cast<PyTypeObject*>(type);
+  if (!PyType_Check(result) || !take_changes(recorder, *plan.taken_over, first, plan.finishes.get()) || !plan.taken_over->reread()) return 0;
+  return result == type ? plan.label : second_class(recorder, *plan.taken_over, first, reinterpret_cast<PyTypeObject*>(result));
+}
+
 }  // namespace
 
 std::optional<Plan> class_finishing(const Site& site, const Activation::CallSite& call, PyObject* callable) {
@@ -242,14 +249,8 @@ std::optional<Plan> class_finishing(const Site& site, const Activation::CallSite
   if (!plan.finishes) return PyErr_Clear(), unknown();
   plan.taken_over = std::make_shared<TakenOver>(recorder, library, PyModule_GetDict(module));
   add_classes(recorder, *plan.taken_over, of);
+  plan.takes_over = finished_class;
   return plan;
-}
-
-uint32_t finished_class(Recorder& recorder, const Plan& plan, PyObject* result) {
-  PyObject* const type = recorder.constant_of(plan.label);
-  auto* const first = reinterpret_cast<PyTypeObject*>(type);
-  if (!PyType_Check(result) || !take_changes(recorder, *plan.taken_over, first, plan.finishes.get()) || !plan.taken_over->reread()) return 0;
-  return result == type ? plan.label : second_class(recorder, *plan.taken_over, first, reinterpret_cast<PyTypeObject*>(result));
 }
 
 }  // namespace evalframe::recorder

@@ -129,7 +129,8 @@ bool fixes_content(Recorder& recorder, PyTypeObject* metaclass, PyObject* name, 
   return known.kind != Value::Kind::kNode || guards::is_class_data(value);
 }
 
-// What a body has left, as names and values in turn; none: not known. cell: that of the class, if it has one.
+}  // namespace
+
 std::optional<std::vector<uint32_t>> left_by_body(const Site& site, PyTypeObject* metaclass, const Operated& names, uint32_t& cell) {
   Recorder& recorder = site.recorder;
   if (recorder.value(names.label).kind != Value::Kind::kDict || !PyDict_CheckExact(names.object)) return std::nullopt;
@@ -151,6 +152,8 @@ std::optional<std::vector<uint32_t>> left_by_body(const Site& site, PyTypeObject
   }
   return body;
 }
+
+namespace {
 
 // A class outside of class statements is in the module whose code makes it.
 bool add_module(const Site& site, std::vector<uint32_t>& body) {
@@ -204,6 +207,7 @@ struct Statement {
   PyTypeObject* metaclass = &PyType_Type;
   std::vector<int> keywords;  // those that go to the bases
   PyObject* told = nullptr;   // a base's `__init_subclass__`
+  bool is_enum = false;
 
   PyObject* keyword(int slot) const { return PyTuple_GET_ITEM(call.keyword_names.get(), slot - first_keyword); }
 };
@@ -244,7 +248,7 @@ Ref names_for_bases(const Statement& statement) {
 std::optional<Plan> call_of_statement(const Site& site, const Statement& statement) {
   Recorder& recorder = site.recorder;
   const bool plain = statement.metaclass == &PyType_Type && !statement.told;
-  const StandIn* const stand_in = stand_in_named(plain ? "class_made" : "class_told");
+  const StandIn* const stand_in = stand_in_named(statement.is_enum ? "enum_made" : plain ? "class_made" : "class_told");
   Ref names = statement.keywords.empty() ? Ref() : names_for_bases(statement);
   if (!stand_in || (!names && !statement.keywords.empty())) return PyErr_Clear(), std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), names.get());
@@ -253,9 +257,10 @@ std::optional<Plan> call_of_statement(const Site& site, const Statement& stateme
     plan.contents.push_back(label);
     plan.arguments.push_back(object);
   };
-  for (PyObject* const made_by : {reinterpret_cast<PyObject*>(statement.metaclass), statement.told ? statement.told : Py_None}) {
-    if (!plain) give(recorder.constant(made_by), made_by);
-  }
+  PyObject* const metaclass = reinterpret_cast<PyObject*>(statement.metaclass);
+  PyObject* const told = statement.told ? statement.told : Py_None;
+  if (!plain) give(recorder.constant(metaclass), metaclass);
+  if (!plain && !statement.is_enum) give(recorder.constant(told), told);
   for (int i = statement.call.first; i < statement.first_keyword; i++) give(recorder.label(i), site.frame.slot(i));
   for (const int i : statement.keywords) give(recorder.label(i), site.frame.slot(i));
   return plan;
@@ -274,7 +279,13 @@ std::optional<Plan> class_statement(const Site& site, const Activation::CallSite
   if (named > call.count - 2 || !PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
   if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
   if (!read_keywords(site, statement) || !read_bases(site, statement)) return unknown();
-  if (!makes_plainly(recorder, statement.metaclass) || (!statement.told && !statement.keywords.empty())) return unknown();
+  if (statement.keywords.empty()) {
+    std::vector<PyObject*> bases;
+    for (int i = call.first + 2; i < statement.first_keyword; i++) bases.push_back(site.frame.slot(i));
+    statement.is_enum = is_plain_enum(recorder, statement.metaclass, bases, body);
+  }
+  const bool plain = statement.is_enum || makes_plainly(recorder, statement.metaclass);
+  if (!plain || (!statement.told && !statement.keywords.empty())) return unknown();
   std::optional<Plan> plan = call_of_statement(site, statement);
   return plan ? std::move(plan) : unknown();
 }
@@ -341,11 +352,24 @@ void Recorder::made_class(uint32_t index, PyObject* type) {
   recording_->graph.constants[static_cast<size_t>(value(index).a)] = Ref::borrow(type);
   adopted_[type] = index;
   adopted_objects_.push_back(Ref::borrow(type));
-  const MadeClass made = recording_->classes[static_cast<size_t>(value(index).b) - 1];
+  adopt_contents(type);
+}
+
+void Recorder::adopt_contents(PyObject* type) {
+  const MadeClass made = *made_class(type);
   PyObject* const dict = reinterpret_cast<PyTypeObject*>(type)->tp_dict;
   for (size_t i = 0; i < made.names.size(); i++) {
     if (PyObject* const content = PyDict_GetItemWithError(dict, constant_of(made.names[i]))) adopt(made.contents[i], content);
   }
+}
+
+void Recorder::fill_class(PyObject* type, const std::vector<uint32_t>& body) {
+  MadeClass& made = recording_->classes[static_cast<size_t>(value(adopted_.at(type)).b) - 1];
+  for (size_t i = 0; i < body.size(); i += 2) {
+    made.names.push_back(body[i]);
+    made.contents.push_back(body[i + 1]);
+  }
+  adopt_contents(type);
 }
 
 void Recorder::change_class(PyObject* type, PyObject* name, uint32_t value) {

@@ -170,8 +170,11 @@ std::optional<Plan> descriptor_making(const Site& site, const evaluator::Activat
 std::optional<Plan> descriptor_made(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, Borrowed keyword_names);
 // A call of what finishes a class, a function of the library's (recorder/finishing.def); none: another callable.
 std::optional<Plan> class_finishing(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
-// ... behind it: what it has given; 0: it isn't known what it has made of the class.
-uint32_t finished_class(Recorder& recorder, const Plan& plan, PyObject* result);
+// A class statement of an enumeration that may be followed with a plain dict for its names; and what its stand-in does with these.
+bool is_plain_enum(Recorder& recorder, PyTypeObject* metaclass, const std::vector<PyObject*>& bases, PyObject* body);
+std::optional<Plan> enum_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What a class body has left, as names and values in turn; none: not known. cell: that of the class, if it has one.
+std::optional<std::vector<uint32_t>> left_by_body(const Site& site, PyTypeObject* metaclass, const Operated& names, uint32_t& cell);
 // A module of that name in sys.modules, which is guarded; null: none, or something else.
 PyObject* loaded(Recorder& recorder, PyObject* name);
 // A property, static or class method that the recorded code made.

@@ -16,10 +16,27 @@ bool is_found_by_type(PyObject* object) {
   return PyType_Check(object) || PyModule_CheckExact(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type;
 }
 
+// The names of a module that is loaded.
+bool is_of_module(PyObject* globals) {
+  PyObject *const name = PyDict_GetItemString(globals, "__name__"), *const modules = PyImport_GetModuleDict();
+  PyObject* const module = name && PyUnicode_CheckExact(name) && PyDict_CheckExact(modules) ? PyDict_GetItemWithError(modules, name) : nullptr;
+  return module && PyModule_CheckExact(module) && PyModule_GetDict(module) == globals;
+}
+
 // What a new function has that depends on its code and globals alone, unless something else is stored.
 constexpr const char* kNames[] = {"__name__", "__qualname__", "__doc__", "__module__", "__type_params__"};
 
+// What an instance has of the builtin type that its class inherits from; null: not known.
+Ref contents_of(PyTypeObject* base, PyObject* object) {
+  if (base == &PyLong_Type) return Ref::steal(PyLong_Type.tp_as_number->nb_int(object));
+  return base == &PyUnicode_Type ? Ref::steal(PyUnicode_FromObject(object)) : Ref();
+}
+
 }  // namespace
+
+bool is_put_by_type(PyTypeObject* type, PyObject* value) {
+  return Py_IS_TYPE(value, &PyGetSetDescr_Type) || (Py_IS_TYPE(value, &PyMemberDescr_Type) && PyDescr_TYPE(value) == type);
+}
 
 bool TakenOver::is_of_library(PyObject* object) const {
   PyObject* value = nullptr;
@@ -50,7 +67,7 @@ void TakenOver::add(uint32_t label, PyObject* object) {
 uint32_t TakenOver::label_of(PyObject* object) {
   if (const auto found = known_.find(object); found != known_.end()) return found->second;
   if (recorder_.is_adopted(object) || PyCode_Check(object)) return recorder_.constant(object);
-  if (is_immutable(object) || is_found_by_type(object) || is_of_library(object)) return recorder_.fixed(object);
+  if (is_immutable(object) || is_found_by_type(object) || fixed_.contains(object) || is_of_library(object)) return recorder_.fixed(object);
   if (depth_ >= kMaxDepth) return 0;
   depth_++;
   const uint32_t label = made_of(object);
@@ -92,12 +109,19 @@ uint32_t TakenOver::made_of(PyObject* object) {
   if (PySet_CheckExact(object) && PySet_GET_SIZE(object) == 0) {
     return recorder_.container(Value::Kind::kReplayed, {recorder_.made(reinterpret_cast<PyObject*>(&PySet_Type), nullptr, {})});
   }
-  return is_of_library(reinterpret_cast<PyObject*>(Py_TYPE(object))) ? instance(object) : 0;
+  if (Py_IS_TYPE(object, &PyStaticMethod_Type)) {
+    const Ref function = Ref::steal(PyObject_GetAttrString(object, "__func__"));
+    if (!function) PyErr_Clear();
+    const uint32_t of = function ? label_of(function.get()) : 0;
+    return of ? recorder_.made(reinterpret_cast<PyObject*>(&PyStaticMethod_Type), nullptr, {of}) : 0;
+  }
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return is_of_library(type) || recorder_.made_class(type) ? instance(object) : 0;
 }
 
 uint32_t TakenOver::function(PyFunctionObject* made) {
   PyObject* const object = reinterpret_cast<PyObject*>(made);
-  if (!is_plain_function(object) || (made->func_globals != library_.get() && made->func_globals != globals_.get())) return 0;
+  if (!is_plain_function(object) || (made->func_globals != globals_.get() && !is_of_module(made->func_globals))) return 0;
   const Ref fresh = Ref::steal(PyFunction_New(made->func_code, made->func_globals));
   if (!fresh) return PyErr_Clear(), 0;
   std::vector<uint32_t> parts{recorder_.constant(made->func_code), recorder_.constant(made->func_globals)};
@@ -122,7 +146,7 @@ uint32_t TakenOver::function(PyFunctionObject* made) {
 
 bool TakenOver::attributes_of(PyObject* object, std::vector<uint32_t>& parts) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (!cpython::looks_up_plainly(type) || cpython::builtin_base(type)) return false;
+  if (!cpython::looks_up_plainly(type)) return false;
   PyObject *name = nullptr, *value = nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
     PyObject* const dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict;
@@ -131,18 +155,23 @@ bool TakenOver::attributes_of(PyObject* object, std::vector<uint32_t>& parts) {
       if (own && !add_attribute(parts, name, own)) return false;
     }
   }
-  PyObject* const dict = cpython::own_dict(object);
-  for (Py_ssize_t at = 0; dict && PyDict_Next(dict, &at, &name, &value);) {
+  const Ref dict = type->tp_dictoffset ? Ref::steal(PyObject_GenericGetDict(object, nullptr)) : Ref();
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict.get(), &at, &name, &value);) {
     if (!add_attribute(parts, name, value)) return false;
   }
-  return dict || !type->tp_dictoffset;
+  return dict || !type->tp_dictoffset || (PyErr_Clear(), false);
 }
 
 uint32_t TakenOver::instance(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   std::vector<uint32_t> parts;
   if (!recorder_.fix_class(reinterpret_cast<PyObject*>(type)) || !attributes_of(object, parts)) return 0;
-  const uint32_t made = recorder_.instance(reinterpret_cast<PyObject*>(type));
+  PyTypeObject* const base = cpython::builtin_base(type);
+  const Ref contents = base ? contents_of(base, object) : Ref();
+  if (base && !contents) return PyErr_Clear(), 0;
+  const uint32_t known = base ? recorder_.constant(contents.get()) : 0;
+  const uint32_t made = recorder_.instance(reinterpret_cast<PyObject*>(type), known);
+  if (known) parts.insert(parts.begin(), {0, known});
   recorder_.replace(recorder_.value(made), parts);
   return made;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "recorder/recorder.h"
 
@@ -15,7 +16,7 @@ class TakenOver {
   // In front of the call: the value stands for the object wherever that is met, and so do its parts.
   void add(uint32_t label, PyObject* object);
   // The object is the same in all runs.
-  void add_fixed(PyObject* object) { known_.emplace(object, recorder_.fixed(object)); }
+  void add_fixed(PyObject* object) { fixed_.insert(object), held_.push_back(Ref::borrow(object)); }
   // Behind it: the value of an object; 0: it isn't known what it is.
   uint32_t label_of(PyObject* object);
   // Instances of the library's that are known have the attributes that they have now. False: not known.
@@ -33,9 +34,13 @@ class TakenOver {
   Recorder& recorder_;
   const Ref library_, globals_;
   std::unordered_map<PyObject*, uint32_t> known_;
+  std::unordered_set<PyObject*> fixed_;
   std::vector<Ref> held_;
   std::vector<std::pair<uint32_t, PyObject*>> instances_;
   int depth_ = 0;
 };
+
+// What type itself puts into each class that it makes.
+bool is_put_by_type(PyTypeObject* type, PyObject* value);
 
 }  // namespace evalframe::recorder
