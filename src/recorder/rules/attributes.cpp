@@ -50,10 +50,7 @@ bool has(PyTypeObject* type, const char* text) {
 // obj.prop, obj.prop = value and the like, where the class has a function for it.
 Plan hook_call(const Site& site, PyObject* function, std::initializer_list<Operated> arguments) {
   Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
-  for (const Operated& argument : arguments) {
-    plan.contents.push_back(argument.label);
-    plan.arguments.push_back(argument.object);
-  }
+  for (const Operated& argument : arguments) give(plan, argument);
   return plan;
 }
 Operated constant_argument(Recorder& recorder, PyObject* object) { return {recorder.fixed(object), object}; }

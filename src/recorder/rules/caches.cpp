@@ -8,7 +8,6 @@
 #include "graph/leave.h"
 #include "recorder/caches.h"
 #include "recorder/rules/rules.h"
-#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -174,19 +173,18 @@ std::optional<Plan> call_of_cache(const Site& site, const Activation::CallSite& 
   Recorder& recorder = site.recorder;
   PyObject* const cache = site.frame.slot(call.callable);
   if (!cpython::is_lru_cache(cache) || !fixes_object(recorder, recorder.label(call.callable), cache)) return std::nullopt;
-  const StandIn* const stand_in = stand_in_named("cached_call");
-  const Ref made = stand_in ? known_call(recorder, site, call) : Ref();
+  const Ref made = known_call(recorder, site, call);
   if (!made) return PyErr_Clear(), std::nullopt;
   PyObject* const keywords = PyTuple_GET_ITEM(made.get(), 1);
   const Ref key = cpython::key_of_call(cache, PyTuple_GET_ITEM(made.get(), 0), keywords == Py_None ? nullptr : keywords);
   if (!key || may_run_code(cache, key.get())) return PyErr_Clear(), std::nullopt;
   PyObject* const function = cpython::function_of_cache(cache);
-  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
-  const auto add = [&](uint32_t label, PyObject* object) { plan.contents.push_back(label), plan.arguments.push_back(object); };
-  add(recorder.constant(cache), cache);
-  add(recorder.fixed(function), function);
-  add(recorder.constant(made.get()), made.get());
-  for (int i = call.first; i < call.first + call.count; i++) add(recorder.label(i), site.frame.slot(i));
+  std::optional<Plan> plan = stand_in_call(site, "cached_call", call.keyword_names);
+  if (!plan) return std::nullopt;
+  give(*plan, {recorder.constant(cache), cache});
+  give(*plan, {recorder.fixed(function), function});
+  give(*plan, {recorder.constant(made.get()), made.get()});
+  for (int i = call.first; i < call.first + call.count; i++) give(*plan, {recorder.label(i), site.frame.slot(i)});
   return plan;
 }
 

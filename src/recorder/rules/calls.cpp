@@ -73,10 +73,7 @@ bool all_known(const Site& site, const Activation::CallSite& call) {
 }
 
 void add_arguments(const Site& site, const Activation::CallSite& call, Plan& plan) {
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(site.recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
-  }
+  for (int i = call.first; i < call.first + call.count; i++) give(plan, {site.recorder.label(i), site.frame.slot(i)});
 }
 
 Given given_at(const Site& site, const Activation::CallSite& call) {
@@ -266,8 +263,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   }
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
     Plan plan = inlined_call(site, bound.label, bound.function, call.keyword_names);
-    plan.contents.push_back(bound.self);
-    plan.arguments.push_back(bound.object);
+    give(plan, {bound.self, bound.object});
     add_arguments(site, call, plan);
     return plan;
   }
@@ -308,8 +304,7 @@ Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyO
   Recorder& recorder = site.recorder;
   PyObject* const function = PyMethod_GET_FUNCTION(method);
   Plan plan = inlined_call(site, recorder.constant(function), function, call.keyword_names);
-  plan.contents.push_back(recorder.fixed(PyMethod_GET_SELF(method)));
-  plan.arguments.push_back(PyMethod_GET_SELF(method));
+  give(plan, {recorder.fixed(PyMethod_GET_SELF(method)), PyMethod_GET_SELF(method)});
   add_arguments(site, call, plan);
   return plan;
 }
@@ -355,8 +350,7 @@ std::optional<Plan> enter_followed(const Site& site, PyObject* manager) {
   if (!enter || !exit || !PyFunction_Check(exit) || !is_plain_function(enter) || numpy::is_error_state(Py_TYPE(manager))) return std::nullopt;
   if (!is_object(recorder.value(label)) || !fixes_class(recorder, recorder.value(label), manager)) return std::nullopt;
   Plan plan = inlined_call(site, recorder.constant(enter), enter, nullptr);
-  plan.contents.push_back(label);
-  plan.arguments.push_back(manager);
+  give(plan, {label, manager});
   Ref bound = Ref::steal(PyMethod_New(exit, manager));
   if (!bound) return PyErr_Clear(), std::nullopt;
   plan.kept.emplace_back(std::move(bound), recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(exit), label}));
@@ -419,8 +413,7 @@ bool spread(const Site& site, int tuple, Plan& plan, std::vector<Ref>* rows = nu
   size_t i = 0;
   for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value); i++) {
     if (!PyUnicode_CheckExact(key)) return false;
-    plan.contents.push_back(source ? key_source(recorder, dict, key) : recorder.elements(dict)[2 * i + 1]);
-    plan.arguments.push_back(value);
+    give(plan, {source ? key_source(recorder, dict, key) : recorder.elements(dict)[2 * i + 1], value});
   }
   const Ref names = Ref::steal(PySequence_Tuple(keywords));
   if (!names) return PyErr_Clear(), false;
@@ -731,6 +724,17 @@ Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed
   site.recorder.calls(label);
   if (site.recorder.value(label).kind != Value::Kind::kFunction) site.recorder.require_function(function);
   return plan;
+}
+
+std::optional<Plan> stand_in_call(const Site& site, const char* name, Borrowed keyword_names) {
+  const StandIn* const stand_in = stand_in_named(name);
+  if (!stand_in) return std::nullopt;
+  return inlined_call(site, site.recorder.constant(stand_in->function.get()), stand_in->function.get(), keyword_names);
+}
+
+void give(Plan& call, const Operated& argument) {
+  call.contents.push_back(argument.label);
+  call.arguments.push_back(argument.object);
 }
 
 void add_call_rules(RuleTable& table) {

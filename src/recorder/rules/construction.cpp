@@ -18,8 +18,7 @@ void append(Plan& plan, const Given& given) {
 // A call of a function with `first` before all else.
 Plan call_with(const Site& site, PyObject* function, const Operated& first, const Given& given) {
   Plan plan = inlined_call(site, site.recorder.constant(function), function, given.keyword_names);
-  plan.contents.push_back(first.label);
-  plan.arguments.push_back(first.object);
+  give(plan, first);
   append(plan, given);
   return plan;
 }

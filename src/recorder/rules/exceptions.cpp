@@ -224,14 +224,10 @@ std::optional<Plan> exception_construction(const Site& site, const Activation::C
   Ref object = given ? cpython::make_exception(type, given.get()) : Ref();
   if (!object) return PyErr_Clear(), plan_break(Break::kUnknownCall, type->tp_name);
   Plan plan = inlined_call(site, recorder.constant(initializer), initializer, call.keyword_names);
-  plan.contents.push_back(exception);
-  plan.arguments.push_back(object.get());
+  give(plan, {exception, object.get()});
   plan.kept.emplace_back(std::move(object), exception);
   plan.kept.emplace_back(Ref::borrow(Activation::instance_mark()), recorder.constant(Activation::instance_mark()));
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
-  }
+  for (int i = call.first; i < call.first + call.count; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
   return plan;
 }
 

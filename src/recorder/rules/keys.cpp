@@ -6,7 +6,6 @@
 #include "cpython/objects.h"
 #include "recorder/keyed.h"
 #include "recorder/rules/rules.h"
-#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -101,13 +100,11 @@ Plan changed_at(const Site& site, const std::vector<Operated>& given, bool store
 
 // The plan of a call of the Python function that stands in under this name.
 std::optional<Plan> stand_in_for(const Site& site, const char* name, const std::vector<Operated>& arguments) {
-  const StandIn* const stand_in = stand_in_named(name);
-  if (!stand_in) return std::nullopt;
-  Plan plan = inlined_call(site, site.recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
+  std::optional<Plan> plan = stand_in_call(site, name);
+  if (!plan) return std::nullopt;
   for (const Operated& argument : arguments) {
     if (ends_here(argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
-    plan.contents.push_back(argument.label);
-    plan.arguments.push_back(argument.object);
+    give(*plan, argument);
   }
   return plan;
 }

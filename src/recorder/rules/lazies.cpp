@@ -340,12 +340,11 @@ std::optional<Plan> step(const Site& site, const Operated& iterator) {
   if (of_array) return item_of_array(site, iterator.object, parts.progress, {parts.labels[0], objects[0].get()});
   const bool begun = parts.progress && !recorder.elements(recorder.value(parts.progress)).empty();
   const Step step = step_of(parts, begun, objects.back().get() != Py_None);
-  const StandIn* const stand_in = stand_in_named(step.name.c_str());
-  if (!stand_in) return std::nullopt;
-  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
-  if (step.of_itself) plan.contents.push_back(iterator.label), plan.arguments.push_back(iterator.object);
-  for (const size_t i : step.given) plan.contents.push_back(parts.labels[i]), plan.arguments.push_back(objects[i].get());
-  plan.held = std::move(objects);
+  std::optional<Plan> plan = stand_in_call(site, step.name.c_str());
+  if (!plan) return std::nullopt;
+  if (step.of_itself) give(*plan, iterator);
+  for (const size_t i : step.given) give(*plan, {parts.labels[i], objects[i].get()});
+  plan->held = std::move(objects);
   return plan;
 }
 
@@ -364,10 +363,8 @@ std::optional<Plan> next_of_lazy(const Site& site, const Activation::CallSite& c
   const Operated iterator{recorder.label(call.first), site.frame.slot(call.first)};
   if (call.keyword_names || call.count > 2 || !is_lazy(recorder, iterator.label)) return std::nullopt;
   if (call.count == 1) return ends_with_a_value(recorder, iterator.label) ? std::nullopt : step(site, iterator);
-  const StandIn* const stand_in = stand_in_named("step_or");
-  if (!stand_in) return std::nullopt;
-  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
-  for (int slot = call.first; slot < call.first + 2; slot++) plan.contents.push_back(recorder.label(slot)), plan.arguments.push_back(site.frame.slot(slot));
+  std::optional<Plan> plan = stand_in_call(site, "step_or");
+  for (int slot = call.first; plan && slot < call.first + 2; slot++) give(*plan, {recorder.label(slot), site.frame.slot(slot)});
   return plan;
 }
 

@@ -86,14 +86,8 @@ std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call
 }
 
 Plan call_of_stand_in(const Site& site, const char* name) {
-  const StandIn* const stand_in = stand_in_named(name);
-  if (!stand_in) return plan_break(Break::kUnknownCall, name);
-  return inlined_call(site, site.recorder.constant(stand_in->function.get()), stand_in->function.get(), nullptr);
-}
-
-void add(Plan& plan, uint32_t label, PyObject* object) {
-  plan.contents.push_back(label);
-  plan.arguments.push_back(object);
+  std::optional<Plan> plan = stand_in_call(site, name);
+  return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, name);
 }
 
 // Keywords of the call go before those of the partial.
@@ -131,10 +125,10 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
   const bool named = tuple && PyTuple_GET_SIZE(tuple.get()) > 0;
   const uint32_t label = named ? recorder.constant(tuple.get()) : 0;
   Plan plan = followed ? inlined_call(site, parts[2], function.get(), named ? Borrowed(recorder.constant_of(label)) : Borrowed()) : call_of_stand_in(site, by_count.c_str());
-  if (!followed) add(plan, parts[2], function.get());
-  for (size_t i = 0; i < positional; i++) add(plan, parts[3 + i], PyTuple_GET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i)));
-  for (int i = call.first; i < call.first + more; i++) add(plan, recorder.label(i), site.frame.slot(i));
-  for (const Operated& value : values) add(plan, value.label, value.object);
+  if (!followed) give(plan, {parts[2], function.get()});
+  for (size_t i = 0; i < positional; i++) give(plan, {parts[3 + i], PyTuple_GET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i))});
+  for (int i = call.first; i < call.first + more; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
+  for (const Operated& value : values) give(plan, value);
   plan.held.push_back(Ref::borrow(partial));
   return plan;
 }
@@ -155,9 +149,9 @@ std::optional<Plan> call_of_getter(const Site& site, const Activation::CallSite&
     if (!keys) return PyErr_Clear(), std::nullopt;
   }
   Plan plan = call_of_stand_in(site, !of_items ? "attribute_of" : single ? "item_of" : "items_of");
-  add(plan, recorder.label(call.first), site.frame.slot(call.first));
+  give(plan, {recorder.label(call.first), site.frame.slot(call.first)});
   PyObject* const held = recorder.constant_of(recorder.constant(keys.get()));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held); i++) add(plan, recorder.constant(PyTuple_GET_ITEM(held, i)), PyTuple_GET_ITEM(held, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held); i++) give(plan, {recorder.constant(PyTuple_GET_ITEM(held, i)), PyTuple_GET_ITEM(held, i)});
   return plan;
 }
 
@@ -178,9 +172,9 @@ std::optional<Plan> call_of_methodcaller(const Site& site, const Activation::Cal
   const std::string name = of_c ? "call_of_" + std::to_string(PyTuple_GET_SIZE(made_of)) : "method_of";
   if (!stand_in_named(name.c_str())) return std::nullopt;
   Plan plan = call_of_stand_in(site, name.c_str());
-  if (of_c) add(plan, recorder.constant(method), method);
-  add(plan, recorder.label(call.first), item);
-  for (Py_ssize_t i = of_c ? 1 : 0; i < PyTuple_GET_SIZE(made_of); i++) add(plan, parts[static_cast<size_t>(i) + 2], PyTuple_GET_ITEM(made_of, i));
+  if (of_c) give(plan, {recorder.constant(method), method});
+  give(plan, {recorder.label(call.first), item});
+  for (Py_ssize_t i = of_c ? 1 : 0; i < PyTuple_GET_SIZE(made_of); i++) give(plan, {parts[static_cast<size_t>(i) + 2], PyTuple_GET_ITEM(made_of, i)});
   plan.held.push_back(std::move(reduced));
   return plan;
 }
@@ -197,11 +191,11 @@ std::optional<Plan> comparison_of_keys(const Site& site, const Operated& left, c
   const Ref number = Ref::steal(PyLong_FromLong(site.instruction.arg));
   if (!objects[0] || !objects[1] || !compares || !number) return PyErr_Clear(), std::nullopt;
   Plan plan = call_of_stand_in(site, "compared");
-  add(plan, function, compares);
-  add(plan, parts[3], objects[0].get());
-  add(plan, others[3], objects[1].get());
-  add(plan, recorder.constant(number.get()), number.get());
-  add(plan, recorder.constant(gives_truth ? Py_True : Py_False), gives_truth ? Py_True : Py_False);
+  give(plan, {function, compares});
+  give(plan, {parts[3], objects[0].get()});
+  give(plan, {others[3], objects[1].get()});
+  give(plan, {recorder.constant(number.get()), number.get()});
+  give(plan, {recorder.constant(gives_truth ? Py_True : Py_False), gives_truth ? Py_True : Py_False});
   return plan;
 }
 

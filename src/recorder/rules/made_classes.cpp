@@ -7,7 +7,6 @@
 #include "cpython/classes.h"
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
-#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -248,21 +247,17 @@ Ref names_for_bases(const Statement& statement) {
 std::optional<Plan> call_of_statement(const Site& site, const Statement& statement) {
   Recorder& recorder = site.recorder;
   const bool plain = statement.metaclass == &PyType_Type && !statement.told;
-  const StandIn* const stand_in = stand_in_named(statement.is_enum ? "enum_made" : plain ? "class_made" : "class_told");
   Ref names = statement.keywords.empty() ? Ref() : names_for_bases(statement);
-  if (!stand_in || (!names && !statement.keywords.empty())) return PyErr_Clear(), std::nullopt;
-  Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), names.get());
-  if (names) plan.held.push_back(std::move(names));
-  const auto give = [&](uint32_t label, PyObject* object) {
-    plan.contents.push_back(label);
-    plan.arguments.push_back(object);
-  };
+  if (!names && !statement.keywords.empty()) return PyErr_Clear(), std::nullopt;
+  std::optional<Plan> plan = stand_in_call(site, statement.is_enum ? "enum_made" : plain ? "class_made" : "class_told", names.get());
+  if (!plan) return std::nullopt;
+  if (names) plan->held.push_back(std::move(names));
   PyObject* const metaclass = reinterpret_cast<PyObject*>(statement.metaclass);
   PyObject* const told = statement.told ? statement.told : Py_None;
-  if (!plain) give(recorder.constant(metaclass), metaclass);
-  if (!plain && !statement.is_enum) give(recorder.constant(told), told);
-  for (int i = statement.call.first; i < statement.first_keyword; i++) give(recorder.label(i), site.frame.slot(i));
-  for (const int i : statement.keywords) give(recorder.label(i), site.frame.slot(i));
+  if (!plain) give(*plan, {recorder.constant(metaclass), metaclass});
+  if (!plain && !statement.is_enum) give(*plan, {recorder.constant(told), told});
+  for (int i = statement.call.first; i < statement.first_keyword; i++) give(*plan, {recorder.label(i), site.frame.slot(i)});
+  for (const int i : statement.keywords) give(*plan, {recorder.label(i), site.frame.slot(i)});
   return plan;
 }
 

@@ -81,10 +81,7 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
   Plan plan = inlined_call(site, recorder.constant(function), function, nullptr);
   plan.contents = {recorder.label(slot)};
   plan.arguments = {site.frame.slot(slot)};
-  for (const Operated& argument : more) {
-    plan.contents.push_back(argument.label);
-    plan.arguments.push_back(argument.object);
-  }
+  for (const Operated& argument : more) give(plan, argument);
   plan.kept.push_back(made_rest(recorder, parts, std::move(labels)));
   plan.rest = std::move(rest);
   return plan.kept[0].first ? std::move(plan) : plan_break(Break::kUnknownObject, type_name(site.frame.slot(slot)));
@@ -96,10 +93,7 @@ Plan plain_call(const Site& site, PyObject* function, const std::vector<Operated
     if (ends_here(argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   }
   Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
-  for (const Operated& argument : arguments) {
-    plan.contents.push_back(argument.label);
-    plan.arguments.push_back(argument.object);
-  }
+  for (const Operated& argument : arguments) give(plan, argument);
   return plan;
 }
 
@@ -192,10 +186,7 @@ std::optional<Plan> ask(Recorder& recorder, Rest rest, Plan plan) {
   plan.function = asked.function.get();
   recorder.require_function(asked.function.get());
   recorder.calls(recorder.constant(asked.function.get()));
-  for (const bool of_right : {asked.of_right, !asked.of_right}) {
-    plan.contents.push_back(rest.operands[of_right]);
-    plan.arguments.push_back(rest.objects[of_right].get());
-  }
+  for (const bool of_right : {asked.of_right, !asked.of_right}) give(plan, {rest.operands[of_right], rest.objects[of_right].get()});
   plan.rest = std::make_shared<Rest>(std::move(rest));
   return plan;
 }
@@ -573,12 +564,8 @@ std::optional<Plan> call_of_instance(const Site& site, const Activation::CallSit
   PyObject* const function = method_of(Py_TYPE(instance.object), interned("__call__").get());
   if (!function) return std::nullopt;
   Plan plan = inlined_call(site, site.recorder.constant(function), function, call.keyword_names);
-  plan.contents.push_back(instance.label);
-  plan.arguments.push_back(instance.object);
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(site.recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
-  }
+  give(plan, instance);
+  for (int i = call.first; i < call.first + call.count; i++) give(plan, {site.recorder.label(i), site.frame.slot(i)});
   return plan;
 }
 

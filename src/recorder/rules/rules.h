@@ -298,6 +298,9 @@ std::string callable_name(PyObject* callable);
 bool is_plain_function(PyObject* callable);
 // A call of a Python function that is followed; its arguments are still to be given to the plan.
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names);
+// The call of the Python function that stands in under this name (recorder/stand_ins.h); none: there is none.
+std::optional<Plan> stand_in_call(const Site& site, const char* name, Borrowed keyword_names = nullptr);
+void give(Plan& call, const Operated& argument);
 
 // What is made again at exits of attributes that only asking for them gives.
 PyObject* builtin_getattr();

@@ -98,10 +98,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
     if (!is_gone_through(recorder, recorder.label(through), site.frame.slot(through))) return std::nullopt;
   }
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
-  for (int i = call.first; i < call.first + call.count; i++) {
-    plan.contents.push_back(recorder.label(i));
-    plan.arguments.push_back(site.frame.slot(i));
-  }
+  for (int i = call.first; i < call.first + call.count; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
   return plan;
 }
 
