@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bytecode/verify.h"
+#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "cpython/layout.h"
 #include "cpython/variables.h"
@@ -47,9 +48,7 @@ Ref replaced(Borrowed code, std::vector<std::pair<const char*, Ref>> changes) {
 std::vector<std::string> variable_names(Borrowed code) {
   std::vector<std::string> names;
   for (int i = 0; i < cpython::variable_count(code); i++) {
-    const char* text = PyUnicode_AsUTF8(cpython::variable_name(code, i).get());
-    if (!text) PyErr_Clear();
-    names.emplace_back(text ? text : "?");
+    names.emplace_back(utf8(cpython::variable_name(code, i)));
   }
   return names;
 }

@@ -17,32 +17,35 @@ bool is_plain(PyObject* object) {
   return true;
 }
 
-std::string utf8(PyObject* text) {
-  const char* characters = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  return characters ? characters : (PyErr_Clear(), "");
-}
-
 }  // namespace
+
+std::string_view utf8(Borrowed text) {
+  const char* const characters = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  return characters ? characters : (PyErr_Clear(), "?");
+}
 
 std::string qualified_name(Borrowed borrowed) {
   PyObject* object = borrowed.get();
   if (PyType_Check(object)) {
     const Ref name = Ref::steal(PyType_GetQualName(borrowed.as<PyTypeObject>()));
-    return utf8(name.get());
+    return name ? std::string(utf8(name.get())) : (PyErr_Clear(), "");
   }
-  if (PyFunction_Check(object)) return utf8(borrowed.as<PyFunctionObject>()->func_qualname);
+  if (PyFunction_Check(object)) return std::string(utf8(borrowed.as<PyFunctionObject>()->func_qualname));
   if (PyMethod_Check(object)) return qualified_name(PyMethod_GET_FUNCTION(object));
   // Of functions made in C (Cython's, too): their type has the name as an attribute that C code computes.
   const Ref attribute = Ref::steal(PyUnicode_InternFromString("__qualname__"));
   PyTypeObject* type = Py_TYPE(object);
   PyObject* found = attribute ? _PyType_Lookup(type, attribute.get()) : nullptr;
   if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type) || type->tp_getattro != PyObject_GenericGetAttr) return PyErr_Clear(), "";
-  return utf8(Ref::steal(PyObject_GetAttr(object, attribute.get())).get());
+  const Ref name = Ref::steal(PyObject_GetAttr(object, attribute.get()));
+  return name && PyUnicode_Check(name.get()) ? std::string(utf8(name.get())) : (PyErr_Clear(), "");
 }
 
 std::string object_text(Borrowed object, size_t limit) {
   std::string text = qualified_name(object);
-  if (text.empty() && is_plain(object.get())) text = utf8(Ref::steal(PyObject_Repr(object.get())).get());
+  const Ref shown = text.empty() && is_plain(object.get()) ? Ref::steal(PyObject_Repr(object.get())) : Ref();
+  if (shown) text = utf8(shown.get());
+  if (PyErr_Occurred()) PyErr_Clear();
   if (text.empty()) text = std::string("<") + Py_TYPE(object.get())->tp_name + ">";
   return text.size() > limit ? text.substr(0, limit - 3) + "..." : text;
 }

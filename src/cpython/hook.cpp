@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bytecode/verify.h"
+#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "frame_layout.h"
 
@@ -235,9 +236,7 @@ constexpr auto request_extra_index = _PyEval_RequestCodeExtraIndex;
 bool is_evalframe_module(PyObject* globals) {
   PyObject* name = PyDict_GetItemString(globals, "__name__");
   if (!name || !PyUnicode_Check(name)) return false;
-  const char* text = PyUnicode_AsUTF8(name);
-  if (!text) PyErr_Clear();
-  const std::string_view view = text ? text : "";
+  const std::string_view view = utf8(name);
   return view == "evalframe" || view.starts_with("evalframe.");
 }
 

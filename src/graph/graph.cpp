@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "bytecode/operators.h"
+#include "core/object_text.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -80,9 +81,7 @@ std::string constant_text(PyObject* object) {
     PyErr_Clear();
     return std::string("<") + Py_TYPE(object)->tp_name + ">";
   }
-  const char* utf8 = PyUnicode_AsUTF8(text.get());
-  if (!utf8) PyErr_Clear();
-  return utf8 ? utf8 : "?";
+  return std::string(utf8(text.get()));
 }
 
 std::string operand_text(const Graph& graph, Operand operand) {
@@ -136,8 +135,7 @@ std::string node_text(const Graph& graph, const Node& node) {
     if (i) text += ", ";
     if (i >= positional && node.keyword_names >= 0) {
       PyObject* names = graph.constants[node.keyword_names].get();
-      const char* keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i - positional));
-      text += std::string(keyword ? keyword : "?") + "=";
+      text += std::string(utf8(PyTuple_GET_ITEM(names, i - positional))) + "=";
     }
     text += operand_text(graph, operands[i]);
   }

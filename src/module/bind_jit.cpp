@@ -53,8 +53,8 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   nb::dict result;
   const bytecode::Code& code = *recording.start.back().code;
   const auto* object = code.code.as<PyCodeObject>();
-  result["function"] = PyUnicode_AsUTF8(object->co_qualname);
-  result["file"] = PyUnicode_AsUTF8(object->co_filename);
+  result["function"] = nb::borrow(object->co_qualname);
+  result["file"] = nb::borrow(object->co_filename);
   result["depth"] = place.frames.size();
   result["instruction"] = place.frames.back().next;
   result["line"] = code.positions[place.frames.back().next].line;

@@ -5,6 +5,7 @@
 
 #include "core/builtins.h"
 #include "bytecode/stack.h"
+#include "core/object_text.h"
 #include "cpython/layout.h"
 #include "core/check.h"
 #include "cpython/codec.h"
@@ -112,7 +113,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     }
     if (k == 0) {
       PyObject* names = frame.code().code.as<PyCodeObject>()->co_localsplusnames;
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) recording_->guards.slot_names.emplace_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) recording_->guards.slot_names.emplace_back(utf8(PyTuple_GET_ITEM(names, i)));
     }
     recording_->initial.push_back(std::move(slots));
     base += frame_size(frame.code());

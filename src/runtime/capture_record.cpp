@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/log.h"
+#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "cpython/hidden_code.h"
 #include "cpython/iterators.h"
@@ -36,7 +37,7 @@ void Capture::note_break(const Recording& recording) {
   const auto first_hidden = std::find_if_not(states.begin(), states.end(), is_seen);
   const recorder::FrameState& inner = *(first_hidden - 1);
   const auto* code = inner.code->code.as<PyCodeObject>();
-  BreakNote note{recording.why, recording.why_detail, PyUnicode_AsUTF8(code->co_filename), PyUnicode_AsUTF8(code->co_qualname),
+  BreakNote note{recording.why, recording.why_detail, std::string(utf8(code->co_filename)), std::string(utf8(code->co_qualname)),
                  inner.code->positions[first_hidden == states.end() ? inner.next : inner.next - 1], 1};
   for (BreakNote& known : breaks_) {
     if (known.why == note.why && known.function == note.function && known.position == note.position) {

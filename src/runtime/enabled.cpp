@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
@@ -67,8 +68,7 @@ bool is_module_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) 
   if (!PyDict_CheckExact(globals.get()) || is_library(globals.get())) return false;
   bool imports = names_numpy(code, globals.get());
   for (Py_ssize_t i = 0; !imports && i < PyTuple_GET_SIZE(code->co_names); i++) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_names, i));
-    imports = name && std::strncmp(name, "numpy", 5) == 0;
+    imports = utf8(PyTuple_GET_ITEM(code->co_names, i)).starts_with("numpy");
   }
   return imports && has_loop(code);
 }

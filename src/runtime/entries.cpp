@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/object_text.h"
 #include "cpython/codec.h"
 
 namespace evalframe::runtime {
@@ -89,8 +90,8 @@ LimitNote limit_note(const Entries& entries) {
   const bool any = most != failures.end();
   const recorder::FrameStart& inner = entries.list.front()->recording->start.back();
   const auto* code = inner.code->code.as<PyCodeObject>();
-  return {PyUnicode_AsUTF8(code->co_filename),
-          PyUnicode_AsUTF8(code->co_qualname),
+  return {std::string(utf8(code->co_filename)),
+          std::string(utf8(code->co_qualname)),
           inner.code->positions[inner.next].line,
           entries.list.size(),
           entries.replaced,

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/log.h"
+#include "core/object_text.h"
 
 namespace evalframe::runtime {
 
@@ -14,7 +15,7 @@ using log::Channel;
 std::string title(const recorder::Recording& recording) {
   const recorder::FrameStart& inner = recording.start.back();
   const auto* code = inner.code->code.as<PyCodeObject>();
-  std::string text = std::string(PyUnicode_AsUTF8(code->co_qualname)) + " (" + PyUnicode_AsUTF8(code->co_filename) + ":" +
+  std::string text = std::string(utf8(code->co_qualname)) + " (" + std::string(utf8(code->co_filename)) + ":" +
                      std::to_string(inner.code->positions[inner.next].line) + ")";
   return inner.next == 0 && recording.start.size() == 1 ? text : text + ", behind a break";
 }

@@ -7,7 +7,9 @@
 namespace evalframe::evaluator {
 
 inline Outcome Handlers::raise_name_error(PyObject* type, const char* format, PyObject* name) {
-  PyErr_Format(type, format, PyUnicode_AsUTF8(name));
+  const char* const text = PyUnicode_AsUTF8(name);
+  if (!text) return Outcome::kRaised;  // as CPython does, with a UnicodeEncodeError
+  PyErr_Format(type, format, text);
   if (type != PyExc_NameError) return Outcome::kRaised;
   // Suggestions are made from the name.
   Ref error = cpython::take_raised();

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
 #include "cpython/exceptions.h"
@@ -296,7 +297,7 @@ bool is_fact_of_class(PyObject* type, PyObject* name) {
 
 // Of one that the recorded code has made, and that nobody else knows.
 Plan fact_of_made_class(Recorder& recorder, PyObject* type, PyObject* name) {
-  const std::string_view text = PyUnicode_AsUTF8(name);
+  const std::string_view text = utf8(name);
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), text) != names.end(); };
   if (is_one_of({"__name__", "__qualname__"})) return plan_constant();
   const auto unknown = [&] { return plan_break(Break::kAttribute, "of class " + class_name(type)); };
@@ -337,7 +338,7 @@ uint32_t value_in_class(Recorder& recorder, PyTypeObject* type, PyObject* name, 
 }
 
 bool is_special(PyObject* name) {
-  const std::string_view text = PyUnicode_AsUTF8(name);
+  const std::string_view text = utf8(name);
   return text.starts_with("__") && text.ends_with("__");
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/builtins.h"
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
 #include "cpython/codec.h"
@@ -73,7 +74,7 @@ bool is_plain_body(PyObject* function) {
     if (!is_plain_in_body(instruction.op)) return false;
     if (bytecode::argument_kind(instruction.op) != bytecode::Argument::name) continue;
     PyObject* const name = PyTuple_GET_ITEM(names, instruction.arg);
-    const std::string_view text = PyUnicode_AsUTF8(name);
+    const std::string_view text = utf8(name);
     if (instruction.op == Op::STORE_NAME && (!stored.insert(text).second || (text.starts_with("_") && !is_special(text)))) return false;
     // A member's value may be another there than what was stored.
     if (instruction.op == Op::LOAD_NAME && (stored.contains(text) || (text != "__name__" && !is_plain_to_read(function, name)))) return false;
@@ -168,7 +169,7 @@ std::optional<Plan> enum_making(const Site& site, const Activation::CallSite& ca
   for (size_t i = 0; i < body->size(); i += 2) {
     PyObject* const name = recorder.constant_of((*body)[i]);
     PyObject* const value = PyDict_GetItemWithError(at(3).object, name);
-    if (!value || !is_plain_content(recorder, PyUnicode_AsUTF8(name), (*body)[i + 1], value)) return unknown();
+    if (!value || !is_plain_content(recorder, utf8(name), (*body)[i + 1], value)) return unknown();
     plan.contents.insert(plan.contents.end(), {(*body)[i], (*body)[i + 1]});
   }
   plan.finishes = Ref::steal(PyDict_Copy(at(3).object));

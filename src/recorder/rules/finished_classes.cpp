@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
 #include "recorder/rules/rules.h"
@@ -32,7 +33,7 @@ PyObject* name_of_fields() {
 PyObject* fields_of(PyTypeObject* type) { return type->tp_dict ? PyDict_GetItemWithError(type->tp_dict, name_of_fields()) : nullptr; }
 
 bool is_special(PyObject* name) {
-  const std::string_view text = PyUnicode_AsUTF8(name);
+  const std::string_view text = utf8(name);
   return text.starts_with("__") && text.ends_with("__");
 }
 
@@ -41,7 +42,7 @@ bool is_plain_class(PyObject* object) { return PyType_Check(object) && Py_IS_TYP
 
 // The name that a text begins with is what it is now, among these names. False: it isn't known what it is.
 bool fixes_first_name(Recorder& recorder, PyObject* text, PyObject* globals) {
-  const std::string_view whole = PyUnicode_AsUTF8(text);
+  const std::string_view whole = utf8(text);
   const size_t begin = whole.find_first_not_of(" \t");
   const size_t end = begin == std::string_view::npos ? begin : whole.find_first_of(" \t.[]|()'\",", begin);
   if (begin == std::string_view::npos) return true;

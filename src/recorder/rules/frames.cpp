@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/made_once.h"
+#include "core/object_text.h"
 #include "cpython/frame.h"
 #include "recorder/rules/rules.h"
 
@@ -28,8 +29,7 @@ const Functions& functions_of_sys() {
 }
 
 bool is_one_of(PyObject* name, std::initializer_list<std::string_view> names) {
-  const char* const text = PyUnicode_AsUTF8(name);
-  return text && std::find(names.begin(), names.end(), std::string_view(text)) != names.end();
+  return std::find(names.begin(), names.end(), utf8(name)) != names.end();
 }
 
 Plan frame_call(const Site& site, const Activation::CallSite& call) {

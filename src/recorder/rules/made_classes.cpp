@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
 #include "cpython/objects.h"
@@ -270,7 +271,7 @@ std::optional<Plan> class_statement(const Site& site, const Activation::CallSite
   const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   Statement statement{call, call.first + call.count - named};
   PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
-  const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + (PyUnicode_Check(name) ? std::string(PyUnicode_AsUTF8(name)) : "")); };
+  const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + std::string(utf8(name))); };
   if (named > call.count - 2 || !PyFunction_Check(body) || recorder.value_at(call.first).kind != Value::Kind::kFunction) return unknown();
   if (reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(body)->func_code)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) return unknown();
   if (!read_keywords(site, statement) || !read_bases(site, statement)) return unknown();
