@@ -43,6 +43,8 @@ class Decoder {
   bool read_instructions() {
     std::vector<int32_t>& index_of_unit = result_->index_of_unit;
     index_of_unit.reserve(units_);
+    result_->instructions.reserve(units_ / 2);  // with their caches, most take two or more
+    own_unit_.reserve(units_ / 2);
     for (size_t unit = 0; unit < units_;) {
       const size_t start = unit;
       const size_t index = result_->instructions.size();
@@ -151,6 +153,7 @@ class Decoder {
   bool read_positions() {
     const auto of_units = cpython::read_positions(bytes_of(code_->co_linetable), code_->co_firstlineno, units_);
     if (!of_units) return fail("a broken location table (co_linetable)", 0);
+    result_->positions.reserve(own_unit_.size());
     for (const size_t unit : own_unit_) result_->positions.push_back((*of_units)[unit]);
     for (const auto& [index, unit] : keyword_units_) {
       if ((*of_units)[unit] == result_->positions[index]) continue;

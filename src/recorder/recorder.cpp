@@ -168,11 +168,21 @@ void Recorder::keep_locals(uint32_t dict) {
   recording_->journal.push_back({Change::Kind::kNames, 0, dict});
 }
 
-Plan Recorder::before(const Activation& frame) {
+void Recorder::begin(const Activation& frame) {
   built_.clear();
   recording_->bytecodes++;
   nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+}
+
+// Where `before` had nothing to ask but the rule.
+bool Recorder::only_moves(const Activation& frame) {
+  const auto moves = rule(frame.instruction().op).moves;
+  if (!moves || nodes_before_ >= kMaxNodes || !outers_.empty() || !appended_.empty() || held_) return false;
+  return moves({*this, frame, frame.instruction(), mark_.depth});
+}
+
+Plan Recorder::before(const Activation& frame) {
   // 3.13: no state is left between the halves of a fused instruction.
   const int32_t index = frame.next();
   const bool boundary = index == 0 || !(frame.code().instructions[index - 1].flags & bytecode::Instruction::kFusedWithNext);
@@ -842,7 +852,7 @@ void Recorder::fix_registrations() {
 }
 
 void Recorder::check_length(Operand whole, Borrowed object) {
-  check_call(builtin("len"), whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
+  check_call(builtin<"len">(), whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
 }
 
 void Recorder::check_type(Operand whole, Borrowed object) { check_call(&PyType_Type, whole, Py_TYPE(object.get())); }

@@ -155,11 +155,15 @@ struct Site {
 };
 
 // One instruction's rule. `before` must change nothing but guards; `after` (may be null: the default moves labels by the
-// plan) is called when the instruction has run, with the frame's new depth.
+// plan) is called when the instruction has run, with the frame's new depth. Where `moves` (may be null: nowhere) says that labels move
+// as the objects do, no plan is made: `after` gets an empty one.
 struct Rule {
   Plan (*before)(const Site& site);
   void (*after)(const Site& site, const Plan& plan);
+  bool (*moves)(const Site& site) = nullptr;
 };
+// Of an instruction that only moves what is on the stack and in locals.
+inline const Plan kMoves;
 // The rule of each instruction; a break for those that aren't recorded.
 const Rule& rule(bytecode::Op op);
 
@@ -184,7 +188,10 @@ class Recorder {
   // The finished recording. Nothing else may be called afterwards.
   std::unique_ptr<Recording> finish();
 
-  // The driver's calls, in this order for each instruction.
+  // The driver's calls, in this order for each instruction: `before` is left out where it only moves what is on the stack and in
+  // locals, and `after` gets kMoves.
+  void begin(const evaluator::Activation& frame);
+  bool only_moves(const evaluator::Activation& frame);
   Plan before(const evaluator::Activation& frame);
   void after(const evaluator::Activation& frame, const Plan& plan, int32_t instruction, int depth_before);
   // For kInline: the callee's frame is made; these are the labels of its parameters.

@@ -273,21 +273,31 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
   Recorder recorder(view, varying, keep_inputs, turns);
   Ended ended = Ended::kRunning;
+  const auto step = [&](const Plan& plan) {
+    const Ended now = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)
+                                                : step_recorded(live, recorder, plan, result, stepped_past_exception);
+    if (recorder.has_stepped_past()) stepped_past_exception = true;
+    return now;
+  };
   while (!recorder.stopped()) {
-    const bool traced = cpython::is_traced(thread_);
-    Plan plan = recorder.before(live.back());
-    if (traced) {
+    recorder.begin(live.back());
+    if (cpython::is_traced(thread_)) {
       recorder.stop(Break::kInstruction, "tracing is on");
-    } else if (plan.kind == Plan::Kind::kBreak) {
+      break;
+    }
+    if (recorder.only_moves(live.back())) {
+      ended = step(recorder::kMoves);
+      continue;
+    }
+    Plan plan = recorder.before(live.back());
+    if (plan.kind == Plan::Kind::kBreak) {
       recorder.stop(plan.why, std::move(plan.detail));
     } else if (plan.kind == Plan::Kind::kInline) {
       follow(live, recorder, plan);
     } else if (plan.kind == Plan::Kind::kResume) {
       ended = resume(live, recorder, plan, result, stepped_past_exception);
     } else {
-      ended = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)
-                                        : step_recorded(live, recorder, plan, result, stepped_past_exception);
-      if (recorder.has_stepped_past()) stepped_past_exception = true;
+      ended = step(plan);
     }
   }
   live.end();

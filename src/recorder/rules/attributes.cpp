@@ -16,7 +16,7 @@
 namespace evalframe::recorder {
 
 PyObject* builtin_getattr() {
-  static PyObject* const function = builtin("getattr").get();
+  static PyObject* const function = builtin<"getattr">().get();
   return function;
 }
 

@@ -74,8 +74,8 @@ bool is_hook_of_object(PyObject* callable) {
 }
 
 std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& arguments, Borrowed keyword_names, PyObject* callable) {
-  const bool gets = callable == builtin("getattr").get(), sets = callable == builtin("setattr").get();
-  const bool tests = callable == builtin("hasattr").get(), deletes = callable == builtin("delattr").get();
+  const bool gets = callable == builtin<"getattr">().get(), sets = callable == builtin<"setattr">().get();
+  const bool tests = callable == builtin<"hasattr">().get(), deletes = callable == builtin<"delattr">().get();
   const bool hook = is_hook_of_object(callable);
   if (!gets && !sets && !tests && !deletes && !hook) return std::nullopt;
   const size_t wanted = sets || callable == of_object("__setattr__") ? 3 : 2;

@@ -73,11 +73,15 @@ bool all_known(const Site& site, const Activation::CallSite& call) {
 }
 
 void add_arguments(const Site& site, const Activation::CallSite& call, Plan& plan) {
+  plan.contents.reserve(plan.contents.size() + static_cast<size_t>(call.count));
+  plan.arguments.reserve(plan.arguments.size() + static_cast<size_t>(call.count));
   for (int i = call.first; i < call.first + call.count; i++) give(plan, {site.recorder.label(i), site.frame.slot(i)});
 }
 
 Given given_at(const Site& site, const Activation::CallSite& call) {
   Given given{{}, {}, call.keyword_names};
+  given.labels.reserve(static_cast<size_t>(call.count));
+  given.objects.reserve(static_cast<size_t>(call.count));
   for (int i = call.first; i < call.first + call.count; i++) {
     given.labels.push_back(site.recorder.label(i));
     given.objects.push_back(site.frame.slot(i));
@@ -111,7 +115,7 @@ bool contents_known(const Site& site, const Activation::CallSite& call) {
 
 // sorted(...), of what is known: a new list of constants.
 std::optional<Plan> sorted_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool sorts = (callable == builtin("sorted").get() || callable == places_in_order() || callable == step_of_sort()) && contents_known(site, call);
+  const bool sorts = (callable == builtin<"sorted">().get() || callable == places_in_order() || callable == step_of_sort()) && contents_known(site, call);
   return sorts ? std::optional<Plan>(plan_constant()) : std::nullopt;
 }
 
@@ -129,7 +133,7 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     return plan;
   }
   if (all_known(site, call)) return plan_constant();
-  const bool gives_text = callable == builtin("repr").get() || callable == builtin("str").get();
+  const bool gives_text = callable == builtin<"repr">().get() || callable == builtin<"str">().get();
   if (gives_text && all_known_through(site, call.first, call.count)) return plan_constant();
   bool looks_up_plainly = true;
   for (int i = 0; i < call.count; i++) looks_up_plainly = looks_up_plainly && !adds_missing_keys(site.recorder, site.recorder.label(call.first + i));
@@ -387,7 +391,7 @@ void before_with_after(const Site& site, const Plan& plan) {
   const uint32_t manager = recorder.label(low);
   const bool of_python = PyMethod_Check(exit);
   recorder.set_label(low, of_python ? recorder.made(&PyMethod_Type, nullptr, {recorder.constant(PyMethod_GET_FUNCTION(exit)), manager})
-                                    : recorder.made(builtin("getattr"), nullptr, {manager, recorder.constant(exit_name())}));
+                                    : recorder.made(builtin<"getattr">(), nullptr, {manager, recorder.constant(exit_name())}));
   if (plan.holds) recorder.hold(plan.holds);
   recorder.set_label(low + 1, plan.label ? plan.label : recorder.node_value(node, false));
   if (plan.check_result && !plan.label) recorder.check_result(site.frame, node);
@@ -501,6 +505,14 @@ PyObject* called_by_metaclass(const Site& site, const Activation::CallSite& call
   return plain && fixes_object(site.recorder, site.recorder.label(call.callable), type) && fixes_metaclass(site.recorder, type) ? found : nullptr;
 }
 
+Plan followed_call(const Site& site, const Activation::CallSite& call, PyObject* function) {
+  const uint32_t label = site.recorder.label(call.callable);
+  if (!is_plain_function(function) || !fixes_object(site.recorder, label, function)) return plan_break(Break::kUnknownCall, callable_name(function));
+  Plan plan = inlined_call(site, label, function, call.keyword_names);
+  add_arguments(site, call, plan);
+  return plan;
+}
+
 Plan call_itself(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* callable = site.frame.slot(call.callable);
@@ -511,7 +523,9 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (std::optional<Plan> plan = call_of_weak_reference(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
-  if (std::optional<Plan> plan = marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);
+  if (policy_of(callable) != Policy::kFollowed) return marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call)).value();
+  // No rule is for the functions of a program.
+  if (kind == CallKind::kUnknown && PyFunction_Check(callable) && !is_in_library(callable)) return followed_call(site, call, callable);
   if (std::optional<Plan> plan = update_of_function_dict(site, call, callable)) return *std::move(plan);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool of_c = Py_IS_TYPE(callable, &PyMethodDescr_Type) && recorder.value_at(call.callable).kind == Value::Kind::kSource;
@@ -532,7 +546,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = protocol_call(site, call, callable)) return *std::move(plan);
     if (std::optional<Plan> plan = call_by_name(site, operands_at(site, call), call.keyword_names, callable)) return *std::move(plan);
   }
-  if (callable == builtin("globals").get() && call.count == 0 && fixes_object(recorder, recorder.label(call.callable), callable)) {
+  if (callable == builtin<"globals">().get() && call.count == 0 && fixes_object(recorder, recorder.label(call.callable), callable)) {
     return plan_value(recorder.globals() ? recorder.globals() : recorder.fixed(cpython::globals_of(site.frame.frame())));
   }
   if (callable == reinterpret_cast<PyObject*>(&PyBaseObject_Type) && is_type && call.count == 0) return plan_value(recorder.made(callable, nullptr, {}));
@@ -560,9 +574,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     case CallKind::kTypeTest: return type_test(site, call, callable);
     case CallKind::kUnknown: break;
   }
-  Plan plan = inlined_call(site, recorder.label(call.callable), callable, call.keyword_names);
-  add_arguments(site, call, plan);
-  return plan;
+  return followed_call(site, call, callable);
 }
 
 Plan call(const Site& site) {

@@ -163,7 +163,7 @@ std::optional<Plan> decimal_call(const Site& site, const Activation::CallSite& c
   for (int slot = call.first; slot < call.first + call.count; slot++) {
     if (!is_operand(site.recorder, site.recorder.label(slot), site.frame.slot(slot))) return std::nullopt;
   }
-  const bool formats = callable == builtin("format").get() || (method && std::string_view(name_in_type(callable)).ends_with(".__format__"));
+  const bool formats = callable == builtin<"format">().get() || (method && std::string_view(name_in_type(callable)).ends_with(".__format__"));
   if (formats && call.count == 2 && asks_for_locale(site.frame.slot(call.first + 1))) return std::nullopt;
   const size_t named = call.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   std::vector<PyObject*> given;

@@ -135,7 +135,7 @@ bool makes_streams(const graph::Graph& graph, int32_t node) {
       .contains(callable);
 }
 
-bool has_effect(PyObject* callable) { return callable == builtin("print").get() || is_warn(callable) || effect_of(callable); }
+bool has_effect(PyObject* callable) { return callable == builtin<"print">().get() || is_warn(callable) || effect_of(callable); }
 
 bool collects_garbage(PyObject* callable) {
   static MadeOnce<Ref> collect;
@@ -143,7 +143,7 @@ bool collects_garbage(PyObject* callable) {
 }
 
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
-  const bool prints = callable == builtin("print").get();
+  const bool prints = callable == builtin<"print">().get();
   const bool warns = is_warn(callable);
   const What* const what = prints || warns ? nullptr : effect_of(callable);
   const auto no = [&](const char* why) { return plan_break(Break::kUnknownCall, callable_name(callable) + why); };

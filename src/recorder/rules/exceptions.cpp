@@ -300,7 +300,7 @@ std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exc
 
 // issubclass(kind, classes), where no class has a say in it.
 std::optional<Plan> class_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyObject* const issubclass = builtin("issubclass").get();
+  static PyObject* const issubclass = builtin<"issubclass">().get();
   if (callable != issubclass || call.count != 2 || call.keyword_names) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const kind = site.frame.slot(call.first);

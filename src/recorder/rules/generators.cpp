@@ -244,7 +244,7 @@ Plan letting_go(Recorder& recorder, const Unfinished& generator) {
 }
 
 std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const Arguments& arguments, bool keywords) {
-  static PyObject* const builtin_next = builtin("next").get();
+  static PyObject* const builtin_next = builtin<"next">().get();
   const Value generator = arguments.empty() ? Value{} : recorder.value(arguments[0].label);
   if (generator.kind != Value::Kind::kGenerator || keywords) return std::nullopt;
   const char* const method = method_of_generator(callable);

@@ -34,7 +34,7 @@ Plan import_name(const Site& site) {
   PyObject* const level = recorder.constant_of(recorder.label(site.depth - 2));
   if (!level || !PyLong_CheckExact(level) || PyLong_AsLong(level) != 0 || recorder.constant_of(recorder.label(site.depth - 1)) != names) return no();
   Borrowed builtins = cpython::builtins_of(site.frame.frame());
-  PyObject* const importer = builtin("__import__").get();
+  PyObject* const importer = builtin<"__import__">().get();
   if (!PyDict_CheckExact(builtins.get()) || PyDict_GetItemWithError(builtins.get(), import_name_text()) != importer) return no();
   recorder.guards().require_name(builtins, import_name_text(), importer);
   PyObject* const module = loaded(recorder, name_of(site));

@@ -252,8 +252,8 @@ Plan plan_next(const Site& site, const Activation::CallSite& call) {
 }  // namespace
 
 std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyObject* const next = builtin("next").get();
-  static PyObject* const iter = builtin("iter").get();
+  static PyObject* const next = builtin<"next">().get();
+  static PyObject* const iter = builtin<"iter">().get();
   if (callable == next && call.count > 0 && site.recorder.value_at(call.first).kind == Value::Kind::kMade) return plan_next(site, call);
   const bool is_zip = callable == reinterpret_cast<PyObject*>(&PyZip_Type);
   const bool is_enumerate = callable == reinterpret_cast<PyObject*>(&PyEnum_Type);
@@ -291,7 +291,7 @@ std::optional<Plan> iterator_of(const Site& site, uint32_t label, PyObject* obje
   Items items = parts_of(recorder, label, object);
   if (!items) return std::nullopt;
   if (items->size() > static_cast<size_t>(recorder.most_turns(site.frame))) return plan_break(Break::kLoop, type_name(object));
-  return plan_value(recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(items)));
+  return plan_value(recorder.iterator(builtin<"iter">(), nullptr, {label}, *std::move(items)));
 }
 
 }  // namespace evalframe::recorder

@@ -83,7 +83,7 @@ PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   PyObject* const of_slice[] = {arguments[1], Py_None};
   const bool slices = row_of(arguments[0])->step == std::string_view("islice_next");
   const bool by_iter = arguments[0] == reinterpret_cast<PyObject*>(&PySeqIter_Type) || arguments[0] == reinterpret_cast<PyObject*>(&PyCallIter_Type);
-  if (by_iter) callable = Ref::borrow(builtin("iter"));
+  if (by_iter) callable = Ref::borrow(builtin<"iter">());
   Ref made = Ref::steal(slices ? PyObject_Vectorcall(callable.get(), of_slice, 2, nullptr)
                                : PyObject_Vectorcall(callable.get(), arguments + 1, accumulates ? 2 : static_cast<size_t>(count) - 2, accumulates ? names : nullptr));
   PyObject* const progress = arguments[count - 1];
@@ -147,7 +147,7 @@ uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__iter__");
   const uint32_t contents = PyTuple_Check(object) && _PyType_Lookup(Py_TYPE(object), name) == _PyType_Lookup(&PyTuple_Type, name) ? recorder.contents(label) : 0;
   std::optional<std::vector<uint32_t>> parts = contents ? recorder.copied_elements(recorder.value(contents)) : parts_of(recorder, label, object);
-  return parts ? recorder.iterator(builtin("iter"), nullptr, {label}, *std::move(parts)) : 0;
+  return parts ? recorder.iterator(builtin<"iter">(), nullptr, {label}, *std::move(parts)) : 0;
 }
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
@@ -273,7 +273,7 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
     std::vector<uint32_t> sources;
     for (int i = call.first; i < call.first + call.count; i++) sources.push_back(recorder.label(i));
     const uint32_t tuple = recorder.container(Value::Kind::kTuple, sources);
-    return call.keyword_names ? std::nullopt : made_lazily(recorder, row, {recorder.iterator(builtin("iter"), nullptr, {tuple}, std::move(sources))});
+    return call.keyword_names ? std::nullopt : made_lazily(recorder, row, {recorder.iterator(builtin<"iter">(), nullptr, {tuple}, std::move(sources))});
   }
   std::vector<uint32_t> labels = arguments_of(site, call, row);
   if (name == "_grouper") return std::nullopt;
@@ -420,8 +420,8 @@ bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(re
 std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (callable == progress_of_lazies() && call.count > 0) return progress_call(site.recorder, site, call);
   if (callable == group_of_lazies() && call.count > 0) return group_call(site.recorder, call);
-  if (callable == builtin("next").get() && call.count > 0) return next_of_lazy(site, call);
-  if (callable == builtin("iter").get() && call.count > 0) return iter_of_iterator(site, call);
+  if (callable == builtin<"next">().get() && call.count > 0) return next_of_lazy(site, call);
+  if (callable == builtin<"iter">().get() && call.count > 0) return iter_of_iterator(site, call);
   if (std::optional<Plan> plan = making_chain(site, call, callable)) return plan;
   const Lazy* const row = row_of(callable);
   return row ? making(site, call, *row) : std::nullopt;

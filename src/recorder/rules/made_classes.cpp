@@ -266,7 +266,7 @@ std::optional<Plan> call_of_statement(const Site& site, const Statement& stateme
 
 // A class statement: its body is followed, and then the call that makes the class, and one of what a base has for __init_subclass__.
 std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (callable != builtin("__build_class__").get() || call.count < 2) return std::nullopt;
+  if (callable != builtin<"__build_class__">().get() || call.count < 2) return std::nullopt;
   Recorder& recorder = site.recorder;
   const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   Statement statement{call, call.first + call.count - named};

@@ -56,6 +56,7 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
   plan.kind = Plan::Kind::kNode;
   plan.form = form;
   plan.code = code;
+  plan.operands.reserve(inputs.size());
   plan.of_shapes = all_of_shapes(recorder, inputs);
   plan.of_numbers = true;
   for (const Input& input : inputs) plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
@@ -94,7 +95,14 @@ Plan repeated(const Site& site, const Input& row, const Input& times) {
   return plan_value(recorder.container(of.kind, std::move(all)));
 }
 
+// The usual operands: numbers and arrays, of types that no rule but `operation` is for.
+bool is_number_or_array(PyObject* object) {
+  return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) || numpy::is_exact_array(object);
+}
+bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
+
 Plan binary_op(const Site& site) {
+  if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
   const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
@@ -127,10 +135,11 @@ Plan binary_op(const Site& site) {
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 Plan compare_op(const Site& site) {
-  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
+  if (are_numbers_or_arrays(site)) return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+  if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   // A shape is compared in the graph, so that the recording serves others, too.
   const auto is_container = [&](const Input& input) {
     PyObject* const object = input.object;

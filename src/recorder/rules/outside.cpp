@@ -56,7 +56,7 @@ std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked) 
   if (!value) return PyErr_Clear(), std::nullopt;
   Plan plan;
   plan.kind = Plan::Kind::kNode;
-  plan.callable = builtin("getattr");
+  plan.callable = builtin<"getattr">();
   plan.operands = {operand, graph::Operand::constant(recorder.value(recorder.constant(asked.name)).a)};
   plan.check_result = true;
   plan.of_numbers = true;
@@ -65,7 +65,7 @@ std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked) 
 
 std::optional<Plan> next_of_count(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   PyObject* const plain = c_function<counts_with_ints>("counts_with_ints");
-  if (callable != builtin("next").get() || call.count != 1 || call.keyword_names || !is_count(site.frame.slot(call.first))) return std::nullopt;
+  if (callable != builtin<"next">().get() || call.count != 1 || call.keyword_names || !is_count(site.frame.slot(call.first))) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const count = site.frame.slot(call.first);
   const graph::Operand operand = recorder.value_at(call.first).kind == Value::Kind::kSource ? recorder.operand(recorder.label(call.first), count) : graph::Operand{};
@@ -150,13 +150,13 @@ std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked) {
 // vars(object).
 std::optional<Plan> call_of_vars(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   static PyObject* const name = PyUnicode_InternFromString("__dict__");
-  if (callable != builtin("vars").get() || call.count != 1 || call.keyword_names) return std::nullopt;
+  if (callable != builtin<"vars">().get() || call.count != 1 || call.keyword_names) return std::nullopt;
   return attributes_as_dict(site.recorder, {site.recorder.label(call.first), site.frame.slot(call.first), name});
 }
 
 // types.MappingProxyType(dict), and id(object): made again of the object, where someone has it.
 std::optional<Plan> made_of_object(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool shows = callable == reinterpret_cast<PyObject*>(&PyDictProxy_Type), numbers = callable == builtin("id").get();
+  const bool shows = callable == reinterpret_cast<PyObject*>(&PyDictProxy_Type), numbers = callable == builtin<"id">().get();
   if ((!shows && !numbers) || call.count != 1 || call.keyword_names) return std::nullopt;
   const uint32_t label = site.recorder.label(call.first);
   const Value::Kind kind = site.recorder.value(label).kind;
@@ -171,7 +171,7 @@ std::optional<bool> same_identity(Recorder& recorder, const Operated& left, cons
   int i = 0;
   for (const Operated& operand : {left, right}) {
     const Value value = recorder.value(operand.label);
-    if (value.kind != Value::Kind::kMade || recorder.constant_of(recorder.elements(value)[0]) != builtin("id").get()) return std::nullopt;
+    if (value.kind != Value::Kind::kMade || recorder.constant_of(recorder.elements(value)[0]) != builtin<"id">().get()) return std::nullopt;
     of[i++] = recorder.elements(value)[2];
   }
   if (of[0] == of[1]) return true;

@@ -540,15 +540,15 @@ std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& 
   if (call.keyword_names || call.count < 1) return std::nullopt;
   const Operated first{site.recorder.label(call.first), site.frame.slot(call.first)};
   if (!is_of_python(Py_TYPE(first.object))) return std::nullopt;
-  if (callable == builtin("format").get() && call.count == 2) {
+  if (callable == builtin<"format">().get() && call.count == 2) {
     const Operated spec{site.recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
     return format_call(site, call.first, &spec);
   }
   if (call.count != 1) return std::nullopt;
-  if (callable == builtin("format").get()) return format_call(site, call.first, nullptr);
-  if (callable == builtin("bool").get()) return truth_call(site, call.first, {0});
-  if (callable == builtin("repr").get()) return text_call(site, call.first, "__repr__");
-  if (callable == builtin("str").get()) return text_call(site, call.first, "__str__");
+  if (callable == builtin<"format">().get()) return format_call(site, call.first, nullptr);
+  if (callable == builtin<"bool">().get()) return truth_call(site, call.first, {0});
+  if (callable == builtin<"repr">().get()) return text_call(site, call.first, "__repr__");
+  if (callable == builtin<"str">().get()) return text_call(site, call.first, "__str__");
   for (const ProtocolFunction& row : kFunctions) {
     if (builtin(row.builtin).get() != callable) continue;
     PyObject* const function = is_instance(site.recorder, first) ? method_of(Py_TYPE(first.object), interned(row.method).get()) : nullptr;

@@ -39,7 +39,18 @@ std::string text_of(PyObject* text) {
 
 }  // namespace
 
+// The file of the code lies where the interpreter has the standard library's.
+bool is_in_library(PyObject* function) {
+  static const Ref* const directory = [] {
+    PyObject* const found = PySys_GetObject("_stdlib_dir");
+    return new Ref(found && PyUnicode_Check(found) ? Ref::borrow(found) : Ref());
+  }();
+  PyObject* const file = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code)->co_filename;
+  return !*directory || PyUnicode_Tailmatch(file, directory->get(), 0, PY_SSIZE_T_MAX, -1) != 0;
+}
+
 std::string name_in_library(PyObject* function) {
+  if (!is_in_library(function)) return "";
   auto* const of = reinterpret_cast<PyFunctionObject*>(function);
   auto* const code = reinterpret_cast<PyCodeObject*>(of->func_code);
   const std::string name = text_of(PyDict_GetItemString(of->func_globals, "__name__")) + "." + text_of(code->co_name);

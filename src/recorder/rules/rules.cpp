@@ -29,10 +29,9 @@ RuleTable make_table() {
 
 }  // namespace
 
-const Rule& rule(bytecode::Op op) {
-  static const RuleTable table = make_table();
-  return table[static_cast<size_t>(op)];
-}
+static const RuleTable kTable = make_table();
+
+const Rule& rule(bytecode::Op op) { return kTable[static_cast<size_t>(op)]; }
 
 Plan plan_break(Break why, std::string detail) {
   Plan plan;

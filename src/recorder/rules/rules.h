@@ -280,6 +280,8 @@ bool is_written_in_c(const PyTypeObject* type);
 std::string name_in_type(PyObject* method);
 // "module.function" of a Python function as its module's file has it; nothing: another one.
 std::string name_in_library(PyObject* function);
+// Whether it may have one.
+bool is_in_library(PyObject* function);
 // copy.copy and copy.deepcopy of what is known element by element; none: others.
 std::optional<Plan> copying_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // "module.function" of C's; nothing: another callable.

@@ -201,8 +201,8 @@ Ref take_names_of_frame(const Site& site, Scope& scope) {
 }  // namespace
 
 std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool expression = callable == builtin("eval").get();
-  if (!expression && callable != builtin("exec").get()) return std::nullopt;
+  const bool expression = callable == builtin<"eval">().get();
+  if (!expression && callable != builtin<"exec">().get()) return std::nullopt;
   Recorder& recorder = site.recorder;
   const auto unknown = [&](const char* what) { return plan_break(Break::kUnknownCall, callable_name(callable) + what); };
   if (call.count < 1 || call.count > 3 || call.keyword_names || recorder.is_hidden_frame()) return unknown("");
@@ -230,8 +230,8 @@ std::optional<Plan> code_call(const Site& site, const Activation::CallSite& call
 }
 
 std::optional<Plan> scope_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool lists = callable == builtin("dir").get();
-  if ((callable != builtin("locals").get() && callable != builtin("vars").get() && !lists) || call.count || call.keyword_names) return std::nullopt;
+  const bool lists = callable == builtin<"dir">().get();
+  if ((callable != builtin<"locals">().get() && callable != builtin<"vars">().get() && !lists) || call.count || call.keyword_names) return std::nullopt;
   std::optional<Plan> plan = names_of_frame(site);
   if (!plan || !lists || plan->kind == Plan::Kind::kBreak) return plan ? std::move(plan) : plan_break(Break::kUnknownCall, callable_name(callable));
   if (site.recorder.value(plan->label).kind != Value::Kind::kDict) return plan_break(Break::kUnknownCall, "dir");

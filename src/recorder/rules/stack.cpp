@@ -6,6 +6,7 @@ namespace evalframe::recorder {
 namespace {
 
 Plan nothing(const Site&) { return {}; }
+bool always(const Site&) { return true; }
 
 void clear_popped(const Site& site, const Plan&) {
   for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
@@ -17,7 +18,8 @@ void load_const(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.constant(site.frame.slot(site.depth)));
 }
 
-Plan load_fast_bound(const Site& site) { return site.frame.slot(site.instruction.arg) ? Plan{} : plan_raise(); }
+bool is_bound(const Site& site) { return site.frame.slot(site.instruction.arg); }
+Plan load_fast_bound(const Site& site) { return is_bound(site) ? Plan{} : plan_raise(); }
 
 void load_fast(const Site& site, const Plan&) {
   site.recorder.set_label(site.depth, site.recorder.label(site.instruction.arg));
@@ -49,19 +51,19 @@ void swap(const Site& site, const Plan&) {
 }  // namespace
 
 void add_stack_rules(RuleTable& table) {
-  auto add = [&](bytecode::Op op, void (*after)(const Site&, const Plan&)) { table[static_cast<size_t>(op)] = {nothing, after}; };
+  auto add = [&](bytecode::Op op, void (*after)(const Site&, const Plan&)) { table[static_cast<size_t>(op)] = {nothing, after, always}; };
   using enum bytecode::Op;
   add(NOP, clear_popped);
   add(RESUME, clear_popped);
   add(POP_TOP, clear_popped);
-  add(END_FOR, clear_popped);
+  table[static_cast<size_t>(END_FOR)] = {nothing, clear_popped};
   add(PUSH_NULL, push_null);
   add(LOAD_CONST, load_const);
-  table[static_cast<size_t>(LOAD_FAST)] = {load_fast_bound, load_fast};
-  table[static_cast<size_t>(LOAD_FAST_CHECK)] = {load_fast_bound, load_fast};
-  add(LOAD_FAST_AND_CLEAR, load_fast_and_clear);
+  table[static_cast<size_t>(LOAD_FAST)] = {load_fast_bound, load_fast, is_bound};
+  table[static_cast<size_t>(LOAD_FAST_CHECK)] = {load_fast_bound, load_fast, is_bound};
+  table[static_cast<size_t>(LOAD_FAST_AND_CLEAR)] = {nothing, load_fast_and_clear};
   add(STORE_FAST, store_fast);
-  add(DELETE_FAST, delete_fast);
+  table[static_cast<size_t>(DELETE_FAST)] = {nothing, delete_fast};
   add(COPY, copy);
   add(SWAP, swap);
 }

@@ -31,7 +31,7 @@ bool goes_through_outer(const Recorder& recorder, const Value& generator) {
 
 // ... of arrays, where nothing is asked of them but to be put together.
 bool puts_together(PyObject* callable) {
-  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) || callable == builtin("sum").get() || callable == list_extend();
+  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) || callable == builtin<"sum">().get() || callable == list_extend();
 }
 
 bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
@@ -92,7 +92,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   const int through = call.first + stand_in->through, positional = call.count - keywords;
   // A list that gets its own elements would go on for ever, element by element.
   if (through > call.first && through < call.first + call.count && site.frame.slot(through) == site.frame.slot(call.first)) return std::nullopt;
-  const bool is_of_several = positional > 1 && (callable == builtin("max").get() || callable == builtin("min").get());
+  const bool is_of_several = positional > 1 && (callable == builtin<"max">().get() || callable == builtin<"min">().get());
   if (stand_in->through >= 0 && !is_of_several && positional <= stand_in->through) return std::nullopt;
   if (stand_in->through >= 0 && !is_of_several && !(puts_together(callable) && fixes_rows(recorder, {recorder.label(through), site.frame.slot(through)}, kMostElements))) {
     if (!is_gone_through(recorder, recorder.label(through), site.frame.slot(through))) return std::nullopt;

@@ -185,14 +185,15 @@ AsContents::AsContents(const Site& site) : site_(site) {
   if (!call && !kUsing[static_cast<size_t>(site.instruction.op)]) return;
   for (int slot = call ? call->first : std::max(0, site.depth - kMostOperands); slot < site.depth; slot++) {
     PyObject* const object = site.frame.slot(slot);
-    if (object && Py_IS_TYPE(object, &PyDictProxy_Type) && reads_behind_proxy(site, slot)) {
+    if (!object || (!PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !Py_IS_TYPE(object, &PyDictProxy_Type))) continue;
+    if (Py_IS_TYPE(object, &PyDictProxy_Type) && reads_behind_proxy(site, slot)) {
       const uint32_t dict = dict_behind_proxy(site.recorder, site.recorder.label(slot));
       Ref copy = dict ? Ref::steal(PyObject_CallMethod(object, "copy", nullptr)) : Ref();
       if (!copy) PyErr_Clear();
       if (copy && PyDict_CheckExact(copy.get())) replaced_.push_back({slot, site.recorder.label(slot), dict, object, std::move(copy)});
       continue;
     }
-    PyTypeObject* const base = object ? cpython::builtin_base(Py_TYPE(object)) : nullptr;
+    PyTypeObject* const base = cpython::builtin_base(Py_TYPE(object));
     if (!base || !asks_base(site, slot, Py_TYPE(object), base)) continue;
     Recorder& recorder = site.recorder;
     const uint32_t label = recorder.label(slot);

@@ -106,7 +106,7 @@ Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
   if (recorder.is_graph_value(label, object)) {
     Plan plan;
     plan.kind = Plan::Kind::kNode;
-    plan.callable = builtin("len");
+    plan.callable = builtin<"len">();
     plan.of_shapes = numpy::is_exact_array(object) || value.of_shapes;
     plan.operands = {recorder.operand(label, object)};
     return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownCall, "len of " + type_name(object));
