@@ -3687,6 +3687,59 @@ def function_that_raises_is_another_one() -> Any:
     yield
 
 
+@case
+def classes_of_groups_of_exceptions_change() -> Any:
+    class Own(ExceptionGroup):
+        pass
+
+    def reads(x: Any) -> Any:
+        texts = []
+        try:
+            raise Own("g", [ValueError(1), KeyError(2)])
+        except* ValueError as group:
+            texts.append(str(group))
+        except* KeyError as group:
+            texts.append(group.message)
+        return x * 2, texts, [part and part.message for part in Own("h", [OSError(3)]).split(OSError)]
+
+    yield reads
+    Own.derive = lambda self, errors: ExceptionGroup("other", errors)  # type: ignore[method-assign, assignment, return-value]
+    yield
+    del Own.derive
+    Own.split = lambda self, kind: (None, ExceptionGroup("rest", self.exceptions))  # type: ignore
+    yield
+    del Own.split
+    Own.__str__ = lambda self: "text"  # type: ignore[method-assign, assignment]
+    yield
+    del Own.__str__
+    Own.__notes__ = ["of the class"]
+    yield
+
+
+@case
+def classes_that_a_clause_catches_change() -> Any:
+    caught: Any = module("kinds = (ValueError, OSError)")
+
+    def reads(x: Any) -> Any:
+        try:
+            raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+        except* caught.kinds as group:
+            x = x * len(group.exceptions)
+        except* LookupError:
+            x = x + 1
+        return x
+
+    yield reads
+    caught.kinds = KeyError
+    yield
+    caught.kinds = (KeyError, ValueError)
+    yield
+    caught.kinds = (KeyError, ExceptionGroup)
+    yield
+    caught.kinds = 3
+    yield
+
+
 @pytest.mark.parametrize("backend", ["reference", "native"])
 @pytest.mark.parametrize("name", CASES)
 def test_is_seen(name: str, backend: str, request: pytest.FixtureRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -729,3 +730,33 @@ def test_one_graph(function: Callable[..., Any]) -> None:
     captured = evalframe.jit(function)
     told(captured, A, B)
     assert _core.jit_counters(captured)["recordings"] == 1, _core.jit_breaks(captured)
+
+
+FIRST_OF_A_PROCESS = """
+import numpy as np, evalframe
+
+def low(a):
+    raise ValueError(a.ndim)
+
+def unwinds(a):
+    for _ in range(3):
+        try:
+            low(a)
+        except ValueError:
+            pass
+    return a * 2
+
+def resumes(a):
+    steps = (row for row in (a, a))
+    return next(steps) + next(steps)
+
+A = np.arange(3.0)
+for function in (unwinds, resumes):
+    captured = evalframe.jit(function, backend="reference")
+    for _ in range(3):
+        assert np.array_equal(captured(A), function(A))
+"""
+
+
+def test_the_first_call_of_a_process_may_unwind() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_OF_A_PROCESS], check=True)

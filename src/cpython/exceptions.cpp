@@ -34,6 +34,10 @@ bool makes_exception_plainly(PyTypeObject* type, Py_ssize_t arguments) {
   if (type->tp_finalize || type->tp_del || Py_TYPE(type)->tp_call != PyType_Type.tp_call) return false;
   // Which class of errors it is may depend on the number of the error.
   if (type->tp_new == as_type(PyExc_OSError)->tp_new) return type->tp_init == as_type(PyExc_OSError)->tp_init && arguments <= 1;
+  if (is_class_of_groups(type)) {
+    const bool plain = type->tp_new == as_type(PyExc_BaseExceptionGroup)->tp_new && type->tp_basicsize >= as_type(PyExc_BaseExceptionGroup)->tp_basicsize;
+    return plain && arguments == 2 && (exception_initializer(type) || type->tp_init == as_type(PyExc_BaseExceptionGroup)->tp_init);
+  }
   if (type->tp_new != as_type(PyExc_BaseException)->tp_new) return false;
   PyObject* const own[] = {PyExc_BaseException, PyExc_StopIteration, PyExc_SystemExit, PyExc_AttributeError, PyExc_NameError, PyExc_ImportError};
   return exception_initializer(type) || std::any_of(std::begin(own), std::end(own), [&](PyObject* of) { return as_type(of)->tp_init == type->tp_init; });
@@ -43,6 +47,18 @@ Ref make_exception(PyTypeObject* type, Borrowed arguments) {
   Ref exception = Ref::steal(type->tp_new(type, arguments.get(), nullptr));
   if (!exception || exception_initializer(type)) return exception;
   return type->tp_init(exception.get(), arguments.get(), nullptr) < 0 ? Ref() : std::move(exception);
+}
+
+bool is_class_of_groups(PyTypeObject* type) { return PyType_IsSubtype(type, as_type(PyExc_BaseExceptionGroup)); }
+
+Ref make_bare_group(PyTypeObject* type) {
+  const Ref none = Ref::steal(PyTuple_New(0));
+  return none ? Ref::steal(as_type(PyExc_BaseException)->tp_new(type, none.get(), nullptr)) : Ref();
+}
+
+void fill_group(PyObject* group, Ref message, Ref exceptions) {
+  auto* const of = reinterpret_cast<PyBaseExceptionGroupObject*>(group);
+  const Ref before[] = {Ref::steal(std::exchange(of->msg, message.release())), Ref::steal(std::exchange(of->excs, exceptions.release()))};
 }
 
 Ref own_handled_exception(PyThreadState* thread) {

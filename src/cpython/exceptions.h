@@ -13,6 +13,10 @@ PyObject* exception_initializer(PyTypeObject* type);
 bool keeps_arguments_only(PyObject* initializer);
 // An exception of such a class with these arguments; a function of Python's isn't called.
 Ref make_exception(PyTypeObject* type, Borrowed arguments);
+// A group of exceptions that has nothing yet, not even what it can't be without; and the attributes that nobody else can set.
+bool is_class_of_groups(PyTypeObject* type);
+Ref make_bare_group(PyTypeObject* type);
+void fill_group(PyObject* group, Ref message, Ref exceptions);
 
 // What the innermost frame handles (a generator's: itself), or null.
 Ref own_handled_exception(PyThreadState* thread);

@@ -31,6 +31,8 @@ constexpr bool kKeywordNamesAreConstant = !k313;
 // An exhausted FOR_ITER pops its iterator and goes on this many instructions behind its target: the instructions that
 // the compiler put there (3.12: END_FOR; 3.13: END_FOR, POP_TOP) only matter to CPython's instrumentation.
 constexpr int kForIterSkip = k311 ? 0 : k312 ? 1 : 2;
+// CHECK_EG_MATCH leaves a group of which nothing matches as it is; later it leaves a copy.
+constexpr bool kUnmatchedGroupStays = k311;
 // END_FOR itself pops the iterator and the value (3.12), or the value (3.13).
 constexpr int kEndForPops = k312 ? 2 : 1;
 

@@ -59,9 +59,15 @@ Ref unsupported(PyObject* left, PyObject* right, Operator which) {
 
 }  // namespace
 
+// The first to ask may be unwinding, and its exception is none of the class's.
 PyObject* rest_type() {
   static MadeOnce<Ref> type;
-  return type.get([] { return made_class("rest", &PyTuple_Type, false); }).get();
+  return type.get([] {
+    Ref raised = PyErr_Occurred() ? cpython::take_raised() : Ref();
+    Ref made = made_class("rest", &PyTuple_Type, false);
+    if (raised) cpython::set_raised(std::move(raised));
+    return made;
+  }).get();
 }
 
 Ref make_rest(Borrowed parts) { return Ref::steal(PyObject_CallOneArg(rest_type(), parts.get())); }

@@ -33,12 +33,21 @@ uint32_t Recorder::attribute_of(const Value& instance, const char* name) const {
   return attribute_of(instance, Ref::steal(PyUnicode_InternFromString(name)).get());
 }
 
-uint32_t Recorder::exception(Borrowed type, uint32_t arguments) {
+uint32_t Recorder::exception(Borrowed type, uint32_t arguments, const NamedValues& attributes) {
   recording_->handles = true;
   const uint32_t name = constant(Ref::steal(PyUnicode_InternFromString("args")).get());
   const uint32_t made = container(Value::Kind::kException, {name, arguments});
   recording_->values[made].b = recording_->values[constant(type)].a;
+  begin_with(made, attributes);
   return made;
+}
+
+void Recorder::begin_with(uint32_t exception, const NamedValues& attributes) {
+  std::vector<uint32_t> parts = copied_elements(recording_->values[exception]);
+  for (const auto& [name, value] : attributes) parts.insert(parts.end(), {constant(Ref::steal(PyUnicode_InternFromString(name)).get()), value});
+  Container& container = recording_->containers[recording_->values[exception].a];
+  container.initial.length = container.present.length = static_cast<uint32_t>(parts.size());
+  container.elements = std::move(parts);
 }
 
 void Recorder::set_attribute(uint32_t exception, const char* name, uint32_t value) {

@@ -272,7 +272,10 @@ class Recorder {
   // In front of an instruction, for as long as its rule looks: another label in the slot.
   void exchange_label(int slot, uint32_t value) { labels_[frames_.back().base + slot] = value; }
   // A new exception of the class, a constant, with this tuple of arguments.
-  uint32_t exception(Borrowed type, uint32_t arguments);
+  using NamedValues = std::vector<std::pair<const char*, uint32_t>>;
+  uint32_t exception(Borrowed type, uint32_t arguments, const NamedValues& attributes = {});
+  // One that nobody has yet has these attributes, too.
+  void begin_with(uint32_t exception, const NamedValues& attributes);
   bool is_exception(uint32_t value) const { return recording_->values[value].kind == Value::Kind::kException; }
   void set_attribute(uint32_t exception, const char* name, uint32_t value);
   // The exception being handled; 0: as at the start.

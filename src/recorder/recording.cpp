@@ -529,12 +529,36 @@ bool Rebuild::change_class(PyObject* type, const Value& changes) {
   return true;
 }
 
+// What it has may lead to it.
+Ref Rebuild::make_group(uint32_t index, const Value& value, PyTypeObject* type) {
+  Ref group = cpython::make_bare_group(type);
+  if (group) made_.emplace_back(index, Ref::borrow(group.get()));
+  const Window window = window_of(value);
+  Ref message, exceptions;
+  for (uint32_t i = 0; group && i < window.length; i += 2) {
+    const auto part = [&](uint32_t at) { return recording_.containers[value.a].elements[window.begin + at]; };
+    const Ref name = make(part(i));
+    Ref attribute = make(part(i + 1));
+    if (!name || !attribute) return Ref();
+    const bool is_message = PyUnicode_CompareWithASCIIString(name.get(), "message") == 0;
+    if (is_message || PyUnicode_CompareWithASCIIString(name.get(), "exceptions") == 0) {
+      (is_message ? message : exceptions) = std::move(attribute);
+    } else if (PyObject_GenericSetAttr(group.get(), name.get(), attribute.get()) < 0) {
+      return Ref();
+    }
+  }
+  if (group) cpython::fill_group(group.get(), std::move(message), std::move(exceptions));
+  return group;
+}
+
 Ref Rebuild::make_exception(uint32_t index, const Value& value) {
   const Window window = window_of(value);
   const auto part = [&](uint32_t i) { return recording_.containers[value.a].elements[window.begin + i]; };
   const Container& container = recording_.containers[value.a];
   const bool by_call = container.raised.call != 0;
-  const Ref type = class_of(value), arguments = type && !by_call ? make(part(1)) : Ref();
+  const Ref type = class_of(value);
+  if (type && !by_call && cpython::is_class_of_groups(type.as<PyTypeObject>())) return make_group(index, value, type.as<PyTypeObject>());
+  const Ref arguments = type && !by_call ? make(part(1)) : Ref();
   if (PyObject* const made = known(index)) return Ref::borrow(made);
   Ref exception = by_call ? raise_again(container.raised, type.get()) : arguments ? cpython::make_exception(type.as<PyTypeObject>(), arguments.get()) : Ref();
   if (exception) made_.emplace_back(index, Ref::borrow(exception.get()));

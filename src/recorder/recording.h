@@ -308,6 +308,7 @@ class Rebuild {
   Ref call_again(const Value& value, PyObject* self = nullptr);
   Ref make_replayed(uint32_t index, const Value& value);
   Ref make_exception(uint32_t index, const Value& value);
+  Ref make_group(uint32_t index, const Value& value, PyTypeObject* type);
   Ref raise_again(const RaisedByCall& raised, PyObject* type);
   Ref make_traceback(uint32_t index, const Value& value);
   Ref make_generator(uint32_t index, const Value& value);

@@ -184,6 +184,26 @@ def exception_group(x: Any, y: Any) -> Any:
     return z
 
 
+def exception_group_divided(x: Any, y: Any) -> Any:
+    group = ExceptionGroup("all", [ValueError(1), ExceptionGroup("some", [KeyError(2), ValueError(3)])])
+    match, rest = group.split(ValueError)
+    return x * len(match.exceptions) + y * len(rest.exceptions), str(group), group.subgroup(OSError)
+
+
+def exception_group_raised_again(x: Any, y: Any) -> Any:
+    z = x + y
+    try:
+        try:
+            raise ExceptionGroup("several", [ValueError("a"), KeyError("b"), OSError("c")])
+        except* ValueError:
+            raise
+        except* KeyError as group:
+            raise TypeError("d") from group
+    except ExceptionGroup as left:
+        return z * len(left.exceptions), left.message
+    return z
+
+
 def exception_group_without_match(x: Any, y: Any) -> Any:
     z = x + y
     try:

@@ -128,8 +128,7 @@ inline Outcome Handlers::CHECK_EG_MATCH(Activation& a, const Instruction&) {
   std::optional<Division> division = divide(peek(a, 2), peek(a, 1));
   if (!division) return Outcome::kRaised;
   const bool matches = division->match.get() != Py_None;
-  // 3.11 leaves the exception as it was where nothing matches.
-  Ref rest = matches || !layout::k311 ? std::move(division->rest) : Ref::borrow(peek(a, 2));
+  Ref rest = matches || !layout::kUnmatchedGroupStays ? std::move(division->rest) : Ref::borrow(peek(a, 2));
   if (matches) const Ref outer = cpython::exchange_handled(thread(a), Ref::borrow(division->match.get()));
   drop(a, 2);
   push(a, std::move(rest));

@@ -538,7 +538,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
                             descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
                             container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
                             lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,
-                            exception_construction, exception_call, class_test, frame_function}) {
+                            group_construction, group_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);
     }
   }

@@ -79,26 +79,6 @@ void pop_except_after(const Site& site, const Plan& plan) {
   pop_after(site, plan);
 }
 
-// Whether these are always the same classes, by the guards.
-bool fixes_classes(Recorder& recorder, uint32_t label, PyObject* object) {
-  const Value value = recorder.value(label);
-  if (value.kind == Value::Kind::kConstant) return true;
-  if (value.kind == Value::Kind::kTuple) {
-    const std::vector<uint32_t> parts = recorder.copied_elements(value);
-    for (size_t i = 0; i < parts.size(); i++) {
-      if (!fixes_classes(recorder, parts[i], PyTuple_GET_ITEM(object, i))) return false;
-    }
-    return true;
-  }
-  if (value.kind != Value::Kind::kSource || recorder.varies(value.a)) return false;
-  if (!PyTuple_CheckExact(object)) return recorder.guards().require_identity(value.a, object), true;
-  recorder.guards().require_length(value.a, object);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
-    if (!fixes_classes(recorder, item_source(recorder, value, i), PyTuple_GET_ITEM(object, i))) return false;
-  }
-  return true;
-}
-
 // [exception, classes] -> [exception, whether it is of them]
 Plan check_exc_match(const Site& site) {
   Recorder& recorder = site.recorder;
@@ -197,6 +177,25 @@ Plan with_except_start(const Site& site) {
 }
 
 }  // namespace
+
+bool fixes_classes(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value value = recorder.value(label);
+  if (value.kind == Value::Kind::kConstant) return true;
+  if (value.kind == Value::Kind::kTuple) {
+    const std::vector<uint32_t> parts = recorder.copied_elements(value);
+    for (size_t i = 0; i < parts.size(); i++) {
+      if (!fixes_classes(recorder, parts[i], PyTuple_GET_ITEM(object, i))) return false;
+    }
+    return true;
+  }
+  if (value.kind != Value::Kind::kSource || recorder.varies(value.a)) return false;
+  if (!PyTuple_CheckExact(object)) return recorder.guards().require_identity(value.a, object), true;
+  recorder.guards().require_length(value.a, object);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    if (!fixes_classes(recorder, item_source(recorder, value, i), PyTuple_GET_ITEM(object, i))) return false;
+  }
+  return true;
+}
 
 Plan plan_raise(uint32_t exception) {
   Plan plan;
@@ -319,6 +318,7 @@ std::optional<Plan> exception_call(const Site& site, const Activation::CallSite&
   if (is_method(callable, "with_traceback")) return with_traceback(site, call);
   PyObject* const object = site.frame.slot(call.first);
   const bool text = callable == reinterpret_cast<PyObject*>(&PyUnicode_Type) && call.count == 1 && has_plain_text(object);
+  if (callable == reinterpret_cast<PyObject*>(&PyUnicode_Type) && call.count == 1 && has_text_of_groups(site.recorder, {site.recorder.label(call.first), object})) return plan_constant();
   return text && knows_arguments(site.recorder, site.recorder.label(call.first), object) ? std::optional<Plan>(plan_constant()) : std::nullopt;
 }
 

@@ -21,6 +21,7 @@ RuleTable make_table() {
   add_control_rules(table);
   add_matching_rules(table);
   add_exception_rules(table);
+  add_exception_group_rules(table);
   add_generator_rules(table);
   add_import_rules(table);
   add_replayed_rules(table);

@@ -22,6 +22,7 @@ void add_import_rules(RuleTable& table);     // of modules that are loaded
 void add_text_rules(RuleTable& table);       // formatted strings
 void add_control_rules(RuleTable& table);    // branches, loops, returns
 void add_matching_rules(RuleTable& table);
+void add_exception_group_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 void add_generator_rules(RuleTable& table);
 
@@ -150,6 +151,12 @@ std::optional<Plan> call_of_initializer(const Site& site, const evaluator::Activ
 std::optional<Plan> exception_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name);
 // A store of what BaseException has; none: another attribute, or object.
 std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exception, PyObject* name, const Operated& value);
+// A call of a class of groups of exceptions, and of their methods; whether str() of one follows from what is known.
+std::optional<Plan> group_construction(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> group_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+bool has_text_of_groups(Recorder& recorder, const Operated& exception);
+// Whether these, of an `except`, are always the same classes, by the guards.
+bool fixes_classes(Recorder& recorder, uint32_t label, PyObject* object);
 // issubclass of fixed classes.
 std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // str(exception), and methods of exceptions.
