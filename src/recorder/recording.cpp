@@ -303,9 +303,36 @@ graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<siz
 std::shared_ptr<const Landing> Recording::landing_at(int32_t node) const {
   const bool is_end = static_cast<size_t>(node) == graph.nodes.size();
   if (is_end && end_) return end_;
-  auto landing = std::make_shared<const Landing>(Landing{find_exit(node), state_at(node), stores_at(node)});
-  if (is_end) end_ = landing;
-  return landing;
+  auto landing = std::make_shared<Landing>(Landing{find_exit(node), state_at(node), stores_at(node), std::nullopt});
+  if (!is_end) return landing;
+  landing->moves = find_moves(*landing);
+  return end_ = std::move(landing);
+}
+
+std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& landing) const {
+  using enum Landing::Move::From;
+  if (handles || !landing.stores.empty() || landing.states.size() != 1) return std::nullopt;
+  const FrameState& state = landing.states[0];
+  if (state.identity != start[0].identity || state.names || state.globals) return std::nullopt;
+  std::vector<Landing::Move> moves;
+  for (size_t i = 0; i < state.slots.size(); i++) {
+    if (i < initial[0].size() && initial[0][i] == state.slots[i]) continue;
+    const Value& value = values[state.slots[i]];
+    const auto slot = static_cast<int32_t>(i);
+    if (value.kind == Value::Kind::kNull) {
+      moves.push_back({slot, kNowhere, 0});
+    } else if (value.kind == Value::Kind::kSource) {
+      moves.push_back({slot, kSource, value.a});
+    } else if (value.kind == Value::Kind::kConstant && !value.b) {
+      moves.push_back({slot, kConstant, value.a});
+    } else if (value.kind == Value::Kind::kNode) {
+      const auto at = std::find(landing.exit.values.begin(), landing.exit.values.end(), Operand::node(value.a));
+      moves.push_back({slot, kExit, static_cast<int32_t>(at - landing.exit.values.begin())});
+    } else {
+      return std::nullopt;
+    }
+  }
+  return moves;
 }
 
 Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -144,7 +145,21 @@ struct FrameState {
   uint32_t names, globals;  // see FrameStart
 };
 
-struct Landing;
+// Where a graph is left: the graph values that the state is made of, the frames, and the stores that are due.
+struct Landing {
+  // What a slot gets for which nothing has to be made.
+  struct Move {
+    enum class From : uint8_t { kNowhere, kSource, kConstant, kExit };
+    int32_t slot;
+    From from;
+    int32_t at;  // the source, the constant, or the place among the exit's values
+  };
+  graph::ExitPoint exit;
+  std::vector<FrameState> states;
+  std::vector<PendingStore> stores;
+  // Of the outermost frame, if that is the only one, and has been there: all that changes. None: there is more to be done.
+  std::optional<std::vector<Move>> moves;
+};
 
 // A generator or coroutine that the recorded code made. Its slots keep their places in the numbering over all frames.
 struct Generator {
@@ -257,14 +272,8 @@ struct Recording {
   const FrameStart& frame_start(int32_t frame) const;
   void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
+  std::optional<std::vector<Landing::Move>> find_moves(const Landing& landing) const;
   friend class Rebuild;
-};
-
-// Where a graph is left: the graph values that the state is made of, the frames, and the stores that are due.
-struct Landing {
-  graph::ExitPoint exit;
-  std::vector<FrameState> states;
-  std::vector<PendingStore> stores;
 };
 
 // The type of deques, in the module collections.

@@ -25,7 +25,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   if (recording.graph.nodes.empty()) {
     outcome.node = 0;
   } else {
-    ReplayPosition position(thread, recording);
+    ReplayPosition position(thread, recording, &chain);
     outcome = compilation.executable->run(inputs.data(), position, leave_before);
     if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
   }

@@ -31,6 +31,13 @@ bool ReplayPosition::enter(int32_t graph_frame) {
 }
 
 bool ReplayPosition::push(int32_t graph_frame) {
+  // Those of the start come first.
+  if (chain_ && static_cast<size_t>(graph_frame) < std::min(chain_->size(), recording_.start.size())) {
+    const recorder::FrameStart& start = recording_.start[graph_frame];
+    cpython::Frame* const there = chain_->frames()[graph_frame];
+    live_.push_back({graph_frame, start.code, there, false, cpython::Link(thread_, there)});
+    return true;
+  }
   Borrowed function;
   const bytecode::Code* code = nullptr;
   for (const auto* starts : {&recording_.start, &recording_.pushes}) {
@@ -41,17 +48,23 @@ bool ReplayPosition::push(int32_t graph_frame) {
   cpython::Frame* frame = cpython::push_frame(thread_, function);
   if (!frame) return PyErr_Clear(), false;
   cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
-  live_.push_back({graph_frame, code, frame, cpython::Link(thread_, frame)});
+  live_.push_back({graph_frame, code, frame, true, cpython::Link(thread_, frame)});
   return true;
 }
 
 void ReplayPosition::set_line(LiveFrame& live, int32_t instruction) {
-  cpython::set_running(live.frame, live.code->instructions[instruction].offset);
+  const int unit = live.code->instructions[instruction].offset;
+  if (live.made) return cpython::set_running(live.frame, unit);
+  cpython::running_cell(live.frame).set(unit);
 }
 
 void ReplayPosition::pop_to(size_t count) {
   while (live_.size() > count) {
     cpython::Frame* frame = live_.back().frame;
+    if (!live_.back().made) {
+      live_.pop_back();
+      continue;
+    }
     cpython::set_next(frame, 0, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
     live_.pop_back();
     cpython::pop_frame(thread_, frame);
@@ -164,17 +177,43 @@ class ChainFrames final : public recorder::LiveFrames {
 
 }  // namespace
 
+// As much as most exits need at once: what grows in memory on the C stack leaves its old place behind.
+constexpr size_t kFewSlots = 12;
+
+// The exit that does no more than to move objects. False: nothing has been done, as it needs a source that has no object.
+static bool move_slots(Chain& chain, const recorder::Recording& recording, const recorder::Landing& landing, const std::vector<Ref>& values,
+                       PyObject* const* sources) {
+  using enum recorder::Landing::Move::From;
+  std::byte in_place[512];
+  std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
+  std::pmr::vector<Ref> old(&memory);
+  std::pmr::vector<std::pair<int, Ref>> changed(&memory);
+  old.reserve(kFewSlots);
+  changed.reserve(kFewSlots);
+  for (const recorder::Landing::Move& move : *landing.moves) {
+    PyObject* const object = move.from == kNowhere    ? nullptr
+                             : move.from == kSource   ? sources[move.at]
+                             : move.from == kConstant ? recording.graph.constants[move.at].get()
+                                                      : values[move.at].get();
+    if (!object && move.from != kNowhere) return false;
+    changed.emplace_back(move.slot, object ? Ref::borrow(object) : Ref());
+  }
+  const recorder::FrameState& state = landing.states[0];
+  chain.drop_to(1);
+  chain.refill(0, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
+  return true;
+}
+
 bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);
   const std::shared_ptr<const recorder::Landing> landing = recording.landing_at(node);
+  if (landing->moves && chain.size() > 0 && move_slots(chain, recording, *landing, values, sources)) return true;
   const std::vector<recorder::FrameState>& states = landing->states;
   ChainFrames frames(chain, states);
   recorder::Rebuild rebuild(recording, landing->exit, values, sources, &frames);
   std::byte in_place[1024];
   std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
-  // As much as most exits need at once: what grows in such memory leaves its old place behind.
-  constexpr size_t kFewSlots = 12;
   std::pmr::vector<Ref> old(&memory);
   old.reserve(kFewSlots);
   size_t kept = 0;

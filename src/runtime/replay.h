@@ -10,11 +10,12 @@
 
 namespace evalframe::runtime {
 
-// Tells the thread which line runs while a graph is run and no frame of the function exists: frames are made when the
-// first call needs them, without values in their slots.
+// Tells the thread which line runs while a graph is run: in the frames where the chain has them already, whose places the exit sets
+// anew, and else in frames that are made when the first call needs them, without values in their slots.
 class ReplayPosition final : public backends::Position {
  public:
-  ReplayPosition(PyThreadState* thread, const recorder::Recording& recording) : thread_(thread), recording_(recording) {}
+  // chain: at the recording's start, or null or empty.
+  ReplayPosition(PyThreadState* thread, const recorder::Recording& recording, const Chain* chain = nullptr) : thread_(thread), recording_(recording), chain_(chain) {}
   ~ReplayPosition() override { pop_to(0); }
   void at(int32_t node) override;
 
@@ -23,6 +24,7 @@ class ReplayPosition final : public backends::Position {
     int32_t graph_frame;
     const bytecode::Code* code;
     cpython::Frame* frame;
+    bool made;  // here
     cpython::Link link;
   };
   bool enter(int32_t graph_frame);
@@ -32,6 +34,7 @@ class ReplayPosition final : public backends::Position {
 
   PyThreadState* thread_;
   const recorder::Recording& recording_;
+  const Chain* const chain_;
   // Most graphs have few frames: they take no memory of their own.
   alignas(LiveFrame) std::byte in_place_[8 * sizeof(LiveFrame)];
   std::pmr::monotonic_buffer_resource memory_{in_place_, sizeof in_place_};
