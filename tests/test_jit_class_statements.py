@@ -556,6 +556,84 @@ def inherited_metaclass(x, y):
     return Local().f() + y, Local, type(Local)
 
 
+class Tagging(type):
+    def __new__(mcls, name, bases, names, **keywords):
+        names["tag"] = len(name)
+        made = super().__new__(mcls, name, bases, names)
+        made.keywords = keywords
+        return made
+
+
+class Counting(type):
+    made = 0
+
+    def __init__(cls, name, bases, names):
+        super().__init__(name, bases, names)
+        cls.number = len(bases) + 1
+
+
+class Preparing(type):
+    @classmethod
+    def __prepare__(mcls, name, bases, **keywords):
+        return {"prepared": len(name), **keywords}
+
+    def __new__(mcls, name, bases, names, gain=1):
+        return type.__new__(mcls, name, bases, dict(names))
+
+    def __init__(cls, name, bases, names, gain=1):
+        cls.gain = gain
+
+
+@case
+def metaclass_that_makes(x, y):
+    class Local(metaclass=Tagging):
+        def __init__(self, gain):
+            self.gain = gain
+
+    class More(Local, other=3):
+        def __init__(self, gain):
+            super().__init__(gain + 1)
+
+    return x * More(2).gain + y * More.tag, Local, More, More.keywords
+
+
+@case
+def metaclass_that_initialises(x, y):
+    class Local(metaclass=Counting):
+        own = 5
+
+    class More(Local):
+        pass
+
+    return x * Local.number + y * More.number, Local, More, Counting.made
+
+
+@case
+def metaclass_that_prepares(x, y):
+    class Local(metaclass=Preparing, gain=4):
+        twice = prepared * 2  # noqa: F821
+
+    return x * Local.gain + y * Local.twice, Local, Local.prepared
+
+
+@case
+def metaclass_called(x, y):
+    local = Tagging("Local", (Box,), {"own": 3}, flag=True)
+    return local().apply(x) * local.own + y * local.tag, local, local.keywords
+
+
+@case
+def metaclass_that_gives_something_else(x, y):
+    class Giving(type):
+        def __new__(mcls, name, bases, names):
+            return len(names)
+
+    class Local(metaclass=Giving):
+        own = 3
+
+    return x * Local + y
+
+
 @case
 def abstract_base(x, y):
     class Local(Shape):
@@ -822,3 +900,102 @@ def test_values_are_told_their_names_under_a_metaclass(fails: bool) -> None:
     captured = evalframe.jit(tells_names_under_a_metaclass, backend="reference")
     for _ in range(2):
         assert captured(fails) == tells_names_under_a_metaclass(fails)
+
+
+class Losing(type):
+    def __new__(mcls, name, bases, names):
+        return super().__new__(mcls, name, bases, {key: value for key, value in names.items() if key != "__classcell__"})
+
+
+class Confusing(type):
+    @classmethod
+    def __prepare__(mcls, name, bases):
+        return 3
+
+
+class Names(dict):
+    pass
+
+
+class Keeping(type):
+    @classmethod
+    def __prepare__(mcls, name, bases):
+        return Names(own=3)
+
+
+def loses_its_cell(x: Any) -> Any:
+    class Local(metaclass=Losing):
+        def f(self):
+            return super().__repr__()
+
+    return x
+
+
+def has_no_mapping(x: Any) -> Any:
+    class Local(metaclass=Confusing):
+        pass
+
+    return x
+
+
+def conflicts(x: Any) -> Any:
+    class First(metaclass=Tagging):
+        pass
+
+    class Second(metaclass=Counting):
+        pass
+
+    class Local(First, Second):
+        pass
+
+    return x
+
+
+def takes_no_keywords(x: Any) -> Any:
+    class Local(metaclass=Counting, flag=True):
+        pass
+
+    return x
+
+
+def has_names_of_its_own(x: Any) -> Any:
+    class Local(metaclass=Keeping):
+        other = 4
+
+    return x * Local.own + Local.other
+
+
+def came_of(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return type(error), str(error), [frame.lineno for frame in traceback.extract_tb(error.__traceback__)][1:]
+
+
+@pytest.mark.parametrize("function", [loses_its_cell, has_no_mapping, conflicts, takes_no_keywords, has_names_of_its_own])
+def test_metaclasses_that_refuse_or_want_more(function: Any) -> None:
+    captured = evalframe.jit(function, backend="reference")
+    for _ in range(3):
+        assert repr(came_of(captured, X)) == repr(came_of(function, X))
+
+
+def test_methods_of_metaclasses_are_guarded() -> None:
+    def make(x: Any) -> Any:
+        class Local(metaclass=Replaced):
+            own = 2
+
+        return x * Local.own
+
+    class Replaced(type):
+        def __new__(mcls, name, bases, names):
+            return super().__new__(mcls, name, bases, names)
+
+    captured = evalframe.jit(make, backend="reference")
+    assert captured(X).tolist() == (X * 2).tolist() == captured(X).tolist()
+    Replaced.__new__ = lambda mcls, name, bases, names: type.__new__(mcls, name, bases, {**names, "own": 7})
+    assert captured(X).tolist() == (X * 7).tolist() == captured(X).tolist()
+    Replaced.__init__ = lambda cls, name, bases, names: setattr(cls, "own", 9)
+    assert captured(X).tolist() == (X * 9).tolist() == captured(X).tolist()
+    del Replaced.__init__
+    Replaced.__prepare__ = classmethod(lambda mcls, name, bases: {"other": 1})
+    assert captured(X).tolist() == (X * 7).tolist() == captured(X).tolist()

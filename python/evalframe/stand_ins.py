@@ -24,6 +24,7 @@ _group = _core.group
 _matches = _core.matches
 _make_class = _core.make_class
 _make_enum = _core.make_enum
+_check_class_cell = _core.check_class_cell
 _run_class_body = _core.run_class_body
 _step_of_sort = _core.step_of_sort
 _is_cached = _core.is_cached
@@ -721,6 +722,33 @@ def class_told(metaclass: type, told: Any, body: Callable[[], Any], name: str, /
     return made
 
 
+def class_called(
+    metaclass: Any,
+    told: Any,
+    prepares: bool,
+    makes: bool,
+    initialises: bool,
+    body: Callable[[], Any],
+    name: str,
+    /,
+    *bases: type,
+    **keywords: Any,
+) -> Any:
+    # ... or where a metaclass of the program's has methods for it.
+    names = metaclass.__prepare__(name, bases, **keywords) if prepares else {}
+    cell = _run_class_body(body, names, metaclass)
+    if makes:
+        made = metaclass(name, bases, names, **keywords)
+    else:
+        made = _make_class(metaclass, name, bases, names)
+        if told is not None:
+            told(made, **keywords)
+        if initialises:
+            metaclass.__init__(made, name, bases, names, **keywords)
+    _check_class_cell(cell, made, name)
+    return made
+
+
 def enum_made(metaclass: type, body: Callable[[], Any], name: str, /, *bases: type) -> Any:
     # ... or where the module enum makes it, and the body doesn't show that its dict is a plain one.
     names: dict[str, Any] = {}
@@ -802,6 +830,7 @@ _core.add_stand_ins(
         "method_of": (method_of, 0),
         "class_made": (class_made, 0),
         "class_told": (class_told, 0),
+        "class_called": (class_called, 0),
         "enum_made": (enum_made, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }

@@ -45,9 +45,21 @@ class Muted {
 };
 
 PyObject* run_body(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  if (count != 2 || !PyFunction_Check(arguments[0]) || !PyDict_CheckExact(arguments[1])) return PyErr_Format(PyExc_TypeError, "a class body and a dict are wanted");
+  if ((count != 2 && count != 3) || !PyFunction_Check(arguments[0])) return PyErr_Format(PyExc_TypeError, "a class body and its names are wanted");
+  const char* const metaclass = count == 3 && PyType_Check(arguments[2]) ? reinterpret_cast<PyTypeObject*>(arguments[2])->tp_name : "<metaclass>";
+  if (!PyMapping_Check(arguments[1])) return PyErr_Format(PyExc_TypeError, "%.200s.__prepare__() must return a mapping, not %.200s", metaclass, Py_TYPE(arguments[1])->tp_name);
   auto* const body = reinterpret_cast<PyFunctionObject*>(arguments[0]);
   return PyEval_EvalCodeEx(body->func_code, body->func_globals, arguments[1], nullptr, 0, nullptr, 0, nullptr, 0, nullptr, body->func_closure);
+}
+
+// As builtins.__build_class__ does it (Python/bltinmodule.c): of the cell that the body has returned, the class, and its name.
+PyObject* check_class_cell(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "a cell, a class and its name are wanted");
+  PyObject *const cell = arguments[0], *const type = arguments[1];
+  PyObject* const known = PyCell_Check(cell) && PyType_Check(type) ? PyCell_GET(cell) : type;
+  if (known == type) return Py_NewRef(Py_None);
+  if (known) return PyErr_Format(PyExc_TypeError, "__class__ set to %.200R defining %.200R as %.200R", known, arguments[2], type);
+  return PyErr_Format(PyExc_RuntimeError, "__class__ not set defining %.200R as %.200R. Was __classcell__ propagated to type.__new__?", arguments[2], type);
 }
 
 // Where a recording can't tell them: the methods of Python's that bare_class has not.
@@ -74,8 +86,9 @@ bool tell_names(PyObject* type) {
 }
 
 PyObject* make_class(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  const bool right = count == 4 && PyType_Check(arguments[0]) && PyTuple_CheckExact(arguments[2]) && PyDict_CheckExact(arguments[3]);
+  const bool right = count == 4 && PyType_Check(arguments[0]) && PyTuple_CheckExact(arguments[2]);
   if (!right) return PyErr_Format(PyExc_TypeError, "a metaclass, a name, bases and names are wanted");
+  if (!PyDict_Check(arguments[3])) return PyErr_Format(PyExc_TypeError, "type.__new__() argument 3 must be dict, not %.200s", Py_TYPE(arguments[3])->tp_name);
   Ref type = bare_class(arguments[0], arguments[1], arguments[2], arguments[3]);
   return type && tell_names(type.get()) && finish_class(type.get()) ? type.release() : nullptr;
 }
@@ -152,6 +165,10 @@ bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
 
 PyObject* runner_of_bodies() {
   return c_function<run_body>("run_class_body", "Runs a class body with the dict of its names.");
+}
+
+PyObject* checker_of_class_cells() {
+  return c_function<check_class_cell>("check_class_cell", "Raises what a class statement raises where a metaclass has lost the cell of its class.");
 }
 
 PyObject* maker_of_enums() {

@@ -19,6 +19,8 @@ PyObject* init_subclass_of_object();  // does nothing
 PyObject* set_name_of(PyObject* value, bool* found);
 // A function in C that runs a class body, a function, with the dict of its names, and gives what that gives: None, or the cell of the class.
 PyObject* runner_of_bodies();
+// A function in C that raises what a class statement does if that cell isn't the class's: of what the body gave, the class, and its name.
+PyObject* checker_of_class_cells();
 // A function in C that makes a class so, and finishes it: of metaclass, name, bases and names.
 PyObject* maker_of_classes();
 

@@ -26,6 +26,7 @@ void bind_stand_ins(nb::module_& module) {
   module.def("add_stand_ins", add_stand_ins, nb::arg("functions"), "What is followed in the place of C functions, and which argument each goes through.");
   module.attr("make_class") = nb::borrow(cpython::maker_of_classes());
   module.attr("make_enum") = nb::borrow(cpython::maker_of_enums());
+  module.attr("check_class_cell") = nb::borrow(cpython::checker_of_class_cells());
   module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());

@@ -180,6 +180,26 @@ class Meta(type):
         return 2
 
 
+class Making(type):
+    @classmethod
+    def __prepare__(mcls, name: Any, bases: Any, **keywords: Any) -> Any:
+        return {"prepared": True}
+
+    def __new__(mcls, name: Any, bases: Any, names: Any, gain: Any = 1) -> Any:
+        made = super().__new__(mcls, name, bases, names)
+        made.gain = gain
+        return made
+
+    def __init__(cls, name: Any, bases: Any, names: Any, gain: Any = 1) -> None:
+        super().__init__(name, bases, names)
+
+
+class Initialising(type):
+    def __init__(cls, name: Any, bases: Any, names: Any) -> None:
+        super().__init__(name, bases, names)
+        cls.more = len(names)
+
+
 class WithMeta(metaclass=Meta):
     pass
 
@@ -629,6 +649,26 @@ def class_statement_with_metaclass(x: Any, y: Any) -> Any:
         pass
 
     return x * Local().tag + y
+
+
+def class_statement_with_metaclass_that_makes(x: Any, y: Any) -> Any:
+    class Local(metaclass=Making, gain=3):
+        def apply(self, a: Any) -> Any:
+            return a * self.gain
+
+    return Local().apply(x) + y
+
+
+def class_statement_with_metaclass_that_initialises(x: Any, y: Any) -> Any:
+    class Local(metaclass=Initialising):
+        own = 2
+
+    return x * Local.own + y * Local.more
+
+
+def metaclass_called_with_names(x: Any, y: Any) -> Any:
+    local = Making("Local", (), {"own": 3}, gain=2)
+    return x * local.own + y * local.gain
 
 
 def class_statement_abstract(x: Any, y: Any) -> Any:

@@ -181,7 +181,7 @@ Plan super_attribute_of_class(Recorder& recorder, PyTypeObject* of, const Operat
   }
   if (PyFunction_Check(found.get()) && in_class) return plan_value(recorder.constant(found.get()));
   if (PyFunction_Check(found.get())) return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found.get()), self.label}));
-  if (found.get() != call_of_type()) return unknown();
+  if (found.get() != call_of_type() && (in_class || found.get() != initializer_of_type())) return unknown();
   const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
   return plan_value(recorder.made(get.get(), nullptr, {self.label}));
 }

@@ -231,11 +231,21 @@ bool is_bound_init_subclass(Recorder& recorder, const Value& value, PyObject* ca
   return same;
 }
 
+// type.__init__, which super() has bound to a class: it does nothing.
+bool is_bound_initializer_of_type(Recorder& recorder, const Value& value) {
+  static PyObject* const get = PyObject_GetAttrString(initializer_of_type(), "__get__");
+  PyObject* const maker = recorder.constant_of(recorder.elements(value)[0]);
+  const bool same = maker && Py_IS_TYPE(maker, Py_TYPE(get)) && PyObject_RichCompareBool(maker, get, Py_EQ) > 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return same;
+}
+
 // The bound __exit__ that `with` keeps on the stack, or one of the program's: it is made again at exits.
 Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
+  if (is_bound_initializer_of_type(recorder, recorder.value_at(call.callable)) && call.count - (call.keyword_names ? PyTuple_GET_SIZE(call.keyword_names.get()) : 0) == 3) return plan_constant();
   if (call.count == 0 && is_bound_init_subclass(recorder, recorder.value_at(call.callable), callable)) return plan_constant();
   if (PyTypeObject* const type = class_of_bound_call(recorder, recorder.label(call.callable))) {
     std::optional<Plan> made = construction(site, type, given_at(site, call), true);
@@ -534,7 +544,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, class_finishing, enum_making,
+    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, class_cell_check, class_finishing, enum_making,
                             descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
                             container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
                             lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,

@@ -131,6 +131,11 @@ std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject
   return plan_value(recorder.instance(type));
 }
 
+PyObject* initializer_of_type() {
+  static PyObject* const found = cpython::lookup(&PyType_Type, "__init__");
+  return found;
+}
+
 PyObject* call_of_type() {
   static PyObject* const found = cpython::lookup(&PyType_Type, "__call__");
   return found;
@@ -159,6 +164,9 @@ std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, P
     if (of->tp_new == PyBaseObject_Type.tp_new && !rest.operands.empty()) return unknown();
     return recorder.conclude({label}), std::nullopt;
   }
+  // type's own has a look at how many arguments there are, and no other.
+  const size_t named = rest.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(rest.keyword_names.get())) : 0;
+  if (PyType_Check(object) && initializer == initializer_of_type() && rest.operands.size() == 3 + named) return recorder.conclude({label}), std::nullopt;
   if (!is_plain_function(initializer)) return unknown();
   Plan plan;
   plan.kind = Plan::Kind::kInline;

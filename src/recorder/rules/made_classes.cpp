@@ -109,6 +109,33 @@ bool makes_plainly(Recorder& recorder, PyTypeObject* metaclass) {
   return metaclass->tp_new == PyType_Type.tp_new || is_maker_of_abstract_bases(recorder, cpython::lookup(metaclass, "__new__"));
 }
 
+// A method of a metaclass's that is type's own, or (`followed` is set) a function of Python's in a descriptor of this type; null: itself.
+bool is_followed_or_of_type(PyTypeObject* metaclass, const char* name, PyTypeObject* wrapper, bool& followed) {
+  PyObject* const found = cpython::lookup(metaclass, name);
+  followed = found != cpython::lookup(&PyType_Type, name);
+  if (!followed) return true;
+  if (!wrapper || !found) return found && is_plain_function(found) && !is_in_library(found);
+  const Ref function = Py_IS_TYPE(found, wrapper) ? Ref::steal(PyObject_GetAttrString(found, "__func__")) : Ref();
+  if (!function) PyErr_Clear();
+  return function && is_plain_function(function.get()) && !is_in_library(function.get());
+}
+
+// What a metaclass of the program's has a say in.
+struct Methods {
+  bool prepares = false, makes = false, initialises = false;
+};
+// None: in more than its methods in Python can be followed for.
+std::optional<Methods> methods_of(Recorder& recorder, PyTypeObject* metaclass) {
+  if (Py_TYPE(metaclass) != &PyType_Type || !recorder.fix_class(metaclass)) return std::nullopt;
+  Methods methods;
+  bool computes_order = false;
+  const bool known = is_followed_or_of_type(metaclass, "__prepare__", &PyClassMethod_Type, methods.prepares) &&
+                     is_followed_or_of_type(metaclass, "__new__", &PyStaticMethod_Type, methods.makes) &&
+                     is_followed_or_of_type(metaclass, "__init__", nullptr, methods.initialises) &&
+                     is_followed_or_of_type(metaclass, "mro", nullptr, computes_order);
+  return known && !computes_order ? std::optional(methods) : std::nullopt;
+}
+
 // type wraps some functions up.
 uint32_t wrapped(Recorder& recorder, PyObject* name, uint32_t label, PyObject* value) {
   if (!PyFunction_Check(value) || recorder.value(label).kind != Value::Kind::kFunction) return label;
@@ -171,9 +198,11 @@ bool add_module(const Site& site, std::vector<uint32_t>& body) {
 
 }  // namespace
 
-// type(name, bases, names), and what a class statement of another metaclass does.
+// type(name, bases, names), type.__new__(metaclass, name, bases, names), and what a class statement of another metaclass does.
 std::optional<Plan> class_making(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool bare = callable == cpython::maker_of_classes();
+  static PyObject* const new_of_type = cpython::lookup(&PyType_Type, "__new__");
+  const bool by_new = callable == new_of_type && call.count == 4 && PyType_Check(site.frame.slot(call.first));
+  const bool bare = callable == cpython::maker_of_classes() || by_new;
   if ((!bare && (callable != reinterpret_cast<PyObject*>(&PyType_Type) || call.count != 3)) || call.keyword_names) return std::nullopt;
   Recorder& recorder = site.recorder;
   const auto at = [&](int i) { return Operated{recorder.label(call.first + i + bare), site.frame.slot(call.first + i + bare)}; };
@@ -185,11 +214,13 @@ std::optional<Plan> class_making(const Site& site, const Activation::CallSite& c
   PyTypeObject* const wanted = bare ? reinterpret_cast<PyTypeObject*>(site.frame.slot(call.first)) : &PyType_Type;
   PyTypeObject* const metaclass = metaclass_of(wanted, base_objects, PyTuple_GET_SIZE(at(1).object));
   if (metaclass != wanted) return unknown("a metaclass");
+  const bool any = by_new && metaclass != &PyType_Type && PyType_IsSubtype(metaclass, &PyType_Type);
+  if (by_new && !(any && fixes_object(recorder, recorder.label(call.first), site.frame.slot(call.first)) && methods_of(recorder, metaclass))) return unknown("a metaclass");
   uint32_t cell = 0;
   std::optional<std::vector<uint32_t>> body = left_by_body(site, metaclass, at(2), cell);
   if (!body || !add_module(site, *body)) return unknown("names that may be others");
   PyObject* told = nullptr;
-  const bool tells = !find_told(base_objects, PyTuple_GET_SIZE(at(1).object), told) || (told && !bare) || tells_contents(recorder, at(2));
+  const bool tells = !find_told(base_objects, PyTuple_GET_SIZE(at(1).object), told) || (told && (!bare || by_new)) || tells_contents(recorder, at(2));
   if (tells) return unknown("a hook of Python's");
   const uint32_t base_tuple = recorder.container(Value::Kind::kTuple, *std::move(bases));
   Plan plan = plan_value(recorder.new_class(recorder.constant(reinterpret_cast<PyObject*>(metaclass)), recorder.constant(at(0).object), base_tuple, *body));
@@ -208,6 +239,7 @@ struct Statement {
   std::vector<int> keywords;  // those that go to the bases
   PyObject* told = nullptr;   // a base's `__init_subclass__`
   bool is_enum = false;
+  std::optional<Methods> methods;  // the metaclass is followed
 
   PyObject* keyword(int slot) const { return PyTuple_GET_ITEM(call.keyword_names.get(), slot - first_keyword); }
 };
@@ -250,13 +282,17 @@ std::optional<Plan> call_of_statement(const Site& site, const Statement& stateme
   const bool plain = statement.metaclass == &PyType_Type && !statement.told;
   Ref names = statement.keywords.empty() ? Ref() : names_for_bases(statement);
   if (!names && !statement.keywords.empty()) return PyErr_Clear(), std::nullopt;
-  std::optional<Plan> plan = stand_in_call(site, statement.is_enum ? "enum_made" : plain ? "class_made" : "class_told", names.get());
+  const char* const stand_in = statement.is_enum ? "enum_made" : statement.methods ? "class_called" : plain ? "class_made" : "class_told";
+  std::optional<Plan> plan = stand_in_call(site, stand_in, names.get());
   if (!plan) return std::nullopt;
   if (names) plan->held.push_back(std::move(names));
   PyObject* const metaclass = reinterpret_cast<PyObject*>(statement.metaclass);
   PyObject* const told = statement.told ? statement.told : Py_None;
   if (!plain) give(*plan, {recorder.constant(metaclass), metaclass});
   if (!plain && !statement.is_enum) give(*plan, {recorder.constant(told), told});
+  if (statement.methods) {
+    for (const bool has : {statement.methods->prepares, statement.methods->makes, statement.methods->initialises}) give(*plan, {recorder.constant(has ? Py_True : Py_False), has ? Py_True : Py_False});
+  }
   for (int i = statement.call.first; i < statement.first_keyword; i++) give(*plan, {recorder.label(i), site.frame.slot(i)});
   for (const int i : statement.keywords) give(*plan, {recorder.label(i), site.frame.slot(i)});
   return plan;
@@ -281,7 +317,9 @@ std::optional<Plan> class_statement(const Site& site, const Activation::CallSite
     statement.is_enum = is_plain_enum(recorder, statement.metaclass, bases, body);
   }
   const bool plain = statement.is_enum || makes_plainly(recorder, statement.metaclass);
-  if (!plain || (!statement.told && !statement.keywords.empty())) return unknown();
+  if (!plain) statement.methods = methods_of(recorder, statement.metaclass);
+  const bool takes_keywords = statement.told || (statement.methods && statement.methods->makes);
+  if ((!plain && !statement.methods) || (!takes_keywords && !statement.keywords.empty())) return unknown();
   std::optional<Plan> plan = call_of_statement(site, statement);
   return plan ? std::move(plan) : unknown();
 }
@@ -296,6 +334,17 @@ std::optional<Plan> class_body(const Site& site, const Activation::CallSite& cal
   plan.names = names;
   plan.namespace_dict = site.frame.slot(call.first + 1);
   return plan;
+}
+
+// Behind the metaclass's methods: whether the class that methods in the body know is the one that was made.
+std::optional<Plan> class_cell_check(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (callable != cpython::checker_of_class_cells() || call.count != 3) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const Value cell = recorder.value_at(call.first);
+  const auto unknown = [] { return plan_break(Break::kUnknownCall, "what a metaclass makes of a class"); };
+  if (recorder.constant_of(recorder.label(call.first)) == Py_None) return plan_constant();
+  if (cell.kind != Value::Kind::kCell || recorder.elements(cell).empty()) return unknown();
+  return recorder.elements(cell).back() == recorder.label(call.first + 1) ? plan_constant() : unknown();
 }
 
 // property(...), staticmethod(f), classmethod(f), and property.setter and the like.

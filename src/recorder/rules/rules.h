@@ -175,6 +175,7 @@ std::optional<Plan> class_statement(const Site& site, const evaluator::Activatio
 std::optional<Plan> class_body(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> descriptor_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> descriptor_made(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, Borrowed keyword_names);
+std::optional<Plan> class_cell_check(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // A call of what finishes a class, a function of the library's (recorder/finishing.def); none: another callable.
 std::optional<Plan> class_finishing(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // A class statement of an enumeration that may be followed with a plain dict for its names; and what its stand-in does with these.
@@ -229,6 +230,7 @@ std::optional<Plan> new_of_object(const Site& site, const Given& given, PyObject
 // type.__call__, bound to a class (super().__call__): that class; null: another callable.
 PyTypeObject* class_of_bound_call(Recorder& recorder, uint32_t label);
 PyObject* call_of_type();
+PyObject* initializer_of_type();
 // What `__new__` gave that a call of a class has followed; a break in front of its return, or none.
 std::optional<Plan> return_to_construction(Recorder& recorder, uint32_t label, PyObject* object);
 // Whether calls of it may stand in a graph for what they do, though nothing of it follows from the arguments; and such a call.
