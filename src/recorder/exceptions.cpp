@@ -189,6 +189,7 @@ bool Recorder::raised(const Activation&, const Plan& plan, PyObject* exception) 
   if (!raised_) raised_ = exception_of_call(plan, exception);
   if (!raised_ || recording_->graph.constants[recording_->values[raised_].b].get() != reinterpret_cast<PyObject*>(Py_TYPE(exception))) return false;
   apply(plan);
+  if (plan.call && plan.kind == Plan::Kind::kRaise) append(value(plan.replayed), plan.call), outdate(plan.replayed);
   if (plan.cause) {
     set_attribute(raised_, "__cause__", plan.cause);
     if (attribute_of(recording_->values[raised_], "__suppress_context__")) set_attribute(raised_, "__suppress_context__", constant(Py_True));
@@ -209,6 +210,9 @@ void Recorder::caught(const Activation& frame, int32_t instruction, int depth_be
     slot++;
   }
   set_label(slot, raised_);
+  // CPython 3.11 keeps None for one that comes without a traceback, which tells it from another.
+  const bool keeps_none = reinterpret_cast<PyBaseExceptionObject*>(frame.slot(slot))->traceback == Py_None;
+  if (keeps_none && is_exception(raised_) && !attribute_of(value(raised_), "__traceback__")) set_attribute(raised_, "__traceback__", constant(Py_None));
 }
 
 bool Recorder::is_hidden(size_t frame) const { return cpython::is_hidden(frames_[frame].code->code); }

@@ -214,7 +214,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
-  if (plan.call) append(value(plan.replayed), plan.call);
+  if (plan.call) append(value(plan.replayed), plan.call), outdate(plan.replayed);
   if (plan.locals) keep_locals(plan.locals);
   for (const Plan::Contents& one : plan.as_contents) exchange_label(one.slot, one.contents);
   present.after ? present.after(site, plan) : relabel_result(site, plan);
@@ -523,7 +523,36 @@ uint32_t Recorder::iterator(Borrowed callable, Borrowed keyword_names, const std
   iterator.over = arguments;
   iterator.items = std::move(items);
   iterator.endless = endless;
+  static PyObject* const iter = builtin("iter").get();
+  const Value of = arguments.size() == 1 ? recording_->values[arguments[0]] : Value{};
+  if (callable.get() == iter && (of.kind == Value::Kind::kReplayed || of.kind == Value::Kind::kDeque)) {
+    Container& over = recording_->containers[of.a];
+    over.begun.push_back({made_here, over.present});
+  }
   return made_here;
+}
+
+bool Recorder::tells_iterators(uint32_t container) const {
+  const Value& of = recording_->values[container];
+  const Container& over = recording_->containers[of.a];
+  const auto lives = [&](const Begun& begun) {
+    const Iterator& iterator = iterators_.at(recording_->values[begun.iterator].a);
+    return !iterator.dropped && !iterator.owned;
+  };
+  return !over.outer && static_cast<size_t>(std::count_if(over.begun.begin(), over.begun.end(), lives)) == iterated_.count(of.a);
+}
+
+bool Recorder::is_stale(uint32_t index) const {
+  const Value& value = recording_->values[index];
+  const auto found = value.kind == Value::Kind::kMade ? iterators_.find(value.a) : iterators_.end();
+  return found != iterators_.end() && found->second.stale;
+}
+
+void Recorder::outdate(uint32_t container) {
+  for (const Begun& begun : recording_->containers[recording_->values[container].a].begun) {
+    Iterator& iterator = iterators_.at(recording_->values[begun.iterator].a);
+    iterator.stale = !iterator.dropped;
+  }
 }
 
 // What an iterator is over: other iterators, lists, dicts and their views.
@@ -550,7 +579,7 @@ bool Recorder::is_iterator(uint32_t index) const {
   const Value& value = recording_->values[index];
   if (value.kind != Value::Kind::kMade) return false;
   const auto found = iterators_.find(value.a);
-  return found != iterators_.end() && !found->second.owned;
+  return found != iterators_.end() && !found->second.owned && !found->second.stale;
 }
 
 void Recorder::give(uint32_t index, uint32_t count) {
@@ -596,7 +625,7 @@ void Recorder::reread(const Plan& plan) {
 
 void Recorder::apply(const Plan& plan) {
   if (plan.reread) reread(plan);
-  if (plan.changed) replace(recording_->values[plan.changed], plan.contents);
+  if (plan.changed) replace(recording_->values[plan.changed], plan.contents), outdate(plan.changed);
   if (plan.consumed) give(plan.consumed, plan.steps);
   if (plan.dropped) drop(plan.consumed);
   if (plan.stored_name && PyModule_Check(plan.stored_into.get())) {

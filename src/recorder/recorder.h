@@ -379,6 +379,9 @@ class Recorder {
   bool is_endless(uint32_t iterator) const { return is_iterator(iterator) && iterators_.at(recording_->values[iterator].a).endless; }
   std::vector<uint32_t> items_to_come(uint32_t iterator) const;
   // A list or dict that is being iterated over, whose length mustn't change.
+  // Such a set or deque may change its size: all that goes through it is iterators that are told so.
+  bool tells_iterators(uint32_t container) const;
+  bool is_stale(uint32_t iterator) const;
   bool is_iterated(uint32_t value) const { return iterated_.count(recording_->values[value].a) > 0; }
   // Whether an iterator has yet to give the element, alone or in a tuple.
   bool is_to_come(uint32_t element) const;
@@ -498,6 +501,7 @@ class Recorder {
   uint32_t default_of(Borrowed function, const PyCodeObject& code, int parameter, PyObject* value);
   void move_window(int32_t container);
   void claim(uint32_t value, bool claimed);
+  void outdate(uint32_t container);
   void drop(uint32_t iterator);
   bool holds(uint32_t item, uint32_t element) const;
   void apply(const Plan& plan);
@@ -541,6 +545,7 @@ class Recorder {
     bool endless = false;  // the items are the first of more
     bool owned = false;    // by another iterator
     bool dropped = false;  // it gives nothing more
+    bool stale = false;    // what it is over has changed since
   };
   std::unordered_map<int32_t, Iterator> iterators_;  // by container
   std::unordered_multiset<int32_t> iterated_;        // containers, once for each iterator over them

@@ -435,11 +435,30 @@ Ref Rebuild::make_deque(uint32_t index, const Value& value) {
   Ref deque = maximum ? Ref::steal(PyObject_CallObject(type_of_deques(), maximum.get())) : Ref();
   if (deque) made_.emplace_back(index, Ref::borrow(deque.get()));
   const Window window = window_of(value);
+  for (const Begun& begun : recording_.containers[value.a].begun) {
+    if (!deque || begun.over == window) continue;
+    for (uint32_t i = 0; i < begun.over.length; i++) {
+      if (!Ref::steal(PyObject_CallMethod(deque.get(), "append", "(O)", Py_None))) return Ref();
+    }
+    if (!make_begun(deque.get(), begun)) return Ref();
+    // Both are changes that it is told of.
+    if (!Ref::steal(PyObject_CallMethod(deque.get(), "append", "(O)", Py_None)) || !Ref::steal(PyObject_CallMethod(deque.get(), "clear", nullptr))) return Ref();
+  }
   for (uint32_t i = window.begin; deque && i < window.begin + window.length; i++) {
     const Ref item = make(recording_.containers[value.a].elements[i]);
     if (!item || !Ref::steal(PyObject_CallMethod(deque.get(), "append", "(O)", item.get()))) return Ref();
   }
   return deque;
+}
+
+bool Rebuild::make_begun(PyObject* over, const Begun& begun) {
+  Ref iterator = Ref::steal(PyObject_GetIter(over));
+  for (uint32_t i = window_of(recording_.values[begun.iterator]).begin; iterator && i > 0; i--) {
+    if (!Ref::steal(PyIter_Next(iterator.get()))) break;
+  }
+  if (!iterator || PyErr_Occurred()) return false;
+  made_.emplace_back(begun.iterator, std::move(iterator));
+  return true;
 }
 
 // What a list or dict holds, into an object of a class that inherits from it.
@@ -699,6 +718,9 @@ Ref Rebuild::make_replayed(uint32_t index, const Value& value) {
   Ref object = call_again(recording_.values[call(0)]);
   if (object) made_.emplace_back(index, Ref::borrow(object.get()));
   for (uint32_t i = 1; object && i < window.length; i++) {
+    for (const Begun& begun : recording_.containers[value.a].begun) {
+      if (begun.over.length == i && !make_begun(object.get(), begun)) return Ref();
+    }
     if (!call_on(call(i), object.get())) return Ref();
   }
   return object;
@@ -748,7 +770,14 @@ Ref Rebuild::make_fresh(uint32_t index) {
     case Value::Kind::kTraceback: return make_traceback(index, value);
     case Value::Kind::kGenerator: return make_generator(index, value);
     case Value::Kind::kFrame: return frame_object(value.b);
-    case Value::Kind::kMade: return call_again(value);
+    case Value::Kind::kMade:
+      // What it goes through may have made it, in front of a change.
+      for (const uint32_t part : recording_.containers[value.a].elements) {
+        const Value::Kind of = recording_.values[part].kind;
+        if ((of == Value::Kind::kReplayed || of == Value::Kind::kDeque) && !make(part)) return Ref();
+      }
+      if (PyObject* const made = known(index)) return Ref::borrow(made);
+      return call_again(value);
     case Value::Kind::kReplayed: return make_replayed(index, value);
     case Value::Kind::kSlice: {
       const auto& parts = recording_.containers[value.a].elements;

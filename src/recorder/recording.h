@@ -74,6 +74,12 @@ struct RaisedByCall {
 // of keywords (0: none) and its arguments, a traceback the next one (0: none); a call's window begins behind as many elements as it has given, if it is an iterator.
 struct Window {
   uint32_t begin = 0, length = 0;
+  bool operator==(const Window&) const = default;
+};
+// An iterator over a set or deque, and what that was when the iterator was made: one that has changed its size since is told so.
+struct Begun {
+  uint32_t iterator;
+  Window over;
 };
 struct Container {
   std::vector<uint32_t> elements;
@@ -82,6 +88,7 @@ struct Container {
   uint32_t owner = 0;  // the instance whose contents it is: of a class that inherits from list or dict
   uint32_t instance = 0, attributes = 0;  // of an instance whose dict someone has: itself, and the value of the dict, which shares the elements
   RaisedByCall raised;  // an exception's, whose first attributes are as the call has left them
+  std::vector<Begun> begun;
   uint32_t outer = 0;  // the source that stands for it where it is a list or dict from outside: its changes are put off to the exit
 };
 
@@ -306,6 +313,7 @@ class Rebuild {
   Ref make_dict(uint32_t index, const Value& value);
   Ref make_mapping(uint32_t index, const Value& value);
   Ref make_deque(uint32_t index, const Value& value);
+  bool make_begun(PyObject* over, const Begun& begun);
   Ref make_instance(uint32_t index, const Value& value);
   Ref make_function(uint32_t index, const Value& value);
   Ref make_class(uint32_t index, const MadeClass& made);

@@ -671,7 +671,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (std::optional<Plan> plan = frame_attribute(recorder, label, object, name)) return *std::move(plan);
   if (PyObject* const method = method_of(recorder, asked)) return bound_method(recorder, asked, method);
   const Value::Kind kind = recorder.value(label).kind;
-  PyObject* const found = kind == Value::Kind::kList || kind == Value::Kind::kDict ? _PyType_Lookup(Py_TYPE(object), name) : nullptr;
+  PyObject* const found = kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kReplayed ? _PyType_Lookup(Py_TYPE(object), name) : nullptr;
   if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_written_in_c(Py_TYPE(object))) return bound_method(recorder, asked, found);
   if (is_method_of_immutable(recorder, asked)) return bound_method(recorder, asked, _PyType_Lookup(Py_TYPE(object), name));
   if (PyObject* const maker = PyObject_TypeCheck(object, &PyProperty_Type) && is_made_descriptor(recorder, label) ? _PyType_Lookup(Py_TYPE(object), name) : nullptr) {

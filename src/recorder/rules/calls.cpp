@@ -284,6 +284,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   std::vector<Operated> operands = operands_at(site, call);
   operands.insert(operands.begin(), {bound.self, bound.object});
   if (std::optional<Plan> plan = generator_call(recorder, bound.function, operands, static_cast<bool>(call.keyword_names))) return *std::move(plan);
+  if (std::optional<Plan> plan = replayed_method(recorder, bound.function, operands, call.keyword_names.get())) return *std::move(plan);
   if (std::optional<Plan> plan = call_of_c(recorder, bound.function, given_with(bound, given_at(site, call)))) return *std::move(plan);
   const bool exit = numpy::is_error_state(Py_TYPE(bound.object));
   if (!exit && numpy::call_kind(bound.function) != CallKind::kOpaque) return plan_break(Break::kUnknownCall, callable_name(callable));

@@ -48,9 +48,10 @@ void cut_back(Labels& contents, Py_ssize_t maximum) {
   if (maximum >= 0 && static_cast<Py_ssize_t>(contents.size()) > maximum) contents.resize(static_cast<size_t>(maximum));
 }
 
-// An iterator over a deque tells of most changes.
+// An iterator over a deque tells of changes of its size, and of others.
 Plan changed(Recorder& recorder, const Deque& deque, Labels contents, Plan plan) {
-  if (recorder.is_iterated(deque.label)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  const bool told = PyObject_Size(deque.object) != static_cast<Py_ssize_t>(contents.size()) && recorder.tells_iterators(deque.label);
+  if (recorder.is_iterated(deque.label) && !told) return plan_break(Break::kStore, "a container changes while it is iterated over");
   plan.changed = deque.label;
   plan.contents = std::move(contents);
   return plan;

@@ -44,11 +44,22 @@ Plan none_branch(const Site& site) {
 
 Plan jump(const Site&) { return {}; }
 
+// A deque tells of each change of its size, a set where it has another size now. The iterator is gone with the loop.
+Plan step_behind_change(PyObject* iterator) {
+  if (Py_REFCNT(iterator) > 1) return plan_break(Break::kIterator, "a container that has changed");
+  if (std::string_view(Py_TYPE(iterator)->tp_name) == "_collections._deque_iterator") return plan_raise();
+  const Ref rest = Ref::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
+  const bool told = !rest && PyErr_ExceptionMatches(PyExc_RuntimeError);
+  PyErr_Clear();
+  return told ? plan_raise() : plan_break(Break::kIterator, "a container that has changed");
+}
+
 Plan for_iter(const Site& site) {
   Recorder& recorder = site.recorder;
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
+  if (recorder.is_stale(recorder.label(top))) return step_behind_change(object);
   if (value.kind == Value::Kind::kIterator) return {};
   if (value.kind == Value::Kind::kGenerator && recorder.has_ended(value)) return {};
   if (value.kind == Value::Kind::kGenerator) return resumption(recorder, {recorder.label(top), object}, {recorder.constant(Py_None), Py_None});

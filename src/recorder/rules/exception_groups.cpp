@@ -185,7 +185,8 @@ std::optional<bool> is_raised_again(Recorder& recorder, const Operated& left, co
   const auto* const other = reinterpret_cast<PyBaseExceptionObject*>(right.object);
   const auto known = [&](const Operated& of, const char* name) {
     const uint32_t label = recorder.attribute_of(recorder.value(of.label), name);
-    return recorder.constant_of(label) == Py_None ? 0 : label;
+    const bool kept = std::string_view(name) == "__traceback__" && label;
+    return recorder.constant_of(label) == Py_None ? (kept ? UINT32_MAX : 0) : label;
   };
   const auto agree = [&](const char* name, bool same) { return (known(left, name) == known(right, name)) == same; };
   const bool traceback = one->traceback == other->traceback, context = one->context == other->context, cause = one->cause == other->cause;

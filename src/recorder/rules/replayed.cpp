@@ -1,5 +1,7 @@
 // Rules for mutable objects of C types that the recorded code makes: sets and the like. How they were made, and each change since,
 // is in the journal, and an exit does the same once more.
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,20 +47,26 @@ Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, call
 
 bool is_replayed(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kReplayed; }
 
-// The call once more, with what its arguments are now; 0: it can't be made again. from: the first slot of those arguments.
-uint32_t call_again(const Site& site, PyObject* callable, PyObject* keyword_names, int from, int count) {
+// The call once more, with what its arguments are now; 0: it can't be made again.
+uint32_t call_again(Recorder& recorder, PyObject* callable, PyObject* keyword_names, std::span<const Operated> given) {
   std::vector<uint32_t> arguments;
-  for (int slot = from; slot < from + count; slot++) {
-    arguments.push_back(frozen(site.recorder, site.recorder.label(slot), site.frame.slot(slot)));
+  for (const Operated& one : given) {
+    arguments.push_back(frozen(recorder, one.label, one.object));
     if (!arguments.back()) return 0;
   }
-  return site.recorder.made(callable, keyword_names, arguments);
+  return recorder.made(callable, keyword_names, arguments);
+}
+// ... of these slots.
+uint32_t call_again(const Site& site, PyObject* callable, PyObject* keyword_names, int from, int count) {
+  std::vector<Operated> given;
+  for (int slot = from; slot < from + count; slot++) given.push_back({site.recorder.label(slot), site.frame.slot(slot)});
+  return call_again(site.recorder, callable, keyword_names, given);
 }
 
 // The plan, of a change of the object by the call.
 Plan changed_by(Recorder& recorder, uint32_t object, uint32_t call, Plan plan) {
   if (!call) return plan_break(Break::kStore, "a set from outside as an argument");
-  if (recorder.is_iterated(object)) return plan_break(Break::kStore, "a container changes while it is iterated over");
+  if (recorder.is_iterated(object) && !recorder.tells_iterators(object)) return plan_break(Break::kStore, "a container changes while it is iterated over");
   if (!recorder.may_change(object)) return plan_break(Break::kStore, "an object whose end is told may be dropped");
   if (static_cast<Py_ssize_t>(recorder.elements(recorder.value(object)).size()) >= kMaxParts) return plan_break(Break::kTooLong, "changes of one object");
   plan.replayed = object;
@@ -78,32 +86,85 @@ bool any_iterator(const Site& site, int first, int count) {
   return false;
 }
 
-std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable, Effect effect) {
-  Recorder& recorder = site.recorder;
-  if (call.count < 1) return std::nullopt;
-  Operated self{recorder.label(call.first), site.frame.slot(call.first)};
+// set.update(list): the elements in front of the first that can't be hashed are in the set when that is told. none: all can be, or it isn't known.
+std::optional<Plan> update_of_half(Recorder& recorder, PyObject* callable, const Operated& set, const Operated& items) {
+  const Value given = recorder.value(items.label);
+  const bool built = (given.kind == Value::Kind::kList && PyList_CheckExact(items.object)) || (given.kind == Value::Kind::kTuple && PyTuple_CheckExact(items.object));
+  if (!built || !is_replayed(recorder, set.label) || recorder.outer_of(set.label)) return std::nullopt;
+  std::vector<uint32_t> front;
+  for (const uint32_t label : recorder.copied_elements(given)) {
+    PyObject* const item = PySequence_Fast_GET_ITEM(items.object, static_cast<Py_ssize_t>(front.size()));
+    if (PyList_CheckExact(item) || PyDict_CheckExact(item) || PySet_CheckExact(item)) {
+      if (!fixes_type(recorder, label, item)) return std::nullopt;
+      if (front.empty()) return plan_raise();
+      return changed_by(recorder, set.label, recorder.made(callable, nullptr, {recorder.container(Value::Kind::kTuple, std::move(front))}), plan_raise());
+    }
+    if (!is_immutable(item) || !is_known_flat(recorder, label, item)) return std::nullopt;
+    front.push_back(label);
+  }
+  return std::nullopt;
+}
+
+// set.add() of what is in it, and set.discard() of what isn't, leave the set as it is.
+bool changes_nothing(PyObject* callable, PyObject* set, PyObject* element) {
+  const std::string name = name_in_type(callable);
+  if (!PySet_CheckExact(set) || (name != "set.add" && name != "set.discard") || (!is_immutable(element) && !PyType_Check(element))) return false;
+  const int has = PySet_Contains(set, element);
+  if (has < 0) PyErr_Clear();
+  return has == (name == "set.add");
+}
+
+// A class of C's that nothing changes is hashed by its place.
+bool is_fixed_class(Recorder& recorder, const Operated& element) {
+  const bool fixed = PyType_Check(element.object) && Py_IS_TYPE(element.object, &PyType_Type) && is_written_in_c(reinterpret_cast<PyTypeObject*>(element.object));
+  return fixed && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(element.object), Py_TPFLAGS_IMMUTABLETYPE) && fixes_object(recorder, element.label, element.object);
+}
+
+bool is_container(PyObject* object) {
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
+}
+
+// given: the object, and the arguments. What raises has changed nothing: elements can be hashed, and of several arguments the first might have been used.
+std::optional<Plan> method_call(Recorder& recorder, PyObject* callable, Effect effect, const std::vector<Operated>& given, PyObject* names) {
+  if (given.empty()) return std::nullopt;
+  Operated self = given[0];
+  const auto arguments = std::span(given).subspan(1);
   const bool outer = recorder.value(self.label).kind == Value::Kind::kSource && PySet_CheckExact(self.object);
   if (!is_replayed(recorder, self.label) && !outer) return std::nullopt;
-  if (!PyObject_TypeCheck(site.frame.slot(call.first), PyDescr_TYPE(callable)) || any_iterator(site, call.first, call.count)) return not_known(callable);
-  // What raises has changed nothing: elements can be hashed, and of several arguments the first might have been used.
-  const bool several = effect == Effect::kChanges && call.count > 2 && PySet_Check(site.frame.slot(call.first));
-  const auto is_container = [](PyObject* object) {
-    return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
-  };
-  for (int slot = call.first + 1; slot < call.first + call.count; slot++) {
-    const bool may_change_half = several && !is_container(site.frame.slot(slot));
-    if (may_change_half || !is_known_flat(recorder, recorder.label(slot), site.frame.slot(slot))) return not_known(callable);
+  const bool iterators = std::any_of(given.begin(), given.end(), [&](const Operated& one) { return recorder.is_iterator(one.label); });
+  if (!PyObject_TypeCheck(self.object, PyDescr_TYPE(callable)) || iterators) return not_known(callable);
+  const std::string name = name_in_type(callable);
+  if (name == "set.update" && arguments.size() == 1 && !names) {
+    if (std::optional<Plan> plan = update_of_half(recorder, callable, self, arguments[0])) return plan;
   }
-  PyObject* const names = call.keyword_names.get();
+  const bool several = effect == Effect::kChanges && arguments.size() > 1 && PySet_Check(self.object);
+  const bool is_element = name == "set.add" || name == "set.discard" || name == "set.__contains__";
+  for (const Operated& one : arguments) {
+    const bool may_change_half = several && !is_container(one.object);
+    const bool known = is_known_flat(recorder, one.label, one.object) || (is_element && is_fixed_class(recorder, one));
+    if (may_change_half || !known) return not_known(callable);
+  }
   if (outer && effect != Effect::kChanges && !is_known_flat(recorder, self.label, self.object)) return not_known(callable);
   switch (effect) {
     case Effect::kReads: return plan_constant();
-    case Effect::kMakes: return made_by(recorder, call_again(site, callable, names, call.first, call.count));
-    case Effect::kChanges:
+    case Effect::kMakes: return made_by(recorder, call_again(recorder, callable, names, given));
+    case Effect::kChanges: {
+      const bool made_here = !outer && !recorder.outer_of(self.label);
+      if (made_here && arguments.size() == 1 && changes_nothing(callable, self.object, arguments[0].object)) return plan_constant();
       if (!enter(recorder, self)) return plan_break(Break::kStore, "a set from outside");
-      return changed_by(recorder, self.label, call_again(site, callable, names, call.first + 1, call.count - 1), plan_constant());
+      // A set from outside keeps what is put into it.
+      if (!made_here && is_element && PyType_Check(arguments[0].object)) return not_known(callable);
+      return changed_by(recorder, self.label, call_again(recorder, callable, names, arguments), plan_constant());
+    }
   }
   return std::nullopt;
+}
+
+// Null: a callable that has no row.
+const Effect* effect_of_method(PyObject* callable) {
+  if (Py_TYPE(callable) != &PyMethodDescr_Type || !is_written_in_c(PyDescr_TYPE(callable))) return nullptr;
+  const auto method = rows().methods.find(name_in_type(callable));
+  return method == rows().methods.end() ? nullptr : &method->second;
 }
 
 // set(...), of what is known.
@@ -185,9 +246,15 @@ std::optional<Plan> replayed_call(const Site& site, const Activation::CallSite& 
     return is_written_in_c(type) && rows().types.contains(type->tp_name) ? std::optional(type_call(site, call, callable)) : std::nullopt;
   }
   if (PyCFunction_CheckExact(callable)) return rows().makers.contains(name_in_module(callable)) ? std::optional(type_call(site, call, callable)) : std::nullopt;
-  if (Py_TYPE(callable) != &PyMethodDescr_Type || !is_written_in_c(PyDescr_TYPE(callable))) return std::nullopt;
-  const auto method = rows().methods.find(name_in_type(callable));
-  return method == rows().methods.end() ? std::nullopt : method_call(site, call, callable, method->second);
+  if (!effect_of_method(callable)) return std::nullopt;
+  std::vector<Operated> given;
+  for (int slot = call.first; slot < call.first + call.count; slot++) given.push_back({site.recorder.label(slot), site.frame.slot(slot)});
+  return replayed_method(site.recorder, callable, given, call.keyword_names.get());
+}
+
+std::optional<Plan> replayed_method(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, PyObject* keyword_names) {
+  const Effect* const effect = effect_of_method(callable);
+  return effect ? method_call(recorder, callable, *effect, given, keyword_names) : std::nullopt;
 }
 
 Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key) {

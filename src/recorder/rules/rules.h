@@ -43,6 +43,8 @@ bool adds_missing_keys(const Recorder& recorder, uint32_t label);
 uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
 // Calls of types and methods that `replayed.def` names, and operators with such objects; none: of others.
 std::optional<Plan> replayed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// ... of a method, with its object as the first of what is given.
+std::optional<Plan> replayed_method(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, PyObject* keyword_names);
 std::optional<Plan> replayed_operator(const Site& site, int number);
 // object[key], object[key] = value, and (value.label 0) del object[key].
 Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key);
