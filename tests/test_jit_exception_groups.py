@@ -361,7 +361,27 @@ def finally_inside(x: Any, y: Any) -> Any:
     return z
 
 
+def raised_again_and_again(x: Any, y: Any) -> Any:
+    z = x + y
+    try:
+        try:
+            raise ExceptionGroup("g", [KeyError(2), OSError(7)])
+        except* OSError:
+            z = z + 1
+            raise TypeError(3) from None
+    except* TypeError:
+        try:
+            raise
+        except* TypeError:
+            try:
+                z = z * 2
+                raise
+            except* LookupError:
+                z = z - 5
+
+
 FUNCTIONS = [
+    raised_again_and_again,
     several_clauses,
     some_are_left,
     nested,

@@ -10,6 +10,7 @@ Ref first_entry(Borrowed exception) {
 
 #if PY_VERSION_HEX >= 0x030C0000
 Ref take_raised() { return Ref::steal(PyErr_GetRaisedException()); }
+Ref take_caught() { return take_raised(); }
 void set_raised(Ref exception) { PyErr_SetRaisedException(exception.release()); }
 
 Ref take_refused_key() {
@@ -30,6 +31,11 @@ Ref take_raised() {
   Py_XDECREF(type);
   Py_XDECREF(traceback);
   return Ref::steal(value);
+}
+Ref take_caught() {
+  Ref exception = take_raised();
+  if (!exception.as<PyBaseExceptionObject>()->traceback) PyException_SetTraceback(exception.get(), Py_None);
+  return exception;
 }
 void set_raised(Ref exception) {
   PyObject* const traceback = PyException_GetTraceback(exception.get());

@@ -19,6 +19,8 @@ namespace evalframe::cpython {
 
 // Takes the exception that is set off the thread: normalized, with its traceback.
 Ref take_raised();
+// ... by a handler: to it CPython 3.11 gives one that has no traceback with None for that, by which except* tells exceptions apart.
+Ref take_caught();
 // Sets it again, with the traceback that it carries.
 void set_raised(Ref exception);
 // The first entry of its traceback; null: it has none, for which CPython 3.11 may keep None.

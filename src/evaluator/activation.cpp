@@ -336,7 +336,7 @@ Event Activation::unwind(bool add_entry, bool by_callee) {
     Handlers::push(*this, unit);
   }
   if (told) cpython::tell_tools(thread_, frame_, ExceptionEvent::kHandled, code_->instructions[static_cast<size_t>(handler->target)].offset);
-  Handlers::push(*this, cpython::take_raised());
+  Handlers::push(*this, cpython::take_caught());
   next_ = begin() + handler->target;
   traced_ = is_traced();
   return Event::kCaught;
