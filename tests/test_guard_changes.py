@@ -128,6 +128,64 @@ def locals_of_a_cell_changed():
 
 
 @case
+def function_whose_signature_is_asked_changes() -> Any:
+    def asked(a: Any, b: Any = 2) -> Any: ...
+
+    def reads(x: Any) -> Any:
+        signature = inspect.signature(asked)
+        bound = signature.bind(x)
+        bound.apply_defaults()
+        return list(signature.parameters), list(bound.arguments), signature.parameters["b"].annotation, signature.return_annotation, x * 2
+
+    yield reads
+    asked.__defaults__ = (1, 3)
+    yield
+    asked.__annotations__ = {"b": int, "return": str}
+    yield
+    asked.__annotations__["b"] = float
+    yield
+    asked.__code__ = (lambda a, /, b, *c, d=4, **e: None).__code__
+    asked.__kwdefaults__ = {"d": 5}
+    yield
+    asked.__kwdefaults__["d"] = 6
+    yield
+    asked.__wrapped__ = lambda a, b=7: None  # type: ignore[attr-defined]
+    yield
+    asked.__wrapped__.__wrapped__ = lambda b: None  # type: ignore[attr-defined]
+    yield
+    asked.__signature__ = inspect.signature(lambda a, b, c=1: None)  # type: ignore[attr-defined]
+    yield
+    del asked.__signature__, asked.__wrapped__  # type: ignore[attr-defined]
+    yield
+
+
+@case
+def name_of_a_kept_method_becomes_another() -> Any:
+    changing = module("check = frozenset(['a', 'b']).__contains__\ndef f(x):\n    return x * 2, check('a'), check('c')")
+    yield changing.f
+    changing.check = frozenset(["c"]).__contains__
+    yield
+    changing.check = lambda text: text
+    yield
+
+
+@case
+def members_of_an_enumeration_compare_in_another_way() -> Any:
+    class Level(enum.IntEnum):
+        LOW = 1
+        HIGH = 2
+
+    def reads(x: Any) -> Any:
+        return x * 2, Level.HIGH in (Level.LOW, 2), Level.LOW in (2, None)
+
+    yield reads
+    Level.__eq__ = lambda self, other: other is None  # type: ignore[method-assign, assignment]
+    yield
+    del Level.__eq__
+    yield
+
+
+@case
 def names_of_evaluated_text_changed():
     changing = module("factor = 2\ntext = 'x * factor + len([1])'\ndef f(x):\n    return eval(text)")
     yield changing.f

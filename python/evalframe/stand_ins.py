@@ -9,6 +9,7 @@ function, whose errors are its own.
 import builtins
 import functools
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from evalframe import _core
 globals()["__builtins__"] = dict(vars(builtins))
 _MISSING: Any = object()
 _reduce = functools.reduce
+_OrderedDict = OrderedDict
 _places_in_order = _core.places_in_order
 _progress = _core.progress
 _group = _core.group
@@ -176,6 +178,18 @@ def dict_of(iterable: Iterable[Any], /, **more: Any) -> dict[Any, Any]:
                 raise TypeError(f"cannot convert dictionary update sequence element #{number} to a sequence")
         if len(item) != 2:
             raise ValueError(f"dictionary update sequence element #{number} has length {len(item)}; 2 is required")
+        result[item[0]] = item[1]
+        del item
+    result.update(more)
+    return result
+
+
+def ordered_dict_of(iterable: Iterable[Any], /, **more: Any) -> OrderedDict[Any, Any]:
+    result = _OrderedDict()
+    for item in iterable:
+        if (type(item) is not tuple and type(item) is not list) or len(item) != 2:
+            ((key, value),) = _OrderedDict((item,)).items()
+            item = key, value
         result[item[0]] = item[1]
         del item
     result.update(more)
@@ -781,6 +795,7 @@ _core.add_stand_ins(
         set: (set_of, 0),
         frozenset: (frozenset_of, 0),
         dict: (dict_of, 0),
+        OrderedDict: (ordered_dict_of, 0),
         str.join: (join, 1),
         list.extend: (extend, 1),
         sorted: (sorted_of, 0),

@@ -545,6 +545,7 @@ Plan load_method(const Site& site) {
   if (is_method && owner.kind == Value::Kind::kDict && PyDict_CheckExact(object)) return plan_value(0);
   const bool of_c = owner.kind == Value::Kind::kReplayed || owner.kind == Value::Kind::kMapping || owner.kind == Value::Kind::kDeque;
   if (is_method && of_c && is_written_in_c(Py_TYPE(object))) return plan_value(0);
+  if (is_method && Py_IS_TYPE(object, &PyDictProxy_Type) && dict_behind_proxy(recorder, asked.label)) return plan_value(0);
   if (is_method && owner.kind == Value::Kind::kSource && (PyDict_CheckExact(object) || PyList_CheckExact(object) || PySet_CheckExact(object))) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(0);

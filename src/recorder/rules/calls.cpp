@@ -309,11 +309,14 @@ std::optional<Plan> binding(const Site& site, const Activation::CallSite& call, 
 
 // Whether it's a bound method that something keeps: random.uniform, or a global `step = machine.step`. One that a frame has was
 // made by the call, most likely, and never is the same.
-bool is_kept_method(Recorder& recorder, uint32_t label, PyObject* callable) {
-  if (!PyMethod_Check(callable) || !is_plain_function(PyMethod_GET_FUNCTION(callable)) || numpy::call_kind(callable) != CallKind::kUnknown) return false;
+bool is_kept(Recorder& recorder, uint32_t label, PyObject* callable) {
   const Value value = recorder.value(label);
   const bool of_frame = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
   return !of_frame && fixes_object(recorder, label, callable);
+}
+bool is_kept_method(Recorder& recorder, uint32_t label, PyObject* callable) {
+  if (!PyMethod_Check(callable) || !is_plain_function(PyMethod_GET_FUNCTION(callable)) || numpy::call_kind(callable) != CallKind::kUnknown) return false;
+  return is_kept(recorder, label, callable);
 }
 Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyObject* method) {
   Recorder& recorder = site.recorder;
@@ -322,6 +325,20 @@ Plan call_of_kept_method(const Site& site, const Activation::CallSite& call, PyO
   give(plan, {recorder.fixed(PyMethod_GET_SELF(method)), PyMethod_GET_SELF(method)});
   add_arguments(site, call, plan);
   return plan;
+}
+
+// A method in C that something keeps, bound to an immutable object: keyword.iskeyword, or a global `join = ",".join`. none: another callable.
+std::optional<Plan> call_of_kept_c_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  PyObject* const self = PyCFunction_CheckExact(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  Recorder& recorder = site.recorder;
+  if (!self || !is_immutable(self) || !is_kept(recorder, recorder.label(call.callable), callable)) return std::nullopt;
+  const Ref name = Ref::steal(PyUnicode_InternFromString(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+  PyObject* const method = name ? _PyType_Lookup(Py_TYPE(self), name.get()) : nullptr;
+  if (!method || !Py_IS_TYPE(method, &PyMethodDescr_Type)) return PyErr_Clear(), std::nullopt;
+  Given given = given_at(site, call);
+  given.labels.insert(given.labels.begin(), recorder.constant(self));
+  given.objects.insert(given.objects.begin(), self);
+  return call_of_c(recorder, method, given);
 }
 
 // super(type, object).
@@ -573,6 +590,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (collects_garbage(callable) && !drops_result) return plan_break(Break::kGarbage, callable_name(callable));
   if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
+  if (std::optional<Plan> plan = call_of_kept_c_method(site, call, callable)) return *std::move(plan);
   const bool pure = is_pure_method(callable);
   const bool unknown = kind == CallKind::kUnknown && !is_plain_function(callable) && !pure;
   if (unknown || !fixes_object(recorder, recorder.label(call.callable), callable)) return plan_break(Break::kUnknownCall, callable_name(callable));

@@ -74,7 +74,8 @@ std::optional<Plan> frame_function(const Site& site, const Activation::CallSite&
 
 std::optional<Plan> frame_attribute(Recorder& recorder, uint32_t label, PyObject* object, PyObject* name) {
   const Value value = recorder.value(label);
-  if (value.kind == Value::Kind::kConstant && PyCode_Check(object)) {
+  const bool kept = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kObject;
+  if ((value.kind == Value::Kind::kConstant || kept) && PyCode_Check(object)) {
     const bool fact = is_one_of(name, {"co_name", "co_qualname", "co_filename", "co_firstlineno", "co_flags", "co_argcount", "co_posonlyargcount",
                                        "co_kwonlyargcount", "co_nlocals", "co_stacksize", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_consts"});
     return fact ? std::optional<Plan>(plan_constant()) : std::nullopt;

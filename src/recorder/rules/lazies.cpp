@@ -267,7 +267,11 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
   if (name == "reversed") return making_reversed(site, call);
   if (name == "iterator" || name == "callable_iterator") return std::nullopt;
   bool any_steps = false;
-  for (int i = call.first; row.rarely && i < call.first + call.count; i++) any_steps = any_steps || has_steps(recorder, recorder.label(i), site.frame.slot(i));
+  for (int i = call.first; row.rarely && i < call.first + call.count; i++) {
+    // What is held elsewhere may go on in between.
+    const bool shared = name == "chain" && recorder.is_iterator(recorder.label(i)) && Py_REFCNT(site.frame.slot(i)) > 1;
+    any_steps = any_steps || shared || has_steps(recorder, recorder.label(i), site.frame.slot(i));
+  }
   if (row.rarely && !any_steps) return std::nullopt;
   if (name == "chain") {
     std::vector<uint32_t> sources;

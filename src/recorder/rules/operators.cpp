@@ -250,6 +250,22 @@ bool is_class_among_known(Recorder& recorder, const Operated& item, const Operat
   return parts.has_value();
 }
 
+// kind in (FIRST, SECOND): members of enumerations, and the like.
+bool is_among_plain(Recorder& recorder, const Operated& item, const Operated& container) {
+  const Value::Kind kind = recorder.value(container.label).kind;
+  if (!PyTuple_CheckExact(container.object) && !PyList_CheckExact(container.object)) return false;
+  if (kind == Value::Kind::kConstant && is_immutable(container.object)) return compares_plainly(recorder, item.label, item.object);
+  if ((kind != Value::Kind::kTuple && kind != Value::Kind::kList) || !compares_plainly(recorder, item.label, item.object)) return false;
+  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value(container.label));
+  for (size_t i = 0; i < parts.size(); i++) {
+    const Operated part{parts[i], PySequence_Fast_GET_ITEM(container.object, static_cast<Py_ssize_t>(i))};
+    if (!compares_plainly(recorder, part.label, part.object)) return false;
+    // One of them alone is immutable: they are of two types.
+    if (!is_immutable(item.object) && !is_immutable(part.object) && !fixes_identity(recorder, item, part)) return false;
+  }
+  return true;
+}
+
 Plan contains_op(const Site& site) {
   const Input item = input_at(site, 2), container = input_at(site, 1);
   if (std::optional<bool> there = has_key(site.recorder, container, item)) return plan_constant();
@@ -257,30 +273,31 @@ Plan contains_op(const Site& site) {
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
-  if (is_class_among_known(site.recorder, item, container)) return plan_constant();
+  if (is_class_among_known(site.recorder, item, container) || is_among_plain(site.recorder, item, container)) return plan_constant();
   if (std::optional<Plan> plan = contains_call(site, item, container)) return *std::move(plan);
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }
 
-Plan slice_of(Recorder& recorder, Value::Kind kind, const std::vector<uint32_t>& all, PyObject* slice) {
+Plan slice_of(Recorder& recorder, uint32_t whole, Value::Kind kind, const std::vector<uint32_t>& all, PyObject* slice) {
   Py_ssize_t start = 0, stop = 0, step = 0;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return PyErr_Clear(), plan_break(Break::kException, "slice");
   const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(all.size()), &start, &stop, step);
   // CPython gives the tuple itself for a slice of all of it.
-  if (kind == Value::Kind::kTuple && count == static_cast<Py_ssize_t>(all.size())) return plan_break(Break::kUnknownObject, "slice of a whole tuple");
+  if (kind == Value::Kind::kTuple && step == 1 && count == static_cast<Py_ssize_t>(all.size())) return plan_value(whole);
   std::vector<uint32_t> part;
   for (Py_ssize_t i = 0; i < count; i++) part.push_back(all[start + i * step]);
   return plan_value(recorder.container(kind, std::move(part)));
 }
 
-Plan slice_of_container(Recorder& recorder, const Value owner, PyObject* slice) {
-  return slice_of(recorder, owner.kind, recorder.copied_elements(owner), slice);
+Plan slice_of_container(Recorder& recorder, uint32_t label, PyObject* slice) {
+  const Value owner = recorder.value(label);
+  return slice_of(recorder, label, owner.kind, recorder.copied_elements(owner), slice);
 }
 
 Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice) {
   const std::optional<std::vector<uint32_t>> all = parts_of(recorder, container.label, container.object);
   if (!all) return plan_break(Break::kUnknownObject, "slice of " + type_name(container.object));
-  return slice_of(recorder, PyList_CheckExact(container.object) ? Value::Kind::kList : Value::Kind::kTuple, *all, slice);
+  return slice_of(recorder, container.label, PyList_CheckExact(container.object) ? Value::Kind::kList : Value::Kind::kTuple, *all, slice);
 }
 
 // A subscript of a Python container that came from outside is a source of its own.
@@ -312,7 +329,7 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
 Plan item_of_container(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
-  if (PySlice_Check(key.object) && recorder.known(key.label, key.object)) return slice_of_container(recorder, owner, key.object);
+  if (PySlice_Check(key.object) && recorder.known(key.label, key.object)) return slice_of_container(recorder, container.label, key.object);
   if (!PyLong_CheckExact(key.object) || !recorder.known(key.label, key.object)) {
     return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
   }

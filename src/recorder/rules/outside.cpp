@@ -154,16 +154,59 @@ std::optional<Plan> call_of_vars(const Site& site, const Activation::CallSite& c
   return attributes_as_dict(site.recorder, {site.recorder.label(call.first), site.frame.slot(call.first), name});
 }
 
+namespace {
+
+// A dict, or one that adds nothing to what a dict is asked for.
+bool is_shown(Value::Kind kind, PyObject* object) {
+  return (kind == Value::Kind::kDict && PyDict_CheckExact(object)) || (kind == Value::Kind::kMapping && PyODict_CheckExact(object));
+}
+
+// A function, class or module, which programs know by its place anyway, is at the same one in all runs.
+bool is_one_place(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value::Kind kind = recorder.value(label).kind;
+  if (!PyFunction_Check(object) && !PyType_Check(object) && !PyModule_CheckExact(object)) return false;
+  if ((kind != Value::Kind::kConstant && kind != Value::Kind::kSource) || recorder.is_adopted(object)) return false;
+  return fixes_object(recorder, label, object);
+}
+
 // types.MappingProxyType(dict), and id(object): made again of the object, where someone has it.
 std::optional<Plan> made_of_object(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const bool shows = callable == reinterpret_cast<PyObject*>(&PyDictProxy_Type), numbers = callable == builtin<"id">().get();
   if ((!shows && !numbers) || call.count != 1 || call.keyword_names) return std::nullopt;
   const uint32_t label = site.recorder.label(call.first);
   const Value::Kind kind = site.recorder.value(label).kind;
-  if (shows && (kind != Value::Kind::kDict || !PyDict_CheckExact(site.frame.slot(call.first)))) return std::nullopt;
+  if (shows && !is_shown(kind, site.frame.slot(call.first))) return std::nullopt;
+  if (numbers && is_one_place(site.recorder, label, site.frame.slot(call.first))) return plan_constant();
   // Of what a node gives nobody knows whether it is a new object.
   if (numbers && (kind == Value::Kind::kNode || kind == Value::Kind::kNull || kind == Value::Kind::kTruth)) return std::nullopt;
   return plan_value(site.recorder.made(callable, nullptr, {label}));
+}
+
+}  // namespace
+
+// A method of a types.MappingProxyType over a dict of the recorded code's is that of the dict.
+std::optional<Plan> method_of_proxy(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (!Py_IS_TYPE(callable, &PyMethodDescr_Type) || PyDescr_TYPE(callable) != &PyDictProxy_Type || call.count < 1 || call.keyword_names) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const uint32_t label = dict_behind_proxy(recorder, recorder.label(call.first));
+  if (!label) return std::nullopt;
+  const Value dict = recorder.value(label);
+  PyTypeObject* const type = dict.kind == Value::Kind::kDict ? &PyDict_Type : &PyODict_Type;
+  PyObject* const name = reinterpret_cast<PyDescrObject*>(callable)->d_name;
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  if ((is("keys") || is("values") || is("items")) && call.count == 1) return plan_value(recorder.made(_PyType_Lookup(type, name), nullptr, {label}));
+  if (is("copy") && call.count == 1) {
+    std::vector<uint32_t> items = recorder.copied_elements(dict);
+    return plan_value(dict.kind == Value::Kind::kDict ? recorder.container(Value::Kind::kDict, std::move(items)) : recorder.mapping(reinterpret_cast<PyObject*>(type), std::move(items), 0));
+  }
+  if (!is("get") || call.count < 2 || call.count > 3) return std::nullopt;
+  Ref copy = Ref::steal(PyObject_CallMethod(site.frame.slot(call.first), "copy", nullptr));
+  if (!copy) return PyErr_Clear(), std::nullopt;
+  const Operated of{label, copy.get()}, key{recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
+  const std::optional<bool> there = has_key(recorder, of, key);
+  if (!there) return std::nullopt;
+  if (*there) return item_of_dict(recorder, of, key);
+  return plan_value(call.count == 3 ? recorder.label(call.first + 2) : recorder.constant(Py_None));
 }
 
 std::optional<bool> same_identity(Recorder& recorder, const Operated& left, const Operated& right) {
@@ -181,7 +224,7 @@ std::optional<bool> same_identity(Recorder& recorder, const Operated& left, cons
 }
 
 std::optional<Plan> outside_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  for (const auto rule : {next_of_count, weak_reference, current_task, call_of_vars, made_of_object}) {
+  for (const auto rule : {next_of_count, weak_reference, current_task, call_of_vars, made_of_object, method_of_proxy}) {
     if (std::optional<Plan> plan = rule(site, call, callable)) return plan;
   }
   return std::nullopt;

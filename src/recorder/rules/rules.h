@@ -354,6 +354,7 @@ std::optional<Plan> call_of_instance(const Site& site, const evaluator::Activati
 // A break in front of a return whose result the caller's instruction can't be known to go on with; none: it is known.
 std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object);
 bool compares_by_identity(PyTypeObject* type);
+bool compares_plainly(Recorder& recorder, uint32_t label, PyObject* object);
 // Whether it is always the same object that two values are, or always two. False: it can't be guarded.
 bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& right);
 // Whether the value is one object in all runs, by the guards.
@@ -383,6 +384,9 @@ Plan read_generic_attribute(const Site& site, const Asked& asked);  // as object
 std::optional<Plan> outside_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // Whether two results of id() are equal; none: not known.
 std::optional<bool> same_identity(Recorder& recorder, const Operated& left, const Operated& right);
+// The dict of the recorded code's that a types.MappingProxyType shows; 0: another value. And its methods.
+uint32_t dict_behind_proxy(Recorder& recorder, uint32_t label);
+std::optional<Plan> method_of_proxy(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> call_of_weak_reference(const Site& site, const evaluator::Activation::CallSite& call);
 // A key that compares as the class does that it is a reference to: by identity.
 bool is_weak_reference_to_class(Recorder& recorder, const Operated& key);

@@ -55,6 +55,8 @@ bool has_keys(PyObject* object) {
   return _PyType_Lookup(Py_TYPE(object), name);
 }
 
+bool is_ordered_dict(PyObject* callable) { return callable == reinterpret_cast<PyObject*>(&PyODict_Type); }
+
 // Keys of a sort that are instances of classes of the program's, or that functools.cmp_to_key has made.
 bool compares_by_methods(PyObject* keys) {
   for (Py_ssize_t i = 0; PyList_CheckExact(keys) && i < PyList_GET_SIZE(keys); i++) {
@@ -84,6 +86,8 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   }
   // What has keys isn't gone through as pairs.
   if (callable == reinterpret_cast<PyObject*>(&PyDict_Type) && call.count > 0 && has_keys(site.frame.slot(call.first))) return std::nullopt;
+  // An OrderedDict asks what it is given for items first, which a generator hasn't got.
+  if (is_ordered_dict(callable) && (call.count < 1 || recorder.value_at(call.first).kind != Value::Kind::kGenerator)) return std::nullopt;
   // A set takes the hashes of a dict's or a set's elements over.
   const bool makes_set = callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
   if (makes_set && call.count > 0 && (PyDict_CheckExact(site.frame.slot(call.first)) || PyAnySet_Check(site.frame.slot(call.first)))) return std::nullopt;

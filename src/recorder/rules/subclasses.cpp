@@ -142,11 +142,6 @@ bool reads_behind_proxy(const Site& site, int slot) {
   }
   return false;
 }
-uint32_t dict_behind_proxy(Recorder& recorder, uint32_t label) {
-  const Value value = recorder.value(label);
-  const uint32_t dict = value.kind == Value::Kind::kMade && recorder.elements(value).size() == 3 ? recorder.elements(value)[2] : 0;
-  return dict && recorder.value(dict).kind == Value::Kind::kDict ? dict : 0;
-}
 
 // Whether the instruction asks of what is in the slot only what its class leaves to the builtin type.
 bool asks_base(const Site& site, int slot, PyTypeObject* type, PyTypeObject* base) {
@@ -178,6 +173,26 @@ std::optional<Plan> missing_item(const Site& site) {
 
 }  // namespace
 
+uint32_t dict_behind_proxy(Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  const uint32_t dict = value.kind == Value::Kind::kMade && recorder.elements(value).size() == 3 ? recorder.elements(value)[2] : 0;
+  return dict && is_made_dict(recorder.value(dict)) ? dict : 0;
+}
+
+// What it is compared to, and what it is, tell whether it is equal: by the contents of its builtin type, or by identity alone.
+bool compares_plainly(Recorder& recorder, uint32_t label, PyObject* object) {
+  if (is_immutable(object)) return !recorder.is_input_number(label, object) && recorder.known(label, object);
+  PyTypeObject* const type = Py_TYPE(object);
+  if (compares_by_identity(type)) return fixes_type(recorder, label, object);
+  PyTypeObject* const base = cpython::builtin_base(type);
+  const Value value = recorder.value(label);
+  if (!base || value.kind != Value::Kind::kSource || !inherits(type, base, Asks::kComparison)) return false;
+  const Ref exact = exact_copy(object, base);
+  if (!exact) return PyErr_Clear(), false;
+  const uint32_t contents = contents_of_source(recorder, value, object, base, exact.get());
+  return recorder.constant_of(contents);
+}
+
 // In front of the instruction: contents stand in the places of such instances, until this goes.
 AsContents::AsContents(const Site& site) : site_(site) {
   constexpr int kMostOperands = 3;
@@ -190,7 +205,7 @@ AsContents::AsContents(const Site& site) : site_(site) {
       const uint32_t dict = dict_behind_proxy(site.recorder, site.recorder.label(slot));
       Ref copy = dict ? Ref::steal(PyObject_CallMethod(object, "copy", nullptr)) : Ref();
       if (!copy) PyErr_Clear();
-      if (copy && PyDict_CheckExact(copy.get())) replaced_.push_back({slot, site.recorder.label(slot), dict, object, std::move(copy)});
+      if (copy && (PyDict_CheckExact(copy.get()) || PyODict_CheckExact(copy.get()))) replaced_.push_back({slot, site.recorder.label(slot), dict, object, std::move(copy)});
       continue;
     }
     PyTypeObject* const base = cpython::builtin_base(Py_TYPE(object));
