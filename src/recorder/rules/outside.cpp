@@ -81,7 +81,14 @@ std::optional<Plan> next_of_count(const Site& site, const Activation::CallSite& 
   return plan;
 }
 
-// weakref.ref(object) of what lives as long as the recording: the object has one such reference, and it gives the object.
+// An instance or function that the recorded code has made, and nothing else holds: when it ends is that code's doing alone.
+static bool ends_with_recorded_code(Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value::Kind kind = recorder.value(label).kind;
+  return (kind == Value::Kind::kInstance || kind == Value::Kind::kFunction) && Py_TYPE(object)->tp_weaklistoffset > 0 && !recorder.is_adopted(object);
+}
+
+// weakref.ref(object) of what lives as long as the recording: the object has one such reference, and it gives the object. Of what the recorded
+// code has made it gives that, or None.
 std::optional<Plan> weak_reference(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
   if (callable != reinterpret_cast<PyObject*>(&_PyWeakref_RefType) || call.count != 1 || call.keyword_names) return std::nullopt;
@@ -89,8 +96,19 @@ std::optional<Plan> weak_reference(const Site& site, const Activation::CallSite&
   const Value value = recorder.value(label);
   const bool constant = value.kind == Value::Kind::kConstant && PyType_Check(site.frame.slot(call.first));
   const bool kept = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kObject;
-  if (!constant && !kept) return std::nullopt;
+  if (!constant && !kept && !ends_with_recorded_code(recorder, label, site.frame.slot(call.first))) return std::nullopt;
   return plan_value(recorder.made(callable, nullptr, {label}));
+}
+
+// sys.getrefcount of a list, a dict or an instance that the recorded code has made: it alone holds references to that. Not in calls, as those of C
+// functions that are followed hold others than C does.
+static std::optional<Plan> reference_count(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  if (!PyCFunction_CheckExact(callable) || call.count != 1 || call.keyword_names || name_in_module(callable) != "sys.getrefcount") return std::nullopt;
+  const uint32_t label = recorder.label(call.first);
+  const Value::Kind kind = recorder.value(label).kind;
+  const bool made = (kind == Value::Kind::kList || kind == Value::Kind::kDict || kind == Value::Kind::kInstance) && !recorder.outer_of(label);
+  return made && recorder.is_outermost() && !recorder.is_adopted(site.frame.slot(call.first)) ? std::optional(plan_constant()) : std::nullopt;
 }
 
 bool is_weak_reference_to_class(Recorder& recorder, const Operated& key) {
@@ -104,7 +122,10 @@ std::optional<Plan> call_of_weak_reference(const Site& site, const Activation::C
   Recorder& recorder = site.recorder;
   const Value value = recorder.value_at(call.callable);
   if (value.kind != Value::Kind::kMade || call.count != 0 || recorder.constant_of(recorder.elements(value)[0]) != reinterpret_cast<PyObject*>(&_PyWeakref_RefType)) return std::nullopt;
-  return plan_value(recorder.elements(value)[2]);
+  const uint32_t label = recorder.elements(value)[2];
+  const Ref live = Ref::steal(PyObject_CallNoArgs(site.frame.slot(call.callable)));
+  if (!live) return PyErr_Clear(), std::nullopt;
+  return live.get() == Py_None ? plan_constant() : plan_value(label);
 }
 
 // asyncio.current_task(), outside of a loop: RuntimeError.
@@ -224,7 +245,7 @@ std::optional<bool> same_identity(Recorder& recorder, const Operated& left, cons
 }
 
 std::optional<Plan> outside_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  for (const auto rule : {next_of_count, weak_reference, current_task, call_of_vars, made_of_object, method_of_proxy}) {
+  for (const auto rule : {next_of_count, weak_reference, reference_count, current_task, call_of_vars, made_of_object, method_of_proxy}) {
     if (std::optional<Plan> plan = rule(site, call, callable)) return plan;
   }
   return std::nullopt;
