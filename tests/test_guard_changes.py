@@ -439,6 +439,39 @@ def new_of_a_class() -> Any:
 
 
 @case
+def metaclass_that_makes_classes_changed() -> Any:
+    class Meta(type):
+        def __new__(mcls, name: str, bases: Any, names: Any) -> Any:
+            names["gain"] = 2
+            return super().__new__(mcls, name, bases, names)
+
+    class Finishing(type):
+        def __init__(cls, name: str, bases: Any, names: Any) -> None:
+            super().__init__(name, bases, names)
+            cls.gain = len(name)
+
+    def reads(x: Any) -> Any:
+        class Local(metaclass=Meta):
+            pass
+
+        class Other(metaclass=Finishing):
+            pass
+
+        return x * Local.gain + Other.gain  # type: ignore[attr-defined]
+
+    yield reads
+    Meta.__new__ = lambda mcls, name, bases, names: type.__new__(mcls, name, bases, {**names, "gain": 5})  # type: ignore
+    yield
+    Meta.__init__ = lambda cls, *rest: setattr(cls, "gain", 6)  # type: ignore
+    yield
+    Finishing.__init__ = lambda cls, *rest: setattr(cls, "gain", 7)  # type: ignore
+    yield
+    Finishing.__prepare__ = classmethod(lambda mcls, *rest: {"gain": 8})  # type: ignore
+    del Finishing.__init__
+    yield
+
+
+@case
 def call_of_a_metaclass() -> Any:
     class Meta(type):
         def __call__(cls, *arguments: Any) -> Any:

@@ -737,29 +737,25 @@ def class_told(metaclass: type, told: Any, body: Callable[[], Any], name: str, /
 
 
 def class_called(
-    metaclass: Any,
-    told: Any,
-    prepares: bool,
-    makes: bool,
-    initialises: bool,
-    body: Callable[[], Any],
-    name: str,
-    /,
-    *bases: type,
-    **keywords: Any,
+    metaclass: Any, prepares: bool, body: Callable[[], Any], name: str, /, *bases: type, **keywords: Any
 ) -> Any:
     # ... or where a metaclass of the program's has methods for it.
     names = metaclass.__prepare__(name, bases, **keywords) if prepares else {}
     cell = _run_class_body(body, names, metaclass)
-    if makes:
-        made = metaclass(name, bases, names, **keywords)
-    else:
-        made = _make_class(metaclass, name, bases, names)
-        if told is not None:
-            told(made, **keywords)
-        if initialises:
-            metaclass.__init__(made, name, bases, names, **keywords)
+    made = metaclass(name, bases, names, **keywords) if keywords else metaclass(name, bases, names)
     _check_class_cell(cell, made, name)
+    return made
+
+
+def class_initialised(
+    metaclass: Any, told: Any, initialises: bool, name: str, bases: tuple[type, ...], names: dict[str, Any], /
+) -> Any:
+    # A call of such a metaclass that has no __new__.
+    made = _make_class(metaclass, name, bases, names)
+    if told is not None:
+        told(made)
+    if initialises:
+        metaclass.__init__(made, name, bases, names)
     return made
 
 
@@ -846,6 +842,7 @@ _core.add_stand_ins(
         "class_made": (class_made, 0),
         "class_told": (class_told, 0),
         "class_called": (class_called, 0),
+        "class_initialised": (class_initialised, 0),
         "enum_made": (enum_made, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
     }

@@ -666,9 +666,22 @@ def class_statement_with_metaclass_that_initialises(x: Any, y: Any) -> Any:
     return x * Local.own + y * Local.more
 
 
+class Made(metaclass=Making):
+    gain: int
+
+
+def class_statement_of_inherited_metaclass(x: Any, y: Any) -> Any:
+    class Local(Made):
+        def __init__(self) -> None:
+            super().__init__()
+            self.more = x * self.gain
+
+    return Local().more + y
+
+
 def metaclass_called_with_names(x: Any, y: Any) -> Any:
-    local = Making("Local", (), {"own": 3}, gain=2)
-    return x * local.own + y * local.gain
+    made, finished = Making("Local", (), {"own": 3}, gain=2), Initialising("Local", (), {"own": x, "__module__": __name__})
+    return finished.own * made.own + y * made.gain * finished.more
 
 
 def class_statement_abstract(x: Any, y: Any) -> Any:

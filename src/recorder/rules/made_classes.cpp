@@ -196,11 +196,41 @@ bool add_module(const Site& site, std::vector<uint32_t>& body) {
   return true;
 }
 
+Operated truth_argument(Recorder& recorder, bool truth) {
+  PyObject* const object = truth ? Py_True : Py_False;
+  return {recorder.constant(object), object};
+}
+
+// A call of a metaclass of the program's that makes classes as type does, and may have an __init__ for them: of names with a module, as
+// the stand-in's frame is none of the program's.
+std::optional<Plan> class_of_followed(const Site& site, const Activation::CallSite& call, PyTypeObject* metaclass) {
+  Recorder& recorder = site.recorder;
+  PyObject *const bases = site.frame.slot(call.first + 1), *const names = site.frame.slot(call.first + 2);
+  if (!PyDict_CheckExact(names) || !PyDict_GetItemString(names, "__module__") || !PyTuple_CheckExact(bases) || !bases_of(recorder, recorder.label(call.first + 1), bases)) return std::nullopt;
+  const std::optional<Methods> methods = methods_of(recorder, metaclass);
+  const Py_ssize_t count = PyTuple_GET_SIZE(bases);
+  PyObject* told = nullptr;
+  const bool known = methods && !methods->makes && metaclass_of(metaclass, &PyTuple_GET_ITEM(bases, 0), count) == metaclass && find_told(&PyTuple_GET_ITEM(bases, 0), count, told);
+  std::optional<Plan> plan = known ? stand_in_call(site, "class_initialised", nullptr) : std::nullopt;
+  if (!plan) return std::nullopt;
+  give(*plan, {recorder.constant(metaclass), reinterpret_cast<PyObject*>(metaclass)});
+  give(*plan, {recorder.constant(told ? told : Py_None), told ? told : Py_None});
+  give(*plan, truth_argument(recorder, methods->initialises));
+  for (int i = call.first; i < call.first + call.count; i++) give(*plan, {recorder.label(i), site.frame.slot(i)});
+  return plan;
+}
+
+// Whether it is a metaclass, but for type itself.
+bool is_metaclass(PyObject* callable) {
+  return PyType_Check(callable) && callable != reinterpret_cast<PyObject*>(&PyType_Type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyType_Type);
+}
+
 }  // namespace
 
 // type(name, bases, names), type.__new__(metaclass, name, bases, names), and what a class statement of another metaclass does.
 std::optional<Plan> class_making(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   static PyObject* const new_of_type = cpython::lookup(&PyType_Type, "__new__");
+  if (is_metaclass(callable) && call.count == 3 && !call.keyword_names) return class_of_followed(site, call, reinterpret_cast<PyTypeObject*>(callable));
   const bool by_new = callable == new_of_type && call.count == 4 && PyType_Check(site.frame.slot(call.first));
   const bool bare = callable == cpython::maker_of_classes() || by_new;
   if ((!bare && (callable != reinterpret_cast<PyObject*>(&PyType_Type) || call.count != 3)) || call.keyword_names) return std::nullopt;
@@ -289,9 +319,10 @@ std::optional<Plan> call_of_statement(const Site& site, const Statement& stateme
   PyObject* const metaclass = reinterpret_cast<PyObject*>(statement.metaclass);
   PyObject* const told = statement.told ? statement.told : Py_None;
   if (!plain) give(*plan, {recorder.constant(metaclass), metaclass});
-  if (!plain && !statement.is_enum) give(*plan, {recorder.constant(told), told});
   if (statement.methods) {
-    for (const bool has : {statement.methods->prepares, statement.methods->makes, statement.methods->initialises}) give(*plan, {recorder.constant(has ? Py_True : Py_False), has ? Py_True : Py_False});
+    give(*plan, truth_argument(recorder, statement.methods->prepares));
+  } else if (!plain && !statement.is_enum) {
+    give(*plan, {recorder.constant(told), told});
   }
   for (int i = statement.call.first; i < statement.first_keyword; i++) give(*plan, {recorder.label(i), site.frame.slot(i)});
   for (const int i : statement.keywords) give(*plan, {recorder.label(i), site.frame.slot(i)});
