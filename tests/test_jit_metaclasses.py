@@ -65,6 +65,11 @@ class Copying(type):
         return 4
 
 
+class Returning(type):
+    def __init__(cls, *given):
+        return 4
+
+
 class Storing(type):
     def __setattr__(cls, name, value):
         SEEN.append(name)
@@ -142,6 +147,14 @@ def no_class(x, y):
 @case
 def wrong_result(x, y):
     class Local(metaclass=Copying):
+        pass
+
+    return x
+
+
+@case
+def wrong_result_of_an_initialiser(x, y):
+    class Local(metaclass=Returning):
         pass
 
     return x

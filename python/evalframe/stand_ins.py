@@ -18,6 +18,7 @@ from evalframe import _core
 # Functions made from here on have the builtins as they are now, whatever a program puts in their place.
 globals()["__builtins__"] = dict(vars(builtins))
 _MISSING: Any = object()
+_HEAP_TYPE = 1 << 9
 _reduce = functools.reduce
 _OrderedDict = OrderedDict
 _places_in_order = _core.places_in_order
@@ -747,6 +748,13 @@ def class_called(
     return made
 
 
+def _type_name(given: Any) -> str:
+    # As C has it: with the module, where the type is one of C's.
+    kind = type(given)
+    plain = kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins"
+    return kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
+
+
 def class_initialised(
     metaclass: Any, told: Any, initialises: bool, name: str, bases: tuple[type, ...], names: dict[str, Any], /
 ) -> Any:
@@ -754,8 +762,8 @@ def class_initialised(
     made = _make_class(metaclass, name, bases, names)
     if told is not None:
         told(made)
-    if initialises:
-        metaclass.__init__(made, name, bases, names)
+    if initialises and (given := metaclass.__init__(made, name, bases, names)) is not None:
+        raise TypeError(f"__init__() should return None, not '{_type_name(given)}'")
     return made
 
 
