@@ -84,7 +84,7 @@ std::optional<Plan> next_of_count(const Site& site, const Activation::CallSite& 
 // An instance or function that the recorded code has made, and nothing else holds: when it ends is that code's doing alone.
 static bool ends_with_recorded_code(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value::Kind kind = recorder.value(label).kind;
-  return (kind == Value::Kind::kInstance || kind == Value::Kind::kFunction) && Py_TYPE(object)->tp_weaklistoffset > 0 && !recorder.is_adopted(object);
+  return (kind == Value::Kind::kInstance || kind == Value::Kind::kFunction) && Py_TYPE(object)->tp_weaklistoffset != 0 && !recorder.is_adopted(object);
 }
 
 // weakref.ref(object) of what lives as long as the recording: the object has one such reference, and it gives the object. Of what the recorded
