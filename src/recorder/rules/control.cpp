@@ -47,7 +47,7 @@ Plan jump(const Site&) { return {}; }
 // A deque tells of each change of its size, a set where it has another size now. The iterator is gone with the loop.
 Plan step_behind_change(PyObject* iterator) {
   if (Py_REFCNT(iterator) > 1) return plan_break(Break::kIterator, "a container that has changed");
-  if (std::string_view(Py_TYPE(iterator)->tp_name) == "_collections._deque_iterator") return plan_raise();
+  if (std::string_view(Py_TYPE(iterator)->tp_name).ends_with("._deque_iterator")) return plan_raise();
   const Ref rest = Ref::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
   const bool told = !rest && PyErr_ExceptionMatches(PyExc_RuntimeError);
   PyErr_Clear();
