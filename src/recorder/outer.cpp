@@ -126,11 +126,11 @@ void Recorder::take_over_iterators(uint32_t source_label, const Outer& outer) {
   }
 }
 
-bool Recorder::may_change(uint32_t container) const {
+bool Recorder::may_change(uint32_t container) {
   if (!outer_of(container)) return true;
   const auto found = std::find_if(outers_.begin(), outers_.end(), [&](const Outer& outer) { return outer.value == container; });
   PyObject* const object = found->object.get();
-  const auto tells = [](PyObject* item) { return Py_REFCNT(item) == 1 && tells_of_its_end(item); };
+  const auto tells = [&](PyObject* item) { return tells_if_dropped_outside(item); };
   if (PyList_CheckExact(object)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); i++) {
       if (tells(PyList_GET_ITEM(object, i))) return false;

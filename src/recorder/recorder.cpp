@@ -109,6 +109,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
       at.index = i;
       slots[i] = source(std::move(at));
       labels_[base + i] = slots[i];
+      watch(frame.slot(i), slots[i]);
       if (tells_of_its_end(frame.slot(i))) telling_.emplace_back(base + i, slots[i]);
     }
     if (k == 0) {
@@ -221,6 +222,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   for (const Plan::Contents& one : plan.as_contents) {
     if (label(one.slot) == one.contents && one.slot < frame.depth()) exchange_label(one.slot, one.label);
   }
+  if (&plan != &kMoves) watch_results(site);
 }
 
 // The usual case: operands are popped, one result is pushed (or none).

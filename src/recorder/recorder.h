@@ -233,6 +233,8 @@ class Recorder {
   // The same, where the instruction has run. The recording ends in front of it.
   void stop_in_front(Break why, std::string detail);
   bool has_stepped_past() const { return stepped_past_; }
+  // Behind an instruction: an object from outside has ended, and someone is told; the recording ends in front of it, and holds no objects any more.
+  bool has_let_end(const evaluator::Activation& frame);
 
   // What the caller does with what the innermost frame returns; null: it takes it.
   const Rest* rest() const { return frames_.back().rest.get(); }
@@ -403,6 +405,13 @@ class Recorder {
   // The same of a cell that other functions share.
   uint32_t stored_in_cell(uint32_t owner, Borrowed cell);
   void store_in_cell(uint32_t owner, Borrowed cell, uint32_t value);
+  // Whether someone is told of an end if the program lets go of one of its references to the object.
+  bool tells_if_dropped(PyObject* object) const;
+  // ... to what lives outside: if it's still held elsewhere, its end is looked for from here on.
+  bool tells_if_dropped_outside(PyObject* object);
+  bool is_last_reference(PyObject* object) const;
+  // Visits all that the recorder and the recording hold.
+  int traverse(visitproc visit, void* arg) const;
   // Whether effects may be put off to the exit. Not behind the end of an object from outside that tells someone of it: what it
   // held is let go at the exit, behind them.
   bool may_put_off() const;
@@ -412,7 +421,7 @@ class Recorder {
   // The set from outside has these elements, by a guard. False: it can't be known so.
   bool require_elements(uint32_t source, Borrowed set);
   // Whether its elements may be changed: its own value, or that of what the recorded code made.
-  bool may_change(uint32_t container) const;
+  bool may_change(uint32_t container);
   // The source that stands for a list or dict from outside; 0: another value.
   uint32_t outer_of(uint32_t container) const;
   // An object from outside whose attributes are read or stored, a dict of names, and a dict from outside that is looked into or
@@ -598,6 +607,7 @@ class Recorder {
    public:
     // What is touched in a way in which it wasn't before; null: it was.
     Touched* touch(int32_t source, Borrowed object, bool changes);
+    size_t size() const { return all_.size(); }
     auto begin() const { return all_.begin(); }
     auto end() const { return all_.end(); }
 
@@ -628,6 +638,24 @@ class Recorder {
   std::vector<Outer> outers_;
   std::vector<Appended> appended_;
   std::vector<std::pair<uint32_t, PyObject*>> through_;  // sources whose elements are gone through
+  // An object from outside that the program may let go.
+  struct Watched {
+    Ref object;
+    Py_ssize_t references;         // when it was last looked at
+    std::vector<uint32_t> labels;  // that stand for it, as far as known
+    int32_t slot = -1;             // where one of them was seen; -1: nowhere
+  };
+  static bool stands_for(const Watched& watched, uint32_t label) { return std::find(watched.labels.begin(), watched.labels.end(), label) != watched.labels.end(); }
+  void watch(PyObject* object, uint32_t label);
+  void watch_results(const Site& site);
+  bool is_in_slot(Watched& watched, const evaluator::Activation& frame) const;
+  size_t count_held() const;
+  bool look_for_ends();
+  void let_go();
+  std::vector<Watched> watched_;
+  std::unordered_set<PyObject*> watched_ones_;
+  std::vector<Ref> ended_silently_;
+  size_t held_before_ = 0;
   std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels
 };
 

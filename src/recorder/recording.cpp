@@ -149,6 +149,17 @@ std::vector<PendingStore> Recording::stores_at(int32_t node) const { return curs
 
 int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
+int Recording::traverse(visitproc visit, void* arg) const {
+  for (const Ref& constant : graph.constants) Py_VISIT(constant.get());
+  for (const Ref& example : examples) Py_VISIT(example.get());
+  for (const auto* frames : {&start, &pushes}) {
+    for (const FrameStart& frame : *frames) Py_VISIT(frame.function.get());
+  }
+  for (const Name& name : names) Py_VISIT(name.dict.get());
+  for (const Generator& generator : generators) Py_VISIT(generator.function.get());
+  return guards.traverse(visit, arg);
+}
+
 bool Recording::makes_objects() const {
   return std::any_of(values.begin(), values.end(), [](const Value& value) {
     using enum Value::Kind;

@@ -234,6 +234,7 @@ struct Recording {
   bool hashed = false;                  // ... there are such keys, or dicts from outside have them
   bool handles = false;                 // exceptions: makes them, or changes which one is being handled
   int deepest = 1;                      // as many frames at once
+  bool keeps_ended = false;             // it holds what the program has let go of, and someone would be told of its end
   bool needs_frames = false;            // someone looks at the frames: they must be those that the program has
   int32_t iterator = -1;  // source of the loop's iterator that the recorded code advances; put off to the exit, too
   std::vector<Mark> marks;  // of each node, and one more: the end
@@ -261,6 +262,7 @@ struct Recording {
   graph::ExitPoint exit_at(int32_t node) const;
   // All of these at once. Kept for the end, where most graphs are left.
   std::shared_ptr<const Landing> landing_at(int32_t node) const;
+  int traverse(visitproc visit, void* arg) const;
   // Whether there are objects that only the recorded run has really made, and that could be garbage.
   bool makes_objects() const;
   // The made class that the constant stands for; null: another constant.

@@ -231,7 +231,7 @@ Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compila
   // What inner frames hold goes with them, before the exit is made.
   if (run.chain.size() > 1) objects.own_slots();
   // A frame object that outlives the call has to see the last state, which a graph doesn't make.
-  if (compilation.recording->returns && run.chain.is_held()) return finished(run.chain.finish_in_cpython(false), run.result);
+  if (compilation.recording->returns && run.chain.is_held()) return objects.clear(), finished(run.chain.finish_in_cpython(false), run.result);
   const uint64_t left_early = compilation.left_early;
   const Ended ended = run_graph(run.thread, compilation, objects, run.chain, run.result);
   if (ended != Ended::kRunning || left_early != compilation.left_early) return ended;

@@ -52,6 +52,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   }
   if (handles) attach_to_handled(thread, outer.get());
   if (outcome.raised) {
+    objects.clear();
     result = chain.throw_here();
     return result ? Ended::kReturned : Ended::kRaised;
   }

@@ -70,7 +70,7 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   const PendingException pending;
   if (!is_whole) note_break(*recording);
   if (!is_whole) count(&Counters::breaks);
-  entries.runs_plain = recording->why == recorder::Break::kGarbage && recording->makes_objects();
+  entries.runs_plain = recording->keeps_ended || (recording->why == recorder::Break::kGarbage && recording->makes_objects());
   if (entries.runs_plain) return {};
   Held<Compilation> compilation = compile_counted(std::move(recording));
   if (!compilation) return {};
@@ -109,7 +109,7 @@ Ended Capture::record_several(Entries& entries, Chain& chain, Ref& result, bool&
   const guards::Paths varying = entries.varying;
   std::unique_ptr<Recording> recording;
   const Ended ended = chain.record(varying, result, recording, past_exception, false, recorder::Recorder::kTurnsAtOnce);
-  if (ended != Ended::kRunning || past_exception || recording->iterator < 0) return ended;
+  if (ended != Ended::kRunning || past_exception || recording->keeps_ended || recording->iterator < 0) return ended;
   const int32_t turns = 1 + recording->advanced_at(static_cast<int32_t>(recording->graph.nodes.size()));
   const Held<Compilation> several = compile_counted(std::move(recording));
   several->turns = turns;

@@ -280,6 +280,10 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     return now;
   };
   while (!recorder.stopped()) {
+    if (recorder.has_let_end(live.back())) {
+      stepped_past_exception = true;
+      break;
+    }
     recorder.begin(live.back());
     if (cpython::is_traced(thread_)) {
       recorder.stop(Break::kInstruction, "tracing is on");

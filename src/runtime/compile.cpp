@@ -57,13 +57,7 @@ ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program
 }  // namespace
 
 int Compilation::traverse(visitproc visit, void* arg) const {
-  for (const Ref& constant : recording->graph.constants) Py_VISIT(constant.get());
-  for (const auto* frames : {&recording->start, &recording->pushes}) {
-    for (const recorder::FrameStart& frame : *frames) Py_VISIT(frame.function.get());
-  }
-  for (const recorder::Name& name : recording->names) Py_VISIT(name.dict.get());
-  for (const recorder::Generator& generator : recording->generators) Py_VISIT(generator.function.get());
-  if (const int stop = recording->guards.traverse(visit, arg)) return stop;
+  if (const int stop = recording->traverse(visit, arg)) return stop;
   return executable ? executable->traverse(visit, arg) : 0;
 }
 

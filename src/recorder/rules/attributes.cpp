@@ -354,7 +354,7 @@ Plan store_into_class(Recorder& recorder, const Asked& asked, const Operated& va
     return guards::is_class_data(kept) || (!PyType_Check(kept) && !PyCallable_Check(kept) && !Py_TYPE(kept)->tp_descr_get && !Py_TYPE(kept)->tp_descr_set);
   };
   PyObject* const old = plain ? PyDict_GetItemWithError(type->tp_dict, name) : nullptr;
-  if (!plain || !is_data(value.object) || (old && (!is_data(old) || (Py_REFCNT(old) == 1 && tells_of_its_end(old))))) return unknown();
+  if (!plain || !is_data(value.object) || (old && (!is_data(old) || recorder.tells_if_dropped_outside(old)))) return unknown();
   if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
   if (!fixes_object(recorder, label, object) || !fixes_metaclass(recorder, object) || !recorder.fix_class(object)) return unknown();
   if (!fixes_type(recorder, value.label, value.object)) return unknown();
@@ -626,7 +626,7 @@ Plan store_attribute(const Site& site, const Asked& asked_for, const Operated& v
   const bool plain = is_object(owner) && (past_hooks ? has_hooks_of_python(Py_TYPE(object)) : Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) &&
                      cpython::is_plain_to_keep(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
-  if (!plain || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object)) return unknown();
+  if (!plain || (is_made(owner) ? recorder.tells_if_dropped(old) : recorder.tells_if_dropped_outside(old)) || !fixes_class(recorder, owner, object)) return unknown();
   if (owner.kind == Value::Kind::kMapping) return unknown();
   if (is_made(owner)) return store_into_instance(recorder, label, name, value.label);
   if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
@@ -646,7 +646,7 @@ Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   if (std::optional<Plan> plan = store_hook(site, {label, object}, name, {}, past_hooks)) return *std::move(plan);
   const bool plain = owner.kind == Value::Kind::kInstance && (past_hooks || Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) && cpython::is_plain_to_keep(object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
-  if (!old || (Py_REFCNT(old) == 1 && tells_of_its_end(old)) || !fixes_class(recorder, owner, object) || recorder.is_iterated(label)) return unknown();
+  if (!old || recorder.tells_if_dropped(old) || !fixes_class(recorder, owner, object) || recorder.is_iterated(label)) return unknown();
   Plan plan;
   plan.changed = label;
   plan.contents = recorder.copied_elements(owner);

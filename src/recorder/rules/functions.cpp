@@ -158,7 +158,7 @@ Plan store_into_made_function(Recorder& recorder, const Asked& asked, const Oper
                      (is(name, "__annotations__") && PyDict_CheckExact(value.object));
   if ((is_of_type(name) && !known) || (text && !PyUnicode_CheckExact(value.object)) || !fixes_type(recorder, value.label, value.object)) return unknown();
   PyObject* const old = cpython::own_value(object, name);
-  if (old && Py_REFCNT(old) == 1 && tells_of_its_end(old)) return unknown();
+  if (recorder.tells_if_dropped(old)) return unknown();
   Plan plan;
   plan.changed = label;
   plan.contents = with_attribute(recorder, recorder.copied_elements(recorder.value(label)), name, value.label);

@@ -170,7 +170,7 @@ const Operated* given_to_throw(const Recorder& recorder, const Arguments& argume
 }
 
 Plan resumed_by_call(Recorder& recorder, const Operated& generator, const Operated& sent, Resumes resumes, const Operated& with) {
-  if (ends_here(sent.object) || (resumes == Resumes::kDefault && ends_here(with.object))) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+  if (ends_here(recorder, sent.object) || (resumes == Resumes::kDefault && ends_here(recorder, with.object))) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   Plan plan = resumption(recorder, generator, sent);
   if (plan.kind != Plan::Kind::kResume) return plan;
   plan.resumes = resumes;

@@ -103,7 +103,7 @@ std::optional<Plan> stand_in_for(const Site& site, const char* name, const std::
   std::optional<Plan> plan = stand_in_call(site, name);
   if (!plan) return std::nullopt;
   for (const Operated& argument : arguments) {
-    if (ends_here(argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+    if (ends_here(site.recorder, argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
     give(*plan, argument);
   }
   return plan;

@@ -167,7 +167,7 @@ Plan store_deref(const Site& site) {
   PyObject* const object = site.frame.slot(site.instruction.arg);
   const bool outside = object && PyCell_Check(object) && (cell.kind == Value::Kind::kSource || cell.kind == Value::Kind::kConstant);
   PyObject* const old = outside ? PyCell_GET(object) : nullptr;
-  if (!outside || !recorder.may_put_off() || (old && Py_REFCNT(old) == 1 && tells_of_its_end(old))) {
+  if (!outside || !recorder.may_put_off() || recorder.tells_if_dropped_outside(old)) {
     return plan_break(Break::kStore, "variable shared with other functions");
   }
   if (cell.kind == Value::Kind::kSource) recorder.guards().require_type(cell.a, object);
@@ -250,10 +250,10 @@ PyObject* name_of(const Site& site) {
 }
 
 // The store is put off to the exit. An old value that dies there, and not here, must not be able to tell.
-Plan store_into(const Recorder& recorder, Borrowed dict, PyObject* name) {
+Plan store_into(Recorder& recorder, Borrowed dict, PyObject* name) {
   if (!dict || !PyDict_CheckExact(dict.get())) return plan_break(Break::kStore, "name outside a module");
   PyObject* old = PyDict_GetItemWithError(dict.get(), name);
-  const bool may_tell = old && Py_REFCNT(old) == 1 && PyType_HasFeature(Py_TYPE(old), Py_TPFLAGS_HEAPTYPE);
+  const bool may_tell = old && ((recorder.is_last_reference(old) && PyType_HasFeature(Py_TYPE(old), Py_TPFLAGS_HEAPTYPE)) || recorder.tells_if_dropped_outside(old));
   if (may_tell) return plan_break(Break::kStore, "old value of type " + type_name(old));
   return recorder.may_put_off() ? Plan{} : plan_break(Break::kStore, "an object with a finaliser was dropped");
 }

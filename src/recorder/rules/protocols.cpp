@@ -21,7 +21,7 @@ std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& p
   return {std::move(object), recorder.made(evaluator::rest_type(), nullptr, {recorder.container(Value::Kind::kTuple, std::move(labels))})};
 }
 
-bool ends_here(PyObject* object) { return object && Py_REFCNT(object) == 1 && tells_of_its_end(object); }
+bool ends_here(Recorder& recorder, PyObject* object) { return object && tells_of_its_end(object) && recorder.is_last_reference(object); }
 
 namespace {
 
@@ -71,7 +71,7 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
     PyObject* const object = site.frame.slot(i);
     // A generator that the recorded code made is looked after where it is let go.
     const bool is_looked_after = recorder.value(recorder.label(i)).kind == Value::Kind::kGenerator;
-    if (!is_looked_after && ends_here(object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+    if (!is_looked_after && ends_here(recorder, object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
     parts.push_back(Ref::borrow(object ? object : evaluator::rest_type()));
     labels.push_back(object ? recorder.label(i) : recorder.constant(evaluator::rest_type()));
   }
@@ -90,7 +90,7 @@ Plan call_for_operand(const Site& site, PyObject* function, const char* name, in
 // A call whose result is what the instruction leaves.
 Plan plain_call(const Site& site, PyObject* function, const std::vector<Operated>& arguments) {
   for (const Operated& argument : arguments) {
-    if (ends_here(argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+    if (ends_here(site.recorder, argument.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   }
   Plan plan = inlined_call(site, site.recorder.constant(function), function, nullptr);
   for (const Operated& argument : arguments) give(plan, argument);
@@ -210,7 +210,7 @@ bool may_ask(Recorder& recorder, const Operated& left, const Operated& right) {
     return is_of_python(Py_TYPE(operand.object)) ? is_instance(recorder, operand) : fixes_type(recorder, operand.label, operand.object);
   };
   if (!is_of_python(Py_TYPE(left.object)) && !is_of_python(Py_TYPE(right.object))) return false;
-  if (ends_here(left.object) || ends_here(right.object)) return false;
+  if (ends_here(recorder, left.object) || ends_here(recorder, right.object)) return false;
   return fits(left) && fits(right);
 }
 

@@ -320,7 +320,7 @@ PyObject* builtin_getattr();
 // The name that the instruction is about.
 PyObject* name_of(const Site& site);
 // A store into a name of a module's dict.
-Plan store_into(const Recorder& recorder, Borrowed dict, PyObject* name);
+Plan store_into(Recorder& recorder, Borrowed dict, PyObject* name);
 // An object of a class of the program's, as far as is known: from outside, or made by the recorded code.
 bool is_object(const Value& value);
 // What the object's class has stays as it is. False: it can't be guarded.
@@ -427,7 +427,7 @@ std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const
 // What waits on the stack in the place of the operands (evaluator/rest.h), and its value: an exit makes it again.
 std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& parts, std::vector<uint32_t> labels);
 // The object's end is told, and it comes with the instruction: what is read behind it may be another then.
-bool ends_here(PyObject* object);
+bool ends_here(Recorder& recorder, PyObject* object);
 // What is raised where this is given to `raise` or `throw`: an exception that is known, or one that a class makes; 0: not known.
 uint32_t exception_of(Recorder& recorder, const Operated& given);
 

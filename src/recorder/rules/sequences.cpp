@@ -78,7 +78,7 @@ std::optional<Py_ssize_t> rows_to_come(const Recorder& recorder, uint32_t progre
 std::optional<Plan> iteration_by_number(const Site& site, const Operated& object) {
   Recorder& recorder = site.recorder;
   if (!is_asked_by_number(recorder, object)) return std::nullopt;
-  if (ends_here(object.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
+  if (ends_here(recorder, object.object)) return plan_break(Break::kUnknownObject, "an operand whose end is told");
   const bool array = numpy::is_exact_array(object.object);
   if (array && !has_rows(object.object)) return recorder.operand(object.label, object.object) ? plan_raise() : plan_break(Break::kIterator, type_name(object.object));
   const bool is_long = array && rows_of(object.object) > recorder.most_turns(site.frame);
