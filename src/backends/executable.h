@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/few.h"
 #include "graph/graph.h"
 
 namespace evalframe::backends {
@@ -13,11 +14,14 @@ namespace evalframe::backends {
 // Asked for the exit before a node that may leave the graph; called at compile time and when an exit is taken.
 using ExitAt = std::function<graph::ExitPoint(int32_t node)>;
 
+// The values of an exit point, owned.
+using ExitValues = Few<Ref, 8>;
+
 // How a run of the graph ended.
 struct Outcome {
   int32_t node = -1;            // the node before which it left; nodes.size(): it ran to the end
   bool raised = false;          // the node was run and raised: the exception is set on the thread
-  std::vector<Ref> values;      // the exit point's values, owned
+  ExitValues values;
 };
 
 // Where a run tells which node's Python-visible call it is about to make, so that warnings and tracebacks see the right line.

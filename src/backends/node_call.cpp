@@ -1,9 +1,8 @@
 // Runs one node by doing what the program did: the call, operator or subscript that its form names.
 #include "backends/node_call.h"
 
-#include <vector>
-
 #include "bytecode/operators.h"
+#include "core/few.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
@@ -17,7 +16,7 @@ PyObject* call(const Graph& graph, const Node& node, PyObject* const* operands) 
   PyObject* const callable = graph.constants[node.callable].get();
   PyObject* const names = node.keywords ? graph.constants[node.keyword_names].get() : nullptr;
   // One slot in front, so that a bound method can put its self there.
-  std::vector<PyObject*> arguments(node.count + 1);
+  Few<PyObject*, 8> arguments(node.count + 1);
   std::copy(operands, operands + node.count, arguments.begin() + 1);
   const size_t positional = (node.count - node.keywords) | PY_VECTORCALL_ARGUMENTS_OFFSET;
   return PyObject_Vectorcall(callable, arguments.data() + 1, positional, names);

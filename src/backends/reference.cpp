@@ -1,8 +1,6 @@
 // Runs graphs through the recorded calls.
 #include "backends/reference.h"
 
-#include <memory_resource>
-
 #include "backends/node_call.h"
 
 namespace evalframe::backends {
@@ -17,10 +15,8 @@ class Reference final : public Executable {
       : graph_(graph), exit_at_(std::move(exit_at)), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {}
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
-    alignas(std::max_align_t) std::byte in_place[1024];
-    std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
-    Results results(graph_.nodes.size(), &memory);
-    std::pmr::vector<PyObject*> operands(&memory);
+    Results results(graph_.nodes.size());
+    Few<PyObject*, 8> operands;
     const auto count = static_cast<int32_t>(graph_.nodes.size());
     if (drops_.empty()) plan_drops();
     for (int32_t i = 0; i < count; i++) {
@@ -42,7 +38,7 @@ class Reference final : public Executable {
   }
 
  private:
-  using Results = std::pmr::vector<Ref>;
+  using Results = Few<Ref, 32>;
   PyObject* object(Operand operand, PyObject* const* inputs, const Results& results) const {
     switch (operand.space) {
       case Operand::Space::kInput: return inputs[operand.index];

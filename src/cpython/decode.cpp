@@ -42,14 +42,14 @@ class Decoder {
 
   bool read_instructions() {
     std::vector<int32_t>& index_of_unit = result_->index_of_unit;
-    index_of_unit.reserve(units_);
+    index_of_unit.resize(units_);
     result_->instructions.reserve(units_ / 2);  // with their caches, most take two or more
     own_unit_.reserve(units_ / 2);
     for (size_t unit = 0; unit < units_;) {
       const size_t start = unit;
-      const size_t index = result_->instructions.size();
+      const auto index = static_cast<int32_t>(result_->instructions.size());
       if (!read_one(unit)) return false;
-      index_of_unit.insert(index_of_unit.end(), unit - start, static_cast<int32_t>(index));
+      for (size_t covered = start; covered < unit; covered++) index_of_unit[covered] = index;
     }
     return true;
   }
@@ -79,22 +79,18 @@ class Decoder {
   bool finish_one(const Opcode& opcode, int32_t arg, int32_t keyword_names, size_t start, size_t& unit) {
     if (opcode.form == Form::unknown) return fail("an unknown instruction", unit);
     if (opcode.form == Form::cache) return fail("an inline cache without its instruction", unit);
-    if (keyword_names >= 0 && opcode.op != Op::CALL) return fail("KW_NAMES without its CALL", start);
     own_unit_.push_back(unit);
     unit += 1 + opcode.caches;
     if (unit > units_) return fail("the code ends in the middle of an instruction", start);
 
-    Instruction instruction;
-    instruction.op = opcode.op;
-    instruction.arg = arg;
-    instruction.offset = static_cast<int32_t>(start);
-    instruction.end = static_cast<int32_t>(unit);
+    Instruction instruction{.op = opcode.op, .arg = arg, .offset = static_cast<int32_t>(start), .end = static_cast<int32_t>(unit)};
     if (keyword_names >= 0) {
+      if (opcode.op != Op::CALL) return fail("KW_NAMES without its CALL", start);
       instruction.arg2 = keyword_names;
       keyword_units_.push_back({result_->instructions.size(), keyword_unit_});
     }
     if (opcode.form == Form::pair) return add_pair(opcode, instruction);
-    split_argument(opcode, instruction);
+    if (opcode.form != Form::plain) split_argument(opcode, instruction);
     add(instruction);
     return true;
   }

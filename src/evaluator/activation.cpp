@@ -44,8 +44,6 @@ Activation::Activation(PyThreadState* thread, cpython::Frame* frame, const bytec
 
 Activation::~Activation() = default;
 
-int Activation::depth() const { return static_cast<int>(stack_pointer_ - base()); }
-
 void Activation::save() { cpython::set_next(frame_, instruction().offset, depth()); }
 
 namespace {

@@ -33,7 +33,7 @@ class Activation {
   const bytecode::Code& code() const { return *code_; }
   const bytecode::Instruction& instruction() const { return *next_; }
   int32_t next() const { return index(next_); }  // of the next instruction
-  int depth() const;                           // slots in use: localsplus + stack
+  int depth() const { return static_cast<int>(stack_pointer_ - base()); }  // slots in use: localsplus + stack
   PyObject* slot(int index) const { return base()[index]; }  // borrowed; index as in cpython::Slots
   PyObject** slots() const { return base(); }
   PyThreadState* thread() const { return thread_; }

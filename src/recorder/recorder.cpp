@@ -177,10 +177,13 @@ void Recorder::begin(const Activation& frame) {
 }
 
 // Where `before` had nothing to ask but the rule.
-bool Recorder::only_moves(const Activation& frame) {
-  const auto moves = rule(frame.instruction().op).moves;
-  if (!moves || nodes_before_ >= kMaxNodes || !outers_.empty() || !appended_.empty() || held_) return false;
-  return moves({*this, frame, frame.instruction(), mark_.depth});
+const Plan* Recorder::quick_plan(const Activation& frame) {
+  const Rule& present = rule(frame.instruction().op);
+  if (!present.moves && !present.operates) return nullptr;
+  if (nodes_before_ >= kMaxNodes || !outers_.empty() || !appended_.empty() || held_) return nullptr;
+  const Site site{*this, frame, frame.instruction(), mark_.depth};
+  if (present.moves) return present.moves(site) ? &kMoves : nullptr;
+  return !globals() && present.operates(site, operation_) ? &operation_ : nullptr;
 }
 
 Plan Recorder::before(const Activation& frame) {
@@ -214,6 +217,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
+  if (&plan == &kMoves || &plan == &operation_) return present.after ? present.after(site, plan) : relabel_result(site, plan);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call), outdate(plan.replayed);
   if (plan.locals) keep_locals(plan.locals);
@@ -418,12 +422,6 @@ bool Recorder::fix_class(Borrowed type) {
   guards::Source at{guards::Reach::kObject};
   at.object = Ref::borrow(type);
   return guards().require_class_version(value(source(std::move(at))).a, type);
-}
-
-void Recorder::set_label(int slot, uint32_t value) {
-  const int32_t absolute = frames_.back().base + slot;
-  labels_[absolute] = value;
-  recording_->journal.push_back({Change::Kind::kSlot, absolute, value});
 }
 
 uint32_t Recorder::add_value(Value value) {

@@ -156,11 +156,13 @@ struct Site {
 
 // One instruction's rule. `before` must change nothing but guards; `after` (may be null: the default moves labels by the
 // plan) is called when the instruction has run, with the frame's new depth. Where `moves` (may be null: nowhere) says that labels move
-// as the objects do, no plan is made: `after` gets an empty one.
+// as the objects do, no plan is made: `after` gets an empty one. Where `operates` (null: nowhere) finds no operands but numbers and
+// arrays, it fills a plan that served such an instruction before.
 struct Rule {
   Plan (*before)(const Site& site);
   void (*after)(const Site& site, const Plan& plan);
   bool (*moves)(const Site& site) = nullptr;
+  bool (*operates)(const Site& site, Plan& plan) = nullptr;
 };
 // Of an instruction that only moves what is on the stack and in locals.
 inline const Plan kMoves;
@@ -188,10 +190,9 @@ class Recorder {
   // The finished recording. Nothing else may be called afterwards.
   std::unique_ptr<Recording> finish();
 
-  // The driver's calls, in this order for each instruction: `before` is left out where it only moves what is on the stack and in
-  // locals, and `after` gets kMoves.
+  // The driver's calls, in this order for each instruction: `before` is left out where there is a quick plan (null: there is none).
   void begin(const evaluator::Activation& frame);
-  bool only_moves(const evaluator::Activation& frame);
+  const Plan* quick_plan(const evaluator::Activation& frame);
   Plan before(const evaluator::Activation& frame);
   void after(const evaluator::Activation& frame, const Plan& plan, int32_t instruction, int depth_before);
   // For kInline: the callee's frame is made; these are the labels of its parameters.
@@ -252,7 +253,11 @@ class Recorder {
   uint32_t label(int slot) const { return labels_[frames_.back().base + slot]; }
   const Value& value_at(int slot) const { return recording_->values[label(slot)]; }
   const Value& value(uint32_t index) const { return recording_->values[index]; }
-  void set_label(int slot, uint32_t value);
+  void set_label(int slot, uint32_t value) {
+    const int32_t absolute = frames_.back().base + slot;
+    labels_[absolute] = value;
+    recording_->journal.push_back({Change::Kind::kSlot, absolute, value});
+  }
   uint32_t add_value(Value value);
   uint32_t constant(Borrowed object);
   // A value fixed by a guard on the place it was read from: a constant, or a source where its contents may change.
@@ -543,6 +548,7 @@ class Recorder {
   std::vector<Generating> generators_;
   int32_t kept_slots_ = 0;  // those below are generators', or belong to frames further out
   size_t nodes_before_ = 0;  // the present instruction
+  Plan operation_;           // the last that Rule::operates has filled
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction
   int32_t back_jumps_ = 0;

@@ -311,13 +311,13 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
 
 graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<size_t>(node) == graph.nodes.size() ? landing_at(node)->exit : find_exit(node); }
 
-std::shared_ptr<const Landing> Recording::landing_at(int32_t node) const {
+Held<Landing> Recording::landing_at(int32_t node) const {
   const bool is_end = static_cast<size_t>(node) == graph.nodes.size();
   if (is_end && end_) return end_;
-  auto landing = std::make_shared<Landing>(Landing{find_exit(node), state_at(node), stores_at(node), std::nullopt});
+  const Held<Landing> landing(new Landing{{}, find_exit(node), state_at(node), stores_at(node), std::nullopt});
   if (!is_end) return landing;
   landing->moves = find_moves(*landing);
-  return end_ = std::move(landing);
+  return end_ = landing;
 }
 
 std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& landing) const {
@@ -346,7 +346,7 @@ std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& l
   return moves;
 }
 
-Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects,
+Rebuild::Rebuild(const Recording& recording, const graph::ExitPoint& exit, std::span<const Ref> objects,
                  PyObject* const* sources, LiveFrames* frames)
     : recording_(recording), exit_(exit), objects_(objects), sources_(sources), frames_(frames) {
   if (!recording.handles) return;

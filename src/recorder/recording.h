@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "bytecode/instruction.h"
+#include "core/held.h"
 #include "graph/graph.h"
 #include "guards/guards.h"
 
@@ -153,7 +155,7 @@ struct FrameState {
 };
 
 // Where a graph is left: the graph values that the state is made of, the frames, and the stores that are due.
-struct Landing {
+struct Landing : Holdable {
   // What a slot gets for which nothing has to be made.
   struct Move {
     enum class From : uint8_t { kNowhere, kSource, kConstant, kExit };
@@ -261,7 +263,7 @@ struct Recording {
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
   // All of these at once. Kept for the end, where most graphs are left.
-  std::shared_ptr<const Landing> landing_at(int32_t node) const;
+  Held<Landing> landing_at(int32_t node) const;
   int traverse(visitproc visit, void* arg) const;
   // Whether there are objects that only the recorded run has really made, and that could be garbage.
   bool makes_objects() const;
@@ -272,7 +274,7 @@ struct Recording {
   struct Cursor;
   mutable std::shared_ptr<Cursor> cursor_;
   Cursor& cursor_to(int32_t node) const;
-  mutable std::shared_ptr<const Landing> end_;
+  mutable Held<Landing> end_;
   const MadeClass* class_behind(const Value& value) const;
   void collect(uint32_t value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   void collect_ended(int32_t frame, Cursor& cursor, std::vector<graph::Operand>& operands) const;
@@ -301,7 +303,7 @@ class Rebuild {
  public:
   // objects: one for each of exit.values. sources: the objects of the guards' sources. frames: what tracebacks are made of; null:
   // there are none.
-  Rebuild(const Recording& recording, const graph::ExitPoint& exit, const std::vector<Ref>& objects, PyObject* const* sources, LiveFrames* frames = nullptr);
+  Rebuild(const Recording& recording, const graph::ExitPoint& exit, std::span<const Ref> objects, PyObject* const* sources, LiveFrames* frames = nullptr);
   // A new reference; null for value 0, or with an exception (memory).
   Ref make(uint32_t value);
   // A new list of what the list holds at the exit.
@@ -338,7 +340,7 @@ class Rebuild {
   Window window_of(const Value& value) const;
   const Recording& recording_;
   const graph::ExitPoint& exit_;
-  const std::vector<Ref>& objects_;
+  const std::span<const Ref> objects_;
   PyObject* const* sources_;
   LiveFrames* const frames_;
   std::vector<std::pair<uint32_t, Ref>> made_;

@@ -88,6 +88,7 @@ class Capture {
   Ref record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled);
   Ref go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
+  backends::Outcome run_nodes(PyThreadState* thread, Compilation& compilation, const guards::Objects& objects, const Chain& chain);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   // Instructions of the outermost frame between which a chain is captured.
   struct Stretch {

@@ -29,20 +29,17 @@ constexpr uint64_t kColdTurns = 200'000;
 // Instructions that the evaluator runs while someone holds the frame object of a call in a chain, before CPython gets the rest.
 constexpr uint64_t kHeldSteps = 200;
 
-// The slots of a chain's frames; on the C stack where they are few.
+// The slots of a chain's frames.
 class FrameSlots {
  public:
   explicit FrameSlots(const Chain& chain) {
-    const size_t count = chain.size();
-    if (count > std::size(in_place_)) more_.resize(count);
-    PyObject* const** into = more_.empty() ? in_place_ : more_.data();
-    for (size_t k = 0; k < count; k++) into[k] = cpython::slots(chain.frames()[k]).base();
+    bases_.reserve(chain.size());
+    for (cpython::Frame* frame : chain.frames()) bases_.push_back(cpython::slots(frame).base());
   }
-  PyObject* const* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
+  PyObject* const* const* data() const { return bases_.data(); }
 
  private:
-  PyObject* const* in_place_[8];
-  std::vector<PyObject* const*> more_;
+  Few<PyObject* const*, 8> bases_;
 };
 
 bool same_bound_slots(const recorder::Recording& recording, PyObject* const* const* frames) {

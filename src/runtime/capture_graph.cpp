@@ -17,18 +17,19 @@ static void attach_to_handled(PyThreadState* thread, Borrowed outer) {
   cpython::set_raised(std::move(raised));
 }
 
+backends::Outcome Capture::run_nodes(PyThreadState* thread, Compilation& compilation, const guards::Objects& objects, const Chain& chain) {
+  const recorder::Recording& recording = *compilation.recording;
+  const Inputs inputs(recording, objects);
+  ReplayPosition position(thread, recording, &chain);
+  backends::Outcome outcome = compilation.executable->run(inputs.data(), position, leave_before);
+  if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
+  return outcome;
+}
+
 // Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
 Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result) {
   const recorder::Recording& recording = *compilation.recording;
-  const Inputs inputs(recording, objects);
-  backends::Outcome outcome;
-  if (recording.graph.nodes.empty()) {
-    outcome.node = 0;
-  } else {
-    ReplayPosition position(thread, recording, &chain);
-    outcome = compilation.executable->run(inputs.data(), position, leave_before);
-    if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
-  }
+  backends::Outcome outcome = recording.graph.nodes.empty() ? backends::Outcome{.node = 0} : run_nodes(thread, compilation, objects, chain);
   if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
     result = make_result(recording, outcome.node, outcome.values, objects.data());
     chain.drop();

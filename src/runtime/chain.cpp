@@ -64,7 +64,7 @@ void Chain::drop_last() {
   generator ? cpython::leave_finished_frame(thread_, frame) : cpython::pop_frame(thread_, frame);
 }
 
-void Chain::refill(size_t index, const bytecode::Code& code, std::pmr::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::pmr::vector<Ref>& old) {
+void Chain::refill(size_t index, const bytecode::Code& code, Slots&& changed, int depth, int32_t next, Old& old) {
   cpython::Frame* frame = frames_[index];
   cpython::Slots into = cpython::slots(frame);
   const int depth_before = cpython::depth_of(frame);  // what lies above isn't in use: nobody's references

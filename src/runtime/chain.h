@@ -2,9 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <memory_resource>
 #include <vector>
 
+#include "core/few.h"
 #include "evaluator/activation.h"
 #include "recorder/recording.h"
 
@@ -41,8 +41,10 @@ class Chain {
   void push_generator(Ref generator, Ref sent);
   // Takes up the frame of a generator that CPython has resumed: the outermost one, whose owner it stays.
   void take_up(cpython::Frame* frame) { add(frame); }
+  using Slots = Few<std::pair<int, Ref>, 8>;
+  using Old = Few<Ref, 8>;
   // Fills the kept frame `index` anew. Old values that aren't there any more are handed over: dropping them can run any code.
-  void refill(size_t index, const bytecode::Code& code, std::pmr::vector<std::pair<int, Ref>> changed, int depth, int32_t next, std::pmr::vector<Ref>& old);
+  void refill(size_t index, const bytecode::Code& code, Slots&& changed, int depth, int32_t next, Old& old);
   // Drops all frames but the outermost `count`.
   void drop_to(size_t count);
   // Drops all frames.
@@ -98,6 +100,7 @@ class Chain {
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
+  Ended end_step(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended step_among_generators(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;
   std::vector<cpython::Frame*> frames_;

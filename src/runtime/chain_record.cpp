@@ -197,20 +197,27 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
 }
 
 // Runs the instruction that the plan is for, and tells the recorder what became of it.
-Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
+inline Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
   Activation& frame = live.back();
-  const int32_t index = frame.next();
-  const int depth = frame.depth();
-  switch (frame.step()) {
+  const Place from{frame.next(), frame.depth()};
+  const Event event = frame.step();
+  if (event != Event::kNext || plan.kind == Plan::Kind::kRaise) return end_step(live, recorder, plan, event, from, result, stepped_past_exception);
+  recorder.after(frame, plan, from.instruction, from.depth);
+  return Ended::kRunning;
+}
+
+// The step has left the frame, or raised, or it should have.
+Ended Chain::end_step(Live& live, Recorder& recorder, const Plan& plan, Event event, Place from, Ref& result, bool& stepped_past_exception) {
+  Activation& frame = live.back();
+  switch (event) {
     case Event::kNext:
-      if (plan.kind != Plan::Kind::kRaise) return recorder.after(frame, plan, index, depth), Ended::kRunning;
       recorder.stop(Break::kException);
       stepped_past_exception = true;
       return Ended::kRunning;
     case Event::kReturned: return return_recorded(live, recorder, result, stepped_past_exception);
     case Event::kCaught:
       if (recorder.raised(frame, plan, frame.slot(frame.depth() - 1))) {
-        recorder.caught(frame, index, depth);
+        recorder.caught(frame, from.instruction, from.depth);
         return Ended::kRunning;
       }
       recorder.stop(Break::kException);
@@ -222,7 +229,7 @@ Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref
       stepped_past_exception = true;
       return finish_inner(live, Ref(), result);
     case Event::kHandOver:
-      recorder.stop(Break::kInstruction, bytecode::name(frame.code().instructions[index].op));
+      recorder.stop(Break::kInstruction, bytecode::name(frame.code().instructions[from.instruction].op));
       return Ended::kRunning;
   }
   return Ended::kRunning;
@@ -289,8 +296,8 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       recorder.stop(Break::kInstruction, "tracing is on");
       break;
     }
-    if (recorder.only_moves(live.back())) {
-      ended = step(recorder::kMoves);
+    if (const Plan* const quick = recorder.quick_plan(live.back())) {
+      ended = step(*quick);
       continue;
     }
     Plan plan = recorder.before(live.back());

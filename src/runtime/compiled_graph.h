@@ -12,7 +12,7 @@ namespace evalframe::runtime {
 // A graph that was left: what its exit's state is made of, and the exception that a node raised (else null).
 struct LeftState {
   int32_t node;
-  std::vector<Ref> values;
+  backends::ExitValues values;
   Ref exception;
 };
 

@@ -1,9 +1,7 @@
 // The inputs of a graph in one call.
 #pragma once
 
-#include <iterator>
-#include <vector>
-
+#include "core/few.h"
 #include "guards/program.h"
 #include "recorder/recording.h"
 
@@ -13,16 +11,13 @@ namespace evalframe::runtime {
 class Inputs {
  public:
   Inputs(const recorder::Recording& recording, const guards::Objects& objects) {
-    const size_t count = recording.input_sources.size();
-    if (count > std::size(in_place_)) more_.resize(count);
-    PyObject** into = more_.empty() ? in_place_ : more_.data();
-    for (size_t i = 0; i < count; i++) into[i] = objects[recording.input_sources[i]];
+    objects_.reserve(recording.input_sources.size());
+    for (const int32_t source : recording.input_sources) objects_.push_back(objects[source]);
   }
-  PyObject* const* data() const { return more_.empty() ? in_place_ : more_.data(); }
+  PyObject* const* data() const { return objects_.data(); }
 
  private:
-  PyObject* in_place_[16];
-  std::vector<PyObject*> more_;
+  Few<PyObject*, 16> objects_;
 };
 
 }  // namespace evalframe::runtime

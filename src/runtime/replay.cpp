@@ -139,7 +139,7 @@ void advance_iterator(const recorder::Recording& recording, int32_t node, PyObje
   if (const int32_t turns = recording.advanced_at(node)) cpython::advance(sources[recording.iterator], turns);
 }
 
-Ref make_result(const recorder::Recording& recording, int32_t end, const std::vector<Ref>& values, PyObject* const* sources) {
+Ref make_result(const recorder::Recording& recording, int32_t end, std::span<const Ref> values, PyObject* const* sources) {
   advance_iterator(recording, end, sources);
   const recorder::Value& result = recording.values[recording.result];
   if (recording.names.empty() && !recording.handles) switch (result.kind) {
@@ -150,7 +150,7 @@ Ref make_result(const recorder::Recording& recording, int32_t end, const std::ve
     case recorder::Value::Kind::kNode: return Ref::borrow(values[0].get());  // the exit's only value
     default: break;
   }
-  const std::shared_ptr<const recorder::Landing> landing = recording.landing_at(end);
+  const Held<recorder::Landing> landing = recording.landing_at(end);
   recorder::Rebuild rebuild(recording, landing->exit, values, sources);
   if (!store_names(recording, *landing, rebuild)) return Ref();
   Ref made = rebuild.make(recording.result);
@@ -177,19 +177,12 @@ class ChainFrames final : public recorder::LiveFrames {
 
 }  // namespace
 
-// As much as most exits need at once: what grows in memory on the C stack leaves its old place behind.
-constexpr size_t kFewSlots = 12;
-
 // The exit that does no more than to move objects. False: nothing has been done, as it needs a source that has no object.
-static bool move_slots(Chain& chain, const recorder::Recording& recording, const recorder::Landing& landing, const std::vector<Ref>& values,
+static bool move_slots(Chain& chain, const recorder::Recording& recording, const recorder::Landing& landing, std::span<const Ref> values,
                        PyObject* const* sources) {
   using enum recorder::Landing::Move::From;
-  std::byte in_place[512];
-  std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
-  std::pmr::vector<Ref> old(&memory);
-  std::pmr::vector<std::pair<int, Ref>> changed(&memory);
-  old.reserve(kFewSlots);
-  changed.reserve(kFewSlots);
+  Chain::Slots changed;
+  Chain::Old old;
   for (const recorder::Landing::Move& move : *landing.moves) {
     PyObject* const object = move.from == kNowhere    ? nullptr
                              : move.from == kSource   ? sources[move.at]
@@ -204,18 +197,15 @@ static bool move_slots(Chain& chain, const recorder::Recording& recording, const
   return true;
 }
 
-bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
+bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, std::span<const Ref> values,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);
-  const std::shared_ptr<const recorder::Landing> landing = recording.landing_at(node);
+  const Held<recorder::Landing> landing = recording.landing_at(node);
   if (landing->moves && chain.size() > 0 && move_slots(chain, recording, *landing, values, sources)) return true;
   const std::vector<recorder::FrameState>& states = landing->states;
   ChainFrames frames(chain, states);
   recorder::Rebuild rebuild(recording, landing->exit, values, sources, &frames);
-  std::byte in_place[1024];
-  std::pmr::monotonic_buffer_resource memory(in_place, sizeof in_place);
-  std::pmr::vector<Ref> old(&memory);
-  old.reserve(kFewSlots);
+  Chain::Old old;
   size_t kept = 0;
   while (kept < chain.size() && kept < states.size() && states[kept].identity == recording.start[kept].identity) kept++;
   chain.drop_to(kept);
@@ -234,8 +224,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
   for (size_t k = 0; k < states.size(); k++) {
     const recorder::FrameState& state = states[k];
     const bool is_kept = k < kept;
-    std::pmr::vector<std::pair<int, Ref>> changed(&memory);
-    changed.reserve(std::min(state.slots.size(), kFewSlots));
+    Chain::Slots changed;
     if (state.names && !chain.give_names(k, rebuild.make(state.names))) return false;
     if (state.globals && !chain.give_globals(k, rebuild.make(state.globals).get())) return false;
     for (size_t i = 0; i < state.slots.size(); i++) {

@@ -1,8 +1,7 @@
 // Running a compiled graph where no frame of the captured function exists, and making the frames where it is left.
 #pragma once
 
-#include <memory_resource>
-#include <vector>
+#include <span>
 
 #include "backends/executable.h"
 #include "recorder/recording.h"
@@ -35,10 +34,7 @@ class ReplayPosition final : public backends::Position {
   PyThreadState* thread_;
   const recorder::Recording& recording_;
   const Chain* const chain_;
-  // Most graphs have few frames: they take no memory of their own.
-  alignas(LiveFrame) std::byte in_place_[8 * sizeof(LiveFrame)];
-  std::pmr::monotonic_buffer_resource memory_{in_place_, sizeof in_place_};
-  std::pmr::vector<LiveFrame> live_{&memory_};  // outermost first
+  Few<LiveFrame, 4> live_;  // outermost first
 };
 
 // Stores into names that were put off until this exit. False with an exception (memory).
@@ -48,12 +44,12 @@ bool store_names(const recorder::Recording& recording, const recorder::Landing& 
 void advance_iterator(const recorder::Recording& recording, int32_t node, PyObject* const* sources);
 
 // The result of a graph that ran to its end; most are one object that is there already. Null with an exception.
-Ref make_result(const recorder::Recording& recording, int32_t end, const std::vector<Ref>& values, PyObject* const* sources);
+Ref make_result(const recorder::Recording& recording, int32_t end, std::span<const Ref> values, PyObject* const* sources);
 
 // Brings the chain to the exit before `node`, made of the exit's values and the objects of the guards' sources: frames that
 // are still there get the values that changed, others are dropped or made. A slot whose source has no object stays empty.
 // False with an exception, or without one where memory ran out.
-bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, const std::vector<Ref>& values,
+bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node, std::span<const Ref> values,
                PyObject* const* sources);
 
 }  // namespace evalframe::runtime

@@ -42,6 +42,22 @@ void value_after(const Site& site, const Plan& plan) {
 }
 
 // An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
+// The plan of a node. An object that can't be an operand, or null: there is none.
+PyObject* fill(Recorder& recorder, Plan& plan, Form form, uint8_t code, std::initializer_list<Input> inputs) {
+  plan.kind = Plan::Kind::kNode;
+  plan.form = form;
+  plan.code = code;
+  plan.of_shapes = all_of_shapes(recorder, inputs);
+  plan.of_numbers = true;
+  plan.operands.clear();
+  for (const Input& input : inputs) {
+    plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
+    plan.operands.push_back(recorder.operand(input.label, input.object));
+    if (!plan.operands.back()) return input.object;
+  }
+  return nullptr;
+}
+
 Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Input> inputs) {
   Recorder& recorder = site.recorder;
   bool in_graph = false, all_known = true;
@@ -53,17 +69,7 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
     return all_known ? plan_constant() : plan_break(Break::kUnknownObject, type_name(inputs.begin()->object));
   }
   Plan plan;
-  plan.kind = Plan::Kind::kNode;
-  plan.form = form;
-  plan.code = code;
-  plan.operands.reserve(inputs.size());
-  plan.of_shapes = all_of_shapes(recorder, inputs);
-  plan.of_numbers = true;
-  for (const Input& input : inputs) plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
-  for (const Input& input : inputs) {
-    plan.operands.push_back(recorder.operand(input.label, input.object));
-    if (!plan.operands.back()) return plan_break(Break::kUnknownObject, type_name(input.object));
-  }
+  if (PyObject* const unknown = fill(recorder, plan, form, code, inputs)) return plan_break(Break::kUnknownObject, type_name(unknown));
   return plan;
 }
 
@@ -101,6 +107,14 @@ bool is_number_or_array(PyObject* object) {
 }
 bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
 
+// In the graph, one of them at least.
+bool binary_op_operates(const Site& site, Plan& plan) {
+  Recorder& recorder = site.recorder;
+  const Input left = input_at(site, 2), right = input_at(site, 1);
+  const bool in_graph = recorder.is_graph_value(left.label, left.object) || recorder.is_graph_value(right.label, right.object);
+  if (!in_graph || !is_number_or_array(left.object) || !is_number_or_array(right.object)) return false;
+  return !fill(recorder, plan, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {left, right});
+}
 Plan binary_op(const Site& site) {
   if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
@@ -473,6 +487,7 @@ void add_operator_rules(RuleTable& table) {
   };
   using enum bytecode::Op;
   add(BINARY_OP, binary_op);
+  table[static_cast<size_t>(BINARY_OP)].operates = binary_op_operates;
   add(COMPARE_OP, compare_op_checked, compare_op_after);
   add(UNARY_NEGATIVE, unary_negative);
   add(UNARY_POSITIVE, unary_positive);
