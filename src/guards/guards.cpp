@@ -82,13 +82,12 @@ Fact fact_of(Check check, PyObject* want) {
 enum : int32_t { kNameKey = 100, kDictKey, kFunctionKey, kModuleKey, kFixedKey };
 
 size_t hash(const KeyIndex::Key& key) {
-  size_t result = 0;
-  for (const size_t part : {static_cast<size_t>(key.kind), static_cast<size_t>(key.a), static_cast<size_t>(key.b), static_cast<size_t>(key.c),
-                            reinterpret_cast<size_t>(key.p) >> 4, reinterpret_cast<size_t>(key.q) >> 4}) {
-    result = (result ^ part) * 0x9E3779B97F4A7C15u;
-    result ^= result >> 32;
-  }
-  return result;
+  // Odd multipliers, so that none of the parts loses a bit.
+  const size_t numbers = static_cast<size_t>(key.kind) + static_cast<size_t>(key.a) * 0x9E3779B97F4A7C15u + static_cast<size_t>(key.b) * 0xC2B2AE3D27D4EB4Fu +
+                         static_cast<size_t>(key.c) * 0x165667B19E3779F9u;
+  const size_t objects = (reinterpret_cast<size_t>(key.p) >> 4) * 0x27D4EB2F165667C5u + (reinterpret_cast<size_t>(key.q) >> 4) * 0x85EBCA77C2B2AE63u;
+  const size_t result = (numbers ^ objects) * 0x9E3779B97F4A7C15u;
+  return result ^ (result >> 32);
 }
 
 }  // namespace

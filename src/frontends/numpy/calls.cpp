@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/builtins.h"
 #include "core/made_once.h"
@@ -73,11 +74,18 @@ CallKind builtin_kind(PyObject* callable) {
   return CallKind::kUnknown;
 }
 
-CallKind method_kind(PyObject* callable) {
+CallKind method_kind_by_name(PyObject* callable) {
   auto* type = reinterpret_cast<PyMethodDescrObject*>(callable)->d_common.d_type;
   const bool of_arrays = type == &PyArray_Type || PyType_IsSubtype(type, &PyGenericArrType_Type);
   if (!of_arrays || calls_back(callable)) return CallKind::kUnknown;
   return CallKind::kOpaque;
+}
+// Those of arrays, which live as long as the process, are looked at once.
+CallKind method_kind(PyObject* callable) {
+  if (PyDescr_TYPE(callable) != &PyArray_Type) return method_kind_by_name(callable);
+  static auto* const kinds = new std::unordered_map<PyObject*, CallKind>;
+  const auto found = kinds->find(callable);
+  return found != kinds->end() ? found->second : kinds->emplace(callable, method_kind_by_name(callable)).first->second;
 }
 
 CallKind c_function_kind(PyObject* callable) {

@@ -18,14 +18,6 @@ Input input_at(const Site& site, int from_top) {
   return {site.recorder.label(slot), site.frame.slot(slot)};
 }
 
-bool all_of_shapes(Recorder& recorder, std::initializer_list<Input> inputs) {
-  for (const Input& input : inputs) {
-    const Value& value = recorder.value(input.label);
-    if (value.kind == Value::Kind::kNode ? !value.of_shapes : value.kind != Value::Kind::kConstant) return false;
-  }
-  return true;
-}
-
 void value_after(const Site& site, const Plan& plan) {
   const int slot = site.frame.depth() - 1;
   uint32_t label = 0;
@@ -42,22 +34,6 @@ void value_after(const Site& site, const Plan& plan) {
 }
 
 // An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
-// The plan of a node. An object that can't be an operand, or null: there is none.
-PyObject* fill(Recorder& recorder, Plan& plan, Form form, uint8_t code, std::initializer_list<Input> inputs) {
-  plan.kind = Plan::Kind::kNode;
-  plan.form = form;
-  plan.code = code;
-  plan.of_shapes = all_of_shapes(recorder, inputs);
-  plan.of_numbers = true;
-  plan.operands.clear();
-  for (const Input& input : inputs) {
-    plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
-    plan.operands.push_back(recorder.operand(input.label, input.object));
-    if (!plan.operands.back()) return input.object;
-  }
-  return nullptr;
-}
-
 Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Input> inputs) {
   Recorder& recorder = site.recorder;
   bool in_graph = false, all_known = true;
@@ -69,7 +45,11 @@ Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<
     return all_known ? plan_constant() : plan_break(Break::kUnknownObject, type_name(inputs.begin()->object));
   }
   Plan plan;
-  if (PyObject* const unknown = fill(recorder, plan, form, code, inputs)) return plan_break(Break::kUnknownObject, type_name(unknown));
+  plan.form = form;
+  plan.code = code;
+  const std::span<const Input> operands(inputs.begin(), inputs.size());
+  if (PyObject* const unknown = fill_node(recorder, plan, operands)) return plan_break(Break::kUnknownObject, type_name(unknown));
+  tell_numbers(recorder, plan, operands);
   return plan;
 }
 
@@ -101,20 +81,9 @@ Plan repeated(const Site& site, const Input& row, const Input& times) {
   return plan_value(recorder.container(of.kind, std::move(all)));
 }
 
-// The usual operands: numbers and arrays, of types that no rule but `operation` is for.
-bool is_number_or_array(PyObject* object) {
-  return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) || numpy::is_exact_array(object);
-}
+// The usual operands, of types that no rule but `operation` is for.
 bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
 
-// In the graph, one of them at least.
-bool binary_op_operates(const Site& site, Plan& plan) {
-  Recorder& recorder = site.recorder;
-  const Input left = input_at(site, 2), right = input_at(site, 1);
-  const bool in_graph = recorder.is_graph_value(left.label, left.object) || recorder.is_graph_value(right.label, right.object);
-  if (!in_graph || !is_number_or_array(left.object) || !is_number_or_array(right.object)) return false;
-  return !fill(recorder, plan, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {left, right});
-}
 Plan binary_op(const Site& site) {
   if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
@@ -487,7 +456,6 @@ void add_operator_rules(RuleTable& table) {
   };
   using enum bytecode::Op;
   add(BINARY_OP, binary_op);
-  table[static_cast<size_t>(BINARY_OP)].operates = binary_op_operates;
   add(COMPARE_OP, compare_op_checked, compare_op_after);
   add(UNARY_NEGATIVE, unary_negative);
   add(UNARY_POSITIVE, unary_positive);

@@ -23,6 +23,7 @@ RuleTable make_table() {
   add_exception_rules(table);
   add_exception_group_rules(table);
   add_generator_rules(table);
+  add_quick_rules(table);
   add_import_rules(table);
   add_replayed_rules(table);
   return table;

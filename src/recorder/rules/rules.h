@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "recorder/recorder.h"
 
@@ -25,12 +26,20 @@ void add_matching_rules(RuleTable& table);
 void add_exception_group_rules(RuleTable& table);
 void add_exception_rules(RuleTable& table);
 void add_generator_rules(RuleTable& table);
+void add_quick_rules(RuleTable& table);      // operations on numbers and arrays alone
 
 // A value and its object.
 struct Operated {
   uint32_t label;
   PyObject* object;
 };
+
+// A number of Python's, or an exact array.
+bool is_number_or_array(PyObject* object);
+// The operands of a node's plan. An object that can't be one, or null: there is none.
+PyObject* fill_node(Recorder& recorder, Plan& plan, std::span<const Operated> inputs);
+// What the result of an operator is, besides.
+void tell_numbers(Recorder& recorder, Plan& plan, std::span<const Operated> inputs);
 
 // Whether all of it is known: an immutable object that is a fact of the recording, or a container of such.
 bool is_known_through(Recorder& recorder, uint32_t label, PyObject* object);
