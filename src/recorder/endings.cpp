@@ -172,8 +172,8 @@ size_t Recorder::count_held() const {
          recording_->graph.constants.size() + recording_->guards.sources.size() + recording_->guards.functions.size();
 }
 
-bool Recorder::has_let_end(const Activation& frame) {
-  const size_t held_now = watched_.empty() ? 0 : count_held();
+bool Recorder::look_at_watched(const Activation& frame) {
+  const size_t held_now = count_held();
   const bool holds_more = std::exchange(held_before_, held_now) != held_now;
   bool looks = false;
   for (Watched& watched : watched_) {

@@ -171,6 +171,7 @@ void Recorder::keep_locals(uint32_t dict) {
 
 void Recorder::begin(const Activation& frame) {
   built_.clear();
+  only_pushed_ = false;
   recording_->bytecodes++;
   nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
@@ -217,6 +218,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
+  only_pushed_ = &plan == &kMoves && frame.depth() > depth_before;
   if (&plan == &kMoves || &plan == &operation_) return present.after ? present.after(site, plan) : relabel_result(site, plan);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call), outdate(plan.replayed);
@@ -226,7 +228,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   for (const Plan::Contents& one : plan.as_contents) {
     if (label(one.slot) == one.contents && one.slot < frame.depth()) exchange_label(one.slot, one.label);
   }
-  if (&plan != &kMoves) watch_results(site);
+  watch_results(site);
 }
 
 // The usual case: operands are popped, one result is pushed (or none).

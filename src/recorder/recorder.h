@@ -235,7 +235,7 @@ class Recorder {
   void stop_in_front(Break why, std::string detail);
   bool has_stepped_past() const { return stepped_past_; }
   // Behind an instruction: an object from outside has ended, and someone is told; the recording ends in front of it, and holds no objects any more.
-  bool has_let_end(const evaluator::Activation& frame);
+  bool has_let_end(const evaluator::Activation& frame) { return !only_pushed_ && !watched_.empty() && look_at_watched(frame); }
 
   // What the caller does with what the innermost frame returns; null: it takes it.
   const Rest* rest() const { return frames_.back().rest.get(); }
@@ -656,12 +656,14 @@ class Recorder {
   void watch_results(const Site& site);
   bool is_in_slot(Watched& watched, const evaluator::Activation& frame) const;
   size_t count_held() const;
+  bool look_at_watched(const evaluator::Activation& frame);
   bool look_for_ends();
   void let_go();
   std::vector<Watched> watched_;
   std::unordered_set<PyObject*> watched_ones_;
   std::vector<Ref> ended_silently_;
   size_t held_before_ = 0;
+  bool only_pushed_ = false;  // the last instruction: it has let nothing go
   std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels
 };
 
