@@ -43,9 +43,6 @@ class Executable {
   virtual std::string text() const { return {}; }
   // What was compiled to machine code so far, in the language of its compiler.
   virtual std::string source() const { return {}; }
-  // An extra condition under which this executable may serve, beyond the recording's guards (sizes that agree, arguments
-  // that don't overlap, errstate). Cheap; no Python code runs.
-  virtual bool accepts(PyObject* const* inputs) const { (void)inputs; return true; }
 };
 
 }  // namespace evalframe::backends

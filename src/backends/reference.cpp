@@ -22,8 +22,9 @@ class Reference final : public Executable {
     for (int32_t i = 0; i < count; i++) {
       const Node& node = graph_.nodes[i];
       if (i == leave_before) return leave(i, false, inputs, results);
+      const Operand* const given = graph_.operands_of(node);
       operands.resize(node.count);
-      for (uint32_t k = 0; k < node.count; k++) operands[k] = object(graph_.operands_of(node)[k], inputs, results);
+      for (uint32_t k = 0; k < node.count; k++) operands[k] = object(given[k], inputs, results);
       if (node.form == Form::kCheck || node.form == Form::kCheckMeta) {
         if (!check_holds(graph_, node, operands.data())) return leave(i, false, inputs, results);
         results[i] = Ref::borrow(Py_None);
@@ -53,12 +54,16 @@ class Reference final : public Executable {
     Outcome outcome;
     outcome.node = node;
     outcome.raised = raised;
-    const bool at_end = static_cast<size_t>(node) == graph_.nodes.size();
-    const graph::ExitPoint early = at_end ? graph::ExitPoint{} : exit_at_(node);
-    const std::vector<Operand>& values = at_end ? end_.values : early.values;
-    outcome.values.reserve(values.size());
-    for (Operand operand : values) outcome.values.push_back(Ref::borrow(object(operand, inputs, results)));
+    if (static_cast<size_t>(node) == graph_.nodes.size()) {
+      add_values(end_, outcome.values, inputs, results);
+    } else {
+      add_values(exit_at_(node), outcome.values, inputs, results);
+    }
     return outcome;
+  }
+
+  void add_values(const graph::ExitPoint& exit, ExitValues& values, PyObject* const* inputs, const Results& results) const {
+    for (const Operand operand : exit.values) values.push_back(Ref::borrow(object(operand, inputs, results)));
   }
 
   // A result dies after the last node, or exit in front of a node, that needs it: as in the frame it came from.

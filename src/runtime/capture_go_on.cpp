@@ -8,7 +8,6 @@
 #include "recorder/policy.h"
 #include "runtime/capture.h"
 #include "runtime/dead_functions.h"
-#include "runtime/graph_inputs.h"
 #include "runtime/recursion_level.h"
 
 namespace evalframe::runtime {
@@ -82,14 +81,13 @@ void Capture::Worth::count_recording(const Compilation& compilation) {
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const recorder::Recording& recording = *entry.recording;
   const bool same_slots = at_start || same_bound_slots(recording, frames);
-  const bool holds = same_slots && entry.guards.check(frames, objects, entry.last_failed_guard);
-  if (holds && (recording.graph.nodes.empty() || entry.executable->accepts(Inputs(recording, objects).data()))) {
+  if (same_slots && entry.guards.check(frames, objects, entry.last_failed_guard)) {
     entry.hits++;
     count(&Counters::served);
     return true;
   }
   entry.misses++;
-  if (holds || !same_slots) entry.last_failed_guard = -1;
+  if (!same_slots) entry.last_failed_guard = -1;
   entry.count_failure();
   objects.clear();
   return false;

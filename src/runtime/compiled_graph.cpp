@@ -14,14 +14,12 @@ bool CompiledGraph::accepts(const std::vector<Borrowed>& inputs) const {
     return false;
   }
   std::vector<int64_t> sizes;
-  std::vector<PyObject*> objects;
   bool fits = true;
   for (size_t i = 0; i < inputs.size(); i++) {
     const graph::Meta found = graph::meta_of(inputs[i], sizes), &wanted = graph.inputs[i].meta;
     fits = fits && found.kind == wanted.kind && found.dtype == wanted.dtype && found.rank == wanted.rank && found.writeable == wanted.writeable;
-    objects.push_back(inputs[i].get());
   }
-  if (fits && compilation_->executable->accepts(objects.data())) return true;
+  if (fits) return true;
   PyErr_Format(PyExc_ValueError, "%s was made for other inputs; check `accepts` of its entry before its code is run", name_.c_str());
   return false;
 }
@@ -70,10 +68,7 @@ bool accepts(const Compilation& compilation, const std::vector<PyObject*>& slots
   PyObject* const* frames[] = {slots.data()};
   guards::Objects objects;
   int32_t failed = -1;
-  if (!compilation.guards.check(frames, objects, failed)) return false;
-  std::vector<PyObject*> inputs;
-  for (const int32_t source : recording.input_sources) inputs.push_back(objects[source]);
-  return inputs.empty() || compilation.executable->accepts(inputs.data());
+  return compilation.guards.check(frames, objects, failed);
 }
 
 }  // namespace evalframe::runtime

@@ -12,7 +12,8 @@ namespace evalframe::runtime {
 
 void ReplayPosition::at(int32_t node) {
   const graph::Origin origin = recording_.graph.nodes[node].origin;
-  if (enter(origin.frame)) set_line(live_.back(), origin.instruction);
+  const bool is_innermost = !live_.empty() && live_.back().graph_frame == origin.frame;
+  if (is_innermost || enter(origin.frame)) set_line(live_.back(), origin.instruction);
 }
 
 // The frame is the innermost one then, inside of its callers.
@@ -35,7 +36,7 @@ bool ReplayPosition::push(int32_t graph_frame) {
   if (chain_ && static_cast<size_t>(graph_frame) < std::min(chain_->size(), recording_.start.size())) {
     const recorder::FrameStart& start = recording_.start[graph_frame];
     cpython::Frame* const there = chain_->frames()[graph_frame];
-    live_.push_back({graph_frame, start.code, there, false, cpython::Link(thread_, there)});
+    live_.emplace_back(graph_frame, start.code, there, false).link.link(thread_, there);
     return true;
   }
   Borrowed function;
@@ -48,7 +49,7 @@ bool ReplayPosition::push(int32_t graph_frame) {
   cpython::Frame* frame = cpython::push_frame(thread_, function);
   if (!frame) return PyErr_Clear(), false;
   cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
-  live_.push_back({graph_frame, code, frame, true, cpython::Link(thread_, frame)});
+  live_.emplace_back(graph_frame, code, frame, true).link.link(thread_, frame);
   return true;
 }
 
