@@ -28,6 +28,10 @@ class Thing:
         self.item = item
 
 
+class Kept:
+    thing: Any = None
+
+
 class Telling(Thing):
     def __del__(self) -> None:
         ENDED.append("ended")
@@ -272,6 +276,46 @@ def array_with_a_view(x: Any, y: Any) -> Any:
     z, before = view + 1, ref() is not None
     del view
     return z, before, ref() is None
+
+
+@case
+def as_data_of_a_class(x: Any, y: Any) -> Any:
+    ENDED.clear()
+    told = []
+    for make in (lambda: unknown(x), lambda: [unknown(y)], lambda: Telling(x), lambda: {"k": Telling(y)}):
+        Kept.thing = make()
+        thing = Kept.thing
+        z = (thing[0] if type(thing) is list else thing["k"] if type(thing) is dict else thing).item + y
+        told.append((z, len(SEEN), len(ENDED)))
+        del thing
+        Kept.thing = None
+        told.append((len(SEEN), len(ENDED)))
+    return told
+
+
+@case
+def argument_that_the_callee_lets_go(x: Any, y: Any) -> Any:
+    def lets_go(thing: Any, *, other: Any = None) -> Any:
+        z = thing.item + y
+        del thing
+        return z, len(SEEN), other
+
+    told = [lets_go(unknown(x))]
+    if x[0] < 100:
+        told += [lets_go(unknown(y)), lets_go(thing=unknown(y)), lets_go(unknown(x), other=1)]
+    return told, len(SEEN)
+
+
+@case
+def counts_behind_an_exit(x: Any, y: Any) -> Any:
+    def count(row: Any) -> int:
+        return sys.getrefcount(row)
+
+    row = [x]
+    if x[0] > 100:
+        return x
+    told = [count(row), count(row=row), *map(count, [row]), max([row], key=count) is row]
+    return x[0] + y[0], told, sys.getrefcount(row)
 
 
 @case

@@ -80,6 +80,8 @@ bool has_usual_vectorcall(PyFunctionObject* function) {
   return function->vectorcall == usual;
 }
 
+bool enters_functions(PyThreadState* thread) { return _PyInterpreterState_GetEvalFrameFunc(thread->interp) == _PyEval_EvalFrameDefault && !c_stack_is_low(); }
+
 EnteredFrame enter_call(PyThreadState* thread, PyObject* callable, PyObject** arguments, int count) {
   auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
   auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);

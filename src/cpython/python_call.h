@@ -15,6 +15,8 @@ struct EnteredFrame {
 
 // Whether the function is called as functions are made; from 3.12 on another vectorcall may have been put in.
 bool has_usual_vectorcall(PyFunctionObject* function);
+// Whether CPython's evaluator runs Python functions that it calls in frames of their own, asking nobody, and there is C stack for one more.
+bool enters_functions(PyThreadState* thread);
 
 // --- entering: the frame becomes the thread's current one. None, with nothing done and no exception, where it isn't just to
 // run in our evaluator: other hooks or tools want to see it, its code wasn't run yet, the recursion is too deep -------------

@@ -16,6 +16,10 @@ inline thread_local bool deep_evaluation = false;
 inline bool stays_in_our_evaluator(PyThreadState* thread, PyObject* callable) {
   return PyFunction_Check(callable) && (deep_evaluation || cpython::all_frames_are_taken(thread));
 }
+// CPython's evaluator enters Python functions itself, and their frames get the operands, where no hook is to see them.
+inline bool gives_operands_away(PyThreadState* thread, PyObject* callable) {
+  return PyFunction_Check(callable) && (stays_in_our_evaluator(thread, callable) || cpython::enters_functions(thread));
+}
 // The callee's frame with the arguments; null where CPython must make the call, or with an exception.
 inline cpython::Frame* bound_frame(PyThreadState* thread, PyObject* function, PyObject* const* arguments, size_t count, PyObject* keyword_names) {
   cpython::Frame* const frame = cpython::push_frame(thread, function);
@@ -34,7 +38,8 @@ inline Outcome Handlers::finish(Activation& a, int entries, PyObject* result) {
 inline Outcome Handlers::run_bound(Activation& a, int entries, cpython::Frame* callee) {
   drop(a, entries);
   stand_in_call(a.running(), *a.current_);
-  return finish(a, 0, evaluate(thread(a), callee).release());
+  const bool is_ours = deep_evaluation || cpython::all_frames_are_taken(thread(a));
+  return finish(a, 0, (is_ours ? evaluate(thread(a), callee) : cpython::run_in_cpython(thread(a), callee, false)).release());
 }
 
 // [NULL, bound method] -> [function, self], in the version's order.
@@ -55,7 +60,7 @@ inline Outcome Handlers::call_entries(Activation& a, int count, PyObject* keywor
   const size_t given = static_cast<size_t>(count) + has_self - (keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(keyword_names)) : 0);
   const int entries = count + 2 + above;
   const auto called_by_cpython = [&] { return cpython::call(thread(a), callable, first, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keyword_names); };
-  if (!stays_in_our_evaluator(thread(a), callable)) return finish(a, entries, called_by_cpython());
+  if (!gives_operands_away(thread(a), callable)) return finish(a, entries, called_by_cpython());
   cpython::Frame* const callee = cpython::push_frame(thread(a), callable);
   if (!callee) return Outcome::kRaised;
   if (bind_into(callee, callable, first, given, keyword_names)) return run_bound(a, entries, callee);
@@ -126,7 +131,7 @@ inline Outcome Handlers::CALL_FUNCTION_EX(Activation& a, const Instruction& i) {
     const Ref given = Ref::steal(std::exchange(peek(a, 1 + keywords), tuple));
   }
   PyObject* const named = keywords ? peek(a, 1) : nullptr;
-  if (!layout::kStarredCallKeepsArguments && stays_in_our_evaluator(thread(a), callable)) {
+  if (!layout::kStarredCallKeepsArguments && gives_operands_away(thread(a), callable)) {
     if (cpython::Frame* const callee = frame_of_starred_call(thread(a), callable, peek(a, 1 + keywords), named)) {
       return run_bound(a, 3 + keywords, callee);
     }
