@@ -734,7 +734,8 @@ uint32_t Recorder::value_in_class(PyTypeObject* type, Borrowed name, Borrowed fo
   }
   if (guards::is_class_data(found) && name_varies(reinterpret_cast<PyObject*>(type), name)) return name_source(reinterpret_cast<PyObject*>(type), name);
   guards().fix_attribute(reinterpret_cast<PyObject*>(type), name);
-  return fixed(found);
+  // Somebody is told when it is replaced: no recording holds it.
+  return tells_if_dropped(found.get()) ? name_source(reinterpret_cast<PyObject*>(type), name) : fixed(found);
 }
 
 // One that a function holds is fixed; one in a frame's slot may be any.
