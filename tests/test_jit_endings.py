@@ -319,6 +319,26 @@ def counts_behind_an_exit(x: Any, y: Any) -> Any:
 
 
 @case
+def stored_and_read_at_once(x: Any, y: Any) -> Any:
+    first = unknown(x)
+    second = unknown(y)
+    z = first.item + second.item
+    told = [len(SEEN)]
+    first, second = y, x
+    told.append(len(SEEN))
+    third = unknown(x)
+    z = z + third.item
+    third = z
+    fourth = third + len(SEEN)
+    for first in (unknown(x), unknown(y), y):
+        if first is not y:
+            z = z + first.item
+        second = first
+        told.append(len(SEEN))
+    return z, told, fourth, second, len(SEEN)
+
+
+@case
 def that_lives_on(x: Any, y: Any) -> Any:
     thing = unknown(x)
     kept = [thing]

@@ -173,6 +173,7 @@ size_t Recorder::count_held() const {
 }
 
 bool Recorder::look_at_watched(const Activation& frame) {
+  if (!frame.at_boundary()) return false;  // behind the second half
   const size_t held_now = count_held();
   const bool holds_more = std::exchange(held_before_, held_now) != held_now;
   bool looks = false;
@@ -192,6 +193,7 @@ bool Recorder::look_for_ends() {
   const auto is_told = [&](PyObject* object) {
     if (!endings.is_told(object)) return false;
     recording_->keeps_ended = endings.is_kept_by_recording();
+    mark_ = whole_mark_, nodes_before_ = nodes_before_whole_;
     stop_in_front(Break::kEnd, type_name(object));
     let_go();
     return true;

@@ -175,6 +175,7 @@ void Recorder::begin(const Activation& frame) {
   recording_->bytecodes++;
   nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+  if (frame.at_boundary()) whole_mark_ = mark_, nodes_before_whole_ = nodes_before_;
 }
 
 // Where `before` had nothing to ask but the rule.
@@ -218,7 +219,8 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bytecode::Instruction& instruction = frame.code().instructions[index];
   const Site site{*this, frame, instruction, depth_before};
   const Rule& present = rule(instruction.op);
-  only_pushed_ = &plan == &kMoves && frame.depth() > depth_before;
+  const bool is_second_half = index > 0 && (frame.code().instructions[index - 1].flags & bytecode::Instruction::kFusedWithNext);
+  only_pushed_ = &plan == &kMoves && frame.depth() > depth_before && !is_second_half;  // what the first half has let go is yet to be looked at
   if (&plan == &kMoves || &plan == &operation_) return present.after ? present.after(site, plan) : relabel_result(site, plan);
   if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call), outdate(plan.replayed);

@@ -551,6 +551,8 @@ class Recorder {
   Plan operation_;           // the last that Rule::operates has filled
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction
+  Mark whole_mark_{};        // ... or of the one that it is the second half of
+  size_t nodes_before_whole_ = 0;
   int32_t back_jumps_ = 0;
   bool stopped_ = false, stepped_past_ = false;
   bool keep_inputs_ = false;
