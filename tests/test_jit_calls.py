@@ -270,3 +270,28 @@ def test_methods_of_text_that_varies() -> None:
         return x + 1, upper()
 
     check_behaves_as_plain(function, "reference", [(A, "a"), (A, "b"), (A, "a"), (A, b"c"), (A, 3)])
+
+
+SEEN: list[float] = []
+
+
+def noted(value):
+    SEEN.append(value)
+    return value + len(SEEN)
+
+
+NOTED = np.frompyfunc(noted, 1, 1)
+
+
+def with_ufunc_in_python(x):
+    SEEN.clear()
+    y = NOTED(x)
+    return y.tolist(), len(SEEN), list(SEEN)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_ufuncs_that_call_python_do_what_they_do_in_their_place(backend: str) -> None:
+    captured = evalframe.jit(with_ufunc_in_python, backend=backend)
+    for start in range(3):
+        arguments = (np.arange(3.0) + start,)
+        assert same(outcome(captured, *arguments), outcome(with_ufunc_in_python, *arguments))

@@ -183,7 +183,8 @@ int type_number(graph::DType dtype) {
 
 CallKind call_kind(Borrowed borrowed) {
   PyObject* callable = borrowed.get();
-  if (Py_TYPE(callable) == &PyUFunc_Type) return CallKind::kUfunc;
+  // One that numpy.frompyfunc has made calls a function of the program's.
+  if (Py_TYPE(callable) == &PyUFunc_Type) return reinterpret_cast<PyUFuncObject*>(callable)->obj ? CallKind::kUnknown : CallKind::kUfunc;
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return method_kind(callable);
   if (PyCFunction_Check(callable)) return c_function_kind(callable);
   if (PyType_Check(callable)) {
