@@ -403,7 +403,16 @@ def test_a_coroutine_that_is_never_awaited_is_told_of_where_it_is_let_go() -> No
 
         return inner() * 2
 
-    for function in (dropped, overwritten, kept_to_the_end, of_a_callee):
+    def let_go_by_an_exception(a: Any, b: Any) -> Any:
+        async def fails() -> Any:
+            return doubled(a), missing  # type: ignore[name-defined]  # noqa: F821
+
+        try:
+            return run(fails())
+        except NameError as error:
+            return a + b, str(error)
+
+    for function in (dropped, overwritten, kept_to_the_end, of_a_callee, let_go_by_an_exception):
         told_of_them = []
         for called in (function, evalframe.jit(function)):
             for _ in range(3):

@@ -99,7 +99,8 @@ class Chain {
   Ended pass_on(Live& live, recorder::Recorder& recorder, bool known, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
-  Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
+  Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception,
+                      std::vector<recorder::Unfinished>* held = nullptr);
   Ended end_step(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended step_among_generators(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception);
   PyThreadState* thread_;

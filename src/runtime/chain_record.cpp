@@ -9,6 +9,7 @@
 #include "runtime/bind_followed.h"
 #include "runtime/chain.h"
 #include "runtime/live.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -196,11 +197,17 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
   return finish_inner(live, Ref(), result);
 }
 
-// Runs the instruction that the plan is for, and tells the recorder what became of it.
-inline Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception) {
+// Runs the instruction that the plan is for, and tells the recorder what became of it. held: what the frame lets go where the instruction
+// raises and the frame has no handler.
+inline Ended Chain::step_recorded(Live& live, Recorder& recorder, const Plan& plan, Ref& result, bool& stepped_past_exception,
+                                  std::vector<recorder::Unfinished>* held) {
   Activation& frame = live.back();
   const Place from{frame.next(), frame.depth()};
   const Event event = frame.step();
+  if (event == Event::kRaised && held) {
+    const PendingException pending;
+    held->clear();
+  }
   if (event != Event::kNext || plan.kind == Plan::Kind::kRaise) return end_step(live, recorder, plan, event, from, result, stepped_past_exception);
   recorder.after(frame, plan, from.instruction, from.depth);
   return Ended::kRunning;
@@ -263,7 +270,7 @@ Ended Chain::step_among_generators(Live& live, Recorder& recorder, const Plan& p
   const bytecode::Op op = live.back().instruction().op;
   std::vector<recorder::Unfinished> held = recorder.unfinished();
   if (op == bytecode::Op::YIELD_VALUE) held.push_back({recorder.running_generator(), Ref::borrow(generators_.back().get())});
-  Ended ended = step_recorded(live, recorder, plan, result, stepped_past_exception);
+  Ended ended = step_recorded(live, recorder, plan, result, stepped_past_exception, &held);
   if (!held.empty() && !recorder.stopped()) ended = close_let_go(live, recorder, std::move(held), op, result, stepped_past_exception);
   held.clear();
   if (recorder.has_let_go()) stepped_past_exception = true;
