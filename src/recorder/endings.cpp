@@ -3,6 +3,7 @@
 #include "recorder/endings.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "bytecode/stack.h"
 #include "frontends/numpy/calls.h"
@@ -174,13 +175,19 @@ size_t Recorder::count_held() const {
 
 bool Recorder::look_at_watched(const Activation& frame) {
   if (!frame.at_boundary()) return false;  // behind the second half
-  const size_t held_now = count_held();
-  const bool holds_more = std::exchange(held_before_, held_now) != held_now;
+  std::optional<bool> more;  // only where it matters: counting takes longer than most of this
+  const auto holds_more = [&] {
+    if (!more) {
+      const size_t now = count_held();
+      more = std::exchange(held_before_, now) != now;
+    }
+    return *more;
+  };
   bool looks = false;
   for (Watched& watched : watched_) {
     const Py_ssize_t now = Py_REFCNT(watched.object.get()), before = std::exchange(watched.references, now);
     const bool was_in_slot = watched.slot >= 0;
-    if (is_in_slot(watched, frame) || looks || (now >= before && !holds_more && !was_in_slot)) continue;
+    if (is_in_slot(watched, frame) || looks || (now >= before && !was_in_slot && !holds_more())) continue;
     Counted held{watched.object.get()};
     traverse(count_one, &held);
     looks = now <= held.count || !ended_silently_.empty();
