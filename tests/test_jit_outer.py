@@ -421,3 +421,17 @@ def test_a_module_that_is_passed_is_stored_into(kind: type[types.ModuleType], ba
             expected, came = change(modules["plain"], gain), captured(modules["captured"], gain)
             assert same(came, expected)
             assert same(modules["captured"].before, modules["plain"].before) and modules["captured"].gain is came
+
+
+@pytest.mark.parametrize("method", ["add", "discard", "remove", "update", "__contains__"])
+def test_methods_of_sets_from_outside_are_called_wrongly(method: str) -> None:
+    def function(x, names):
+        try:
+            getattr(names, method)()
+        except TypeError as error:
+            return x + 1, str(error)
+        return x + 2, None
+
+    captured = evalframe.jit(function, backend="reference")
+    for arguments in [(A, {1}), (B, {2}), (A, {1})]:
+        assert same(outcome(captured, *arguments), outcome(function, *arguments))

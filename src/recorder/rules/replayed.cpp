@@ -153,7 +153,7 @@ std::optional<Plan> method_call(Recorder& recorder, PyObject* callable, Effect e
       if (made_here && arguments.size() == 1 && changes_nothing(callable, self.object, arguments[0].object)) return plan_constant();
       if (!enter(recorder, self)) return plan_break(Break::kStore, "a set from outside");
       // A set from outside keeps what is put into it.
-      if (!made_here && is_element && PyType_Check(arguments[0].object)) return not_known(callable);
+      if (!made_here && is_element && !arguments.empty() && PyType_Check(arguments[0].object)) return not_known(callable);
       return changed_by(recorder, self.label, call_again(recorder, callable, names, arguments), plan_constant());
     }
   }
