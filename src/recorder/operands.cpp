@@ -1,0 +1,280 @@
+// What is known of values, and how they enter the graph: as constants, inputs or nodes.
+#include "recorder/recorder.h"
+
+#include <algorithm>
+
+#include "core/builtins.h"
+#include "core/check.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+using graph::Form;
+using graph::Operand;
+
+namespace {
+
+// Types that are written in C, and NumPy's element types: there is one object of each.
+bool is_singular(PyObject* object) {
+  if (PyType_Check(object)) return Py_TYPE(object) == &PyType_Type && !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
+  return numpy::is_plain_dtype(object);
+}
+
+bool is_python_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+}  // namespace
+
+bool has_immutable_elements(PyObject* set) {
+  PyObject* element = nullptr;
+  Py_hash_t hash = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &hash);) {
+    if (!is_immutable(element)) return false;
+  }
+  return true;
+}
+
+bool is_immutable(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type || object == Py_None) return true;
+  if (is_singular(object)) return true;
+  if (type == &PyFrozenSet_Type) return has_immutable_elements(object);
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+      if (!is_immutable(PyTuple_GET_ITEM(object, i))) return false;
+    }
+    return true;
+  }
+  return type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_Ellipsis || has_pure_type(object);
+}
+
+// Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
+static bool equality_says_all(PyObject* object) {
+  if (PyFrozenSet_CheckExact(object) || (has_pure_type(object) && !PyBytes_CheckExact(object))) return false;
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
+    if (!equality_says_all(PyTuple_GET_ITEM(object, i))) return false;
+  }
+  return true;
+}
+
+bool tells_of_its_end(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return type->tp_finalize || type->tp_del || (type->tp_weaklistoffset && *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_weaklistoffset));
+}
+
+void Recorder::require_equal(int32_t source, Borrowed object) {
+  equality_says_all(object.get()) ? guards().require_equal(source, object) : guards().require_identity(source, object);
+}
+
+bool Recorder::known(uint32_t index, Borrowed object) {
+  const Value value = recording_->values[index];
+  switch (value.kind) {
+    case Value::Kind::kConstant: return is_immutable(object.get());
+    case Value::Kind::kSource:
+      if (!is_immutable(object.get())) return false;
+      if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
+      if ((PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get())) && varies(value.a)) return false;
+      require_equal(value.a, object);
+      return true;
+    case Value::Kind::kNode:
+      if (!value.of_shapes || !is_immutable(object.get())) return false;
+      check_constant(index, object);
+      return true;
+    case Value::Kind::kTuple: {
+      if (!PyTuple_CheckExact(object.get())) return false;
+      const std::vector<uint32_t> parts = copied_elements(value);
+      for (size_t i = 0; i < parts.size(); i++) {
+        if (!known(parts[i], PyTuple_GET_ITEM(object.get(), i))) return false;
+      }
+      return true;
+    }
+    case Value::Kind::kSlice: {
+      auto* slice = reinterpret_cast<PySliceObject*>(object.get());
+      const std::vector<uint32_t> parts = copied_elements(value);
+      return known(parts[0], slice->start) && known(parts[1], slice->stop) && known(parts[2], slice->step);
+    }
+    case Value::Kind::kNull:
+    case Value::Kind::kTruth:
+    case Value::Kind::kOuterException:
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
+    case Value::Kind::kList:
+    case Value::Kind::kDict:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
+    case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
+    case Value::Kind::kIterator: return false;
+  }
+  return false;
+}
+
+void Recorder::check_constant(uint32_t index, Borrowed object) {
+  const int32_t node = recording_->values[index].a;
+  if (!checked_.insert(node).second) return;
+  recording_->graph.constants.push_back(Ref::borrow(object));
+  const Operand wanted = Operand::constant(static_cast<int32_t>(recording_->graph.constants.size()) - 1);
+  add_plain_node(Form::kCheck, 0, nullptr, {Operand::node(node), wanted}, Py_None);
+}
+
+void Recorder::check_call(Borrowed callable, Operand operand, Borrowed result) {
+  Plan plan;
+  plan.callable = callable;
+  plan.operands = {operand};
+  check_constant(node_value(add_node(plan, result), false), result);
+}
+
+void Recorder::fix_registrations() {
+  if (std::exchange(fixes_registrations_, true)) return;
+  const Ref module = Ref::steal(PyImport_ImportModule("_abc"));
+  Plan plan;
+  const Ref asks = module ? Ref::steal(PyObject_GetAttrString(module.get(), "get_cache_token")) : Ref();
+  const Ref token = asks ? Ref::steal(PyObject_CallNoArgs(asks.get())) : Ref();
+  CHECK(token);  // a module of C's, which abc has imported
+  plan.callable = asks.get();
+  check_constant(node_value(add_node(plan, token.get()), false), token.get());
+}
+
+void Recorder::check_length(Operand whole, Borrowed object) {
+  check_call(builtin<"len">(), whole, Ref::steal(PyLong_FromSsize_t(PyObject_Size(object.get()))).get());
+}
+
+void Recorder::check_type(Operand whole, Borrowed object) { check_call(&PyType_Type, whole, Py_TYPE(object.get())); }
+
+bool Recorder::check_truth(uint32_t index, Borrowed object) {
+  if (!recording_->values[index].of_numbers && !is_input_number(index, object)) return false;
+  if (PyBool_Check(object.get())) return check_constant(index, object), true;
+  const Operand number = operand(index, object);
+  const Borrowed truth = PyObject_IsTrue(object.get()) ? Py_True : Py_False;  // of an exact number: can't raise
+  const int32_t node = add_plain_node(Form::kTruth, 0, nullptr, {number}, truth);
+  check_constant(node_value(node, false, true), truth);
+  return true;
+}
+
+bool Recorder::varies(int32_t source) const {
+  if (turn_.empty() && varying_.empty()) return false;
+  const std::string path = recording_->guards.path(source);
+  return (!turn_.empty() && (path[0] == 'n' || path.compare(0, turn_.size(), turn_) == 0)) || varying_.count(path) > 0;
+}
+
+bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
+  const Value& value = recording_->values[index];
+  if (value.kind != Value::Kind::kSource) return false;
+  return PyFloat_CheckExact(object.get()) || (PyLong_CheckExact(object.get()) && varies(value.a));
+}
+
+bool Recorder::is_number(uint32_t index, Borrowed object) const {
+  const Value& value = recording_->values[index];
+  if (value.kind == Value::Kind::kNode) return value.of_numbers;
+  const bool number = PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get()) || PyBool_Check(object.get());
+  return number && (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kSource);
+}
+
+bool Recorder::is_graph_value(uint32_t index, Borrowed object) const {
+  return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get());
+}
+
+Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
+  const Value value = recording_->values[index];
+  PyObject* object = borrowed.get();
+  switch (value.kind) {
+    case Value::Kind::kNull:
+    case Value::Kind::kTruth:
+    case Value::Kind::kOuterException:
+    case Value::Kind::kException:
+    case Value::Kind::kTraceback:
+    case Value::Kind::kGenerator:
+    case Value::Kind::kFrame:
+    case Value::Kind::kDict:
+    case Value::Kind::kMapping:
+    case Value::Kind::kDeque:
+    case Value::Kind::kMade:
+    case Value::Kind::kReplayed:
+    case Value::Kind::kCell:
+    case Value::Kind::kFunction:
+    case Value::Kind::kInstance:
+    case Value::Kind::kIterator: return {};
+    case Value::Kind::kNode: return Operand::node(value.a);
+    case Value::Kind::kConstant: return value.b ? Operand{} : Operand::constant(value.a);
+    case Value::Kind::kTuple:
+    case Value::Kind::kList:
+    case Value::Kind::kSlice: return container_operand(index, borrowed);
+    case Value::Kind::kSource: break;
+  }
+  if (numpy::is_exact_array(object)) {
+    guards().require_array(value.a, borrowed);
+  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
+    guards().require_type(value.a, borrowed);
+  } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
+    guards().require_identity(value.a, borrowed);
+    return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else if (is_immutable(object)) {
+    require_equal(value.a, borrowed);
+    return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else {
+    return {};
+  }
+  if (source_inputs_.size() <= static_cast<size_t>(value.a)) source_inputs_.resize(value.a + 1, -1);
+  int32_t& input = source_inputs_[value.a];
+  if (input < 0) {
+    input = static_cast<int32_t>(recording_->graph.inputs.size());
+    recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a)});
+    recording_->input_sources.push_back(value.a);
+    if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
+  }
+  return Operand::input(input);
+}
+
+// Elements of a container that is live as `object`.
+static PyObject* element_of(PyObject* object, size_t i) {
+  if (PyTuple_CheckExact(object)) return PyTuple_GET_ITEM(object, i);
+  if (PyList_CheckExact(object)) return PyList_GET_ITEM(object, i);
+  auto* slice = reinterpret_cast<PySliceObject*>(object);
+  return i == 0 ? slice->start : i == 1 ? slice->stop : slice->step;
+}
+
+Operand Recorder::container_operand(uint32_t index, Borrowed object) {
+  for (const auto& [known_value, made] : built_) {
+    if (known_value == index) return made;
+  }
+  // None for one that is inside of itself.
+  const size_t place = built_.size();
+  built_.emplace_back(index, Operand());
+  const Value value = recording_->values[index];
+  const std::vector<uint32_t> parts = copied_elements(value);
+  std::vector<Operand> operands;
+  bool constant_parts = value.kind != Value::Kind::kList;
+  for (size_t i = 0; i < parts.size(); i++) {
+    PyObject* part = element_of(object.get(), i);
+    // Numbers that shape an index are facts of the recording; others stay inputs.
+    if (value.kind == Value::Kind::kSlice || (value.kind == Value::Kind::kTuple && PyLong_CheckExact(part))) {
+      if (recording_->values[parts[i]].kind == Value::Kind::kSource) {
+        if (known(parts[i], part)) {
+          operands.push_back(Operand::constant(recording_->values[constant(part)].a));
+          continue;
+        }
+      }
+    }
+    operands.push_back(operand(parts[i], part));
+    if (!operands.back()) return {};
+    constant_parts = constant_parts && operands.back().space == Operand::Space::kConstant;
+  }
+  Operand made;
+  if (constant_parts) {
+    made = Operand::constant(recording_->values[constant(object)].a);
+  } else {
+    const Form form = value.kind == Value::Kind::kTuple ? Form::kTuple : value.kind == Value::Kind::kList ? Form::kList : Form::kSlice;
+    made = Operand::node(add_plain_node(form, 0, nullptr, std::move(operands), object));
+  }
+  return built_[place].second = made;
+}
+
+}  // namespace evalframe::recorder
