@@ -5,6 +5,7 @@
 
 #include "core/builtins.h"
 #include "core/check.h"
+#include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "recorder/rules/rules.h"
