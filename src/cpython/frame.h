@@ -129,6 +129,7 @@ const unsigned char* trace_cells(PyThreadState* thread);
 }
 // Set where signals, pending calls, a thread switch, an async exception or the GC wait to be serviced.
 struct BreakerCell {
+  static constexpr int32_t kBits = layout::k313 ? 0xFF : -1;  // of the first four bytes, for generated code
   const volatile void* cell;
   bool is_set() const {
     // 3.13: the low byte holds the events (pycore_ceval.h: _PY_EVAL_EVENTS_MASK), the rest the instrumentation version.

@@ -69,6 +69,28 @@ void advance(Borrowed iterator, Py_ssize_t turns) {
   iterator.as<SequenceIterator>()->index += turns;
 }
 
+RangeState state_of_range(Borrowed iterator) {
+  const auto* range = iterator.as<RangeIterator>();
+#if PY_VERSION_HEX < 0x030C0000
+  return {range->at(0), range->step, range->length - range->index};
+#else
+  return {range->start, range->step, range->length};
+#endif
+}
+
+void set_range_state(Borrowed iterator, RangeState state) {
+  auto* range = iterator.as<RangeIterator>();
+#if PY_VERSION_HEX < 0x030C0000
+  // It counts from its start: what it has given stays counted.
+  range->start = static_cast<long>(static_cast<unsigned long>(state.next) - static_cast<unsigned long>(range->index) * static_cast<unsigned long>(state.step));
+  range->length = range->index + state.left;
+#else
+  range->start = state.next;
+  range->length = state.left;
+#endif
+  range->step = state.step;
+}
+
 // As countobject begins: it goes over to objects behind the greatest C integer.
 bool counts_with_ints(Borrowed count) {
   struct Count {

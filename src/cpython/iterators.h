@@ -13,6 +13,13 @@ Ref ahead(Borrowed iterator, Py_ssize_t turns);
 // As if it had given so many items; `ahead` has said that they are there.
 void advance(Borrowed iterator, Py_ssize_t turns);
 
+// What an iterator over a range of C integers will give.
+struct RangeState {
+  long next, step, left;  // `left`: how many
+};
+RangeState state_of_range(Borrowed iterator);
+void set_range_state(Borrowed iterator, RangeState state);
+
 // Whether a count of itertools counts in a C integer: nobody's sum is asked for the next number.
 bool counts_with_ints(Borrowed count);
 

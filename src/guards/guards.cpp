@@ -114,6 +114,14 @@ int32_t KeyIndex::find_or_add(const Key& key, int32_t number) {
   return number;
 }
 
+Fact Fact::copy() const { return {check, Ref::borrow(want.get()), type_version, length, meta, array_flags, contents, other}; }
+
+Source Source::copy() const {
+  Source same{reach, parent, frame, index, Ref::borrow(object.get()), fact.copy(), {}};
+  for (const Fact& one : more) same.more.push_back(one.copy());
+  return same;
+}
+
 int32_t GuardTable::add(Source source) {
   const auto next = static_cast<int32_t>(sources.size());
   const int32_t found =
@@ -358,6 +366,59 @@ void GuardTable::require_function(Borrowed object) {
 void GuardTable::require_module(Borrowed module) {
   const auto next = static_cast<int32_t>(modules.size());
   if (index_.find_or_add({kModuleKey, 0, 0, 0, module.get(), nullptr}, next) == next) modules.push_back(Ref::borrow(module));
+}
+
+bool GuardTable::take_surroundings(const GuardTable& other) {
+  for (const FunctionGuard& guard : other.functions) {
+    const auto known = std::find_if(functions.begin(), functions.end(), [&](const FunctionGuard& mine) { return mine.function.get() == guard.function.get(); });
+    if (known == functions.end()) {
+      functions.push_back({Ref::borrow(guard.function.get()), Ref::borrow(guard.code.get()), Ref::borrow(guard.defaults.get()), Ref::borrow(guard.keyword_defaults.get())});
+    } else if (known->code.get() != guard.code.get() || known->defaults.get() != guard.defaults.get() || known->keyword_defaults.get() != guard.keyword_defaults.get()) {
+      return false;
+    }
+  }
+  for (const Ref& module : other.modules) require_module(module.get());
+  for (const DictGuard& guard : other.dicts) {
+    for (const auto& [name, value] : guard.names) {
+      require_name(guard.dict.get(), name.get(), value.get());
+      const auto mine = std::find_if(dicts.begin(), dicts.end(), [&](const DictGuard& dict) { return dict.dict.get() == guard.dict.get(); });
+      const auto known = std::find_if(mine->names.begin(), mine->names.end(), [&](const auto& entry) { return entry.first.get() == name.get(); });
+      if (known->second.get() != value.get()) return false;
+      mine->version = 0;  // it may have changed since the other was made
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Facts of these kinds stand beside one another.
+bool may_be_several(Check check) { return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kLacks || check == Check::kPattern; }
+
+bool is_same(const Fact& a, const Fact& b) {
+  return a.check == b.check && a.want.get() == b.want.get() && a.type_version == b.type_version && a.length == b.length && a.array_flags == b.array_flags &&
+         a.meta.dtype == b.meta.dtype && a.meta.rank == b.meta.rank && a.other == b.other;
+}
+
+}  // namespace
+
+bool GuardTable::take_source(Source source, int32_t& index) {
+  std::vector<Fact> facts = std::move(source.more);
+  facts.push_back(std::move(source.fact));
+  source.more.clear();
+  source.fact = Fact();
+  index = add(std::move(source));
+  Source& mine = sources[index];
+  for (Fact& fact : facts) {
+    std::vector<const Fact*> alike;
+    for (const Fact& known : mine.more) {
+      if (known.check == fact.check) alike.push_back(&known);
+    }
+    if (fact.check == Check::kNone || std::any_of(alike.begin(), alike.end(), [&](const Fact* known) { return is_same(*known, fact); })) continue;
+    if (!alike.empty() && !may_be_several(fact.check)) return false;
+    mine.more.push_back(std::move(fact));
+  }
+  return true;
 }
 
 namespace {

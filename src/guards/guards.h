@@ -82,6 +82,7 @@ struct Fact {
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
   bool fixes_number() const;
+  Fact copy() const;
 };
 
 // One value that the recording read from outside. Parents come before children.
@@ -93,6 +94,7 @@ struct Source {
   Ref object;           // kAttribute, kMethod: the name; kItem of dicts: the key; kCell: the cell
   Fact fact;
   std::vector<Fact> more;  // facts that `fact` doesn't imply
+  Source copy() const;
 };
 
 // Finds what was added under a key before: open addressing, without an allocation for each key.
@@ -163,6 +165,10 @@ class GuardTable {
   void require_name(Borrowed dict, Borrowed name, Borrowed value);  // value null: absent
   void require_function(Borrowed function);
   void require_module(Borrowed module);
+  // What another table asks besides its sources. False: it asks for something else than this one.
+  bool take_surroundings(const GuardTable& other);
+  // The same of a source of another table, whose parent and facts about others are numbered as here; `index` is where it stands.
+  bool take_source(Source source, int32_t& index);
 
   // The way to the source's value.
   std::string path(int32_t source) const;

@@ -259,6 +259,11 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
   return true;
 }
 
+bool Program::surroundings_hold() const {
+  int32_t line;
+  return check_surroundings(line);
+}
+
 bool Program::check_slots(PyObject* const* slots) const {
   int32_t line;
   if (!check_surroundings(line)) return false;

@@ -67,7 +67,9 @@ class Program {
   bool check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const;
   // All objects are in slots, `Objects` owns none, and each is looked at alone.
   bool has_only_slots() const { return only_slots_; }
-  // The same where there are only slots, of one frame, for a caller who wants to know no more.
+  // Whether what is asked besides the sources holds.
+  bool surroundings_hold() const;
+  // The same as check where there are only slots, of one frame, for a caller who wants to know no more.
   bool check_slots(PyObject* const* slots) const;
   // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
   void collect_changed(PyObject* const* const* frames, Paths& changed) const;

@@ -190,6 +190,10 @@ void bind_jit(nb::module_& module) {
       nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
+  module.def("set_region_seconds", [](double seconds) { runtime::RegionTrial::least_seconds = seconds; }, nb::arg("seconds"),
+             "For tests: how long a loop has to take before native code is made of it.");
+  module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),
+             "For tests: after how many turns native loops are left.");
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),

@@ -87,7 +87,9 @@ void Capture::clear() {
   const auto places = std::move(places_);
   const Held<Entries> first = std::move(first_);
   const auto lately = std::move(lately_);
+  const auto regions = std::move(regions_);
   places_.clear();
+  regions_.clear();
   code_ = nullptr;
 }
 
@@ -121,6 +123,11 @@ std::vector<LimitNote> Capture::limits() const {
 int Capture::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
   Py_VISIT(settings_.custom.get());
+  for (const Held<LoopRegion>& region : regions_) {
+    const auto here = std::count_if(places_.begin(), places_.end(), [&](const auto& place) { return place.second->region.get() == region.get(); });
+    if (region->holders() > 1 + static_cast<uint32_t>(here)) continue;
+    if (const int stop = region->region().traverse(visit, arg)) return stop;
+  }
   for (const auto& [place, entries] : places_) {
     const auto here = std::count_if(lately_.begin(), lately_.end(), [&](const Held<Entries>& other) { return other.get() == entries.get(); });
     if (entries->holders() > 1 + static_cast<uint32_t>(here) + (entries.get() == first_.get())) continue;

@@ -111,6 +111,11 @@ class Capture {
   Ended begin_turn(Run& run, Entries& entries, bool& ran);
   Ended run_turn(Run& run, const Entries& entries);
   Ended serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects);
+  // Runs the loop that the chain stands in as native code, if there is such code, or it is time to make it. ran: some of it was run.
+  Ended run_region(Run& run, Entries& entries, bool& ran);
+  bool may_have_regions(const Run& run, const Entries& entries) const;
+  void make_region(const Run& run, Entries& entries);
+  void drop_regions();  // they may hold what is dead
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
   Ended serve_or_record(Run& run, Entries& entries, bool& past_exception);
@@ -133,6 +138,7 @@ class Capture {
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
+  std::vector<Held<LoopRegion>> regions_;
   std::vector<BreakNote> breaks_;
   Counters counters_;
   Worth worth_;

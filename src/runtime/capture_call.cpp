@@ -101,7 +101,7 @@ bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* c
 Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled) {
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
-  drop_dead(entries);
+  if (drop_dead(entries)) drop_regions();
   if (is_full(entries, settings_.max_entries)) {
     count_refusal(entries);
     return call_plainly(handled);

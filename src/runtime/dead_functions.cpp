@@ -77,12 +77,12 @@ std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& funct
   return dead;
 }
 
-void drop_dead(Entries& entries) {
-  if (entries.refused && !std::has_single_bit(entries.refused)) return;
+bool drop_dead(Entries& entries) {
+  if (entries.refused && !std::has_single_bit(entries.refused)) return false;
   std::vector<PyObject*> functions;
   for (const Held<Compilation>& entry : entries.list) add_functions(*entry, functions);
   const std::unordered_set<PyObject*> dead = functions.empty() ? std::unordered_set<PyObject*>() : dead_functions(functions);
-  if (dead.empty()) return;
+  if (dead.empty()) return false;
   const auto lives = [&](const Held<Compilation>& entry) {
     std::vector<PyObject*> wanted;
     add_functions(*entry, wanted);
@@ -94,6 +94,7 @@ void drop_dead(Entries& entries) {
   entries.list.erase(gone, entries.list.end());
   entries.recent = 0;
   count_replaced(entries, taken);
+  return true;
 }
 
 }  // namespace evalframe::runtime

@@ -11,7 +11,7 @@ namespace evalframe::runtime {
 
 // Those of the functions that only captures hold, by the counts of references.
 std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& functions);
-// Lets go of the entries that ask for such a function, which may run Python code. Of a place that refuses calls, now and then.
-void drop_dead(Entries& entries);
+// Lets go of the entries that ask for such a function, which may run Python code. Of a place that refuses calls, now and then. Whether there were any.
+bool drop_dead(Entries& entries);
 
 }  // namespace evalframe::runtime

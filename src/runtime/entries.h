@@ -7,6 +7,7 @@
 
 #include "runtime/chain.h"
 #include "runtime/compile.h"
+#include "runtime/loop_region.h"
 #include "runtime/loop_trial.h"
 
 namespace evalframe::runtime {
@@ -44,6 +45,8 @@ struct Entries : Holdable {
   std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
   bool runs_plain = false;  // code behind the place looks at objects that a graph wouldn't make
   LoopTrial trial;
+  Held<LoopRegion> region;  // of the loop around the place, which can be entered here
+  RegionTrial region_trial;
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others

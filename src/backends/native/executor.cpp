@@ -16,6 +16,7 @@
 #include "backends/native/run/variant_run.h"
 #include "backends/node_call.h"
 #include "core/check.h"
+#include "frontends/numpy/error_state.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
@@ -29,30 +30,6 @@ constexpr int kMaxRefused = 8;
 constexpr size_t kMaxAsCalls = 16;
 // A segment whose kernels were dropped for a warning this often is run by NumPy from then on.
 constexpr int kMaxFlagged = 16;
-// np.errstate as it stands, read by the C function below np.geterr: in Python code a signal's handler could raise, and
-// the caller has no use for an exception.
-Ref error_states() {
-  const Ref name = Ref::steal(PyUnicode_FromString("numpy._core.umath"));
-  const Ref module = name ? Ref::steal(PyImport_GetModule(name.get())) : Ref();
-  return module ? Ref::steal(PyObject_CallMethod(module.get(), "_get_extobj_dict", nullptr)) : Ref();
-}
-
-// Whether NumPy, as np.errstate stands, does anything about one of these flags.
-bool cares_about(FloatFlags flags) {
-  const Ref states = error_states();
-  if (!states) {
-    PyErr_Clear();
-    return true;
-  }
-  constexpr std::pair<int, const char*> kFlags[] = {{1, "divide"}, {2, "over"}, {4, "under"}, {8, "invalid"}};
-  for (const auto& [flag, name] : kFlags) {
-    if (!(flags & flag)) continue;
-    PyObject* const state = PyDict_GetItemString(states.get(), name);
-    if (!state || PyUnicode_CompareWithASCIIString(state, "ignore") != 0) return true;
-  }
-  return false;
-}
-
 bool is_check(Form form) { return form == Form::kCheck || form == Form::kCheckMeta; }
 
 }  // namespace
@@ -234,7 +211,7 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   if (!running.place(leaves.objects, scalars, graph_, run.values)) return false;
   running.prepare();
   const FloatFlags flags = running.run();
-  if (flags && cares_about(flags)) {
+  if (flags && numpy::reported_conditions() & (flags)) {
     kernels_[step].flagged++;
     return false;
   }

@@ -36,7 +36,7 @@ bool Term::is_float() const {
 }
 
 Term Emitter::let(std::string type, const std::string& instruction) {
-  std::string ref = "%v" + std::to_string(next_++);
+  std::string ref = prefix_ + std::to_string(next_++);
   text_ += "  " + ref + " = " + instruction + "\n";
   return {this, std::move(type), std::move(ref)};
 }

@@ -31,7 +31,8 @@ inline constexpr int kAllGathered = 5;
 class Emitter {
  public:
   // quiet: comparisons raise no flag on NaN, as NumPy's. Else they take one instruction and may raise "invalid".
-  explicit Emitter(bool quiet = true) : quiet_(quiet) {}
+  // prefix: of the names of its values.
+  explicit Emitter(bool quiet = true, std::string prefix = "%v") : quiet_(quiet), prefix_(std::move(prefix)) {}
   // Whether this comparison has to be quiet; remembers where one wasn't.
   bool must_be_quiet() {
     may_signal_ |= !quiet_;
@@ -64,6 +65,7 @@ class Emitter {
 
  private:
   bool quiet_;
+  std::string prefix_;
   bool may_signal_ = false;
   int next_ = 0;
   std::string text_;

@@ -175,9 +175,9 @@ void* link_by_llvm(const std::string& object, const std::string& name) {
   return function;
 }
 
-KernelFunction link(const std::string& object, const std::string& name) {
+void* link(const std::string& object, const std::string& name) {
   void* const function = load_object(object, name, resolve);
-  return reinterpret_cast<KernelFunction>(function ? function : link_by_llvm(object, name));
+  return function ? function : link_by_llvm(object, name);
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ const std::string& target() {
   return target.get([] { return without_signal_handlers(find_target); });
 }
 
-KernelFunction machine_code(std::string ir) {
+void* machine_code(std::string ir) {
   const Gil gil;
   const std::string key = sha256(target() + "\n" + ir);
   const std::string name = "evalframe_" + hex(key).substr(0, 32);

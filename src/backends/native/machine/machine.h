@@ -6,12 +6,13 @@
 
 namespace evalframe::native {
 
+// What kernel_codegen.h writes; loops (regions/region.h) have functions of their own.
 using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns);
 
 // What object code depends on besides the IR: the processor and the llvmlite that is installed. Needs the GIL. Throws
 // std::runtime_error where there is none.
 const std::string& target();
-// Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
-KernelFunction machine_code(std::string ir);
+// The address of the function that the IR calls @evalframe_kernel. Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
+void* machine_code(std::string ir);
 
 }  // namespace evalframe::native

@@ -108,7 +108,7 @@ KernelFunction Native::version(const std::string& access, bool quiet) const {
     if (found != versions_.end()) return found->second;
   }
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
-  const KernelFunction made = machine_code(generate(kernel_, access, quiet).ir);
+  const auto made = reinterpret_cast<KernelFunction>(machine_code(generate(kernel_, access, quiet).ir));
   const std::unique_lock lock(mutex_);
   return versions_.emplace(key, made).first->second;
 }

@@ -1,0 +1,257 @@
+#include "regions/calls.h"
+
+#include <string_view>
+
+#include "backends/native/code/scalar_lowering.h"
+#include "core/object_text.h"
+#include "frontends/numpy/numpy_api.h"
+#include "regions/elements.h"
+#include "regions/numbers.h"
+
+namespace evalframe::regions {
+
+using native::ScalarOp, native::Value;
+using Kind = Type::Kind;
+
+namespace {
+
+struct Call {
+  Block& block;
+  std::span<const Written> arguments;
+  const graph::Meta& meta;
+  bool exact;
+  Emitter& emitter() const { return block.emitter; }
+  const Written& only() const {
+    if (arguments.size() != 1) throw Unsupported("a call with as many arguments");
+    return arguments[0];
+  }
+};
+
+Term number(Block& block, double value) { return block.emitter.number("double", value); }
+
+// --- builtins ---------------------------------------------------------------------------------------------------------
+
+Written to_int(const Call& call) {
+  const Written& a = call.only();
+  if (!a.type.is_number() || !native::is_float(a.number.dtype)) return written_int(as_int(call.block, a));
+  const Term x = native::cast(a.number, DType::float64).real;
+  call.block.leave_unless(compare("ogt", x, number(call.block, -0x1p63)) & compare("olt", x, number(call.block, 0x1p63)));
+  return written_int(convert("fptosi", x, "i64"));
+}
+
+Written to_float(const Call& call) {
+  const Written& a = call.only();
+  if (a.type.is_number() && !native::is_float(a.number.dtype)) return written_float(convert("sitofp", as_int(call.block, a), "double"));
+  return written_float(as_double(call.block, a));
+}
+
+Written to_bool(const Call& call) { return written_bool(truth(call.block, call.only())); }
+
+Written absolute(const Call& call) {
+  const Written& a = call.only();
+  if (!a.type.is_number() || a.number.dtype == DType::bool_) throw Unsupported("abs() of this");
+  Written result = a;
+  result.constant = nullptr;
+  const Term& x = a.number.real;
+  if (native::is_float(a.number.dtype)) {
+    result.number.real = native::intrinsic("fabs", {x});
+  } else if (native::is_signed(a.number.dtype)) {
+    const Term negative = checked(call.block, "sub", true, call.emitter().integer(x.type, 0), select(compare("slt", x, 0), x, call.emitter().integer(x.type, 0)));
+    result.number.real = select(compare("slt", x, 0), negative, x);
+  }
+  return result;
+}
+
+Written length(const Call& call) { return written_int(length_of(call.block, call.only())); }
+
+Written range(const Call& call) {
+  const size_t count = call.arguments.size();
+  if (count < 1 || count > 3) throw Unsupported("range() with as many arguments");
+  Emitter& emitter = call.emitter();
+  const auto argument = [&](size_t i) {
+    if (call.arguments[i].type.kind == Kind::kFloat || call.arguments[i].number.dtype == DType::bool_) throw Unsupported("range() of this");
+    return as_int(call.block, call.arguments[i]);
+  };
+  const Term start = count == 1 ? emitter.integer("i64", 0) : argument(0), stop = argument(count == 1 ? 0 : 1);
+  const Term step = count == 3 ? argument(2) : emitter.integer("i64", 1);
+  call.block.leave_if(compare("eq", step, 0) | compare("eq", step, INT64_MIN));
+  const Term forward = compare("sgt", step, 0);
+  const Term from = select(forward, start, stop), to = select(forward, stop, start);
+  const Term size = select(forward, step, emitter.integer("i64", 0) - step);
+  // The distance is less than 2^63, or left to Python.
+  const Term any = compare("slt", from, to);
+  const Term distance = checked(call.block, "sub", true, select(any, to, from), from);
+  // How many steps there are: a division by 1 is known to be none.
+  const Term last = select(any, distance - 1.0, emitter.integer("i64", 0));
+  const Term length = select(any, binary("udiv", last, size) + 1.0, emitter.integer("i64", 0));
+  return {.type = {Kind::kRange}, .words = {start, step, length, stop}};
+}
+
+// The first of equal ones, as min() and max() take it.
+Written first_of(const Call& call, bool smaller) {
+  if (call.arguments.size() != 2) throw Unsupported("min() or max() of as many");
+  const Written& a = call.arguments[0];
+  const Written& b = call.arguments[1];
+  if (a.type != b.type || !a.type.is_number()) throw Unsupported("min() or max() of unlike numbers");
+  const ScalarOp op = smaller ? ScalarOp::less : ScalarOp::greater;
+  const Value second = native::lower(call.emitter(), op, DType::bool_, {b.number, a.number, Value{}});
+  Written result = a;
+  result.constant = nullptr;
+  result.number.real = select(second.real, b.number.real, a.number.real);
+  return result;
+}
+Written smallest(const Call& call) { return first_of(call, true); }
+Written largest(const Call& call) { return first_of(call, false); }
+
+Written type_of_value(const Call& call) {
+  PyTypeObject* const type = python_type(call.only().type);
+  if (!type || call.only().is_tuple) throw Unsupported("type() of this");
+  Written result{.type = {Kind::kObject}};
+  result.names_type = type;
+  return result;
+}
+
+// --- math -------------------------------------------------------------------------------------------------------------
+
+Term math_argument(const Call& call, size_t i = 0) {
+  const Written& a = call.arguments[i];
+  return as_double(call.block, a);
+}
+
+// Finite, of a finite number: whatever else raises, or is left to the library's rules.
+Written finite(const Call& call, const Term& argument, const Term& result) {
+  call.block.leave_unless(is_finite(call.block, argument) & is_finite(call.block, result));
+  return written_float(result);
+}
+
+template <const auto* kName>
+Written of_library(const Call& call) {
+  const Term x = (call.only(), math_argument(call));
+  return finite(call, x, call_c(*kName, {x}));
+}
+constexpr const char *kExp = "exp", *kExpm1 = "expm1", *kSin = "sin", *kCos = "cos", *kTan = "tan", *kAsin = "asin", *kAcos = "acos", *kAtan = "atan",
+                     *kSinh = "sinh", *kCosh = "cosh", *kTanh = "tanh";
+
+Written math_sqrt(const Call& call) {
+  const Term x = (call.only(), math_argument(call));
+  call.block.leave_unless(compare("oge", x, number(call.block, 0.0)));
+  return finite(call, x, native::intrinsic("sqrt", {x}));
+}
+Written math_fabs(const Call& call) { return call.only(), written_float(native::intrinsic("fabs", {math_argument(call)})); }
+
+Written rounded(const Call& call, const char* how) {
+  if (call.only().type.kind != Kind::kFloat && call.only().number.dtype != DType::float64) throw Unsupported("math.floor() or ceil() of this");
+  const Term x = native::intrinsic(how, {math_argument(call)});
+  call.block.leave_unless(compare("oge", x, number(call.block, -0x1p62)) & compare("ole", x, number(call.block, 0x1p62)));
+  return written_int(convert("fptosi", x, "i64"));
+}
+Written math_floor(const Call& call) { return rounded(call, "floor"); }
+Written math_ceil(const Call& call) { return rounded(call, "ceil"); }
+
+Written asked(const Call& call, ScalarOp op) {
+  const Value x = native::exact(DType::float64, (call.only(), math_argument(call)));
+  return written_bool(native::lower(call.emitter(), op, DType::bool_, {x, Value{}, Value{}}).real);
+}
+Written math_isnan(const Call& call) { return asked(call, ScalarOp::isnan); }
+Written math_isinf(const Call& call) { return asked(call, ScalarOp::isinf); }
+Written math_isfinite(const Call& call) { return asked(call, ScalarOp::isfinite); }
+
+Written math_log(const Call& call) {
+  const Term x = (call.only(), math_argument(call));
+  call.block.leave_unless(compare("ogt", x, number(call.block, 0.0)));
+  return finite(call, x, call_c("log", {x}));
+}
+
+Written of_two(const Call& call, const char* name) {
+  if (call.arguments.size() != 2) throw Unsupported("a call with as many arguments");
+  const Term x = math_argument(call, 0), y = math_argument(call, 1);
+  call.block.leave_unless(is_finite(call.block, y));
+  return finite(call, x, call_c(name, {x, y}));
+}
+Written math_atan2(const Call& call) { return of_two(call, "atan2"); }
+Written math_hypot(const Call&) { throw Unsupported("math.hypot()"); }  // has an algorithm of its own
+Written math_pow(const Call& call) { return of_two(call, "pow"); }
+
+// --- NumPy ------------------------------------------------------------------------------------------------------------
+
+bool is_elementary(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::exp:
+    case ScalarOp::log:
+    case ScalarOp::sin:
+    case ScalarOp::cos:
+    case ScalarOp::tanh: return true;
+    default: return false;
+  }
+}
+
+DType loop_type(const Written& a, const graph::Meta& meta) {
+  if (!a.type.is_number()) throw Unsupported("a ufunc of this");
+  const bool asks = meta.dtype == DType::bool_;
+  if (!asks) return meta.dtype;
+  if (!native::is_float(a.number.dtype)) throw Unsupported("this ufunc of integers");
+  return a.number.dtype;
+}
+
+template <ScalarOp kOp>
+Written ufunc(const Call& call) {
+  if (call.meta.kind != graph::Kind::kNumpyScalar || (call.exact && is_elementary(kOp))) throw Unsupported("this ufunc");
+  const DType dtype = loop_type(call.only(), call.meta);
+  if (!native::is_float(dtype)) throw Unsupported("this ufunc of integers");
+  const Value x = as_operand(call.block, call.only(), dtype);
+  const Value result = native::lower(call.emitter(), kOp, call.meta.dtype, {x, Value{}, Value{}});
+  if (native::is_float(result.dtype)) call.block.watch(result.real);
+  return written_scalar(result);
+}
+
+template <ScalarOp kOp>
+Written extreme(const Call& call) {
+  if (call.arguments.size() != 2 || call.meta.kind != graph::Kind::kNumpyScalar) throw Unsupported("this ufunc");
+  const Value a = as_operand(call.block, call.arguments[0], call.meta.dtype), b = as_operand(call.block, call.arguments[1], call.meta.dtype);
+  if (native::is_float(call.meta.dtype)) call.block.leave_if(compare("uno", a.real, b.real));
+  return written_scalar(native::lower(call.emitter(), kOp, call.meta.dtype, {a, b, Value{}}));
+}
+
+template <DType kTo>
+Written to_numpy(const Call& call) {
+  const Written& a = call.only();
+  const bool cuts = a.type.is_number() && native::is_float(a.number.dtype) && !native::is_float(kTo);
+  if (!agrees({Kind::kNumpy, kTo}, call.meta) || cuts) throw Unsupported("this conversion");
+  if (a.type.kind == Kind::kNumpy && a.type.dtype != kTo) throw Unsupported("this conversion");
+  return written_scalar(as_operand(call.block, a, kTo));
+}
+
+struct Row {
+  const char *module, *name;
+  Written (*write)(const Call& call);
+};
+constexpr Row kRows[] = {
+#define EVALFRAME_REGION_CALL(module, name, function) {module, name, function},
+#include "regions/calls.def"
+#undef EVALFRAME_REGION_CALL
+};
+
+// A program may have put anything under the module's name: the object has to be a type or function of C's, or a ufunc, of that name.
+bool is_named(Borrowed callable, const Row& row) {
+  const Ref module = Ref::steal(PyImport_GetModule(Ref::steal(PyUnicode_FromString(row.module)).get()));
+  PyObject* const dict = module && PyModule_Check(module.get()) ? PyModule_GetDict(module.get()) : nullptr;
+  if (!dict || PyDict_GetItemString(dict, row.name) != callable.get()) return false;
+  if (PyCFunction_CheckExact(callable.get())) return std::string_view(callable.as<PyCFunctionObject>()->m_ml->ml_name) == row.name;
+  if (PyObject_TypeCheck(callable.get(), &PyUFunc_Type)) return std::string_view(callable.as<PyUFuncObject>()->name) == row.name;
+  return PyType_Check(callable.get()) && !PyType_HasFeature(callable.as<PyTypeObject>(), Py_TPFLAGS_HEAPTYPE);
+}
+
+}  // namespace
+
+Written call(Block& block, Borrowed callable, std::span<const Written> arguments, const graph::Meta& meta, bool exact) {
+  for (const Row& row : kRows) {
+    if (!is_named(callable, row)) continue;
+    Written result = row.write({block, arguments, meta, exact});
+    const bool is_range = result.type.kind == Kind::kRange;
+    if (!is_range && !result.names_type && !agrees(result.type, meta)) throw Unsupported("a call of " + object_text(callable) + " with another result");
+    return result;
+  }
+  throw Unsupported("a call of " + object_text(callable));
+}
+
+}  // namespace evalframe::regions

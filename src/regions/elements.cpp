@@ -1,0 +1,99 @@
+#include "regions/elements.h"
+
+#include <cstddef>
+
+#include "frontends/numpy/numpy_api.h"
+#include "guards/guards.h"
+#include "regions/numbers.h"
+
+namespace evalframe::regions {
+
+using Kind = Type::Kind;
+
+namespace {
+
+// What an array object says of itself doesn't change while the loop runs: nothing but its own code does.
+Term load_field(Block& block, const std::string& type, const Term& base, int64_t offset) {
+  const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + base.ref + ", i64 " + std::to_string(offset));
+  return block.emitter.let(type, "load " + type + ", ptr " + at.ref + ", !invariant.load !1");
+}
+
+Term field(Block& block, const Written& array, size_t offset) { return load_field(block, "ptr", array.words[0], static_cast<int64_t>(offset)); }
+Term size_at(Block& block, const Term& sizes, int axis) { return load_field(block, "i64", sizes, 8 * axis); }
+Term sizes_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, dimensions)); }
+
+void require_array(const Written& array) {
+  if (array.type.kind != Kind::kArray) throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
+}
+
+bool is_index(const Written& index) {
+  return index.type.kind == Kind::kInt || (index.type.kind == Kind::kNumpy && native::is_integer(index.type.dtype));
+}
+
+// Leaves where an index is out of range, or isn't one element's.
+Term address_of(Block& block, const Written& array, const Written& index) {
+  require_array(array);
+  const std::vector<Written> one = {index};
+  const std::vector<Written>& indices = index.is_tuple ? index.items : one;
+  if (static_cast<int>(indices.size()) != array.type.rank) throw Unsupported("part of an array: " + text_of(array.type));
+  if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
+  if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
+  const Term sizes = sizes_of(block, array), strides = field(block, array, offsetof(PyArrayObject_fields, strides));
+  Term address = field(block, array, offsetof(PyArrayObject_fields, data));
+  for (int axis = 0; axis < array.type.rank; axis++) {
+    if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
+    const Term number = as_int(block, indices[axis]), size = size_at(block, sizes, axis);
+    const Term at = select(compare("slt", number, 0), number + size, number);
+    block.leave_unless(compare("ult", at, size));
+    const Term offset = at * size_at(block, strides, axis);
+    address = block.emitter.let("ptr", "getelementptr i8, ptr " + address.ref + ", i64 " + offset.ref);
+  }
+  return address;
+}
+
+}  // namespace
+
+Written get_item(Block& block, const Written& owner, const Written& index) {
+  if (owner.is_tuple) {
+    const Type type = index.constant ? type_of(index.constant) : Type{};
+    if (type.kind != Kind::kInt) throw Unsupported("an item of a tuple by an index that varies");
+    const auto count = static_cast<int64_t>(owner.items.size());
+    int64_t at = PyLong_AsLongLong(index.constant);
+    if (at < 0) at += count;
+    if (at < 0 || at >= count) throw Unsupported("an item that a tuple doesn't have");
+    return owner.items[at];
+  }
+  const Term address = address_of(block, owner, index);
+  return written_scalar(block.load(owner.type.dtype, address));
+}
+
+void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
+  require_array(array);
+  if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
+  const Term address = address_of(block, array, index);
+  block.stores.push_back({address, as_element(block, value, array.type.dtype)});
+}
+
+Term length_of(Block& block, const Written& owner) {
+  if (owner.type.kind == Kind::kRange) return owner.words[2];
+  require_array(owner);
+  if (owner.type.rank == 0) throw Unsupported("the length of an array without dimensions");
+  return size_at(block, sizes_of(block, owner), 0);
+}
+
+Written get_attribute(Block& block, const Written& owner, const std::string& name) {
+  require_array(owner);
+  if (name == "ndim") return written_int(block.emitter.integer("i64", owner.type.rank));
+  if (name != "shape" && name != "size") throw Unsupported("the attribute " + name + " of an array");
+  const Term sizes = sizes_of(block, owner);
+  Written shape{.is_tuple = true};
+  Term product = block.emitter.integer("i64", 1);
+  for (int axis = 0; axis < owner.type.rank; axis++) {
+    const Term size = size_at(block, sizes, axis);
+    shape.items.push_back(written_int(size));
+    product = product * size;
+  }
+  return name == "shape" ? shape : written_int(product);
+}
+
+}  // namespace evalframe::regions

@@ -1,0 +1,383 @@
+#include "regions/numbers.h"
+
+#include <cmath>
+
+#include "backends/native/code/scalar_lowering.h"
+#include "core/ref.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::regions {
+
+using bytecode::BinaryOp, bytecode::UnaryOp;
+using native::ScalarOp, native::Value;
+using Kind = Type::Kind;
+
+namespace {
+
+bool is_python(const Written& a) { return a.type.kind == Kind::kInt || a.type.kind == Kind::kFloat || a.type.kind == Kind::kBool; }
+
+void require_number(const Written& a) {
+  if (!a.type.is_number()) throw Unsupported("arithmetic with " + (a.is_tuple ? std::string("a tuple") : text_of(a.type)));
+}
+
+Term within(const Term& x, int64_t low, int64_t high) {
+  return compare("sge", x, low) & compare("sle", x, high);
+}
+
+}  // namespace
+
+Term call_c(const std::string& function, std::initializer_list<Term> arguments) {
+  Emitter& emitter = *arguments.begin()->emitter;
+  const std::string& type = arguments.begin()->type;
+  std::string types, values;
+  for (const Term& argument : arguments) {
+    types += (types.empty() ? "" : ", ") + type;
+    values += (values.empty() ? "" : ", ") + type + " " + argument.ref;
+  }
+  emitter.need("declare " + type + " @" + function + "(" + types + ") #1");
+  // #2: LLVM would put other operations in the place of some, which round in another way.
+  return emitter.let(type, "call " + type + " @" + function + "(" + values + ") #2");
+}
+
+Term is_finite(Block& block, const Term& x) {
+  const Term bits = native::as_bits(x);
+  const bool wide = x.type == "double";
+  return compare("ult", bits & block.emitter.integer(bits.type, wide ? INT64_MAX : INT32_MAX), wide ? 0x7ff0000000000000 : 0x7f800000);
+}
+
+Term checked(Block& block, const std::string& operation, bool is_signed, const Term& a, const Term& b) {
+  const std::string pair = "{ " + a.type + ", i1 }";
+  const std::string function = std::string("llvm.") + (is_signed ? "s" : "u") + operation + ".with.overflow." + a.type;
+  block.emitter.need("declare " + pair + " @" + function + "(" + a.type + ", " + a.type + ")");
+  const Term both = block.emitter.let(pair, "call " + pair + " @" + function + "(" + a.type + " " + a.ref + ", " + b.type + " " + b.ref + ")");
+  block.leave_if(block.emitter.let("i1", "extractvalue " + pair + " " + both.ref + ", 1"));
+  return block.emitter.let(a.type, "extractvalue " + pair + " " + both.ref + ", 0");
+}
+
+Term as_int(Block& block, const Written& a) {
+  require_number(a);
+  if (a.type.kind == Kind::kFloat) throw Unsupported("a float where an int is wanted");
+  if (a.type.kind == Kind::kInt) return a.number.real;
+  if (a.number.dtype == DType::bool_) return convert("zext", a.number.real, "i64");
+  if (!native::is_integer(a.number.dtype)) throw Unsupported("a NumPy float where an int is wanted");
+  if (a.number.dtype == DType::uint64) block.leave_if(compare("slt", a.number.real, 0));
+  return convert(native::is_signed(a.number.dtype) ? "sext" : "zext", a.number.real, "i64");
+}
+
+Term as_double(Block& block, const Written& a) {
+  require_number(a);
+  if (a.number.dtype == DType::float64) return a.number.real;
+  if (a.number.dtype == DType::float32) return convert("fpext", a.number.real, "double");
+  const Term value = as_int(block, a);
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (a.number.dtype == DType::int64 || a.number.dtype == DType::uint64) block.leave_unless(within(value, -kExact, kExact));
+  return convert("sitofp", value, "double");
+}
+
+namespace {
+
+// A Python int that an integer type has to hold.
+Term int_of_width(Block& block, const Term& value, DType dtype) {
+  const int bits = native::bits_of(dtype);
+  if (dtype == DType::uint64) {
+    block.leave_if(compare("slt", value, 0));
+    return value;
+  }
+  if (bits == 64) return value;
+  const bool is_signed = native::is_signed(dtype);
+  const int64_t high = (int64_t{1} << (bits - is_signed)) - 1;
+  block.leave_unless(within(value, is_signed ? -high - 1 : 0, high));
+  return convert("trunc", value, native::register_type(dtype));
+}
+
+// A float that isn't too large for its type, unless it was infinite before.
+Term narrowed(Block& block, const Term& x) {
+  const Term narrow = convert("fptrunc", x, "float");
+  block.leave_if(is_finite(block, x) & !is_finite(block, narrow));
+  return narrow;
+}
+
+}  // namespace
+
+Value as_operand(Block& block, const Written& a, DType dtype) {
+  require_number(a);
+  if (!is_computed(dtype)) throw Unsupported(std::string("numbers of ") + graph::name(dtype));
+  if (!is_python(a) || a.type.kind == Kind::kBool) {
+    const bool loses = native::is_float(a.number.dtype) && !native::is_float(dtype);
+    if (loses) throw Unsupported("a float among integers");
+    return native::cast(a.number, dtype);
+  }
+  if (a.type.kind == Kind::kFloat) {
+    if (!native::is_float(dtype)) throw Unsupported("a float among integers");
+    return native::exact(dtype, dtype == DType::float64 ? a.number.real : narrowed(block, a.number.real));
+  }
+  if (native::is_integer(dtype)) return native::exact(dtype, int_of_width(block, a.number.real, dtype));
+  if (dtype == DType::bool_) throw Unsupported("an int among bools");
+  if (dtype == DType::float64) return native::exact(dtype, convert("sitofp", a.number.real, "double"));
+  // Rounded once or twice: exact ones only.
+  block.leave_unless(within(a.number.real, -(1 << 24), 1 << 24));
+  return native::exact(dtype, convert("sitofp", a.number.real, "float"));
+}
+
+Value as_element(Block& block, const Written& a, DType dtype) {
+  require_number(a);
+  if (!is_computed(dtype)) throw Unsupported(std::string("elements of ") + graph::name(dtype));
+  if (dtype == DType::bool_) return native::exact(dtype, truth(block, a));
+  if (native::is_float(a.number.dtype) && !native::is_float(dtype)) {
+    // NumPy cuts it off and warns where it doesn't fit.
+    if (dtype == DType::uint64) throw Unsupported("a float stored as uint64");
+    const Term x = native::cast(a.number, DType::float64).real;
+    const bool is_signed = native::is_signed(dtype);
+    const double high = std::ldexp(1.0, native::bits_of(dtype) - is_signed);
+    const double low = is_signed ? -high : 0.0;
+    block.leave_unless(compare("oge", x, block.emitter.number("double", low)) & compare("olt", x, block.emitter.number("double", high)));
+    return native::exact(dtype, convert("trunc", convert("fptosi", x, "i64"), native::register_type(dtype)));
+  }
+  if (a.type.kind == Kind::kNumpy) {
+    const Value value = native::cast(a.number, dtype);
+    if (dtype == DType::float32 && a.number.dtype == DType::float64) block.watch(value.real);
+    return value;
+  }
+  if (a.type.kind == Kind::kFloat && dtype == DType::float32) return native::exact(dtype, narrowed(block, a.number.real));
+  return as_operand(block, a, dtype);
+}
+
+Term truth(Block& block, const Written& a) {
+  require_number(a);
+  return native::truth(block.emitter, a.number);
+}
+
+namespace {
+
+// --- Python's ints ----------------------------------------------------------------------------------------------------
+
+Term floor_divide(Block& block, const Term& a, const Term& b, bool want_remainder) {
+  block.leave_if(compare("eq", b, 0));
+  block.leave_if(compare("eq", b, -1) & compare("eq", a, INT64_MIN));
+  const ScalarOp op = want_remainder ? ScalarOp::remainder : ScalarOp::floor_divide;
+  return native::lower(block.emitter, op, DType::int64, {native::exact(DType::int64, a), native::exact(DType::int64, b), Value{}}).real;
+}
+
+Term shifted_left(Block& block, const Term& a, const Term& b) {
+  block.leave_unless(within(b, 0, 62));
+  const Term shifted = binary("shl", a, b);
+  block.leave_unless(compare("eq", binary("ashr", shifted, b), a));
+  return shifted;
+}
+
+Term shifted_right(Block& block, const Term& a, const Term& b) {
+  block.leave_if(compare("slt", b, 0));
+  const Term most = block.emitter.integer("i64", 63);
+  return binary("ashr", a, select(compare("slt", b, 63), b, most));
+}
+
+Term power_of_int(Block& block, const Term& a, const Written& b) {
+  // Of a known exponent: x ** 2, x ** 3.
+  const Type type = b.constant ? type_of(b.constant) : Type{};
+  const int64_t exponent = type.kind == Kind::kInt ? PyLong_AsLongLong(b.constant) : -1;
+  if (exponent < 0 || exponent > 8) throw Unsupported("a power of ints");
+  Term result = block.emitter.integer("i64", 1);
+  for (int64_t i = 0; i < exponent; i++) result = checked(block, "mul", true, result, a);
+  return result;
+}
+
+Term int_binary(Block& block, BinaryOp op, const Written& left, const Written& right) {
+  const Term a = as_int(block, left), b = as_int(block, right);
+  switch (op) {
+    case BinaryOp::kAdd: return checked(block, "add", true, a, b);
+    case BinaryOp::kSubtract: return checked(block, "sub", true, a, b);
+    case BinaryOp::kMultiply: return checked(block, "mul", true, a, b);
+    case BinaryOp::kAnd: return a & b;
+    case BinaryOp::kOr: return a | b;
+    case BinaryOp::kXor: return a ^ b;
+    case BinaryOp::kFloorDivide: return floor_divide(block, a, b, false);
+    case BinaryOp::kRemainder: return floor_divide(block, a, b, true);
+    case BinaryOp::kLshift: return shifted_left(block, a, b);
+    case BinaryOp::kRshift: return shifted_right(block, a, b);
+    case BinaryOp::kPower: return power_of_int(block, a, right);
+    default: throw Unsupported("this operator of ints");
+  }
+}
+
+// --- Python's floats --------------------------------------------------------------------------------------------------
+
+// Finite, of finite operands: all else raises, is complex, or has rules of its own.
+Term power_of_float(Block& block, const Term& a, const Term& b) {
+  const Term result = call_c("pow", {a, b});
+  block.leave_unless(is_finite(block, a) & is_finite(block, b) & is_finite(block, result));
+  block.leave_if(compare("oeq", a, block.emitter.number("double", 0.0)) & compare("olt", b, block.emitter.number("double", 0.0)));
+  return result;
+}
+
+Term float_binary(Block& block, BinaryOp op, const Written& left, const Written& right) {
+  const Term a = as_double(block, left), b = as_double(block, right);
+  const auto lowered = [&](ScalarOp scalar) {
+    block.leave_if(compare("oeq", b, block.emitter.number("double", 0.0)));
+    return native::lower(block.emitter, scalar, DType::float64, {native::exact(DType::float64, a), native::exact(DType::float64, b), Value{}}).real;
+  };
+  switch (op) {
+    case BinaryOp::kAdd: return a + b;
+    case BinaryOp::kSubtract: return a - b;
+    case BinaryOp::kMultiply: return a * b;
+    case BinaryOp::kTrueDivide: block.leave_if(compare("oeq", b, block.emitter.number("double", 0.0))); return a / b;
+    case BinaryOp::kFloorDivide: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::floor_divide);
+    case BinaryOp::kRemainder: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::remainder);
+    case BinaryOp::kPower: return power_of_float(block, a, b);
+    default: throw Unsupported("this operator of floats");
+  }
+}
+
+// --- NumPy's scalars --------------------------------------------------------------------------------------------------
+
+Value numpy_integer(Block& block, BinaryOp op, DType dtype, const Value& a, const Value& b) {
+  const bool is_signed = native::is_signed(dtype);
+  const auto lowered = [&](ScalarOp scalar) { return native::lower(block.emitter, scalar, dtype, {a, b, Value{}}); };
+  const auto divided = [&](ScalarOp scalar) {
+    block.leave_if(compare("eq", b.real, 0));
+    const int64_t lowest = is_signed ? -(int64_t{1} << (native::bits_of(dtype) - 2)) * 2 : 0;
+    if (is_signed) block.leave_if(compare("eq", b.real, -1) & compare("eq", a.real, lowest));
+    return lowered(scalar);
+  };
+  const auto shifted = [&](ScalarOp scalar) {
+    block.leave_unless(compare("ult", b.real, native::bits_of(dtype)));
+    return lowered(scalar);
+  };
+  switch (op) {
+    case BinaryOp::kAdd: return native::exact(dtype, checked(block, "add", is_signed, a.real, b.real));
+    case BinaryOp::kSubtract: return native::exact(dtype, checked(block, "sub", is_signed, a.real, b.real));
+    case BinaryOp::kMultiply: return native::exact(dtype, checked(block, "mul", is_signed, a.real, b.real));
+    case BinaryOp::kAnd: return native::exact(dtype, a.real & b.real);
+    case BinaryOp::kOr: return native::exact(dtype, a.real | b.real);
+    case BinaryOp::kXor: return native::exact(dtype, a.real ^ b.real);
+    case BinaryOp::kFloorDivide: return divided(ScalarOp::floor_divide);
+    case BinaryOp::kRemainder: return divided(ScalarOp::remainder);
+    case BinaryOp::kLshift: return shifted(ScalarOp::left_shift);
+    case BinaryOp::kRshift: return shifted(ScalarOp::right_shift);
+    default: throw Unsupported("this operator of NumPy's integers");
+  }
+}
+
+Value numpy_float(Block& block, BinaryOp op, DType dtype, const Value& a, const Value& b) {
+  const auto lowered = [&](ScalarOp scalar) {
+    block.leave_unless(is_finite(block, a.real) & is_finite(block, b.real));
+    block.leave_if(compare("oeq", b.real, native::zero(block.emitter, dtype)));
+    return native::lower(block.emitter, scalar, dtype, {a, b, Value{}});
+  };
+  switch (op) {
+    case BinaryOp::kAdd: return native::exact(dtype, a.real + b.real);
+    case BinaryOp::kSubtract: return native::exact(dtype, a.real - b.real);
+    case BinaryOp::kMultiply: return native::exact(dtype, a.real * b.real);
+    case BinaryOp::kTrueDivide: return native::exact(dtype, a.real / b.real);
+    case BinaryOp::kFloorDivide: return lowered(ScalarOp::floor_divide);
+    case BinaryOp::kRemainder: return lowered(ScalarOp::remainder);
+    case BinaryOp::kPower: {
+      const Term result = call_c(dtype == DType::float64 ? "pow" : "powf", {a.real, b.real});
+      block.leave_unless(is_finite(block, result));
+      return native::exact(dtype, result);
+    }
+    default: throw Unsupported("this operator of NumPy's floats");
+  }
+}
+
+Value numpy_bool(BinaryOp op, const Value& a, const Value& b) {
+  switch (op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kOr: return native::exact(DType::bool_, a.real | b.real);
+    case BinaryOp::kMultiply:
+    case BinaryOp::kAnd: return native::exact(DType::bool_, a.real & b.real);
+    case BinaryOp::kXor: return native::exact(DType::bool_, a.real ^ b.real);
+    default: throw Unsupported("this operator of NumPy's bools");
+  }
+}
+
+Written numpy_binary(Block& block, BinaryOp op, const Written& left, const Written& right, DType dtype) {
+  if (!is_computed(dtype)) throw Unsupported(std::string("numbers of ") + graph::name(dtype));
+  const Value a = as_operand(block, left, dtype), b = as_operand(block, right, dtype);
+  if (dtype == DType::bool_) return written_scalar(numpy_bool(op, a, b));
+  if (!native::is_float(dtype)) return written_scalar(numpy_integer(block, op, dtype, a, b));
+  const Value result = numpy_float(block, op, dtype, a, b);
+  block.watch(result.real);
+  return written_scalar(result);
+}
+
+// The type in which two numbers are compared, one of them NumPy's.
+DType compared_in(const Written& a, const Written& b) {
+  const auto weak = [](const Written& python, DType other) {
+    if (python.type.kind == Kind::kFloat) return native::is_float(other) ? other : DType::float64;
+    if (python.type.kind == Kind::kInt && other == DType::bool_) throw Unsupported("an int compared with a NumPy bool");
+    return other;
+  };
+  if (is_python(a) && a.type.kind != Kind::kBool) return weak(a, b.number.dtype);
+  if (is_python(b) && b.type.kind != Kind::kBool) return weak(b, a.number.dtype);
+  const Ref one = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(a.number.dtype))));
+  const Ref two = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(b.number.dtype))));
+  const Ref both = Ref::steal(reinterpret_cast<PyObject*>(PyArray_PromoteTypes(one.as<PyArray_Descr>(), two.as<PyArray_Descr>())));
+  const DType dtype = numpy::dtype_of(both.get());
+  const bool mixes_signs = native::is_float(dtype) && !native::is_float(a.number.dtype) && !native::is_float(b.number.dtype);
+  if (mixes_signs) throw Unsupported("uint64 compared with a signed integer");
+  return dtype;
+}
+
+// By Py_LT ... Py_GE.
+constexpr ScalarOp kComparisons[] = {ScalarOp::less, ScalarOp::less_equal, ScalarOp::equal, ScalarOp::not_equal, ScalarOp::greater, ScalarOp::greater_equal};
+
+}  // namespace
+
+Written binary(Block& block, int code, const Written& a, const Written& b, const graph::Meta& meta) {
+  const BinaryOp op = bytecode::binary_op(code);
+  require_number(a);
+  require_number(b);
+  switch (meta.kind) {
+    case graph::Kind::kInt: return written_int(int_binary(block, op, a, b));
+    case graph::Kind::kFloat: return written_float(float_binary(block, op, a, b));
+    case graph::Kind::kBool: return written_bool(numpy_bool(op, a.number, b.number).real);
+    case graph::Kind::kNumpyScalar: return numpy_binary(block, op, a, b, meta.dtype);
+    default: throw Unsupported("this operator");
+  }
+}
+
+Written unary(Block& block, int code, const Written& a, const graph::Meta& meta) {
+  require_number(a);
+  const auto op = static_cast<UnaryOp>(code);
+  const bool is_float = native::is_float(a.number.dtype);
+  if (a.number.dtype == DType::bool_) {
+    if (a.type.kind == Kind::kNumpy && op == UnaryOp::kInvert) return written_scalar(native::exact(DType::bool_, !a.number.real));
+    throw Unsupported("this operator of bools");
+  }
+  Term result = a.number.real;
+  switch (op) {
+    case UnaryOp::kPositive: break;
+    case UnaryOp::kInvert:
+      if (is_float) throw Unsupported("this operator of floats");
+      result = !result;
+      break;
+    case UnaryOp::kNegative:
+      if (!is_float && a.type.kind == Kind::kNumpy && !native::is_signed(a.number.dtype)) throw Unsupported("the negative of an unsigned integer");
+      result = is_float ? -result : checked(block, "sub", true, block.emitter.integer(result.type, 0), result);
+  }
+  Written value = a;
+  value.constant = nullptr;
+  value.number.real = result;
+  if (!agrees(value.type, meta)) throw Unsupported("this operator");
+  return value;
+}
+
+Written compare_numbers(Block& block, int code, const Written& a, const Written& b, const graph::Meta& meta) {
+  require_number(a);
+  require_number(b);
+  const ScalarOp op = kComparisons[code];
+  if (is_python(a) && is_python(b)) {
+    const bool floats = a.type.kind == Kind::kFloat || b.type.kind == Kind::kFloat;
+    const DType dtype = floats ? DType::float64 : DType::int64;
+    const Value left = native::exact(dtype, floats ? as_double(block, a) : as_int(block, a));
+    const Value right = native::exact(dtype, floats ? as_double(block, b) : as_int(block, b));
+    return written_bool(native::lower(block.emitter, op, DType::bool_, {left, right, Value{}}).real);
+  }
+  if (meta.kind != graph::Kind::kNumpyScalar || meta.dtype != DType::bool_) throw Unsupported("this comparison");
+  const DType dtype = compared_in(a, b);
+  const Value left = as_operand(block, a, dtype), right = as_operand(block, b, dtype);
+  return written_scalar(native::lower(block.emitter, op, DType::bool_, {left, right, Value{}}));
+}
+
+}  // namespace evalframe::regions

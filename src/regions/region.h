@@ -1,0 +1,71 @@
+// A loop of a program as one native function, put together from the recordings of its parts.
+//
+// A recording leads from one place of a frame to another. Where every slot of the frame at a place is of a known type, and the
+// recordings that begin there are computed in registers, that place is a block of the function; jumps, loops over ranges and branches
+// between recordings are done natively, too, and lead to the blocks of the places behind them. A block either does all that its recording
+// does, or leaves in front of it with nothing done: elements are stored at its end, when no index is out of range, no int too
+// large and no floating-point condition reported. So wherever the function is left, the frame stands between two instructions, and the
+// interpreter goes on there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bytecode/instruction.h"
+#include "guards/guards.h"
+#include "recorder/recording.h"
+#include "regions/type.h"
+
+namespace evalframe::regions {
+
+// Where a frame stands: before this instruction, with slots (locals, stack) of these types.
+struct State {
+  int32_t instruction;
+  std::vector<Type> types;
+  auto operator<=>(const State&) const = default;
+};
+
+struct Exit {
+  State state;
+  bool steps = false;  // nothing can be recorded from there: the interpreter has to run the instruction
+};
+
+// Why nothing native comes of a place.
+struct Obstacle {
+  int32_t instruction;
+  std::string reason;
+};
+
+struct Region {
+  std::string ir;
+  std::vector<State> entries;  // the function's, by number
+  std::vector<Exit> exits;
+  int blocks = 0;
+  // Objects that slots hold and the loop carries along. Null: the one that is in the slot at the entry.
+  std::vector<Ref> objects;
+  // What has to hold at an entry. Its frame 0 has the objects as slots.
+  guards::GuardTable guards;
+  std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
+  std::vector<Obstacle> obstacles;
+
+  int traverse(visitproc visit, void* arg) const;
+};
+
+// What native code and the runtime share, besides the words of slots and sources.
+struct Header {
+  int64_t turns;       // out: jumps back
+  int64_t most_turns;  // it leaves after as many
+  const volatile void* breaker;
+  int64_t reported;    // floating-point conditions, as bits of MXCSR
+};
+using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
+
+// Recordings that begin at an instruction with so many slots in use, the best first.
+using Recordings = std::function<std::vector<const recorder::Recording*>(int32_t instruction, int32_t depth)>;
+
+// objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
+// entries, and obstacles, where there is no loop from the state back to it.
+Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact);
+
+}  // namespace evalframe::regions

@@ -1,0 +1,58 @@
+// What a slot of a frame holds while a native loop runs: known when the loop is compiled, but for the numbers and addresses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ref.h"
+#include "graph/graph.h"
+
+namespace evalframe::regions {
+
+using graph::DType;
+
+struct Type {
+  enum class Kind : uint8_t {
+    kUnbound,        // nothing
+    kInt,            // Python's, of 64 bits
+    kFloat,          // Python's
+    kBool,           // Python's
+    kNumpy,          // a NumPy scalar
+    kArray,
+    kRange,          // made by the loop: start, step, length, stop
+    kRangeIterator,  // that no one else has: next number, step, how many are left
+    kObject,         // anything else: carried along as it is
+  };
+  Kind kind = Kind::kUnbound;
+  DType dtype = DType::kNone;  // kNumpy, kArray
+  int8_t rank = 0;             // kArray
+  int32_t flags = 0;           // kArray: of guards::kArrayFlags
+  int32_t object = -1;         // kObject: which of the region's objects
+  auto operator<=>(const Type&) const = default;
+
+  bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }
+};
+
+// Each slot has room for as many words of 8 bytes.
+inline constexpr int kWordsOfSlot = 4;
+// LLVM types of the words of a value in registers.
+std::vector<std::string> words_of(const Type& type);
+// Element types that native loops compute with.
+bool is_computed(DType dtype);
+
+// The type of a live object; kObject without a number for what is carried along.
+Type type_of(Borrowed object);
+// Whether a recorded value of this kind is of the type.
+bool agrees(const Type& type, const graph::Meta& meta);
+// Python's type of a number or array; null for others.
+PyTypeObject* python_type(const Type& type);
+
+std::string text_of(const Type& type);
+// Such as `int, float64[2], -`.
+std::string text_of(const std::vector<Type>& types);
+
+// Between objects and the words of one slot. `unbox` wants an object of the type; `box` gives null with MemoryError.
+void unbox(const Type& type, Borrowed object, int64_t* words);
+Ref box(const Type& type, const int64_t* words);
+
+}  // namespace evalframe::regions

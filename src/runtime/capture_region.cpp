@@ -1,0 +1,139 @@
+// Loops of captured functions as native code: when they are made, entered, and made again as more of them is recorded.
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "core/log.h"
+#include "core/object_text.h"
+#include "cpython/codec.h"
+#include "runtime/capture_run.h"
+
+namespace evalframe::runtime {
+
+using regions::Obstacle, regions::Region, regions::State;
+
+namespace {
+
+// Runs after which a loop that is left at once isn't entered any more.
+constexpr uint64_t kFewRuns = 64;
+
+std::string title(const bytecode::Code& code, int32_t instruction) {
+  const auto* of = code.code.as<PyCodeObject>();
+  return std::string(utf8(of->co_qualname)) + " (" + std::string(utf8(of->co_filename)) + ":" + std::to_string(code.positions[static_cast<size_t>(instruction)].line) + ")";
+}
+
+std::string text_of(const bytecode::Code& code, const std::vector<Obstacle>& obstacles) {
+  std::string text;
+  for (const Obstacle& obstacle : obstacles) {
+    const std::string line = "\n  line " + std::to_string(code.positions[static_cast<size_t>(obstacle.instruction)].line) + ": " + obstacle.reason;
+    if (text.find(line) == std::string::npos) text += line;
+  }
+  return text;
+}
+
+void log_region(const bytecode::Code& code, const State& state, const LoopRegion& region) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f ms", region.compile_seconds * 1e3);
+  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": native, " + std::to_string(region.region().blocks) + " blocks, made in " +
+                                        seconds + text_of(code, region.region().obstacles));
+}
+
+void log_no_region(const bytecode::Code& code, const State& state, const std::vector<Obstacle>& obstacles) {
+  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": not native; variables and stack: " + regions::text_of(state.types) + text_of(code, obstacles));
+}
+
+}  // namespace
+
+bool Capture::may_have_regions(const Run& run, const Entries& entries) const {
+  const bool native = settings_.backend == "native" && !settings_.custom && !settings_.fullgraph;
+  return native && entries.loop_first >= 0 && leave_before < 0 && run.chain.size() == 1;
+}
+
+void Capture::drop_regions() {
+  for (const auto& [place, entries] : places_) entries->region = Held<LoopRegion>();
+  const std::vector<Held<LoopRegion>> dropped = std::move(regions_);
+  regions_.clear();
+}
+
+Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
+  if (!may_have_regions(run, entries)) return Ended::kRunning;
+  const Held<LoopRegion> region = entries.region;
+  const int32_t instruction = entries.place.frames[0].next;
+  LoopRegion::Left left;
+  if (region) left = region->run(run.thread, run.chain, instruction);
+  if (!left.entered) {
+    if (entries.region_trial.is_due(&run)) make_region(run, entries);
+    if (!entries.region || entries.region.get() == region.get()) return Ended::kRunning;
+    ran = true;  // it is entered next
+    return Ended::kRunning;
+  }
+  ran = !left.stays;
+  if (left.failed) {
+    run.result = Ref();
+    return Ended::kRaised;
+  }
+  run.trial.stop();
+  counters_.native_turns += static_cast<uint64_t>(left.turns);
+  run.worth.nodes += static_cast<uint64_t>(left.turns) + 1;
+  // More has been recorded since, and time goes by outside of it: it is made again.
+  if (counters_.recordings > region->recordings && entries.region_trial.is_due(&run)) make_region(run, entries);
+  if (region->entered > kFewRuns && region->turns < 2 * region->entered && entries.region.get() == region.get()) {
+    entries.region = Held<LoopRegion>();
+    entries.region_trial.failed();
+  }
+  if (!ran || !left.steps) return Ended::kRunning;
+  count(&Counters::exits);
+  return run.chain.step(run.result);
+}
+
+void Capture::make_region(const Run& run, Entries& entries) {
+  const Stopwatch watch;
+  PyObject* const code_object = entries.place.frames[0].code;
+  const bytecode::Code* const code = cpython::decoded(code_object);
+  if (!code) return PyErr_Clear();
+  entries.region_trial.failed();
+  const auto recordings = [&](int32_t instruction, int32_t depth) {
+    std::vector<const Compilation*> found;
+    const auto at = places_.find(Place{{{code_object, instruction, depth}}});
+    for (size_t i = 0; at != places_.end() && i < at->second->list.size(); i++) {
+      const Compilation& entry = *at->second->list[i];
+      if (entry.guards.surroundings_hold()) found.push_back(&entry);
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Compilation* a, const Compilation* b) { return a->hits > b->hits; });
+    std::vector<const recorder::Recording*> result;
+    for (const Compilation* entry : found) result.push_back(entry->recording.get());
+    return result;
+  };
+  std::vector<Ref> objects;
+  const State state = state_of(run.chain, entries.place.frames[0].next, objects);
+  Region region = regions::make_region(*code, state, std::move(objects), recordings, settings_.exact);
+  if (region.entries.empty()) {
+    if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
+    return;
+  }
+  Held<LoopRegion> made;
+  const uint64_t recorded = counters_.recordings;
+  try {
+    made = Held<LoopRegion>(new LoopRegion(std::move(region), *code));
+  } catch (const std::runtime_error& error) {
+    if (log::is_on(log::Channel::regions)) log_no_region(*code, state, {{state.instruction, error.what()}});
+    PyErr_Clear();
+    return;
+  }
+  made->recordings = recorded;
+  made->compile_seconds = watch.seconds();
+  counters_.compile_seconds += made->compile_seconds;
+  count(&Counters::native_loops);
+  for (const State& entry : made->region().entries) {
+    entries_at(Place{{{code_object, entry.instruction, static_cast<int32_t>(entry.types.size())}}})->region = made;
+  }
+  const std::vector<Held<LoopRegion>> before = std::move(regions_);
+  regions_ = {made};
+  for (const Held<LoopRegion>& region : before) {
+    // Those that can be entered yet are held there, too.
+    if (region->holders() > 1) regions_.push_back(region);
+  }
+  if (log::is_on(log::Channel::regions)) log_region(*code, state, *made);
+}
+
+}  // namespace evalframe::runtime

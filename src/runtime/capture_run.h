@@ -1,0 +1,100 @@
+// What one run of a captured function, from an instruction to the end of the call or stretch, keeps beside the chain.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/capture.h"
+
+namespace evalframe::runtime {
+
+// A run's trial of a loop: one at a time, and only of turns that stay in the loop.
+class Capture::Trial {
+ public:
+  bool is_of(const Entries& entries) const { return entries_.get() == &entries; }
+  void stop() { entries_ = Held<Entries>(); }
+  // The chain has come to this place.
+  void arrive(Entries& entries) {
+    if (!entries_) return;
+    if (is_of(entries)) {
+      if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
+    } else {
+      whole_ = whole_ && is_in_loop(entries.place);
+    }
+  }
+  // These turns will be over at the next arrival.
+  void serves(int32_t turns) { turns_ = turns; }
+  // A turn begins at this place. True: the evaluator is to run it.
+  bool begin_turn(Entries& entries) {
+    if (!entries_ && entries.trial.is_due()) {
+      entries_ = Held<Entries>(&entries);
+      entries.trial.begin();
+    }
+    if (!is_of(entries)) return false;
+    whole_ = true;
+    turns_ = 1;
+    watch_ = Stopwatch();
+    return entries.trial.runs_next();
+  }
+
+ private:
+  bool is_in_loop(const Place& place) const {
+    const size_t at = entries_->place.frames.size() - 1;
+    return place.frames.size() > at && place.frames[at].next >= entries_->loop_first && place.frames[at].next <= entries_->loop_last;
+  }
+  Held<Entries> entries_;
+  bool whole_ = false;
+  int32_t turns_ = 1;
+  Stopwatch watch_;
+};
+
+// Times the turns of a module's loop, and has the evaluator run a few of them for comparison.
+class Capture::TurnTimes {
+ public:
+  TurnTimes(Stretch stretch, Measure* measure) : stretch_(stretch), measure_(measure) {}
+  // The chain has come to this place. True: a turn begins there, and the evaluator is to run it.
+  bool arrive(const Entries& entries) {
+    if (!measure_ || entries.place.frames.size() != 1 || entries.loop_first != stretch_.first) return false;
+    const bool same_turn = entries.place.frames[0].next > std::exchange(last_, entries.place.frames[0].next);
+    if (same_turn) return false;
+    if (turns_) add();
+    kind_ = measure_->wants_plain() ? Kind::kPlain : Kind::kServed;
+    turns_ = 1;
+    compiled_before_ = seconds_compiled();
+    watch_ = Stopwatch();
+    return kind_ == Kind::kPlain;
+  }
+  // What the present turn is, and how many of them there are until the next arrival.
+  void records() { kind_ = Kind::kRecorded; }
+  void runs() { kind_ = Kind::kPlain; }
+  void serves(int32_t turns) { turns_ = std::max(turns_, turns); }
+
+ private:
+  enum class Kind : uint8_t { kServed, kPlain, kRecorded };
+  void add() {
+    const double seconds = watch_.seconds() - (seconds_compiled() - compiled_before_);
+    if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds);
+    if (kind_ == Kind::kPlain) return measure_->add_plain(seconds);
+    for (int32_t i = 0; i < turns_; i++) measure_->add_served(seconds / turns_);
+  }
+
+  const Stretch stretch_;
+  Measure* const measure_;  // null: nobody asked
+  int32_t last_ = INT32_MAX;  // the instruction of the place before
+  Kind kind_ = Kind::kServed;
+  int32_t turns_ = 0;
+  double compiled_before_ = 0;
+  Stopwatch watch_;
+};
+
+struct Capture::Run {
+  PyThreadState* thread;
+  Chain& chain;
+  const Stretch stretch;
+  Worth& worth;
+  Ref& result;
+  Trial trial;
+  TurnTimes times;
+};
+
+}  // namespace evalframe::runtime

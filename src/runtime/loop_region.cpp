@@ -1,0 +1,159 @@
+#include "runtime/loop_region.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/native/machine/machine.h"
+#include "backends/native/run/float_flags.h"
+#include "cpython/codec.h"
+#include "cpython/iterators.h"
+#include "frontends/numpy/error_state.h"
+
+namespace evalframe::runtime {
+
+using regions::Region, regions::State, regions::Type;
+using Kind = Type::Kind;
+
+int64_t LoopRegion::most_turns = INT64_MAX;
+double RegionTrial::least_seconds = 0.02;
+
+LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
+    : region_(std::move(region)), guards_(region_.guards), code_(code), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
+  for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
+  for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
+}
+
+State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& objects) {
+  cpython::Frame* const frame = chain.frames()[0];
+  PyObject* const* const slots = cpython::slots(frame).base();
+  State state{instruction, {}};
+  std::vector<PyObject*> seen;
+  for (int i = 0; i < cpython::depth_of(frame); i++) {
+    Type type = regions::type_of(slots[i]);
+    if (type.kind == Kind::kObject) {
+      const auto known = std::find(seen.begin(), seen.end(), slots[i]);
+      type.object = static_cast<int32_t>(known - seen.begin());
+      if (known == seen.end()) {
+        seen.push_back(slots[i]);
+        objects.push_back(slots[i] == Py_None ? Ref::borrow(Py_None) : Ref());
+      }
+    }
+    state.types.push_back(type);
+  }
+  return state;
+}
+
+// Finds the objects that the loop carries along. False: they aren't of this entry.
+bool LoopRegion::bind(PyObject* const* slots, const State& entry) {
+  bound_.clear();
+  for (const Ref& object : region_.objects) bound_.push_back(object.get());
+  for (size_t i = 0; i < entry.types.size(); i++) {
+    if (entry.types[i].kind != Kind::kObject) continue;
+    PyObject*& bound = bound_[static_cast<size_t>(entry.types[i].object)];
+    if (bound && bound != slots[i]) return false;
+    // One number for one object.
+    if (!bound && std::find(bound_.begin(), bound_.end(), slots[i]) != bound_.end()) return false;
+    bound = slots[i];
+  }
+  return true;
+}
+
+int LoopRegion::find_entry(PyObject* const* slots, int32_t depth, int32_t instruction) {
+  types_.clear();
+  for (size_t e = 0; e < region_.entries.size(); e++) {
+    const State& entry = region_.entries[e];
+    if (entry.instruction != instruction || entry.types.size() != static_cast<size_t>(depth)) continue;
+    if (types_.empty()) {
+      for (int32_t i = 0; i < depth; i++) types_.push_back(regions::type_of(slots[i]));
+    }
+    const auto same = [](Type wanted, const Type& there) {
+      if (there.kind == Kind::kObject) wanted.object = -1;
+      return wanted == there;
+    };
+    if (std::equal(entry.types.begin(), entry.types.end(), types_.begin(), same) && bind(slots, entry)) return static_cast<int>(e);
+  }
+  return -1;
+}
+
+bool LoopRegion::read_sources(const guards::Objects& objects) {
+  sources_.assign(region_.sources.size(), 0);
+  for (size_t i = 0; i < region_.sources.size(); i++) {
+    if (region_.sources[i].kind == Kind::kUnbound) continue;
+    if (regions::type_of(objects[i]) != region_.sources[i]) return false;
+    regions::unbox(region_.sources[i], objects[i], &sources_[i]);
+  }
+  return true;
+}
+
+// As bits of MXCSR: invalid, divide by zero, overflow, underflow.
+static int64_t reported_bits() {
+  const int reported = numpy::reported_conditions();
+  return (reported & 8 ? 1 : 0) | (reported & 1 ? 4 : 0) | (reported & 2 ? 8 : 0) | (reported & 4 ? 16 : 0);
+}
+
+LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
+  cpython::Frame* const frame = chain.frames()[0];
+  PyObject* const* const slots = cpython::slots(frame).base();
+  const int entry = find_entry(slots, cpython::depth_of(frame), instruction);
+  if (entry < 0) return {};
+  const State& from = region_.entries[static_cast<size_t>(entry)];
+  guards::Objects objects;
+  PyObject* const* const frames[] = {bound_.data()};
+  int32_t failed = 0;
+  if (!guards_.check(frames, objects, failed) || !read_sources(objects)) return {};
+  Words words(most_slots_ * regions::kWordsOfSlot);
+  for (size_t i = 0; i < from.types.size(); i++) regions::unbox(from.types[i], slots[i], &words[i * regions::kWordsOfSlot]);
+  const Words before = words;
+  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, reported_bits()};
+  int32_t number = 0;
+  native::without_flags([&] {
+    native::clear_flags();
+    number = function_(words.data(), sources_.data(), &header, entry);
+  });
+  entered++;
+  turns += static_cast<uint64_t>(header.turns);
+  const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
+  const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
+  return {true, !stays && !leave(chain, from, exit, before, words, std::vector<PyObject*>(bound_)), exit.steps, stays, header.turns};
+}
+
+// Brings the frame to where the loop was left. False with MemoryError.
+bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exit, const Words& before, const Words& all_words,
+                       const std::vector<PyObject*>& bound) const {
+  PyObject* const* const slots = cpython::slots(chain.frames()[0]).base();
+  const std::vector<Type>& types = exit.state.types;
+  Chain::Slots changed;
+  Chain::Old old;
+  for (size_t i = 0; i < types.size(); i++) {
+    const int64_t* const words = &all_words[i * regions::kWordsOfSlot];
+    const bool same_type = i < from.types.size() && from.types[i] == types[i];
+    const bool same_words = std::memcmp(words, &before[i * regions::kWordsOfSlot], sizeof *words * regions::kWordsOfSlot) == 0;
+    if (same_type && (same_words || types[i].kind == Kind::kObject)) continue;
+    if (same_type && types[i].kind == Kind::kRangeIterator) {
+      // No one else has it.
+      cpython::set_range_state(slots[i], {words[0], words[1], words[2]});
+      continue;
+    }
+    Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : regions::box(types[i], words);
+    if (!value && types[i].kind != Kind::kUnbound) return false;
+    changed.emplace_back(static_cast<int>(i), std::move(value));
+  }
+  chain.refill(0, code_, std::move(changed), static_cast<int>(types.size()), exit.state.instruction, old);
+  return true;
+}
+
+bool RegionTrial::is_due(const void* run) {
+  if (++arrivals_ % 8 && least_seconds > 0) return false;
+  const Clock::time_point now = Clock::now();
+  if (run_ == run) seconds_ += std::chrono::duration<double>(now - last_).count();
+  run_ = run;
+  last_ = now;
+  return arrivals_ >= next_ && seconds_ >= std::max(wait_, least_seconds);
+}
+
+void RegionTrial::failed() {
+  next_ = 2 * arrivals_;
+  wait_ = 2 * seconds_;
+}
+
+}  // namespace evalframe::runtime

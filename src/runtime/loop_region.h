@@ -1,0 +1,80 @@
+// Loops that run as native code (regions/region.h): entering and leaving them, and when that is tried.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "guards/program.h"
+#include "regions/region.h"
+#include "runtime/chain.h"
+
+namespace evalframe::runtime {
+
+class LoopRegion : public Holdable {
+ public:
+  // Compiles it, which throws std::runtime_error.
+  LoopRegion(regions::Region region, const bytecode::Code& code);
+  const regions::Region& region() const { return region_; }
+  const bytecode::Code& code() const { return code_; }
+
+  // How a run of it ended.
+  struct Left {
+    bool entered = false;  // else nothing was done: it isn't for this state
+    bool failed = false;   // no memory: an exception is set
+    bool steps = false;    // the interpreter has to run the next instruction
+    bool stays = false;    // nothing was done in it: something was in the way at once
+    int64_t turns = 0;
+  };
+  // The chain's only frame stands at the instruction.
+  Left run(PyThreadState* thread, Chain& chain, int32_t instruction);
+
+  double compile_seconds = 0;
+  uint64_t recordings = 0;  // of the capture, when it was made
+  uint64_t entered = 0, turns = 0;
+
+  // For tests: it is left after as many turns.
+  static int64_t most_turns;
+
+ private:
+  int find_entry(PyObject* const* slots, int32_t depth, int32_t instruction);
+  // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
+  using Words = std::vector<int64_t>;
+  bool bind(PyObject* const* slots, const regions::State& entry);
+  bool read_sources(const guards::Objects& objects);
+  bool leave(Chain& chain, const regions::State& from, const regions::Exit& exit, const Words& before, const Words& words,
+             const std::vector<PyObject*>& bound) const;
+
+  const regions::Region region_;
+  const guards::Program guards_;
+  const bytecode::Code& code_;
+  regions::Function function_ = nullptr;
+  size_t most_slots_ = 0;
+  // Of one entry, until the code has run.
+  std::vector<PyObject*> bound_;
+  Words sources_;
+  std::vector<regions::Type> types_;
+};
+
+// Where a loop stands: as a state of its region, and its objects.
+regions::State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& objects);
+
+// Whether a loop has taken long enough for native code to be made of it: at least as long as that takes.
+class RegionTrial {
+ public:
+  // The chain is at the place, in this run.
+  bool is_due(const void* run);
+  // Nothing came of it: it is tried again when the loop has taken as long again.
+  void failed();
+
+  // Seconds that a loop has to take first.
+  static double least_seconds;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  uint64_t arrivals_ = 0, next_ = 1;
+  const void* run_ = nullptr;
+  Clock::time_point last_;
+  double seconds_ = 0, wait_ = 0;
+};
+
+}  // namespace evalframe::runtime
