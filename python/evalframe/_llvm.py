@@ -13,7 +13,7 @@ def _features() -> str:
 
 @functools.cache
 def _machine() -> llvm.TargetMachine:
-    for initialize in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+    for initialize in (llvm.initialize_native_target, llvm.initialize_native_asmprinter, llvm.initialize_native_asmparser):
         initialize()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(

@@ -71,6 +71,7 @@ class RegionWriter {
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
+  std::vector<Term> range_of(Emitter& emitter, const Written* made, const Type& type) const;
   void merge_again();
   bool loops() const;
   std::string function() const;
@@ -151,7 +152,12 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     const std::vector<Term> words = words_of(slots[i].value);
     for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));
   }
-  if (next < 0) return emitter.line("br label %" + exit_of(state, must_run));
+  if (next < 0) {
+    const bool on_top = must_run && !slots.empty();
+    region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
+                                                       : "more types of variables than are followed"});
+    return emitter.line("br label %" + exit_of(state, must_run));
+  }
   blocks_[number].next.insert(next);
   const std::string target = "block" + std::to_string(next);
   if (instruction > blocks_[number].state.instruction) return emitter.line("br label %" + target);
@@ -161,6 +167,23 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   const Term breaker = emitter.let("i32", "load volatile i32, ptr %breaker");
   const Term calm = compare("eq", breaker & emitter.integer("i32", cpython::BreakerCell::kBits), 0) & compare("slt", turns, Term{&emitter, "i64", "%most"});
   emitter.line("br i1 " + calm.ref + ", label %" + target + ", label %" + exit_of(state, false) + ", !prof !0");
+}
+
+// Start, step and length of a range that the loop has made, or of one that is known; nothing for other objects.
+std::vector<Term> RegionWriter::range_of(Emitter& emitter, const Written* made, const Type& type) const {
+  if (made) return words_of(*made);
+  PyObject* const known = type.kind == Kind::kObject ? region_.objects[type.object].get() : nullptr;
+  if (!known || !PyRange_Check(known)) return {};
+  std::vector<Term> words;
+  const Ref start = Ref::steal(PyObject_GetAttrString(known, "start")), step = Ref::steal(PyObject_GetAttrString(known, "step"));
+  const Py_ssize_t length = PyObject_Size(known);
+  for (const Ref* const part : {&start, &step}) {
+    if (!*part || type_of(part->get()).kind != Kind::kInt) return PyErr_Clear(), std::vector<Term>();
+    words.push_back(emitter.integer("i64", PyLong_AsLongLong(part->get())));
+  }
+  if (length < 0) return PyErr_Clear(), std::vector<Term>();
+  words.push_back(emitter.integer("i64", length));
+  return words;
 }
 
 void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {
@@ -224,8 +247,9 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
       return go_on(block, number, std::move(slots), instruction + 1, false);
     }
     case Op::GET_ITER: {
-      if (slots.empty() || slots.back().value.type.kind != Kind::kRange) break;
-      const std::vector<Term> range = words_of(top());
+      if (slots.empty()) break;
+      const std::vector<Term> range = range_of(block.emitter, slots.back().value.type.kind == Kind::kRange ? &top() : nullptr, slots.back().value.type);
+      if (range.empty()) break;
       slots.back() = {false, {.type = {Kind::kRangeIterator}, .words = {range[0], range[1], range[2]}}};
       return go_on(block, number, std::move(slots), instruction + 1, false);
     }

@@ -99,6 +99,7 @@ class Capture {
     uint64_t exits = 0, nodes = 0, barren = 0;
     bool pays = true;
     bool proven = false;  // it did, once
+    int hoped = 0;        // times that it went on for the sake of native code to come
     void count_exit();
     void count_recording(const Compilation& compilation);
   };
@@ -114,6 +115,10 @@ class Capture {
   // Runs the loop that the chain stands in as native code, if there is such code, or it is time to make it. ran: some of it was run.
   Ended run_region(Run& run, Entries& entries, bool& ran);
   bool may_have_regions(const Run& run, const Entries& entries) const;
+  // Whether the loop is served on, though it doesn't pay, until it is time to make native code of it.
+  bool still_pays(Run& run, Entries& entries) const;
+  bool hopes_for_region(const Run& run, Entries& entries) const;
+  regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   void drop_regions();  // they may hold what is dead
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;

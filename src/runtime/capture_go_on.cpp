@@ -116,7 +116,7 @@ Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
   run.trial.arrive(entries);
   // Tests that leave graphs early want them to be entered.
   if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
-  if (entries.trial.skips()) {
+  if (entries.trial.skips() && !hopes_for_region(run, entries)) {
     ran = entries.loop_is_inner;
     if (ran) return run.chain.run_within(entries.loop_first, entries.loop_last, -1, run.result);
     if (run.stretch.last == INT32_MAX) return finished(run.chain.finish_in_cpython(false), run.result);
@@ -204,7 +204,6 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
   uint64_t held_steps = 0;
   while (true) {
     if (!settings_.everything) worth.count_exit();
-    if (!worth.pays) return Ended::kRunning;
     if (cpython::is_traced(thread)) return finished(chain.finish_in_cpython(false), result);
     if (chain.is_callee_held()) {
       // By a traceback, most likely, until the exception is handled.
@@ -216,6 +215,7 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
     if (const Ended left = chain.leave_hidden(result); left != Ended::kRunning) return left;
     const Held<Entries> entries = entries_of(chain);
+    if (!still_pays(run, *entries)) return Ended::kRunning;
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
     bool ran = run.times.arrive(*entries);

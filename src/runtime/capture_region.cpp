@@ -39,7 +39,18 @@ void log_region(const bytecode::Code& code, const State& state, const LoopRegion
 }
 
 void log_no_region(const bytecode::Code& code, const State& state, const std::vector<Obstacle>& obstacles) {
-  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": not native; variables and stack: " + regions::text_of(state.types) + text_of(code, obstacles));
+  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": not native; at " + bytecode::name(code.instructions[static_cast<size_t>(state.instruction)].op) + ", variables and stack: " + regions::text_of(state.types) + text_of(code, obstacles));
+}
+
+// Whether a loop may follow in the function.
+bool comes_to_loop(const Entries& entries) {
+  const Place::Frame& at = entries.place.frames[0];
+  const bytecode::Code* const code = cpython::decoded(at.code);
+  if (!code || entries.place.frames.size() != 1) return PyErr_Clear(), false;
+  for (size_t i = static_cast<size_t>(at.next); i < code->instructions.size(); i++) {
+    if (code->instructions[i].target > at.next && code->instructions[i].target <= static_cast<int32_t>(i)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,12 +68,14 @@ void Capture::drop_regions() {
 
 Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   if (!may_have_regions(run, entries)) return Ended::kRunning;
+  // More has been recorded since it was made.
+  if (entries.region && counters_.recordings > entries.region->recordings && entries.region_trial.is_due(&run)) make_region(run, entries);
   const Held<LoopRegion> region = entries.region;
   const int32_t instruction = entries.place.frames[0].next;
   LoopRegion::Left left;
   if (region) left = region->run(run.thread, run.chain, instruction);
   if (!left.entered) {
-    if (entries.region_trial.is_due(&run)) make_region(run, entries);
+    if (counters_.recordings > (region ? region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
     if (!entries.region || entries.region.get() == region.get()) return Ended::kRunning;
     ran = true;  // it is entered next
     return Ended::kRunning;
@@ -75,8 +88,7 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   run.trial.stop();
   counters_.native_turns += static_cast<uint64_t>(left.turns);
   run.worth.nodes += static_cast<uint64_t>(left.turns) + 1;
-  // More has been recorded since, and time goes by outside of it: it is made again.
-  if (counters_.recordings > region->recordings && entries.region_trial.is_due(&run)) make_region(run, entries);
+  run.worth.hoped = 0;
   if (region->entered > kFewRuns && region->turns < 2 * region->entered && entries.region.get() == region.get()) {
     entries.region = Held<LoopRegion>();
     entries.region_trial.failed();
@@ -86,15 +98,11 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   return run.chain.step(run.result);
 }
 
-void Capture::make_region(const Run& run, Entries& entries) {
-  const Stopwatch watch;
-  PyObject* const code_object = entries.place.frames[0].code;
-  const bytecode::Code* const code = cpython::decoded(code_object);
-  if (!code) return PyErr_Clear();
-  entries.region_trial.failed();
+Region Capture::find_region(const Run& run, const Entries& entries, State& state) const {
+  PyObject* const code = entries.place.frames[0].code;
   const auto recordings = [&](int32_t instruction, int32_t depth) {
     std::vector<const Compilation*> found;
-    const auto at = places_.find(Place{{{code_object, instruction, depth}}});
+    const auto at = places_.find(Place{{{code, instruction, depth}}});
     for (size_t i = 0; at != places_.end() && i < at->second->list.size(); i++) {
       const Compilation& entry = *at->second->list[i];
       if (entry.guards.surroundings_hold()) found.push_back(&entry);
@@ -105,8 +113,42 @@ void Capture::make_region(const Run& run, Entries& entries) {
     return result;
   };
   std::vector<Ref> objects;
-  const State state = state_of(run.chain, entries.place.frames[0].next, objects);
-  Region region = regions::make_region(*code, state, std::move(objects), recordings, settings_.exact);
+  state = state_of(run.chain, entries.place.frames[0].next, objects);
+  return regions::make_region(*cpython::decoded(code), state, std::move(objects), recordings, settings_.exact);
+}
+
+bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
+  if (!may_have_regions(run, entries)) return false;
+  if (!entries.region_trial.hope) {
+    State state;
+    const Region region = find_region(run, entries, state);
+    entries.region_trial.hope = !region.entries.empty();
+    if (region.entries.empty() && log::is_on(log::Channel::regions)) log_no_region(*cpython::decoded(entries.place.frames[0].code), state, region.obstacles);
+  }
+  return *entries.region_trial.hope;
+}
+
+// A loop over numbers makes no arrays, but may be made into native code.
+bool Capture::still_pays(Run& run, Entries& entries) const {
+  if (run.worth.pays) return true;
+  constexpr int kMostHopes = 8;
+  if (run.worth.hoped >= kMostHopes) return false;
+  if (entries.loop_first < 0 && comes_to_loop(entries)) return true;
+  if (!hopes_for_region(run, entries)) return false;
+  const int hoped = run.worth.hoped + 1;
+  run.worth = Worth();
+  run.worth.hoped = hoped;
+  return true;
+}
+
+void Capture::make_region(const Run& run, Entries& entries) {
+  const Stopwatch watch;
+  PyObject* const code_object = entries.place.frames[0].code;
+  const bytecode::Code* const code = cpython::decoded(code_object);
+  if (!code) return PyErr_Clear();
+  State state;
+  Region region = find_region(run, entries, state);
+  entries.region_trial.failed();
   if (region.entries.empty()) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;

@@ -152,6 +152,7 @@ bool RegionTrial::is_due(const void* run) {
 }
 
 void RegionTrial::failed() {
+  hope.reset();
   next_ = 2 * arrivals_;
   wait_ = 2 * seconds_;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "guards/program.h"
@@ -65,6 +66,8 @@ class RegionTrial {
   bool is_due(const void* run);
   // Nothing came of it: it is tried again when the loop has taken as long again.
   void failed();
+  // Whether something may come of it, as far as is known: asked once before each try.
+  std::optional<bool> hope;
 
   // Seconds that a loop has to take first.
   static double least_seconds;
