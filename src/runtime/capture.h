@@ -99,7 +99,6 @@ class Capture {
     uint64_t exits = 0, nodes = 0, barren = 0;
     bool pays = true;
     bool proven = false;  // it did, once
-    int hoped = 0;        // times that it went on for the sake of native code to come
     void count_exit();
     void count_recording(const Compilation& compilation);
   };

@@ -88,10 +88,9 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   run.trial.stop();
   counters_.native_turns += static_cast<uint64_t>(left.turns);
   run.worth.nodes += static_cast<uint64_t>(left.turns) + 1;
-  run.worth.hoped = 0;
   if (region->entered > kFewRuns && region->turns < 2 * region->entered && entries.region.get() == region.get()) {
     entries.region = Held<LoopRegion>();
-    entries.region_trial.failed();
+    entries.region_trial.was_fruitless();
   }
   if (!ran || !left.steps) return Ended::kRunning;
   count(&Counters::exits);
@@ -119,6 +118,7 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
 
 bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
   if (!may_have_regions(run, entries)) return false;
+  if (entries.region_trial.is_fruitless()) return false;
   if (!entries.region_trial.hope) {
     State state;
     const Region region = find_region(run, entries, state);
@@ -131,13 +131,9 @@ bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
 // A loop over numbers makes no arrays, but may be made into native code.
 bool Capture::still_pays(Run& run, Entries& entries) const {
   if (run.worth.pays) return true;
-  constexpr int kMostHopes = 8;
-  if (run.worth.hoped >= kMostHopes) return false;
   if (entries.loop_first < 0 && comes_to_loop(entries)) return true;
   if (!hopes_for_region(run, entries)) return false;
-  const int hoped = run.worth.hoped + 1;
   run.worth = Worth();
-  run.worth.hoped = hoped;
   return true;
 }
 
@@ -148,7 +144,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   if (!code) return PyErr_Clear();
   State state;
   Region region = find_region(run, entries, state);
-  entries.region_trial.failed();
+  entries.region_trial.begin();
   if (region.entries.empty()) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
@@ -160,6 +156,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   } catch (const std::runtime_error& error) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, {{state.instruction, error.what()}});
     PyErr_Clear();
+    entries.region_trial.was_fruitless();
     return;
   }
   made->recordings = recorded;

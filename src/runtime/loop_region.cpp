@@ -143,6 +143,7 @@ bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exi
 }
 
 bool RegionTrial::is_due(const void* run) {
+  if (is_fruitless()) return false;
   if (++arrivals_ % 8 && least_seconds > 0) return false;
   const Clock::time_point now = Clock::now();
   if (run_ == run) seconds_ += std::chrono::duration<double>(now - last_).count();
@@ -151,7 +152,7 @@ bool RegionTrial::is_due(const void* run) {
   return arrivals_ >= next_ && seconds_ >= std::max(wait_, least_seconds);
 }
 
-void RegionTrial::failed() {
+void RegionTrial::begin() {
   hope.reset();
   next_ = 2 * arrivals_;
   wait_ = 2 * seconds_;

@@ -64,8 +64,11 @@ class RegionTrial {
  public:
   // The chain is at the place, in this run.
   bool is_due(const void* run);
-  // Nothing came of it: it is tried again when the loop has taken as long again.
-  void failed();
+  // It is tried, and again when the loop has taken as long again.
+  void begin();
+  // There was native code, and it was of no use, or couldn't be made.
+  void was_fruitless() { fruitless_++; }
+  bool is_fruitless() const { return fruitless_ >= kMostTries; }
   // Whether something may come of it, as far as is known: asked once before each try.
   std::optional<bool> hope;
 
@@ -78,6 +81,8 @@ class RegionTrial {
   const void* run_ = nullptr;
   Clock::time_point last_;
   double seconds_ = 0, wait_ = 0;
+  static constexpr int kMostTries = 3;
+  int fruitless_ = 0;
 };
 
 }  // namespace evalframe::runtime

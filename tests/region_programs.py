@@ -1,0 +1,258 @@
+"""Random functions of loops over numbers and elements of arrays, and what comes of a call of one."""
+
+import random
+import sys
+import traceback
+import warnings
+
+import numpy as np
+
+DTYPES = ["float64", "float64", "float64", "int64", "int64", "int32", "uint8", "float32", "bool", "uint64", "int16"]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e308, -1e308, 1e-308, float("inf"), float("nan"), 3.0, 255.0, 2.0**31, 1e19]
+BINARY = ["+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"]
+ODD = ["/", "//", "%", "&", "|", "^", "<<", ">>", "**"]
+COMPARE = ["<", "<=", ">", ">=", "==", "!="]
+CALLS = ["abs({})", "int({})", "float({})", "min({}, {})", "max({}, {})", "math.sqrt(abs({}))", "math.sin({})", "math.floor({})",
+         "np.sqrt({})", "np.minimum({}, {})", "bool({})", "np.float64({})", "math.exp({})", "np.absolute({})", "math.isnan({})"]
+
+
+class Program:
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.loops: list[str] = []
+        self.numbers = ["n", "k", "x", "s", "t"]
+        self.arrays = {"a": 1, "b": 1, "c": 2}
+        self.depth = 0
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+    def often(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * (self.depth + 1) + text)
+
+    def index(self) -> str:
+        name = self.pick(*(self.loops or ["k"]), "k") if self.often(0.9) else self.pick("n", "-1", "0", "2")
+        if self.often(0.35):
+            name = f"{name} {self.pick('+', '-')} {self.pick('1', '2', '1')}"
+        if self.often(0.5):
+            name = f"({name}) % {self.pick('4', 'n', 'len(a)', '5')}"
+        return name
+
+    def element(self) -> str:
+        name = self.random.choice(list(self.arrays))
+        return f"{name}[{', '.join(self.index() for _ in range(self.arrays[name]))}]"
+
+    def number(self, level: int = 0) -> str:
+        kind = self.random.random()
+        if level > 2 or kind < 0.3:
+            return self.pick(*self.numbers, *self.loops, *self.loops)
+        if kind < 0.42:
+            return self.pick("0", "1", "2", "3", "-1", "7", "0.5", "1.5", "2.0", "0.1", "255", "1 << 40", "True")
+        if kind < 0.65:
+            return self.element()
+        if kind < 0.73:
+            call = self.random.choice(CALLS)
+            return call.format(*(self.number(level + 1) for _ in range(call.count("{}"))))
+        if kind < 0.78:
+            return f"-({self.number(level + 1)})"
+        if kind < 0.82:
+            return f"({self.number(level + 1)} if {self.condition(level + 1)} else {self.number(level + 1)})"
+        operator = self.random.choice(BINARY if self.often(0.3) else BINARY[:6])
+        right = self.number(level + 1)
+        if operator in ("<<", ">>", "**"):
+            right = self.pick("1", "2", "3", "k % 5")
+        elif operator in ODD and self.often(0.7):
+            right = self.pick("3", "7", "2.0", "(k + 3)")
+        return f"({self.number(level + 1)} {operator} {right})"
+
+    def condition(self, level: int = 0) -> str:
+        kind = self.random.random()
+        if kind < 0.7 or level > 2:
+            return f"{self.number(level + 1)} {self.random.choice(COMPARE)} {self.number(level + 1)}"
+        if kind < 0.8:
+            return f"{self.condition(level + 1)} {self.pick('and', 'or')} {self.condition(level + 1)}"
+        if kind < 0.9:
+            return f"not ({self.condition(level + 1)})"
+        return self.number(level + 1)
+
+    def statement(self, room: int) -> None:
+        kind = self.random.random()
+        if kind < 0.3:
+            self.line(f"{self.element()} = {self.number()}")
+        elif kind < 0.4:
+            self.line(f"{self.element()} {self.pick('+=', '-=', '*=')} {self.number()}")
+        elif kind < 0.6:
+            self.line(f"{self.pick('k', 'x', 's', 't')} = {self.number()}")
+        elif kind < 0.68:
+            self.line(f"{self.pick('x', 's', 't')} {self.pick('+=', '-=', '*=')} {self.number()}")
+        elif kind < 0.72:
+            self.line(f"{self.pick('s, t = t, s', 'x, s, t = s, t, x', 'a, b = b, a', 't = s', 's = x')}")
+        elif kind < 0.76:
+            one, other = self.element(), self.element()
+            self.line(f"{one}, {other} = {other}, {one}")
+        elif kind < 0.9 and room > 0:
+            self.line(f"if {self.condition()}:")
+            self.block(room - 1)
+            if self.often(0.4):
+                self.line("else:")
+                self.block(room - 1)
+        elif kind < 0.94 and self.loops:
+            self.line(f"if {self.condition()}:")
+            self.depth += 1
+            self.line(self.pick("break", "continue", "continue", "return s, t"))
+            self.depth -= 1
+        elif room > 1:
+            self.loop(room - 1)
+        else:
+            self.line("k += 1")
+
+    def block(self, room: int) -> None:
+        self.depth += 1
+        for _ in range(self.random.randint(1, 2)):
+            self.statement(room)
+        self.depth -= 1
+
+    def loop(self, room: int) -> None:
+        if self.often(0.75):
+            name = f"i{len(self.loops)}"
+            what = self.loops[-1] if self.loops and self.often(0.4) else "n"
+            self.line(f"for {name} in range({self.pick('{}', '1, {}', '{} - 1', '{}, 0, -1', '0, {}, 2', '3', 'len(a)', 'c.shape[0]', '-2, {}').format(what)}):")
+            self.loops.append(name)
+            self.body(room)
+            self.loops.pop()
+            if self.often(0.2):
+                self.line("else:")
+                self.block(0)
+        else:
+            counter = f"w{len(self.lines)}"
+            self.line(f"{counter} = 0")
+            self.line(f"while {counter} < {self.pick('n', '6', 'k % 7', 'n + 3')} {self.pick('', 'and x == x', 'and s != 77')}:")
+            self.loops.append(counter)
+            self.depth += 1
+            self.line(f"{counter} += {self.pick('1', '1', '2')}")
+            self.depth -= 1
+            self.body(room)
+            self.loops.pop()
+
+    def body(self, room: int) -> None:
+        self.depth += 1
+        for _ in range(self.random.randint(1, 3)):
+            self.statement(room)
+        self.depth -= 1
+
+    def text(self) -> str:
+        self.line(f"s = {self.pick('0', '0.0', '1.5', 'a[0]', 'np.float64(2)', 'np.int64(3)')}")
+        self.line(f"t = {self.pick('0', '1.0', 'b[1]', 'k')}")
+        for _ in range(self.random.randint(1, 2)):
+            self.loop(2)
+        self.line("return n, k, x, s, t")
+        return "def f(a, b, c, n, k, x):\n" + "\n".join(self.lines) + "\n"
+
+    def arguments(self):
+        """Of one call; numbers vary from call to call."""
+        choose = self.random
+        number = np.random.default_rng(choose.randrange(2**32))
+
+        def array(shape):
+            dtype = np.dtype(self.dtypes[len(shape) - 1 + choose.randrange(2)])
+            values = number.integers(0, 9, shape).astype(float) if dtype.kind in "iub" or choose.random() < 0.3 else number.random(shape)
+            if choose.random() < 0.15:
+                flat = values.reshape(-1)
+                flat[choose.randrange(flat.size)] = choose.choice(SPECIAL if dtype.kind == "f" else SPECIAL[:4])
+            with np.errstate(all="ignore"):
+                made = values.astype(dtype)
+            return made[::2] if choose.random() < 0.1 else made
+
+        a = array((choose.choice([12, 12, 7, 20]),))
+        b = a if choose.random() < 0.05 else array((choose.choice([12, 12, 9]),))
+        n = choose.choice([6, 6, 9, 5, 0, 1, 12])
+        x = choose.choice([0.5, 2, 1.0, np.float64(0.25), -3, np.int64(4), choose.choice(SPECIAL)])
+        return a, b, array((6, 6)), n, choose.choice([0, 1, 2, 3]), x
+
+    @classmethod
+    def of(cls, seed: int) -> "Program":
+        program = cls(seed)
+        program.dtypes = [program.random.choice(DTYPES) for _ in range(3)]
+        return program
+
+
+def shown(value):
+    if isinstance(value, tuple):
+        return tuple(shown(part) for part in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, float | np.floating):
+        # The bits of a NaN say where it comes from; its sign isn't anyone's promise.
+        return type(value).__name__, "nan" if value != value else value.hex() if hasattr(value, "hex") else float(value).hex()
+    return type(value).__name__, repr(value)
+
+
+def outcome(function, arguments):
+    """Result, or exception with its places; warnings with theirs; and what the arrays hold afterwards."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = shown(function(*arguments))
+        except Exception as error:
+            places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "program.py"]
+            result = type(error).__name__, str(error), tuple(places)
+    heard = [(str(one.message), one.lineno) for one in told]
+    return result, heard, tuple(nan_free(part) for part in arguments if isinstance(part, np.ndarray))
+
+
+def nan_free(array):
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
+    return shown(array)
+
+
+def copied(arguments):
+    same = {}
+    return tuple(same.setdefault(id(part), part.copy() if part.flags.c_contiguous else np.repeat(part, 2)[::2]) if isinstance(part, np.ndarray) else part for part in arguments)
+
+
+def compile_program(text: str):
+    namespace = {"np": np, "math": __import__("math")}
+    exec(compile(text, "program.py", "exec"), namespace)
+    return namespace["f"]
+
+
+def differences(seed: int, calls: int = 6):
+    """What differs between CPython and evalframe, call by call; nothing: all is the same."""
+    import evalframe
+
+    program = Program.of(seed)
+    text = program.text()
+    plain, captured = compile_program(text), evalframe.jit(compile_program(text))
+    found = []
+    for call in range(calls):
+        arguments = program.arguments()
+        evalframe._core.set_region_turns(program.random.choice([2**62, 2**62, 3, 1, 11]))
+        want = outcome(plain, copied(arguments))
+        got = outcome(captured, copied(arguments))
+        if want != got:
+            found.append((call, want, got))
+    evalframe._core.set_region_turns(2**62)
+    return text, found, evalframe._core.jit_counters(captured)
+
+
+if __name__ == "__main__":
+    import evalframe
+
+    evalframe._core.set_region_seconds(0.0)
+    first, last = int(sys.argv[1]), int(sys.argv[2])
+    native = bad = 0
+    for seed in range(first, last):
+        text, found, counters = differences(seed)
+        native += counters["native_loops"] > 0
+        if found:
+            bad += 1
+            print("seed", seed)
+            print(text)
+            for call, want, got in found[:1]:
+                print("call", call, "\n  want", want, "\n  got ", got, flush=True)
+    print(f"{last - first} programs, {native} with native loops, {bad} differ")

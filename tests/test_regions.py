@@ -1,0 +1,565 @@
+"""Loops over numbers and elements run as machine code, and behave as CPython has them behave."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import outcome
+from region_programs import differences, nan_free, shown
+
+
+@pytest.fixture(autouse=True)
+def regions_at_once() -> Iterator[None]:
+    _core.set_region_seconds(0.0)
+    yield
+    _core.set_region_seconds(0.02)
+    _core.set_region_turns(2**62)
+
+
+R = np.random.default_rng(1)
+KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {}
+
+
+def kernel(arguments: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        KERNELS[function.__name__] = function, arguments
+        return function
+
+    return add
+
+
+@kernel(lambda: (R.integers(0, 256, 600), R.integers(0, 2**31, 256)))
+def checksum(data: Any, table: Any) -> Any:
+    c = 0xFFFFFFFF
+    for i in range(len(data)):
+        c = (c >> 8) ^ int(table[(c ^ data[i]) & 0xFF])
+    return c
+
+
+@kernel(lambda: (R.random((14, 14)), R.random((14, 14)), 14))
+def gauss_seidel(u: Any, f: Any, n: int) -> Any:
+    for _ in range(3):
+        for i in range(1, n - 1):
+            for j in range(1, n - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - f[i, j])
+    return u
+
+
+@kernel(lambda: (np.arange(0, 601, 6), R.integers(0, 50, 600), R.random(600), R.random(50), np.zeros(100)))
+def sparse_product(start: Any, column: Any, value: Any, x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        s = 0.0
+        for k in range(start[i], start[i + 1]):
+            s += value[k] * x[column[k]]
+        y[i] = s
+    return y
+
+
+@kernel(lambda: (2000,))
+def sieve(n: int) -> Any:
+    flags = np.ones(n, bool)
+    i = 2
+    while i * i < n:
+        if flags[i]:
+            j = i * i
+            while j < n:
+                flags[j] = False
+                j += i
+        i += 1
+    return flags
+
+
+@kernel(lambda: (R.random(40),))
+def bubble_sort(a: Any) -> Any:
+    n = len(a)
+    for i in range(n):
+        for j in range(n - i - 1):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return a
+
+
+@kernel(lambda: (R.integers(0, 4, 30), R.integers(0, 4, 25)))
+def common_subsequence(a: Any, b: Any) -> Any:
+    n, m = len(a), len(b)
+    t = np.zeros((n + 1, m + 1), int)
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            if a[i - 1] == b[j - 1]:
+                t[i, j] = t[i - 1, j - 1] + 1
+            else:
+                t[i, j] = max(t[i - 1, j], t[i, j - 1])
+    return t[n, m], t
+
+
+@kernel(lambda: (14, 12, 40))
+def mandelbrot(w: int, h: int, most: int) -> Any:
+    out = np.zeros((h, w), int)
+    for y in range(h):
+        for x in range(w):
+            cr, ci = -2.0 + 3.0 * x / w, -1.5 + 3.0 * y / h
+            zr = zi = 0.0
+            n = 0
+            while zr * zr + zi * zi <= 4.0 and n < most:
+                zr, zi = zr * zr - zi * zi + cr, 2.0 * zr * zi + ci
+                n += 1
+            out[y, x] = n
+    return out
+
+
+@kernel(lambda: (80,))
+def collatz(n: int) -> Any:
+    out = np.zeros(n, int)
+    for i in range(1, n):
+        k, c = i, 0
+        while k != 1:
+            k = k // 2 if k % 2 == 0 else 3 * k + 1
+            c += 1
+        out[i] = c
+    return out
+
+
+@kernel(lambda: (R.random(100) * 4 + 1,))
+def roots(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        g = x[i]
+        for _ in range(10):
+            g = 0.5 * (g + x[i] / g)
+        y[i] = g
+    return y
+
+
+@kernel(lambda: (R.random(300) * 6 - 3,))
+def elementary(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x)):
+        s += math.sin(x[i]) * math.exp(-x[i] * x[i]) + abs(x[i]) + math.floor(x[i]) + x[i] ** 2
+    return s
+
+
+@kernel(lambda: (R.random(60), R.random(60)))
+def swapped_buffers(a: Any, b: Any) -> Any:
+    for _ in range(30):
+        for i in range(1, len(a) - 1):
+            b[i] = (a[i - 1] + a[i] + a[i + 1]) / 3
+        a, b = b, a
+    return a
+
+
+@kernel(lambda: (R.random(50), 0.5))
+def search(a: Any, limit: float) -> Any:
+    for _ in range(20):
+        for i in range(len(a)):
+            if a[i] > 10.0:
+                return i
+        a[0] += limit
+    else:
+        i = -1
+    return i
+
+
+def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_run_natively(name: str) -> None:
+    function, make = KERNELS[name]
+    captured = evalframe.jit(function)
+    for _ in range(4):
+        arguments = make()
+        plain, native = copies(arguments), copies(arguments)
+        assert shown(function(*plain)) == shown(captured(*native))
+        assert [shown(a) for a in plain] == [shown(a) for a in native]
+    counters = _core.jit_counters(captured)
+    assert counters["native_loops"] >= 1
+    assert counters["native_turns"] > 50
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("turns", [1, 2, 7])
+def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
+    function, make = KERNELS[name]
+    captured = evalframe.jit(function)
+    _core.set_region_turns(turns)
+    for _ in range(3):
+        arguments = make()
+        plain, native = copies(arguments), copies(arguments)
+        assert shown(function(*plain)) == shown(captured(*native))
+        assert [shown(a) for a in plain] == [shown(a) for a in native]
+    counters = _core.jit_counters(captured)
+    assert counters["native_turns"] > 5, counters
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed: int) -> None:
+    text, found, _ = differences(seed)
+    assert not found, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1600, 50))
+def test_more_random_programs(first: int) -> None:
+    for seed in range(first, first + 50):
+        text, found, _ = differences(seed)
+        assert not found, (seed, text)
+
+
+def check(function: Callable[..., Any], *calls: tuple[Any, ...], native: bool = True) -> None:
+    captured = evalframe.jit(function)
+    for arguments in calls:
+        plain, ours = copies(arguments), copies(arguments)
+        want, got = outcome(function, *plain), outcome(captured, *ours)
+        assert repr(want) == repr(got)
+        assert [nan_free(a) for a in plain if isinstance(a, np.ndarray)] == [nan_free(a) for a in ours if isinstance(a, np.ndarray)]
+    if native:
+        assert _core.jit_counters(captured)["native_loops"]
+
+
+def test_python_ints_stay_exact() -> None:
+    def powers(n: int) -> int:
+        x = 1
+        for i in range(n):
+            x = x * 3 + i
+        return x
+
+    check(powers, (10,), (30,), (60,), (200,))
+
+
+def test_numpy_ints_warn_where_they_overflow() -> None:
+    def powers(a: Any, n: int) -> Any:
+        x = a[0]
+        for i in range(n):
+            x = x * a[1] + i
+        return x
+
+    check(powers, (np.array([1, 3]), 10), (np.array([1, 3]), 30), (np.array([1, 3]), 45))
+
+
+def test_conditions_are_reported_at_their_lines() -> None:
+    def quotients(a: Any, b: Any) -> Any:
+        c = np.zeros(len(a))
+        for i in range(len(a)):
+            x = a[i] / b[i]
+            c[i] = x - x
+        return c
+
+    b = np.arange(20.0)
+    with np.errstate(over="ignore"):
+        huge = b * 1e308
+    check(quotients, (b, b + 1), (b, b + 1), (b, b), (b, b[::-1].copy()), (huge, b + 1e-9))
+
+
+def test_errstate_as_it_stands() -> None:
+    def quotients(a: Any, b: Any) -> float:
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i] / b[i]
+        return s
+
+    captured = evalframe.jit(quotients)
+    a, b = np.ones(30), np.ones(30)
+    for _ in range(3):
+        captured(a, b)
+    b[7] = 0
+    with np.errstate(divide="ignore"):
+        assert captured(a, b) == math.inf
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        captured(a, b)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        captured(a, b)
+
+
+def test_errors_come_with_what_was_done_before() -> None:
+    def shift(a: Any, by: int) -> None:
+        for i in range(len(a)):
+            a[i] = a[i + by] + 1
+
+    check(shift, (np.arange(20.0), 0), (np.arange(20.0), -1), (np.arange(20.0), 3), (np.arange(20), 30))
+
+
+def test_zero_divisions() -> None:
+    def quotients(a: Any, n: int) -> Any:
+        s = 0
+        for i in range(n):
+            s += 100 // (i - 12) + int(a[i % len(a)])
+        return s
+
+    check(quotients, (np.arange(5), 10), (np.arange(5), 10), (np.arange(5), 20))
+
+
+def test_memory_that_is_shared() -> None:
+    def mix(a: Any, b: Any) -> None:
+        for i in range(len(a) - 1):
+            a[i + 1] = b[i] * 0.5
+            b[i], a[i] = a[i] + b[i + 1], b[i]
+
+    def run(captured: Any) -> Any:
+        memory = np.arange(40.0)
+        captured(memory[:20], memory[3:23])
+        captured(memory[::2], memory[1::2])
+        captured(memory, memory)
+        captured(memory[::-1], memory)
+        return memory
+
+    captured = evalframe.jit(mix)
+    for _ in range(3):
+        assert shown(run(mix)) == shown(run(captured))
+    assert _core.jit_counters(captured)["native_loops"]
+
+
+def test_bytes_of_other_types_under_one_store() -> None:
+    def punned(a: Any, b: Any) -> int:
+        s = 0
+        for i in range(len(a)):
+            a[i] = i * 3
+            s += int(b[2 * i])
+        return s
+
+    def run(function: Any) -> Any:
+        memory = np.arange(30, dtype=np.int64)
+        return function(memory, memory.view(np.int32)), memory
+
+    captured = evalframe.jit(punned)
+    for _ in range(3):
+        assert shown(run(punned)) == shown(run(captured))
+
+
+def test_read_only_arrays() -> None:
+    def fill(a: Any) -> None:
+        for i in range(len(a)):
+            a[i] = i
+
+    fixed = np.zeros(20)
+    fixed.flags.writeable = False
+    captured = evalframe.jit(fill)
+    for _ in range(3):
+        captured(np.zeros(20))
+    with pytest.raises(ValueError, match="read-only"):
+        captured(fixed)
+
+
+def test_sizes_and_types_that_change() -> None:
+    def total(a: Any, s: Any) -> Any:
+        for i in range(len(a)):
+            s = s + a[i]
+        return s
+
+    for_types = [np.arange(n).astype(dtype) for dtype in ("f8", "i8", "f4", "i2", "u1", "?", ">f8", "f2", "c16") for n in (0, 1, 15)]
+    check(total, *[(a, s) for a in for_types for s in (0, 0.5)], native=False)
+    check(total, (np.arange(30.0), 0.0), (np.arange(40.0), 0.0), (np.arange(20.0)[::3], 0.0), (np.arange(20.0)[::-1], 0.0), (np.broadcast_to(np.float64(2), (9,)), 0.0))
+
+
+def test_steps_of_ranges() -> None:
+    def steps(a: Any, first: int, last: int, step: int) -> Any:
+        seen = 0
+        for i in range(first, last, step):
+            a[i] += i
+            seen = seen * 3 + i
+        return seen, i
+
+    check(steps, *[(np.zeros(12), *r) for r in [(0, 9, 1), (0, 9, 2), (9, 0, -1), (9, 0, -4), (3, 4, 100), (-1, -9, -2), (0, 12, 5), (5, 5, 1), (0, 5, 0)]])
+
+
+def test_what_callers_see_of_numbers() -> None:
+    def numbers(a: Any) -> Any:
+        big, small, last = 2**40, 3, None
+        for i in range(len(a)):
+            big += 1
+            small = int(a[i])
+            last = a[i] > 0.5
+        return big, small, last, type(last), i
+
+    check(numbers, (np.arange(20.0),), (np.arange(20.0),), (np.zeros(7),))
+
+
+def test_variables_that_a_loop_leaves_alone_stay_the_same_objects() -> None:
+    def untouched(a: Any, x: float, text: str, items: list[int]) -> Any:
+        for i in range(len(a)):
+            a[i] = i * x
+        return x, text, items, a
+
+    captured = evalframe.jit(untouched)
+    for _ in range(3):
+        a, x, text, items = np.zeros(20), 0.1 + len(sys.argv), "a text" * 2, [1]
+        result = captured(a, x, text, items)
+        assert result[0] is x and result[1] is text and result[2] is items and result[3] is a
+    assert _core.jit_counters(captured)["native_loops"]
+
+
+def test_objects_from_call_to_call() -> None:
+    class Box:
+        def __init__(self, n: int) -> None:
+            self.n, self.a = n, np.zeros(20)
+
+    def fill(box: Any) -> int:
+        s = 0
+        for i in range(box.n):
+            box.a[i] = i
+            s += i * box.n
+        return s
+
+    captured = evalframe.jit(fill)
+    for n in (10, 10, 12, 13, 20, 5):
+        plain, ours = Box(n), Box(n)
+        assert fill(plain) == captured(ours)
+        assert shown(plain.a) == shown(ours.a)
+
+
+def test_references_are_let_go() -> None:
+    def fill(a: Any, other: Any) -> None:
+        for _ in range(3):
+            for i in range(len(a)):
+                a[i] = other[i] + i
+            a, other = other, a
+
+    captured = evalframe.jit(fill)
+    a, other = np.zeros(30), np.zeros(30)
+    for _ in range(4):
+        captured(a, other)
+    before = sys.getrefcount(a), sys.getrefcount(other)
+    for _ in range(20):
+        captured(a, other)
+    assert (sys.getrefcount(a), sys.getrefcount(other)) == before
+    gc.collect()
+
+
+def test_signals_are_handled_while_a_loop_runs() -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    def endless(a: Any) -> None:
+        i = 0
+        while a[0] < 1.0:
+            i += 1
+            a[1] = i
+
+    captured = evalframe.jit(endless)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for _ in range(2):
+            a = np.zeros(2)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Stopped):
+                captured(a)
+            assert a[1] > 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert _core.jit_counters(captured)["native_turns"] > 10_000
+
+
+def test_threads_take_turns_with_a_loop() -> None:
+    def endless(a: Any) -> int:
+        i = 0
+        while a[0] < 1.0:
+            i += 1
+        return i
+
+    captured = evalframe.jit(endless)
+    a = np.zeros(1)
+    timer = threading.Timer(0.2, lambda: a.__setitem__(0, 2.0))
+    timer.start()
+    assert captured(a) > 10_000
+    timer.join()
+
+
+def test_loops_in_threads() -> None:
+    def total(a: Any) -> float:
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i]
+        return s
+
+    captured = evalframe.jit(total)
+    arrays = [np.arange(2000.0) + k for k in range(4)]
+    results: dict[int, list[float]] = {k: [] for k in range(4)}
+
+    def work(k: int) -> None:
+        for _ in range(30):
+            results[k].append(captured(arrays[k]))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(value == total(arrays[k]) for k in range(4) for value in results[k])
+
+
+def test_names_that_change_between_calls() -> None:
+    namespace: dict[str, Any] = {"np": np, "factor": 2}
+    exec(
+        "def f(a):\n    s = 0\n    for i in range(len(a)):\n        s += int(a[i]) * factor + helper(i)\n    return s\ndef helper(i):\n    return i * 2\n",
+        namespace,
+    )
+    captured = evalframe.jit(namespace["f"])
+    a = np.arange(30)
+    for change in ({}, {}, {"factor": 3}, {"factor": 2.5}, {"helper": lambda i: i}, {"range": lambda n: [1, 2]}, {"len": lambda a: 4}):
+        namespace.update(change)
+        for _ in range(3):
+            assert captured(a) == namespace["f"](a), change
+
+
+def test_short_loops_are_left_to_the_interpreter() -> None:
+    _core.set_region_seconds(0.02)
+
+    def total(a: Any) -> float:
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i]
+        return s
+
+    captured = evalframe.jit(total)
+    captured(np.arange(10.0))
+    assert _core.jit_counters(captured)["native_loops"] == 0
+    a = np.arange(400_000.0)
+    captured(a)
+    started = time.perf_counter()
+    assert captured(a) == total(a)
+    assert time.perf_counter() - started < 60
+    assert _core.jit_counters(captured)["native_loops"] >= 1
+
+
+def test_the_log_says_what_is_in_the_way() -> None:
+    program = """
+import numpy as np, evalframe
+from evalframe import _core
+_core.set_region_seconds(0.0)
+def texts(a):
+    text = ""
+    for i in range(len(a)):
+        if a[i] > 0.5:
+            text = text + str(i)
+    return text
+def total(a):
+    s = 0.0
+    for i in range(len(a)):
+        s += a[i]
+    return s
+for function in (texts, total):
+    captured = evalframe.jit(function)
+    for _ in range(3):
+        captured(np.arange(20) / 20)
+"""
+    run = subprocess.run([sys.executable, "-c", program], env={**os.environ, "EVALFRAME_LOG": "regions"}, capture_output=True, text=True, check=True)
+    assert "loop in texts (<string>:7): not native" in run.stderr
+    assert "loop in total (<string>:13): native, " in run.stderr
