@@ -149,7 +149,7 @@ bool RegionTrial::is_due(const void* run) {
   if (run_ == run) seconds_ += std::chrono::duration<double>(now - last_).count();
   run_ = run;
   last_ = now;
-  return arrivals_ >= next_ && seconds_ >= std::max(wait_, least_seconds);
+  return arrivals_ >= next_ && (least_seconds == 0 || seconds_ >= std::max(wait_, least_seconds));
 }
 
 void RegionTrial::begin() {
