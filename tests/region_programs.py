@@ -116,7 +116,30 @@ class Program:
             self.statement(room)
         self.depth -= 1
 
+    def items(self, room: int) -> None:
+        """A loop over the items of arrays."""
+        counter, item = f"i{len(self.loops)}", self.pick("v", "u")
+        one, other = self.pick("a", "b"), self.pick("a", "b", "range(n)", "c[0]")
+        if self.often(0.3):
+            self.line(f"{counter} = 0")
+            self.line(f"for {item} in {one}:")
+        elif self.often(0.5):
+            self.line(f"for {counter}, {item} in enumerate({one}):")
+        elif self.often(0.7):
+            self.line(f"{counter} = 1")
+            self.line(f"for {item}, w in zip({one}, {other}):")
+        else:
+            self.line(f"{counter} = 2")
+            self.line(f"for t, {item}, w in zip(range(k, 9), {one}, {other}):")
+        self.loops.append(counter)
+        self.numbers.append(item)
+        self.body(room)
+        self.numbers.pop()
+        self.loops.pop()
+
     def loop(self, room: int) -> None:
+        if self.often(0.25):
+            return self.items(room)
         if self.often(0.75):
             name = f"i{len(self.loops)}"
             what = self.loops[-1] if self.loops and self.often(0.4) else "n"

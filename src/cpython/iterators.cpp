@@ -137,6 +137,13 @@ struct Groups {  // groupby; what isn't there is null
 struct Enumerate {
   PyObject head;
   Py_ssize_t index;
+  PyObject *asked, *result, *long_index;
+};
+struct Zip {
+  PyObject head;
+  Py_ssize_t count;
+  PyObject *asked, *result;
+  int strict;
 };
 
 bool has_name(Borrowed iterator, std::string_view name) {
@@ -271,5 +278,16 @@ Ref group_of(Borrowed groups, Borrowed key, bool is_given_now) {
   if (!is_given_now) groups.as<Groups>()->group = before;
   return made;
 }
+
+SequenceState state_of_sequence(Borrowed iterator) { return {iterator.as<SequenceIterator>()->sequence, iterator.as<SequenceIterator>()->index}; }
+void set_sequence_state(Borrowed iterator, Py_ssize_t next) { iterator.as<SequenceIterator>()->index = next; }
+
+EnumerateState state_of_enumerate(Borrowed enumerate) {
+  const auto* const of = enumerate.as<Enumerate>();
+  return {of->long_index ? nullptr : of->asked, of->index};
+}
+void set_enumerate_state(Borrowed enumerate, Py_ssize_t next) { enumerate.as<Enumerate>()->index = next; }
+
+PyObject* asked_by_zip(Borrowed zip) { return zip.as<Zip>()->strict ? nullptr : zip.as<Zip>()->asked; }
 
 }  // namespace evalframe::cpython

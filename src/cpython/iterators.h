@@ -20,6 +20,24 @@ struct RangeState {
 RangeState state_of_range(Borrowed iterator);
 void set_range_state(Borrowed iterator, RangeState state);
 
+// What an iterator over items by their numbers goes through, null at its end, and the number of the next.
+struct SequenceState {
+  PyObject* sequence;
+  Py_ssize_t next;
+};
+SequenceState state_of_sequence(Borrowed iterator);
+void set_sequence_state(Borrowed iterator, Py_ssize_t next);
+
+// The iterator that an enumerate asks, and its next number; null where that is no C integer.
+struct EnumerateState {
+  PyObject* asked;
+  Py_ssize_t next;
+};
+EnumerateState state_of_enumerate(Borrowed enumerate);
+void set_enumerate_state(Borrowed enumerate, Py_ssize_t next);
+// The iterators that a zip asks, as a tuple; null where it is a strict one.
+PyObject* asked_by_zip(Borrowed zip);
+
 // Whether a count of itertools counts in a C integer: nobody's sum is asked for the next number.
 bool counts_with_ints(Borrowed count);
 

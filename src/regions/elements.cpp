@@ -74,6 +74,12 @@ void set_item(Block& block, const Written& array, const Written& index, const Wr
   block.stores.push_back({address, as_element(block, value, array.type.dtype)});
 }
 
+Written element_at(Block& block, const Written& array, const Term& index) {
+  const Term strides = field(block, array, offsetof(PyArrayObject_fields, strides)), data = field(block, array, offsetof(PyArrayObject_fields, data));
+  const Term offset = index * size_at(block, strides, 0);
+  return written_scalar(block.load(array.type.dtype, block.emitter.let("ptr", "getelementptr i8, ptr " + data.ref + ", i64 " + offset.ref)));
+}
+
 Term length_of(Block& block, const Written& owner) {
   if (owner.type.kind == Kind::kRange) return owner.words[2];
   require_array(owner);

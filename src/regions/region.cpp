@@ -15,6 +15,7 @@
 #include "regions/block.h"
 #include "regions/calls.h"
 #include "regions/elements.h"
+#include "regions/iterators.h"
 #include "regions/numbers.h"
 
 namespace evalframe::regions {
@@ -62,7 +63,7 @@ class RegionWriter {
   int block_of(const State& state);
   std::string exit_of(const State& state, bool steps);
   void write_block(int number);
-  bool write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text);
+  bool write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
@@ -71,7 +72,8 @@ class RegionWriter {
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
-  std::vector<Term> range_of(Emitter& emitter, const Written* made, const Type& type) const;
+  std::vector<Term> words_of_known_range(Emitter& emitter, const Type& type) const;
+  void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
   std::string function() const;
@@ -169,9 +171,8 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   emitter.line("br i1 " + calm.ref + ", label %" + target + ", label %" + exit_of(state, false) + ", !prof !0");
 }
 
-// Start, step and length of a range that the loop has made, or of one that is known; nothing for other objects.
-std::vector<Term> RegionWriter::range_of(Emitter& emitter, const Written* made, const Type& type) const {
-  if (made) return words_of(*made);
+// Start, step and length of a range that is known; nothing for other objects.
+std::vector<Term> RegionWriter::words_of_known_range(Emitter& emitter, const Type& type) const {
   PyObject* const known = type.kind == Kind::kObject ? region_.objects[type.object].get() : nullptr;
   if (!known || !PyRange_Check(known)) return {};
   std::vector<Term> words;
@@ -193,6 +194,23 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
   go_on(block, number, std::move(yes), at_yes, false);
   block.emitter.label(other);
   go_on(block, number, std::move(no), at_no, false);
+}
+
+// FOR_ITER, and the unpacking of what it gives.
+void RegionWriter::step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction) {
+  const std::string one = block.new_label(), end = block.new_label();
+  block.emitter.line("br i1 " + has_next(block, iterator).ref + ", label %" + one + ", label %" + end);
+  block.emitter.label(one);
+  Slots inside = slots;
+  Written advanced = iterator;
+  const std::vector<Written> items = next_items(block, advanced);
+  inside.back() = {false, advanced};
+  for (size_t i = items.size(); i > 0; i--) push(inside, items[i - 1]);
+  go_on(block, number, std::move(inside), instruction + 1 + (items_of_step(iterator.type) > 0), false);
+  block.emitter.label(end);
+  Slots rest = slots;
+  rest.pop_back();
+  go_on(block, number, std::move(rest), code_.instructions[instruction].target + cpython::layout::kForIterSkip, false);
 }
 
 void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run) {
@@ -248,19 +266,22 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
     }
     case Op::GET_ITER: {
       if (slots.empty()) break;
-      const std::vector<Term> range = range_of(block.emitter, slots.back().value.type.kind == Kind::kRange ? &top() : nullptr, slots.back().value.type);
-      if (range.empty()) break;
-      slots.back() = {false, {.type = {Kind::kRangeIterator}, .words = {range[0], range[1], range[2]}}};
+      try {
+        const std::vector<Term> known = words_of_known_range(block.emitter, slots.back().value.type);
+        const Written range{.type = {Kind::kRange}, .words = known};
+        slots.back() = {false, iterator_over(block, known.empty() ? top() : range)};
+      } catch (const Unsupported&) {
+        break;
+      }
       return go_on(block, number, std::move(slots), instruction + 1, false);
     }
     case Op::FOR_ITER: {
-      if (slots.empty() || slots.back().value.type.kind != Kind::kRangeIterator) break;
-      const std::vector<Term> range = words_of(top());
-      Slots inside = slots;
-      const Term left = range[2] - 1.0;
-      inside.back() = {false, {.type = {Kind::kRangeIterator}, .words = {range[0] + range[1], range[1], left}}};
-      push(inside, written_int(range[0]));
-      return branch(block, number, compare("sgt", range[2], 0), std::move(inside), instruction + 1, without_top(), i.target + cpython::layout::kForIterSkip);
+      if (slots.empty() || !slots.back().value.type.is_iterator()) break;
+      const size_t items = items_of_step(slots.back().value.type);
+      const Instruction& next = code_.instructions[instruction + 1];
+      // A tuple that is kept would have to be made.
+      if (items && (next.op != Op::UNPACK_SEQUENCE || static_cast<size_t>(next.arg) != items)) break;
+      return step(block, number, slots, top(), instruction);
     }
     default: break;
   }
@@ -289,6 +310,7 @@ class RecordingWriter {
   Written constant(PyObject* object);
   Written operand(Operand operand);
   Written value(uint32_t index);
+  Written made(const recorder::Container& call);
   void write_node(int32_t index);
   Written node_value(const Node& node);
   void write_check(int32_t index, const Node& node);
@@ -542,9 +564,23 @@ Written RecordingWriter::value(uint32_t index) {
       if (!value.type.is_number()) value.type = {Kind::kObject, DType::kNone, 0, 0, region_.object_of(constant)};
       return value;
     }
+    case recorder::Value::Kind::kMade: return made(recording_.containers[static_cast<size_t>(of.a)]);
     case recorder::Value::Kind::kTruth: return written_bool(truth(block_, value(static_cast<uint32_t>(of.a))));
     default: throw Unsupported("an object that the loop makes");
   }
+}
+
+// enumerate() or zip(), that hasn't given anything yet.
+Written RecordingWriter::made(const recorder::Container& call) {
+  const bool is_plain = call.initial == call.present && call.initial.begin == 0 && call.elements.size() > 2 && call.elements[1] == 0;
+  const recorder::Value& callable = recording_.values[is_plain ? call.elements[0] : 0];
+  PyObject* const type = callable.kind == recorder::Value::Kind::kConstant ? recording_.graph.constants[static_cast<size_t>(callable.a)].get() : nullptr;
+  std::vector<Written> arguments;
+  if (type != reinterpret_cast<PyObject*>(&PyEnum_Type) && type != reinterpret_cast<PyObject*>(&PyZip_Type)) throw Unsupported("an object that the loop makes");
+  for (size_t i = 2; i < call.elements.size(); i++) arguments.push_back(value(call.elements[i]));
+  if (type == reinterpret_cast<PyObject*>(&PyZip_Type)) return zip_of(block_, arguments);
+  if (arguments.size() != 1) throw Unsupported("enumerate() from a number on");
+  return enumerate_of(block_, arguments[0]);
 }
 
 Slots RecordingWriter::state_at(int32_t node) {
@@ -578,7 +614,7 @@ void RecordingWriter::write(const std::string& otherwise) {
 
 // --- the whole --------------------------------------------------------------------------------------------------------------
 
-bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text) {
+bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
   Block block(name, exit_of(blocks_[number].state, false));
   const std::vector<Type> sources_before = region_.sources;
   const std::set<int> next_before = blocks_[number].next;
@@ -588,7 +624,7 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
     merge_again();
     region_.sources = sources_before;
     blocks_[number].next = next_before;
-    region_.obstacles.push_back({blocks_[number].state.instruction, error.what()});
+    why.push_back({blocks_[number].state.instruction, error.what()});
     return false;
   }
   text += block.emitter.text();
@@ -613,7 +649,7 @@ void RegionWriter::write_block(int number) {
   const std::string exit = exit_of(state, false);
   const Instruction& first = code_.instructions[state.instruction];
   const Kind top = state.types.empty() ? Kind::kUnbound : state.types.back().kind;
-  const bool is_control = (first.op == Op::FOR_ITER && top == Kind::kRangeIterator) || (first.op == Op::GET_ITER && top == Kind::kRange);
+  const bool is_control = (first.op == Op::FOR_ITER && !state.types.empty() && state.types.back().is_iterator()) || (first.op == Op::GET_ITER && top == Kind::kRange);
   text_ += name + ":\n";
   if (is_control) {
     Block block(name, exit);
@@ -624,14 +660,17 @@ void RegionWriter::write_block(int number) {
   }
   int written = 0;
   std::string text;
+  std::vector<Obstacle> why;
   const auto label = [&](int which) { return name + "." + std::to_string(which); };
   const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(state.types.size()));
   for (const Recording* recording : recordings) {
     std::string body;
-    if (!write_recording(number, *recording, label(written), label(written + 1), body)) continue;
+    if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
     text += label(written) + ":\n" + body;
     written++;
   }
+  // Others are for other types, or rare cases that lead to the interpreter.
+  if (!written) region_.obstacles.insert(region_.obstacles.end(), why.begin(), why.end());
   if (recordings.empty()) region_.obstacles.push_back({state.instruction, "nothing is recorded from here"});
   text_ += "  br label %" + label(0) + "\n" + text + label(written) + ":\n  br label %" + exit + "\n";
 }

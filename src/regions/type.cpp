@@ -1,8 +1,10 @@
 #include "regions/type.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "backends/native/code/element.h"
 #include "cpython/iterators.h"
@@ -16,6 +18,12 @@ using Kind = Type::Kind;
 
 bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::float16 && graph::kind_of(dtype) != 'c'; }
 
+std::strong_ordering Type::operator<=>(const Type& other) const {
+  const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
+  if (const auto order = simple(*this) <=> simple(other); order != 0) return order;
+  return std::lexicographical_compare_three_way(asked.begin(), asked.end(), other.asked.begin(), other.asked.end());
+}
+
 std::vector<std::string> words_of(const Type& type) {
   switch (type.kind) {
     case Kind::kUnbound:
@@ -27,8 +35,16 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kArray: return {"ptr"};
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
+    case Kind::kItems: return {"ptr", "i64"};
+    case Kind::kEnumerate:
+    case Kind::kZip: break;
   }
-  return {};
+  std::vector<std::string> words;
+  if (type.kind == Kind::kEnumerate) words.push_back("i64");
+  for (const Type& asked : type.asked) {
+    for (const std::string& word : words_of(asked)) words.push_back(word);
+  }
+  return words;
 }
 
 namespace {
@@ -60,6 +76,33 @@ Type type_of_array(PyArrayObject* array) {
   return {Kind::kArray, dtype, static_cast<int8_t>(PyArray_NDIM(array)), PyArray_FLAGS(array) & guards::kArrayFlags};
 }
 
+// Of one that no one else has.
+Type type_of_iterator(PyObject* iterator) {
+  const Type no{Kind::kObject};
+  PyTypeObject* const type = Py_TYPE(iterator);
+  if (Py_REFCNT(iterator) != 1) return no;
+  if (type == &PyRangeIter_Type) return {Kind::kRangeIterator};
+  if (type == &PySeqIter_Type) {
+    PyObject* const sequence = cpython::state_of_sequence(iterator).sequence;
+    if (!sequence || !numpy::is_exact_array(sequence)) return no;
+    const Type array = type_of_array(numpy::as_array(sequence));
+    const bool has_elements = array.kind == Kind::kArray && array.rank == 1 && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED);
+    return has_elements ? Type{Kind::kItems, array.dtype, 1, array.flags} : no;
+  }
+  Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
+  if (type == &PyEnum_Type) {
+    PyObject* const asked = cpython::state_of_enumerate(iterator).asked;
+    if (!asked) return no;
+    all.asked.push_back(type_of_iterator(asked));
+  } else if (type == &PyZip_Type) {
+    PyObject* const asked = cpython::asked_by_zip(iterator);
+    for (Py_ssize_t i = 0; asked && i < PyTuple_GET_SIZE(asked); i++) all.asked.push_back(type_of_iterator(PyTuple_GET_ITEM(asked, i)));
+  }
+  const auto is_simple = [](const Type& part) { return part.kind == Kind::kRangeIterator || part.kind == Kind::kItems; };
+  if (all.asked.empty() || !std::all_of(all.asked.begin(), all.asked.end(), is_simple)) return no;
+  return words_of(all).size() <= kWordsOfSlot ? all : no;
+}
+
 }  // namespace
 
 Type type_of(Borrowed object) {
@@ -70,8 +113,7 @@ Type type_of(Borrowed object) {
   if (PyBool_Check(o)) return {Kind::kBool};
   if (numpy::is_exact_array(o)) return type_of_array(numpy::as_array(o));
   if (numpy::is_scalar(o)) return type_of_scalar(o);
-  if (Py_TYPE(o) == &PyRangeIter_Type && Py_REFCNT(o) == 1) return {Kind::kRangeIterator};
-  return {Kind::kObject};
+  return type_of_iterator(o);
 }
 
 bool agrees(const Type& type, const graph::Meta& meta) {
@@ -93,6 +135,9 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kArray: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
+    case Kind::kItems: return &PySeqIter_Type;
+    case Kind::kEnumerate: return &PyEnum_Type;
+    case Kind::kZip: return &PyZip_Type;
     case Kind::kNumpy: {
       const Ref descr = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(type.dtype))));
       return descr.as<PyArray_Descr>()->typeobj;  // NumPy's own, which stay
@@ -113,6 +158,9 @@ std::string text_of(const Type& type) {
     case Kind::kArray: return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]";
     case Kind::kRange: return "range";
     case Kind::kRangeIterator: return "iterator of range";
+    case Kind::kItems: return std::string("iterator of ") + graph::name(type.dtype) + "[1]";
+    case Kind::kEnumerate: return "enumerate(" + text_of(type.asked) + ")";
+    case Kind::kZip: return "zip(" + text_of(type.asked) + ")";
     case Kind::kObject: return "object " + std::to_string(type.object);
   }
   return {};
@@ -142,6 +190,22 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       words[0] = state.next, words[1] = state.step, words[2] = state.left;
       return;
     }
+    case Kind::kItems: {
+      const cpython::SequenceState state = cpython::state_of_sequence(object);
+      words[0] = std::bit_cast<int64_t>(state.sequence), words[1] = state.next;
+      return;
+    }
+    case Kind::kEnumerate: {
+      const cpython::EnumerateState state = cpython::state_of_enumerate(object);
+      words[0] = state.next;
+      return unbox(type.asked[0], state.asked, words + 1);
+    }
+    case Kind::kZip:
+      for (size_t i = 0; i < type.asked.size(); i++) {
+        unbox(type.asked[i], PyTuple_GET_ITEM(cpython::asked_by_zip(object), i), words);
+        words += words_of(type.asked[i]).size();
+      }
+      return;
   }
 }
 
@@ -157,10 +221,27 @@ Ref scalar_of(DType dtype, const int64_t* word) {
   return descr ? Ref::steal(PyArray_Scalar(const_cast<int64_t*>(word), descr.as<PyArray_Descr>(), nullptr)) : Ref();
 }
 
-Ref iterator_of(const int64_t* words) {
-  const Ref range = range_of(0, 0, 1);
-  Ref iterator = Ref::steal(range ? PyObject_GetIter(range.get()) : nullptr);
-  if (iterator) cpython::set_range_state(iterator.get(), {words[0], words[1], words[2]});
+// A new one, at its start.
+Ref iterator_of(const Type& type, const int64_t* words) {
+  if (type.kind == Kind::kItems) return Ref::steal(PySeqIter_New(std::bit_cast<PyObject*>(words[0])));
+  if (type.kind == Kind::kRangeIterator) {
+    const Ref range = range_of(0, 0, 1);
+    return Ref::steal(range ? PyObject_GetIter(range.get()) : nullptr);
+  }
+  const Ref asked = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(type.asked.size())));
+  const int64_t* part = words + (type.kind == Kind::kEnumerate);
+  for (size_t i = 0; asked && i < type.asked.size(); i++) {
+    Ref one = iterator_of(type.asked[i], part);
+    if (!one) return Ref();
+    PyTuple_SET_ITEM(asked.get(), i, one.release());
+    part += words_of(type.asked[i]).size();
+  }
+  return Ref::steal(asked ? PyObject_CallObject(reinterpret_cast<PyObject*>(python_type(type)), asked.get()) : nullptr);
+}
+
+Ref advanced_iterator(const Type& type, const int64_t* words) {
+  Ref iterator = iterator_of(type, words);
+  if (iterator) set_iterator(type, iterator.get(), words);
   return iterator;
 }
 
@@ -176,9 +257,49 @@ Ref box(const Type& type, const int64_t* words) {
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
     case Kind::kRange: return range_of(words[0], words[3], words[1]);
-    case Kind::kRangeIterator: return iterator_of(words);
+    case Kind::kRangeIterator:
+    case Kind::kItems:
+    case Kind::kEnumerate:
+    case Kind::kZip: return advanced_iterator(type, words);
   }
   return Ref();
+}
+
+namespace {
+
+// The iterators that an enumerate or zip asks.
+std::vector<PyObject*> asked_by(const Type& type, Borrowed iterator) {
+  if (type.kind == Kind::kEnumerate) return {cpython::state_of_enumerate(iterator).asked};
+  std::vector<PyObject*> all;
+  for (size_t i = 0; i < type.asked.size(); i++) all.push_back(PyTuple_GET_ITEM(cpython::asked_by_zip(iterator), i));
+  return all;
+}
+
+bool goes_through(const Type& type, Borrowed iterator, const int64_t* words) {
+  if (type.kind == Kind::kRangeIterator) return true;
+  if (type.kind == Kind::kItems) return cpython::state_of_sequence(iterator).sequence == std::bit_cast<PyObject*>(words[0]);
+  const std::vector<PyObject*> asked = asked_by(type, iterator);
+  words += type.kind == Kind::kEnumerate;
+  for (size_t i = 0; i < asked.size(); i++) {
+    if (!goes_through(type.asked[i], asked[i], words)) return false;
+    words += words_of(type.asked[i]).size();
+  }
+  return true;
+}
+
+}  // namespace
+
+bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words) {
+  if (!goes_through(type, iterator, words)) return false;
+  if (type.kind == Kind::kRangeIterator) return cpython::set_range_state(iterator, {words[0], words[1], words[2]}), true;
+  if (type.kind == Kind::kItems) return cpython::set_sequence_state(iterator, words[1]), true;
+  if (type.kind == Kind::kEnumerate) cpython::set_enumerate_state(iterator, *words++);
+  const std::vector<PyObject*> asked = asked_by(type, iterator);
+  for (size_t i = 0; i < asked.size(); i++) {
+    set_iterator(type.asked[i], asked[i], words);
+    words += words_of(type.asked[i]).size();
+  }
+  return true;
 }
 
 }  // namespace evalframe::regions

@@ -1,6 +1,7 @@
 // What a slot of a frame holds while a native loop runs: known when the loop is compiled, but for the numbers and addresses.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -20,21 +21,28 @@ struct Type {
     kNumpy,          // a NumPy scalar
     kArray,
     kRange,          // made by the loop: start, step, length, stop
-    kRangeIterator,  // that no one else has: next number, step, how many are left
+    // Iterators that no one else has:
+    kRangeIterator,  // next number, step, how many are left
+    kItems,          // over the elements of an array of one dimension: the array, the number of the next
+    kEnumerate,      // the next number, and what the iterator that it asks has
+    kZip,            // what the iterators that it asks have
     kObject,         // anything else: carried along as it is
   };
   Kind kind = Kind::kUnbound;
-  DType dtype = DType::kNone;  // kNumpy, kArray
+  DType dtype = DType::kNone;  // kNumpy, kArray, kItems
   int8_t rank = 0;             // kArray
-  int32_t flags = 0;           // kArray: of guards::kArrayFlags
+  int32_t flags = 0;           // kArray, kItems: of guards::kArrayFlags
   int32_t object = -1;         // kObject: which of the region's objects
-  auto operator<=>(const Type&) const = default;
+  std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators
+  bool operator==(const Type&) const = default;
+  std::strong_ordering operator<=>(const Type& other) const;
+  bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
 
   bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }
 };
 
 // Each slot has room for as many words of 8 bytes.
-inline constexpr int kWordsOfSlot = 4;
+inline constexpr int kWordsOfSlot = 8;
 // LLVM types of the words of a value in registers.
 std::vector<std::string> words_of(const Type& type);
 // Element types that native loops compute with.
@@ -54,5 +62,7 @@ std::string text_of(const std::vector<Type>& types);
 // Between objects and the words of one slot. `unbox` wants an object of the type; `box` gives null with MemoryError.
 void unbox(const Type& type, Borrowed object, int64_t* words);
 Ref box(const Type& type, const int64_t* words);
+// Advances the iterator, of the same type, to what the words say. False: it goes through something else, and nothing is done.
+bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words);
 
 }  // namespace evalframe::regions

@@ -6,7 +6,6 @@
 #include "backends/native/machine/machine.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/codec.h"
-#include "cpython/iterators.h"
 #include "frontends/numpy/error_state.h"
 
 namespace evalframe::runtime {
@@ -129,11 +128,7 @@ bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exi
     const bool same_type = i < from.types.size() && from.types[i] == types[i];
     const bool same_words = std::memcmp(words, &before[i * regions::kWordsOfSlot], sizeof *words * regions::kWordsOfSlot) == 0;
     if (same_type && (same_words || types[i].kind == Kind::kObject)) continue;
-    if (same_type && types[i].kind == Kind::kRangeIterator) {
-      // No one else has it.
-      cpython::set_range_state(slots[i], {words[0], words[1], words[2]});
-      continue;
-    }
+    if (same_type && types[i].is_iterator() && regions::set_iterator(types[i], slots[i], words)) continue;  // no one else has it
     Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : regions::box(types[i], words);
     if (!value && types[i].kind != Kind::kUnbound) return false;
     changed.emplace_back(static_cast<int>(i), std::move(value));

@@ -1,0 +1,105 @@
+#include "regions/iterators.h"
+
+#include <span>
+
+#include "frontends/numpy/numpy_api.h"
+#include "regions/elements.h"
+
+namespace evalframe::regions {
+
+using Kind = Type::Kind;
+
+namespace {
+
+Written array_of_items(const Type& type, const Term& pointer) { return {.type = {Kind::kArray, type.dtype, 1, type.flags}, .words = {pointer}}; }
+
+// The words of the iterators that this one asks, one after the other.
+template <class Visit>
+void for_each_asked(Written& iterator, Visit visit) {
+  size_t at = iterator.type.kind == Kind::kEnumerate;
+  for (const Type& type : iterator.type.asked) {
+    const size_t count = words_of(type).size();
+    visit(type, std::span(iterator.words).subspan(at, count));
+    at += count;
+  }
+}
+
+Term has_one(Block& block, const Type& type, std::span<const Term> words) {
+  if (type.kind == Kind::kRangeIterator) return compare("sgt", words[2], 0);
+  return compare("slt", words[1], length_of(block, array_of_items(type, words[0])));
+}
+
+Written next_one(Block& block, const Type& type, std::span<Term> words) {
+  if (type.kind == Kind::kRangeIterator) {
+    const Term number = words[0];
+    words[0] = words[0] + words[1];
+    words[2] = words[2] - 1.0;
+    return written_int(number);
+  }
+  const Term number = words[1];
+  words[1] = number + 1.0;
+  return element_at(block, array_of_items(type, words[0]), number);
+}
+
+}  // namespace
+
+size_t items_of_step(const Type& iterator) {
+  if (iterator.kind == Kind::kEnumerate) return 2;
+  return iterator.kind == Kind::kZip ? iterator.asked.size() : 0;
+}
+
+Term has_next(Block& block, const Written& iterator) {
+  if (iterator.type.asked.empty()) return has_one(block, iterator.type, iterator.words);
+  Written copy = iterator;
+  Term all = block.emitter.integer("i1", -1);
+  for_each_asked(copy, [&](const Type& type, std::span<Term> words) { all = all & has_one(block, type, words); });
+  return all;
+}
+
+std::vector<Written> next_items(Block& block, Written& iterator) {
+  if (iterator.type.asked.empty()) return {next_one(block, iterator.type, iterator.words)};
+  std::vector<Written> items;
+  if (iterator.type.kind == Kind::kEnumerate) {
+    items.push_back(written_int(iterator.words[0]));
+    iterator.words[0] = iterator.words[0] + 1.0;
+  }
+  for_each_asked(iterator, [&](const Type& type, std::span<Term> words) { items.push_back(next_one(block, type, words)); });
+  return items;
+}
+
+Written iterator_over(Block& block, const Written& iterable) {
+  if (iterable.type.is_iterator()) return iterable;
+  if (iterable.type.kind == Kind::kRange) return {.type = {Kind::kRangeIterator}, .words = {iterable.words[0], iterable.words[1], iterable.words[2]}};
+  const Type& type = iterable.type;
+  const bool has_elements = type.kind == Kind::kArray && type.rank == 1 && is_computed(type.dtype) && (type.flags & NPY_ARRAY_ALIGNED);
+  if (!has_elements) throw Unsupported("iteration over " + text_of(type));
+  return {.type = {Kind::kItems, type.dtype, 1, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
+}
+
+namespace {
+
+Written asking(Kind kind, std::vector<Term> words, const std::vector<Written>& iterators) {
+  Written all{.type = {kind}, .words = std::move(words)};
+  for (const Written& iterator : iterators) {
+    if (!iterator.type.asked.empty()) throw Unsupported("iterators that ask iterators that ask others");
+    all.type.asked.push_back(iterator.type);
+    for (const Term& word : iterator.words) all.words.push_back(word);
+  }
+  if (all.words.size() > kWordsOfSlot) throw Unsupported("a zip of many");
+  return all;
+}
+
+}  // namespace
+
+Written enumerate_of(Block& block, const Written& iterable) {
+  return asking(Kind::kEnumerate, {block.emitter.integer("i64", 0)}, {iterator_over(block, iterable)});
+}
+
+Written zip_of(Block& block, const std::vector<Written>& iterables) {
+  std::vector<Written> iterators;
+  for (const Written& iterable : iterables) iterators.push_back(iterator_over(block, iterable));
+  if (iterators.empty()) throw Unsupported("a zip of nothing");
+  return asking(Kind::kZip, {}, iterators);
+}
+
+}  // namespace evalframe::regions

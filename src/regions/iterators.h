@@ -1,0 +1,20 @@
+// The steps of iterators in registers.
+#pragma once
+
+#include "regions/block.h"
+
+namespace evalframe::regions {
+
+// How many items a step gives, which are unpacked; 0: one, as it is.
+size_t items_of_step(const Type& iterator);
+// Whether there is one more (an i1).
+Term has_next(Block& block, const Written& iterator);
+// Where there is: the items in order; `iterator` is advanced.
+std::vector<Written> next_items(Block& block, Written& iterator);
+// iter() of an array of one dimension, of a range, or of an iterator; throws Unsupported.
+Written iterator_over(Block& block, const Written& iterable);
+// enumerate() and zip() of such; throw Unsupported.
+Written enumerate_of(Block& block, const Written& iterable);
+Written zip_of(Block& block, const std::vector<Written>& iterables);
+
+}  // namespace evalframe::regions
