@@ -87,17 +87,20 @@ Written range(const Call& call) {
   return {.type = {Kind::kRange}, .words = {start, step, length, stop}};
 }
 
-// The first of equal ones, as min() and max() take it.
+// Whether min() and max() take the second of two: the first of equal ones is kept.
+Term takes_second(Block& block, bool smaller, const Written& a, const Written& b) {
+  const graph::Meta meta{.kind = a.type.kind == Kind::kNumpy || b.type.kind == Kind::kNumpy ? graph::Kind::kNumpyScalar : graph::Kind::kBool, .dtype = DType::bool_};
+  return compare_numbers(block, smaller ? Py_LT : Py_GT, b, a, meta).number.real;
+}
+
 Written first_of(const Call& call, bool smaller) {
   if (call.arguments.size() != 2) throw Unsupported("min() or max() of as many");
   const Written& a = call.arguments[0];
   const Written& b = call.arguments[1];
   if (a.type != b.type || !a.type.is_number()) throw Unsupported("min() or max() of unlike numbers");
-  const ScalarOp op = smaller ? ScalarOp::less : ScalarOp::greater;
-  const Value second = native::lower(call.emitter(), op, DType::bool_, {b.number, a.number, Value{}});
   Written result = a;
   result.constant = nullptr;
-  result.number.real = select(second.real, b.number.real, a.number.real);
+  result.number.real = select(takes_second(call.block, smaller, a, b), b.number.real, a.number.real);
   return result;
 }
 Written smallest(const Call& call) { return first_of(call, true); }
@@ -130,7 +133,7 @@ Written of_library(const Call& call) {
   return finite(call, x, call_c(*kName, {x}));
 }
 constexpr const char *kExp = "exp", *kExpm1 = "expm1", *kSin = "sin", *kCos = "cos", *kTan = "tan", *kAsin = "asin", *kAcos = "acos", *kAtan = "atan",
-                     *kSinh = "sinh", *kCosh = "cosh", *kTanh = "tanh";
+                     *kSinh = "sinh", *kCosh = "cosh", *kTanh = "tanh", *kAsinh = "asinh", *kErf = "erf", *kErfc = "erfc";
 
 Written math_sqrt(const Call& call) {
   const Term x = (call.only(), math_argument(call));
@@ -156,11 +159,14 @@ Written math_isnan(const Call& call) { return asked(call, ScalarOp::isnan); }
 Written math_isinf(const Call& call) { return asked(call, ScalarOp::isinf); }
 Written math_isfinite(const Call& call) { return asked(call, ScalarOp::isfinite); }
 
-Written math_log(const Call& call) {
+Written of_positive(const Call& call, const char* name) {
   const Term x = (call.only(), math_argument(call));
   call.block.leave_unless(compare("ogt", x, number(call.block, 0.0)));
-  return finite(call, x, call_c("log", {x}));
+  return finite(call, x, call_c(name, {x}));
 }
+Written math_log(const Call& call) { return of_positive(call, "log"); }
+Written math_log2(const Call& call) { return of_positive(call, "log2"); }
+Written math_log10(const Call& call) { return of_positive(call, "log10"); }
 
 Written of_two(const Call& call, const char* name) {
   if (call.arguments.size() != 2) throw Unsupported("a call with as many arguments");
@@ -169,7 +175,6 @@ Written of_two(const Call& call, const char* name) {
   return finite(call, x, call_c(name, {x, y}));
 }
 Written math_atan2(const Call& call) { return of_two(call, "atan2"); }
-Written math_hypot(const Call&) { throw Unsupported("math.hypot()"); }  // has an algorithm of its own
 Written math_pow(const Call& call) { return of_two(call, "pow"); }
 
 // --- NumPy ------------------------------------------------------------------------------------------------------------
@@ -252,6 +257,15 @@ Written call(Block& block, Borrowed callable, std::span<const Written> arguments
     return result;
   }
   throw Unsupported("a call of " + object_text(callable));
+}
+
+std::optional<Choice> choice_between(Block& block, Borrowed callable, const Written& a, const Written& b) {
+  if (a.type == b.type || !a.type.is_number() || !b.type.is_number()) return std::nullopt;
+  for (const Row& row : kRows) {
+    const bool chooses = row.write == smallest || row.write == largest;
+    if (chooses && is_named(callable, row)) return Choice{a, b, !takes_second(block, row.write == smallest, a, b)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace evalframe::regions

@@ -47,7 +47,14 @@ struct BlockOf {
   State state;
   int number;
   bool is_entry = false;  // a jump back leads here
+  bool is_dead = false;   // nothing native is done in it
   std::set<int> next;     // numbers of blocks behind it
+  // Steps of iterators: where they lead with an item, and at the end.
+  struct Step {
+    std::set<int> inside, end;
+    size_t first_at_end = 0;  // of the steps on the way from the end
+  };
+  std::vector<Step> steps;
 };
 
 class RegionWriter {
@@ -198,6 +205,7 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
 
 // FOR_ITER, and the unpacking of what it gives.
 void RegionWriter::step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction) {
+  const std::set<int> before = std::exchange(blocks_[number].next, {});
   const std::string one = block.new_label(), end = block.new_label();
   block.emitter.line("br i1 " + has_next(block, iterator).ref + ", label %" + one + ", label %" + end);
   block.emitter.label(one);
@@ -207,10 +215,15 @@ void RegionWriter::step(Block& block, int number, const Slots& slots, const Writ
   inside.back() = {false, advanced};
   for (size_t i = items.size(); i > 0; i--) push(inside, items[i - 1]);
   go_on(block, number, std::move(inside), instruction + 1 + (items_of_step(iterator.type) > 0), false);
+  const std::set<int> next_inside = std::exchange(blocks_[number].next, {});
+  const size_t first_at_end = blocks_[number].steps.size();
   block.emitter.label(end);
   Slots rest = slots;
   rest.pop_back();
   go_on(block, number, std::move(rest), code_.instructions[instruction].target + cpython::layout::kForIterSkip, false);
+  const std::set<int> next_end = std::move(blocks_[number].next);
+  blocks_[number].next = before;
+  blocks_[number].steps.push_back({next_inside, next_end, first_at_end});
 }
 
 void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run) {
@@ -314,6 +327,8 @@ class RecordingWriter {
   void write_node(int32_t index);
   Written node_value(const Node& node);
   void write_check(int32_t index, const Node& node);
+  std::optional<Choice> choice_of(const Node& node);
+  Written write_choice(int32_t index, const Choice& choice, const Node& node);
   Slots state_at(int32_t node);
   int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
 
@@ -508,6 +523,13 @@ Written RecordingWriter::node_value(const Node& node) {
   }
 }
 
+std::optional<Choice> RecordingWriter::choice_of(const Node& node) {
+  if (node.form != Form::kCall || node.keywords || node.count != 2) return std::nullopt;
+  const Operand* const operands = recording_.graph.operands_of(node);
+  PyObject* const callable = recording_.graph.constants[static_cast<size_t>(node.callable)].get();
+  return choice_between(block_, callable, operand(operands[0]), operand(operands[1]));
+}
+
 // Where it doesn't hold, the loop goes on from there in the other way.
 void RecordingWriter::write_check(int32_t index, const Node& node) {
   const Operand* const operands = recording_.graph.operands_of(node);
@@ -536,10 +558,36 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
   block_.emitter.label(on);
 }
 
+// min() or max() of two numbers of unlike types: what comes of it is of the type of one of them, and where it is the other,
+// the loop goes on behind the call with that.
+Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const Node& node) {
+  const bool first = agrees(choice.first.type, node.meta);
+  if (!first && !agrees(choice.second.type, node.meta)) throw Unsupported("min() or max() with another result");
+  const Written& here = first ? choice.first : choice.second;
+  Slots there = state_at(index);
+  const Instruction& call = region_.code_.instructions[instruction_at(index)];
+  const auto taken = static_cast<size_t>(call.arg) + 2;
+  if (call.op != Op::CALL || there.size() < taken) throw Unsupported("min() or max() of unlike numbers");
+  there.resize(there.size() - taken);
+  push(there, first ? choice.second : choice.first);
+  const std::string on = block_.new_label(), off = block_.new_label();
+  block_.emitter.line("br i1 " + choice.is_first.ref + ", label %" + (first ? on : off) + ", label %" + (first ? off : on));
+  block_.emitter.label(off);
+  const Block::Saved saved = block_.save();
+  block_.look_at_conditions();
+  block_.write_stores();
+  region_.go_on(block_, number_, std::move(there), instruction_at(index) + 1, false);
+  block_.restore(saved);
+  block_.emitter.label(on);
+  return here;
+}
+
 void RecordingWriter::write_node(int32_t index) {
   const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
   Written result;
-  if (node.form == Form::kCheck) {
+  if (const std::optional<Choice> choice = choice_of(node)) {
+    result = write_choice(index, *choice, node);
+  } else if (node.form == Form::kCheck) {
     write_check(index, node);
   } else {
     result = node_value(node);
@@ -615,15 +663,17 @@ void RecordingWriter::write(const std::string& otherwise) {
 // --- the whole --------------------------------------------------------------------------------------------------------------
 
 bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
-  Block block(name, exit_of(blocks_[number].state, false));
+  Block block(name, otherwise);
   const std::vector<Type> sources_before = region_.sources;
   const std::set<int> next_before = blocks_[number].next;
+  const size_t steps_before = blocks_[number].steps.size();
   try {
     RecordingWriter(*this, number, recording, block).write(otherwise);
   } catch (const std::runtime_error& error) {
     merge_again();
     region_.sources = sources_before;
     blocks_[number].next = next_before;
+    blocks_[number].steps.resize(steps_before);
     why.push_back({blocks_[number].state.instruction, error.what()});
     return false;
   }
@@ -642,7 +692,7 @@ void RegionWriter::merge_again() {
   }
 }
 
-// A block is tried recording by recording; each has its own condition on known numbers.
+// A block is tried recording by recording: what one of them leaves has not been begun.
 void RegionWriter::write_block(int number) {
   const State state = blocks_[number].state;
   const std::string name = "block" + std::to_string(number);
@@ -669,25 +719,45 @@ void RegionWriter::write_block(int number) {
     text += label(written) + ":\n" + body;
     written++;
   }
+  blocks_[number].is_dead = !written;
   // Others are for other types, or rare cases that lead to the interpreter.
   if (!written) region_.obstacles.insert(region_.obstacles.end(), why.begin(), why.end());
   if (recordings.empty()) region_.obstacles.push_back({state.instruction, "nothing is recorded from here"});
   text_ += "  br label %" + label(0) + "\n" + text + label(written) + ":\n  br label %" + exit + "\n";
 }
 
-// Whether a way leads from the first block back to it.
+// Whether there is a block from which a way leads back to it. The first needn't be one: a loop's variable is unbound before its first turn.
 bool RegionWriter::loops() const {
-  std::set<int> seen;
-  std::vector<int> open = {0};
-  while (!open.empty()) {
-    const int at = open.back();
+  std::vector<size_t> ways_in(blocks_.size());
+  std::vector<std::set<int>> ways_out;
+  for (const BlockOf& block : blocks_) {
+    ways_out.push_back(block.next);
+    // Later steps have the earlier ones behind them.
+    for (size_t i = block.steps.size(); i > 0;) {
+      const BlockOf::Step& step = block.steps[--i];
+      ways_out.back().insert(step.inside.begin(), step.inside.end());
+      // A loop whose turns aren't native is none that is gone around: what lies behind it isn't reached.
+      const auto is_dead = [&](int inside) { return blocks_[static_cast<size_t>(inside)].is_dead; };
+      const bool stops = !step.inside.empty() && std::all_of(step.inside.begin(), step.inside.end(), is_dead);
+      if (stops) i = step.first_at_end;
+      if (!stops) ways_out.back().insert(step.end.begin(), step.end.end());
+    }
+    for (const int next : ways_out.back()) ways_in[static_cast<size_t>(next)]++;
+  }
+  // What is left when blocks without a way in are taken away, again and again, are the cycles and what they lead to.
+  std::vector<size_t> open;
+  for (size_t i = 0; i < blocks_.size(); i++) {
+    if (!ways_in[i]) open.push_back(i);
+  }
+  size_t gone = 0;
+  for (; !open.empty(); gone++) {
+    const size_t at = open.back();
     open.pop_back();
-    for (const int next : blocks_[static_cast<size_t>(at)].next) {
-      if (next == 0) return true;
-      if (seen.insert(next).second) open.push_back(next);
+    for (const int next : ways_out[at]) {
+      if (--ways_in[static_cast<size_t>(next)] == 0) open.push_back(static_cast<size_t>(next));
     }
   }
-  return false;
+  return gone < blocks_.size();
 }
 
 // Each line once.

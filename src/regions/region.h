@@ -65,7 +65,7 @@ using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* hea
 using Recordings = std::function<std::vector<const recorder::Recording*>(int32_t instruction, int32_t depth)>;
 
 // objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
-// entries, and obstacles, where there is no loop from the state back to it.
+// entries, and obstacles, where no loop is reached from the state.
 Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact);
 
 }  // namespace evalframe::regions
