@@ -76,6 +76,35 @@ Written iterator_over(Block& block, const Written& iterable) {
   return {.type = {Kind::kItems, type.dtype, 1, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
 }
 
+Written known_range(Emitter& emitter, Borrowed range) {
+  Written known{.type = {Kind::kRange}};
+  const Py_ssize_t length = PyObject_Size(range.get());
+  const auto add = [&](const Ref& number) {
+    if (!number || type_of(number.get()).kind != Kind::kInt) {
+      PyErr_Clear();
+      throw Unsupported("a range of large numbers");
+    }
+    known.words.push_back(emitter.integer("i64", PyLong_AsLongLong(number.get())));
+  };
+  for (const char* const part : {"start", "step"}) add(Ref::steal(PyObject_GetAttrString(range.get(), part)));
+  add(Ref::steal(length < 0 ? nullptr : PyLong_FromSsize_t(length)));
+  add(Ref::steal(PyObject_GetAttrString(range.get(), "stop")));
+  return known;
+}
+
+Written advanced(Written iterator, int32_t items) {
+  if (items == 0) return iterator;
+  if (iterator.type.kind == Kind::kRangeIterator) {
+    iterator.words[0] = iterator.words[0] + iterator.words[1] * static_cast<double>(items);
+    iterator.words[2] = iterator.words[2] - static_cast<double>(items);
+  } else if (iterator.type.kind == Kind::kItems) {
+    iterator.words[1] = iterator.words[1] + static_cast<double>(items);
+  } else {
+    throw Unsupported("an iterator in the midst of its items");
+  }
+  return iterator;
+}
+
 namespace {
 
 Written asking(Kind kind, std::vector<Term> words, const std::vector<Written>& iterators) {

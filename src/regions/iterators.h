@@ -13,6 +13,10 @@ Term has_next(Block& block, const Written& iterator);
 std::vector<Written> next_items(Block& block, Written& iterator);
 // iter() of an array of one dimension, of a range, or of an iterator; throws Unsupported.
 Written iterator_over(Block& block, const Written& iterable);
+// A range object that is known; throws Unsupported where its numbers are too large.
+Written known_range(Emitter& emitter, Borrowed range);
+// The iterator, that has given so many items more.
+Written advanced(Written iterator, int32_t items);
 // enumerate() and zip() of such; throw Unsupported.
 Written enumerate_of(Block& block, const Written& iterable);
 Written zip_of(Block& block, const std::vector<Written>& iterables);

@@ -79,7 +79,6 @@ class RegionWriter {
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
-  std::vector<Term> words_of_known_range(Emitter& emitter, const Type& type) const;
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
@@ -178,22 +177,6 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   emitter.line("br i1 " + calm.ref + ", label %" + target + ", label %" + exit_of(state, false) + ", !prof !0");
 }
 
-// Start, step and length of a range that is known; nothing for other objects.
-std::vector<Term> RegionWriter::words_of_known_range(Emitter& emitter, const Type& type) const {
-  PyObject* const known = type.kind == Kind::kObject ? region_.objects[type.object].get() : nullptr;
-  if (!known || !PyRange_Check(known)) return {};
-  std::vector<Term> words;
-  const Ref start = Ref::steal(PyObject_GetAttrString(known, "start")), step = Ref::steal(PyObject_GetAttrString(known, "step"));
-  const Py_ssize_t length = PyObject_Size(known);
-  for (const Ref* const part : {&start, &step}) {
-    if (!*part || type_of(part->get()).kind != Kind::kInt) return PyErr_Clear(), std::vector<Term>();
-    words.push_back(emitter.integer("i64", PyLong_AsLongLong(part->get())));
-  }
-  if (length < 0) return PyErr_Clear(), std::vector<Term>();
-  words.push_back(emitter.integer("i64", length));
-  return words;
-}
-
 void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {
   const std::string one = block.new_label(), other = block.new_label();
   block.emitter.line("br i1 " + condition.ref + ", label %" + one + ", label %" + other);
@@ -280,9 +263,9 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
     case Op::GET_ITER: {
       if (slots.empty()) break;
       try {
-        const std::vector<Term> known = words_of_known_range(block.emitter, slots.back().value.type);
-        const Written range{.type = {Kind::kRange}, .words = known};
-        slots.back() = {false, iterator_over(block, known.empty() ? top() : range)};
+        const Type& type = slots.back().value.type;
+        PyObject* const known = type.kind == Kind::kObject ? region_.objects[static_cast<size_t>(type.object)].get() : nullptr;
+        slots.back() = {false, iterator_over(block, known && PyRange_Check(known) ? known_range(block.emitter, known) : top())};
       } catch (const Unsupported&) {
         break;
       }
@@ -611,6 +594,12 @@ Written RecordingWriter::value(uint32_t index) {
       Written value = written_constant(block_.emitter, constant);
       if (!value.type.is_number()) value.type = {Kind::kObject, DType::kNone, 0, 0, region_.object_of(constant)};
       return value;
+    }
+    case recorder::Value::Kind::kIterator: {
+      const recorder::Value& over = recording_.values[static_cast<size_t>(of.a)];
+      PyObject* const known = over.kind == recorder::Value::Kind::kConstant && !over.b ? recording_.graph.constants[static_cast<size_t>(over.a)].get() : nullptr;
+      const bool is_range = known && PyRange_Check(known);
+      return advanced(iterator_over(block_, is_range ? known_range(block_.emitter, known) : value(static_cast<uint32_t>(of.a))), of.b);
     }
     case recorder::Value::Kind::kMade: return made(recording_.containers[static_cast<size_t>(of.a)]);
     case recorder::Value::Kind::kTruth: return written_bool(truth(block_, value(static_cast<uint32_t>(of.a))));
