@@ -84,8 +84,8 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   Emitter& emitter = *a.real.emitter;
   const Term nothing = zero(emitter, result);
   const Term by_zero = compare("oeq", real_size, nothing) & compare("oeq", imag_size, nothing);
-  // NumPy's comparison of the two raises it, and 0 / 0 of an imaginary part, which LLVM divides itself where it is that of a real number.
-  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size) | (by_zero & compare("oeq", a.imag, nothing)));
+  // NumPy's comparison of the two raises it.
+  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size));
   const Term large = select(real_larger, b.real, b.imag);
   const Term small = select(real_larger, b.imag, b.real);
   const Term safe_large = select(by_zero, emitter.number(large.type, 1.0), large);
@@ -93,7 +93,7 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term scale = 1.0 / (safe_large + small * ratio);
   const Term real = select(real_larger, a.real + a.imag * ratio, a.real * ratio + a.imag);
   const Term imag = select(real_larger, a.imag - a.real * ratio, a.imag * ratio - a.real);
-  const Term divisor = select(by_zero, nothing, emitter.number(large.type, 1.0));
+  const Term divisor = select(by_zero, hidden(nothing), emitter.number(large.type, 1.0));
   const Term zero_real = select(by_zero, a.real, nothing) / divisor;
   const Term zero_imag = select(by_zero, a.imag, nothing) / divisor;
   return make(result, select(by_zero, zero_real, real * scale), select(by_zero, zero_imag, imag * scale));
@@ -154,7 +154,7 @@ Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
     const Term by_zero = compare("oeq", b, emitter.number(b.type, 0.0));
     const Term one = emitter.number(b.type, 1.0);
     const Term safe = select(by_zero, one, b);
-    const Term at_zero = select(by_zero, a, one) / select(by_zero, b, one);
+    const Term at_zero = select(by_zero, a, one) / select(by_zero, hidden(b), one);
     return make(result, select(by_zero, at_zero, float_divmod(select(by_zero, one, a), safe).quotient));
   }
   if (!is_integer(result)) unsupported(result);
@@ -254,7 +254,7 @@ Value lower_sign(Emitter& emitter, DType result, const Operands& in) {
   if (is_float(result)) {
     const Term unit = intrinsic("copysign", {emitter.number(a.type, 1.0), a});
     const Term nothing = emitter.number(a.type, 0.0);
-    return exact(result, select(is_nan(a), a, select(compare("oeq", a, nothing), nothing, unit)));
+    return exact(result, select(is_nan(a), a, select(compare("oeq", a, nothing), hidden(nothing), unit)));
   }
   if (!is_integer(result)) unsupported(result);
   const Term positive = convert("zext", compare(is_signed(result) ? "sgt" : "ugt", a, 0), a.type);
@@ -270,12 +270,8 @@ Value lower_square_fused(Emitter& emitter, DType result, const Operands& in) {
 // The bits of infinity, as an integer of the same size.
 int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
 
-Value lower_sqrt(Emitter& emitter, DType result, const Operands& in) {
+Value lower_sqrt(Emitter&, DType result, const Operands& in) {
   if (!is_float(result)) unsupported(result);
-  // Reported, as LLVM asks the operand instead where only a comparison with zero or NaN uses the root.
-  const Term bits = as_bits(in[0].real);
-  const Term first = emitter.integer(bits.type, in[0].real.type == "double" ? INT64_MIN + 1 : INT32_MIN + 1);
-  emitter.report(Condition::kInvalid, compare("ult", bits - first, infinity_bits(in[0].real)));
   return make(result, intrinsic("sqrt", {in[0].real}));
 }
 
@@ -303,8 +299,11 @@ Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins
   const Value& second = smaller ? b : a;
   Value chosen = choose(less(first, second), a, b);
   if (!is_float(component(a.dtype))) return chosen;
-  // A NaN raises the flag in the comparison, so that all is computed again; then min and max are one instruction each.
-  if (is_float(a.dtype) && !a.real.emitter->must_be_quiet()) return chosen;
+  // Nothing is less than NaN, so that b was chosen. Where that isn't right all is computed again; else min and max are one instruction.
+  if (is_float(a.dtype) && !a.real.emitter->must_be_quiet()) {
+    a.real.emitter->report(Condition::kInvalid, is_nan(nan_wins ? a.real : b.real));
+    return chosen;
+  }
   Term a_nan = is_nan(a.real);
   Term b_nan = is_nan(b.real);
   if (is_complex(a.dtype)) {
@@ -390,14 +389,14 @@ Value lower_select(Emitter&, DType, const Operands& in) { return choose(in[0].re
 
 Value lower_real(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real); }
 Value lower_imag(Emitter& emitter, DType result, const Operands& in) {
-  return exact(result, is_complex(in[0].dtype) ? in[0].imag : zero(emitter, result));
+  return exact(result, is_complex(in[0].dtype) ? in[0].imag : hidden(zero(emitter, result)));
 }
 Value lower_conjugate(Emitter&, DType result, const Operands& in) {
   return is_complex(result) ? make(result, in[0].real, -in[0].imag) : in[0];
 }
 
 constexpr Lowering kLowerings[] = {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) lower_##name,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) lower_##name,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
 };
