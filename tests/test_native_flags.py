@@ -40,6 +40,15 @@ def test_what_no_integer_holds(dtype: str, to: str, size: int) -> None:
         check(lambda np, x: np.where(x > 1, x.astype(to), 3), x)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_uint32_of_what_it_does_not_hold_depends_on_the_place(dtype: str) -> None:
+    for value in (-1.0, -2.0**31, -(2.0**31) - 1, 2.0**32, 5e9, -1e12, np.nan):
+        for x in (np.full(7, value, dtype), np.full(14, value, dtype)[::2]):
+            check(lambda np, x: x.astype("u4") + 1, x)
+            with np.errstate(all="ignore"):
+                check(lambda np, x: x.astype("u4") + 1, x)
+
+
 @pytest.mark.parametrize("to", ["i1", "i4", "i8", "u4", "u8"])
 @pytest.mark.parametrize("by", FLOATS)
 @pytest.mark.parametrize("size", SIZES)

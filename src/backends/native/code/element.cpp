@@ -35,7 +35,14 @@ Term to_signed(const Term& x, const std::string& type) {
   return hidden(x.emitter->let(type, "freeze " + type + " " + converted.ref));
 }
 
-Term float_to_integer(const Term& x, DType to) {
+// For what it doesn't hold, NumPy's loop has one result in vectors and another in the last elements and in arrays with gaps.
+void report_outside_uint32(const Term& x) {
+  Emitter& emitter = *x.emitter;
+  const Term negative = x.type == "double" ? compare("ogt", x, emitter.number(x.type, -0x1p31 - 1)) : compare("oge", x, emitter.number(x.type, -0x1p31));
+  emitter.report(Condition::kByPlace, !(negative & compare("olt", x, emitter.number(x.type, 0x1p32))));
+}
+
+Term float_to_integer(const Term& x, DType from, DType to) {
   // Narrower types take the low bits, as NumPy's casts.
   if (to == DType::uint64) {
     const Term limit = x.emitter->number(x.type, 9223372036854775808.0);
@@ -43,6 +50,7 @@ Term float_to_integer(const Term& x, DType to) {
     const Term part = to_signed(select(big, x - limit, x), "i64");
     return select(big, part ^ x.emitter->integer("i64", INT64_MIN), part);
   }
+  if (to == DType::uint32 && from != DType::float16) report_outside_uint32(x);
   const bool wide = to == DType::uint32 || to == DType::int64;
   return convert("trunc", to_signed(x, wide ? "i64" : "i32"), register_type(to));
 }
@@ -55,7 +63,7 @@ Term cast_term(const Term& x, DType from, DType to) {
     return is_float(from) ? compare("une", x, emitter.number(x.type, 0.0)) : compare("ne", x, 0);
   }
   if (is_float(from)) {
-    if (!is_float(to)) return float_to_integer(x, to);
+    if (!is_float(to)) return float_to_integer(x, from, to);
     if (to == DType::float16) return from == DType::float64 ? round_to_half(to_float_odd(x)) : round_to_half(x);
     return convert(to == DType::float64 ? "fpext" : "fptrunc", x, type);
   }

@@ -21,12 +21,12 @@ struct Term {
   bool is_float() const;
 };
 
-// Sticky conditions that integer code reports without raising a hardware flag.
-enum class Condition : uint8_t { kDivide, kOverflow, kInvalid };
-inline constexpr int kConditions = 3;
+// Sticky conditions that code reports without raising a hardware flag; kByPlace: see kernel.h.
+enum class Condition : uint8_t { kDivide, kOverflow, kInvalid, kByPlace };
+inline constexpr int kConditions = 4;
 // What is gathered over all elements by "or": the conditions, then the bits of floats and of doubles.
-inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i32", "i64"};
-inline constexpr int kAllGathered = 5;
+inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i1", "i32", "i64"};
+inline constexpr int kAllGathered = 6;
 
 class Emitter {
  public:

@@ -74,6 +74,8 @@ struct KernelOperand {
 using FloatFlags = int;
 // Instead of flags: "invalid" may only be a NaN that was compared. What was written is to be computed again, which is then quiet.
 inline constexpr FloatFlags kAgain = 1 << 8;
+// Beside flags: what NumPy makes of an element depends on where in the array it stands, so that its calls have to.
+inline constexpr FloatFlags kByPlace = 1 << 9;
 
 // A kernel that can be run, made once per kernel text and kept for the process.
 class CompiledKernel {

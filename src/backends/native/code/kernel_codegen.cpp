@@ -209,7 +209,7 @@ class Writer {
   }
 
   std::string returned() const {
-    constexpr int kBits[kConditions] = {1, 2, 8};
+    constexpr int kBits[kConditions] = {1, 2, 8, kByPlace};
     std::string text;
     std::string sum = "0";
     for (int c = 0; c < kConditions; ++c) {
