@@ -88,6 +88,15 @@ def test_extremes_of_integers_and_nan(size: int) -> None:
     check(lambda np, i, x: np.fmax(np.fmin(i, x), i), i, x)
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_first_of_two_nans(dtype: str, size: int) -> None:
+    x = np.full(size, np.nan, dtype)
+    for a, b in ((x, -x), (-x, x)):
+        check(lambda np, x, y: np.signbit(np.maximum(x, y)) * 2, a, b)
+        check(lambda np, x, y: np.signbit(np.minimum(x, y)) * 2, a, b)
+
+
 # Of x nothing but whether it is NaN, or its sign, or its real part, comes into the result.
 UNSEEN: dict[str, Callable[..., Any]] = {
     "isnan": lambda np, x: np.isnan(x),

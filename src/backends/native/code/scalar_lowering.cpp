@@ -311,7 +311,7 @@ Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins
     b_nan = b_nan | is_nan(b.imag);
   }
   if (!nan_wins) return choose(a_nan, b, choose(b_nan, a, chosen));
-  return choose(a_nan, a, chosen);  // a NaN in b was chosen: nothing is less
+  return choose(half ? a_nan & !b_nan : a_nan, a, chosen);  // of two NaNs the left one; one in b was chosen
 }
 Value lower_minimum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], true, true); }
 Value lower_maximum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], false, true); }
