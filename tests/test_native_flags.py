@@ -107,6 +107,7 @@ UNSEEN: dict[str, Callable[..., Any]] = {
     "of one sign": lambda np, x: np.copysign(2.0, x),
     "size": lambda np, x: np.absolute(x) >= 0,
     "integer": lambda np, x: x.astype("u1") >> 8,
+    "difference": lambda np, x: x.astype("i4") - x.astype("i4"),
     "any": lambda np, x: np.any(x),
     "chosen": lambda np, x: np.where(np.isnan(x), x, x),
 }
@@ -145,6 +146,7 @@ QUOTIENTS: dict[str, Callable[..., Any]] = {
     "inverse of complex zero": lambda np, i: np.reciprocal(i.astype("c16")),
     "complex": lambda np, i: i.astype("c16") / i,
     "nothing": lambda np, i: (i - i) / (i - i),
+    "integer inverse": lambda np, i: np.minimum(np.maximum(np.reciprocal(i), i), i),
     "remainder": lambda np, i: i.astype("f8") % i.astype("f8"),
     "nothing as integers": lambda np, i: (i - i).astype("f4").astype("i8") // (i ^ i),
 }

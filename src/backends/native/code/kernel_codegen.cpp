@@ -162,6 +162,7 @@ class Writer {
     const Flags flags = flags_of(op.op);
     if (flags != Flags::raises && flags != Flags::picks) return false;
     if (is_float(component(op.dtype))) return true;
+    if (op.op == ScalarOp::reciprocal) return true;  // by way of doubles
     return op.op == ScalarOp::cast && is_integer(op.dtype) && is_float(component(dtype_of(kernel_, op.a)));
   }
 
