@@ -159,6 +159,23 @@ def test_quotients_that_could_be_computed_beforehand(name: str, size: int) -> No
     check(QUOTIENTS[name], whole(size, 1))
 
 
+def compared_quotients(np: Any, x: Any) -> Any:
+    copy, finite = x.astype("f8"), np.isfinite(x)
+    return np.less(np.floor_divide(copy, 3), finite), copy
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_quotients_that_underflow(dtype: str, size: int) -> None:
+    for number in (5e-324, -5e-324, 1e-45, -1e-45, 2.5, 0.0, -0.0):
+        x = np.full(size, 2.5, dtype)
+        x[-1] = number
+        with np.errstate(under="warn"):
+            check(lambda np, x: x // 3, x)
+            check(lambda np, x: (x // -3, x % 3), x)
+            check(compared_quotients, x)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_factor_common_to_both_sides_of_a_choice(size: int) -> None:
     x, y = np.full(size, 1e300), np.ones(size)

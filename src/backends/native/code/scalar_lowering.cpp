@@ -124,8 +124,9 @@ Term float_mod(const Term& a, const Term& b) {
   return call(a.type == "double" ? "evalframe_fmod" : "evalframe_fmodf", a.type, {a, b});
 }
 
+// `vanishes`: the quotient is zero, whose sign isn't told.
 struct DivMod {
-  Term quotient, remainder;
+  Term quotient, vanishes, remainder;
 };
 
 // NumPy's npy_divmod for a divisor that isn't zero.
@@ -142,9 +143,7 @@ DivMod float_divmod(const Term& a, const Term& b) {
   const Term adjusted = select(adjust, quotient - 1.0, quotient);
   const Term floored = intrinsic("floor", {adjusted});
   const Term rounded = select(compare("sgt", as_bits(adjusted - floored), half), floored + 1.0, floored);
-  const Term sign = as_float((as_bits(a) ^ as_bits(b)) & emitter.integer(as_bits(a).type, a.type == "double" ? INT64_MIN : INT32_MIN));
-  return {select(compare("une", adjusted, nothing), rounded, sign),
-          select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};
+  return {rounded, compare("oeq", adjusted, nothing), select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};
 }
 
 Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
@@ -153,9 +152,11 @@ Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
   if (is_float(result)) {
     const Term by_zero = compare("oeq", b, emitter.number(b.type, 0.0));
     const Term one = emitter.number(b.type, 1.0);
-    const Term safe = select(by_zero, one, b);
-    const Term at_zero = select(by_zero, a, one) / select(by_zero, hidden(b), one);
-    return make(result, select(by_zero, at_zero, float_divmod(select(by_zero, one, a), safe).quotient));
+    const DivMod parts = float_divmod(select(by_zero, one, a), select(by_zero, one, b));
+    // NumPy divides by zero, and for the sign of a quotient that is zero, which may underflow.
+    const Term divided = a / hidden(b);
+    const Term zero = intrinsic("copysign", {emitter.number(a.type, 0.0), divided});
+    return make(result, select(by_zero, divided, select(parts.vanishes, zero, parts.quotient)));
   }
   if (!is_integer(result)) unsupported(result);
   const SafeDivision safe = safe_division(emitter, result, a, b);
