@@ -2771,6 +2771,42 @@ def arrays_of_another_type() -> Any:
             yield (X.astype(kind),)
 
 
+def _metadata(*arrays: Any) -> list[Any]:
+    return [dict(array.dtype.metadata or {}) for array in arrays]
+
+
+@case
+def arrays_with_metadata_of_their_type() -> Any:
+    yield lambda x: (_metadata(x, x + 1, x[1:], x.copy(), np.zeros_like(x)), x * 2), (X,)
+    yield (X.astype(np.dtype("f8", metadata={"unit": "m"})),)
+    yield (X.astype(np.dtype("f8", metadata={"unit": "s"})),)
+    yield (X,)
+
+
+@case
+def metadata_of_a_type_given() -> Any:
+    yield lambda x, t: _metadata(x.astype(t) + 1, x.view(t), np.zeros(3, t)), (X, np.dtype("f8"))
+    yield X, np.dtype("f8", metadata={"unit": "m"})
+    yield X, np.dtype("f8", metadata={"unit": "s"})
+
+
+@case
+def metadata_of_a_field() -> Any:
+    yield lambda x, t: dict(np.zeros(3, t).dtype["a"].metadata or {}), (X, np.dtype([("a", "f8"), ("b", "i4")]))
+    for unit in "ms":
+        yield X, np.dtype([("a", np.dtype("f8", metadata={"unit": unit})), ("b", "i4")])
+
+
+@case
+def metadata_of_a_type_shared() -> Any:
+    kind = np.dtype("f8")
+    yield lambda x: _metadata(x.astype(kind) + 1, np.zeros(3, kind), np.asarray(x, dtype=kind))
+    kind = np.dtype("f8", metadata={"unit": "m"})
+    yield
+    kind = np.dtype("f8", metadata={"unit": "s"})
+    yield
+
+
 @case
 def arrays_of_another_shape() -> Any:
     yield lambda x: (x * 2 + 1, x.sum(axis=-1), x.shape, len(x)), (X,)

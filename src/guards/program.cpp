@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "cpython/refcounts.h"
 #include "cpython/versions.h"
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::guards {
@@ -36,6 +37,7 @@ bool equal(PyObject* object, PyObject* want) {
     const Py_complex a = PyComplex_AsCComplex(object), b = PyComplex_AsCComplex(want);
     return std::memcmp(&a, &b, sizeof a) == 0;
   }
+  if (PyArray_DescrCheck(want) && (numpy::has_metadata(object) || numpy::has_metadata(want))) return false;
   // Its class may have methods of Python's.
   if (PyType_HasFeature(Py_TYPE(want), Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(Py_TYPE(want), Py_TPFLAGS_IMMUTABLETYPE)) return false;
   const int result = PyObject_RichCompareBool(object, want, Py_EQ);
@@ -65,7 +67,7 @@ struct Checks {
     auto* want = reinterpret_cast<PyArray_Descr*>(step.want);
     // Types of one size may have several names, which a program can ask for.
     PyArray_Descr* const descr = PyArray_DESCR(array);
-    return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want));
+    return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want) && !PyDataType_METADATA(descr));
   }
   static bool kTypeVersion(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && (cpython::current_type_version(Py_TYPE(object)) == step.type_version || is_as_it_was(step, Py_TYPE(object)));

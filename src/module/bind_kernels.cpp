@@ -25,7 +25,7 @@ graph::DType dtype_named(const std::string& name) {
 }
 
 native::ScalarOp op_named(const std::string& name) {
-#define EVALFRAME_SCALAR_OP(op, arity, numbers) \
+#define EVALFRAME_SCALAR_OP(op, arity, numbers, flags) \
   if (name == #op) return native::ScalarOp::op;
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP

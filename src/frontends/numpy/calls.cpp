@@ -157,10 +157,21 @@ bool is_array(PyObject* object) { return is_exact_array(object) || is_scalar(obj
 
 Borrowed truth_scalar(bool truth) { return truth ? PyArrayScalar_True : PyArrayScalar_False; }
 
+bool has_metadata(PyObject* object) {
+  const auto* descr = reinterpret_cast<PyArray_Descr*>(object);
+  if (PyDataType_METADATA(descr)) return true;
+  if (const PyArray_ArrayDescr* const parts = PyDataType_SUBARRAY(descr)) return has_metadata(reinterpret_cast<PyObject*>(parts->base));
+  PyObject *name = nullptr, *field = nullptr;
+  for (Py_ssize_t at = 0; PyDataType_HASFIELDS(descr) && PyDict_Next(PyDataType_FIELDS(descr), &at, &name, &field);) {
+    if (has_metadata(PyTuple_GET_ITEM(field, 0))) return true;
+  }
+  return false;
+}
+
 graph::DType dtype_of(PyObject* object) {
   if (!PyArray_DescrCheck(object)) return graph::DType::kNone;
   const auto* descr = reinterpret_cast<PyArray_Descr*>(object);
-  if (!PyArray_ISNBO(descr->byteorder)) return graph::DType::kNone;
+  if (!PyArray_ISNBO(descr->byteorder) || PyDataType_METADATA(descr)) return graph::DType::kNone;
   switch (descr->type_num) {
 #define EVALFRAME_DTYPE(name, number, size, kind, llvm) \
   case number: return graph::DType::name;

@@ -18,7 +18,9 @@ bool is_error_state(const PyTypeObject* type);
 bool is_plain_dtype(PyObject* object);
 // numpy.True_ or numpy.False_.
 Borrowed truth_scalar(bool truth);
-// The element type of a dtype object in native byte order; kNone for any other object.
+// Whether a dtype object, or one of its fields, has metadata, which NumPy passes on to results and leaves out of comparisons.
+bool has_metadata(PyObject* descr);
+// The element type of a dtype object in native byte order and without metadata; kNone for any other object.
 graph::DType dtype_of(PyObject* object);
 // NumPy's number of an element type; -1 for kNone.
 int type_number(graph::DType dtype);

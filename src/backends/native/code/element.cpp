@@ -28,17 +28,31 @@ Term to_float_odd(const Term& x) {
   return as_float(select(inexact, odd, bits));
 }
 
-Term float_to_integer(const Term& x, DType to) {
-  // x86's conversions give the lowest integer for what doesn't fit; narrower types take the low bits, as NumPy's casts.
-  const std::string type = register_type(to);
+// x86's conversions give the lowest integer for what doesn't fit. LLVM's instruction leaves it open, and so takes a number that goes
+// there and back for the number itself: it is shown neither what it converts nor that what comes out is one's whole part.
+Term to_signed(const Term& x, const std::string& type) {
+  const Term converted = convert("fptosi", hidden(x), type);
+  return hidden(x.emitter->let(type, "freeze " + type + " " + converted.ref));
+}
+
+// For what it doesn't hold, NumPy's loop has one result in vectors and another in the last elements and in arrays with gaps.
+void report_outside_uint32(const Term& x) {
+  Emitter& emitter = *x.emitter;
+  const Term negative = x.type == "double" ? compare("ogt", x, emitter.number(x.type, -0x1p31 - 1)) : compare("oge", x, emitter.number(x.type, -0x1p31));
+  emitter.report(Condition::kByPlace, !(negative & compare("olt", x, emitter.number(x.type, 0x1p32))));
+}
+
+Term float_to_integer(const Term& x, DType from, DType to) {
+  // Narrower types take the low bits, as NumPy's casts.
   if (to == DType::uint64) {
     const Term limit = x.emitter->number(x.type, 9223372036854775808.0);
     const Term big = quiet_less_equal(limit, x);
-    const Term part = convert("fptosi", select(big, x - limit, x), "i64");
+    const Term part = to_signed(select(big, x - limit, x), "i64");
     return select(big, part ^ x.emitter->integer("i64", INT64_MIN), part);
   }
-  const std::string wide = to == DType::uint32 || to == DType::int64 ? "i64" : "i32";
-  return convert("trunc", convert("fptosi", x, wide), type);
+  if (to == DType::uint32 && from != DType::float16) report_outside_uint32(x);
+  const bool wide = to == DType::uint32 || to == DType::int64;
+  return convert("trunc", to_signed(x, wide ? "i64" : "i32"), register_type(to));
 }
 
 Term cast_term(const Term& x, DType from, DType to) {
@@ -49,14 +63,16 @@ Term cast_term(const Term& x, DType from, DType to) {
     return is_float(from) ? compare("une", x, emitter.number(x.type, 0.0)) : compare("ne", x, 0);
   }
   if (is_float(from)) {
-    if (!is_float(to)) return float_to_integer(x, to);
+    if (!is_float(to)) return float_to_integer(x, from, to);
     if (to == DType::float16) return from == DType::float64 ? round_to_half(to_float_odd(x)) : round_to_half(x);
     return convert(to == DType::float64 ? "fpext" : "fptrunc", x, type);
   }
   if (is_float(to)) {
     const char* instruction = is_signed(from) ? "sitofp" : "uitofp";
     // NumPy goes through float for float16; the wider integers' rounding is the same, as float has more than twice its bits.
-    return to == DType::float16 ? round_to_half(convert(instruction, x, "float")) : convert(instruction, x, type);
+    const Term number = convert(instruction, x, type);
+    // Hidden, as LLVM knows both values of a bool.
+    return hidden(to == DType::float16 ? round_to_half(number) : number);
   }
   const int before = from == DType::bool_ ? 1 : bits_of(from);
   if (bits_of(to) == before) return x;
@@ -105,7 +121,7 @@ Value cast(const Value& value, DType dtype) {
   const Term real = cast_term(value.real, from, component(dtype));
   if (!is_complex(dtype)) return exact(dtype, real);
   if (is_complex(value.dtype)) return make(dtype, real, cast_term(value.imag, from, component(dtype)));
-  return make(dtype, real, zero(*value.real.emitter, dtype));
+  return make(dtype, real, hidden(zero(*value.real.emitter, dtype)));
 }
 
 Value load_element(Emitter& emitter, DType dtype, const std::string& address, const std::string& metadata) {

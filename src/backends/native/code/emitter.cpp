@@ -68,7 +68,16 @@ void Emitter::gather(int which, const std::string& ref) {
 
 void Emitter::report(Condition condition, const Term& holds) { gather(static_cast<int>(condition), holds.ref); }
 
-void Emitter::compute_everywhere(const Term& x) { gather(x.type == "float" ? kConditions : kConditions + 1, as_bits(x).ref); }
+void Emitter::compute_everywhere(const Term& x) {
+  const Term bits = x.is_float() ? as_bits(x) : x;
+  const bool wide = bits.type == "i64";
+  gather(wide ? kConditions + 1 : kConditions, wide ? bits.ref : convert("zext", bits, "i32").ref);
+}
+
+Term Emitter::hidden_zero(const std::string& type) {
+  if (!hides(type)) hidden_ += type + " ";
+  return {this, type, "%hidden." + type};
+}
 
 Term binary(const char* instruction, const Term& a, const Term& b) {
   DCHECK(a.type == b.type);
@@ -153,6 +162,12 @@ Term as_bits(const Term& a) {
 
 Term as_float(const Term& a) {
   return convert("bitcast", a, with_element(a.type, element(a.type) == "i64" ? "double" : "float"));
+}
+
+Term hidden(const Term& a) {
+  if (!a.is_float()) return a | a.emitter->hidden_zero(a.type);
+  const Term bits = as_bits(a);
+  return as_float(bits | a.emitter->hidden_zero(bits.type));
 }
 
 Term quiet_less(const Term& a, const Term& b) {

@@ -21,12 +21,12 @@ struct Term {
   bool is_float() const;
 };
 
-// Sticky conditions that integer code reports without raising a hardware flag.
-enum class Condition : uint8_t { kDivide, kOverflow, kInvalid };
-inline constexpr int kConditions = 3;
+// Sticky conditions that code reports without raising a hardware flag; kByPlace: see kernel.h.
+enum class Condition : uint8_t { kDivide, kOverflow, kInvalid, kByPlace };
+inline constexpr int kConditions = 4;
 // What is gathered over all elements by "or": the conditions, then the bits of floats and of doubles.
-inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i32", "i64"};
-inline constexpr int kAllGathered = 5;
+inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i1", "i32", "i64"};
+inline constexpr int kAllGathered = 6;
 
 class Emitter {
  public:
@@ -54,8 +54,12 @@ class Emitter {
 
   // Marks that a condition holds for this element (an i1), reported when the kernel returns.
   void report(Condition condition, const Term& holds);
-  // Has a float computed for every element, whichever a select takes: the masked instructions of AVX-512 raise no flags elsewhere.
+  // Has a number computed for every element, whether or not anything depends on it: LLVM knows nothing of flags, and leaves out what
+  // isn't needed; the masked instructions of AVX-512 raise none where a select takes the other side.
   void compute_everywhere(const Term& x);
+  // Zero, of which LLVM knows nothing, for bits of the given integer type; `hides` tells whether that was asked for.
+  Term hidden_zero(const std::string& type);
+  bool hides(const std::string& type) const { return hidden_.find(type) != std::string::npos; }
   // What one of kGathered has gathered so far; empty where there was nothing.
   const std::string& gathered(int which) const { return gathered_[which]; }
 
@@ -70,6 +74,7 @@ class Emitter {
   int next_ = 0;
   std::string text_;
   std::string needed_;
+  std::string hidden_;  // types
   std::vector<std::string> kept_;
   void gather(int which, const std::string& ref);
 
@@ -104,6 +109,8 @@ Term intrinsic(const char* name, std::initializer_list<Term> arguments);  // llv
 Term fma(const Term& a, const Term& b, const Term& c);
 Term as_bits(const Term& a);
 Term as_float(const Term& a);  // bits -> float or double of the same width
+// The same number, of which LLVM knows nothing: it computes with what it knows beforehand, and raises no flags by that.
+Term hidden(const Term& a);
 // a < b and a <= b, as NumPy's comparisons; without flags where the emitter is quiet.
 Term quiet_less(const Term& a, const Term& b);
 Term quiet_less_equal(const Term& a, const Term& b);

@@ -5,13 +5,22 @@ namespace evalframe::native {
 
 const char* name(ScalarOp op) {
   switch (op) {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) \
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) \
   case ScalarOp::name:                   \
     return #name;
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
   }
   return "?";
+}
+
+Flags flags_of(ScalarOp op) {
+  constexpr Flags kFlags[] = {
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) Flags::flags,
+#include "backends/native/code/scalar_ops.def"
+#undef EVALFRAME_SCALAR_OP
+  };
+  return kFlags[static_cast<int>(op)];
 }
 
 const char* name(ReduceOp op) {

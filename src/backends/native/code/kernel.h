@@ -18,11 +18,15 @@ inline bool is_integer(DType dtype) { return is_signed(dtype) || graph::kind_of(
 
 // Scalar operations on elements: one table, one LLVM lowering each.
 enum class ScalarOp : uint8_t {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) name,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) name,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
 };
 const char* name(ScalarOp op);
+
+// What has to be known of hardware flags; see scalar_ops.def.
+enum class Flags : uint8_t { none, passes, picks, raises };
+Flags flags_of(ScalarOp op);
 
 // One SSA value of the body. `dtype` is the type of the result; operands are indices of earlier values.
 struct KernelOp {
@@ -70,6 +74,8 @@ struct KernelOperand {
 using FloatFlags = int;
 // Instead of flags: "invalid" may only be a NaN that was compared. What was written is to be computed again, which is then quiet.
 inline constexpr FloatFlags kAgain = 1 << 8;
+// Beside flags: what NumPy makes of an element depends on where in the array it stands, so that its calls have to.
+inline constexpr FloatFlags kByPlace = 1 << 9;
 
 // A kernel that can be run, made once per kernel text and kept for the process.
 class CompiledKernel {

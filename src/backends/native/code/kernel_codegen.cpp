@@ -5,7 +5,6 @@
 
 #include "backends/native/code/emitter.h"
 #include "backends/native/code/scalar_lowering.h"
-#include "backends/native/machine/processor.h"
 
 namespace evalframe::native {
 namespace {
@@ -43,6 +42,7 @@ class Writer {
     values_.resize(kernel_.inputs.size());
     write_bases();
     write_body();
+    write_hidden_zeros();
     std::string text = body_.needed() + entry_.needed() + kept();
     text += std::string("define i32 ") + kFunctionName + "(ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns) #0 {\nentry:\n";
     text += renamed(entry_.text(), "%v", "%e") + "  br label %row\n";
@@ -70,6 +70,13 @@ class Writer {
   bool is_input(int operand) const { return operand < static_cast<int>(kernel_.inputs.size()); }
   DType element(int operand) const {
     return is_input(operand) ? kernel_.inputs[operand].dtype : stored_dtype(kernel_, kernel_.outputs[operand - kernel_.inputs.size()]);
+  }
+
+  // Of the body, made before the loops, where assembly doesn't keep them from becoming loops over vectors.
+  void write_hidden_zeros() {
+    for (const std::string type : {"i32", "i64"}) {
+      if (body_.hides(type)) entry_.line(body_.hidden_zero(type).ref + " = call " + type + " asm \"\", \"=r,0\"(" + type + " 0)");
+    }
   }
 
   static std::string renamed(std::string text, const std::string& from, const std::string& to) {
@@ -134,14 +141,15 @@ class Writer {
       if (values_[operand].dtype != DType::kNone) continue;
       values_[operand] = load_element(body_, element(operand), address(operand), kAccessGroup);
     }
+    const std::vector<bool> needed = needed_values();
     for (const KernelOp& op : kernel_.ops) {
       Operands in;
       const int32_t used[] = {op.a, op.b, op.c};
       for (int k = 0; k < 3; ++k) {
         if (used[k] >= 0) in[k] = value(used[k]);
       }
-      if (op.op == ScalarOp::select && masks_hide_flags()) compute_operands_everywhere(op);
       values_.push_back(lower(body_, op.op, op.dtype, in));
+      if (!needed[values_.size() - 1] && raises_flags(op)) compute_everywhere(values_.back());
     }
     for (int operand = static_cast<int>(kernel_.inputs.size()); operand < operands(); ++operand) {
       const KernelOutput& output = kernel_.outputs[operand - kernel_.inputs.size()];
@@ -149,14 +157,44 @@ class Writer {
     }
   }
 
-  // Of a select NumPy computes both sides for all elements.
-  void compute_operands_everywhere(const KernelOp& op) {
-    for (const int32_t operand : {op.b, op.c}) {
-      const Value& x = value(operand);
-      if (operand < static_cast<int32_t>(kernel_.inputs.size()) || !x.real.is_float()) continue;
-      body_.compute_everywhere(x.real);
-      if (is_complex(x.dtype)) body_.compute_everywhere(x.imag);
+  // Where the processor notes something of floats.
+  bool raises_flags(const KernelOp& op) const {
+    const Flags flags = flags_of(op.op);
+    if (flags != Flags::raises && flags != Flags::picks) return false;
+    if (is_float(component(op.dtype))) return true;
+    if (op.op == ScalarOp::reciprocal) return true;  // by way of doubles
+    return op.op == ScalarOp::cast && is_integer(op.dtype) && is_float(component(dtype_of(kernel_, op.a)));
+  }
+
+  // Whether an operation can't be computed without all of its operands' values. Of integers LLVM knows what cancels out.
+  bool needs_operands(const KernelOp& op) const {
+    if (op.op == ScalarOp::cast) return op.dtype != DType::bool_ && is_complex(op.dtype) == is_complex(dtype_of(kernel_, op.a));
+    const Flags flags = flags_of(op.op);
+    return is_float(component(op.dtype)) && (flags == Flags::raises || flags == Flags::passes);
+  }
+
+  // The values that LLVM computes for every element because they are stored, or because another needs them that is computed.
+  std::vector<bool> needed_values() const {
+    const size_t inputs = kernel_.inputs.size();
+    std::vector<bool> needed(inputs + kernel_.ops.size());
+    for (size_t i = 0; i < kernel_.outputs.size(); ++i) {
+      const DType stored = element(static_cast<int>(inputs + i));
+      const DType dtype = dtype_of(kernel_, kernel_.outputs[i].value);
+      if (stored != DType::bool_ && is_complex(stored) >= is_complex(dtype)) needed[kernel_.outputs[i].value] = true;
     }
+    for (size_t i = kernel_.ops.size(); i-- > 0;) {
+      const KernelOp& op = kernel_.ops[i];
+      if (!needs_operands(op) || !(needed[inputs + i] || raises_flags(op))) continue;
+      for (const int32_t operand : {op.a, op.b, op.c}) {
+        if (operand >= 0) needed[operand] = true;
+      }
+    }
+    return needed;
+  }
+
+  void compute_everywhere(const Value& x) {
+    body_.compute_everywhere(x.real);
+    if (is_complex(x.dtype)) body_.compute_everywhere(x.imag);
   }
 
   std::string phis(const std::string& name, const std::string& from, const std::string& start, const std::string& back, bool in_loop) const {
@@ -172,7 +210,7 @@ class Writer {
   }
 
   std::string returned() const {
-    constexpr int kBits[kConditions] = {1, 2, 8};
+    constexpr int kBits[kConditions] = {1, 2, 8, kByPlace};
     std::string text;
     std::string sum = "0";
     for (int c = 0; c < kConditions; ++c) {

@@ -84,8 +84,8 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   Emitter& emitter = *a.real.emitter;
   const Term nothing = zero(emitter, result);
   const Term by_zero = compare("oeq", real_size, nothing) & compare("oeq", imag_size, nothing);
-  // NumPy's comparison of the two raises it, and 0 / 0 of an imaginary part, which LLVM divides itself where it is that of a real number.
-  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size) | (by_zero & compare("oeq", a.imag, nothing)));
+  // NumPy's comparison of the two raises it.
+  emitter.report(Condition::kInvalid, is_nan(real_size) | is_nan(imag_size));
   const Term large = select(real_larger, b.real, b.imag);
   const Term small = select(real_larger, b.imag, b.real);
   const Term safe_large = select(by_zero, emitter.number(large.type, 1.0), large);
@@ -93,7 +93,7 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term scale = 1.0 / (safe_large + small * ratio);
   const Term real = select(real_larger, a.real + a.imag * ratio, a.real * ratio + a.imag);
   const Term imag = select(real_larger, a.imag - a.real * ratio, a.imag * ratio - a.real);
-  const Term divisor = select(by_zero, nothing, emitter.number(large.type, 1.0));
+  const Term divisor = select(by_zero, hidden(nothing), emitter.number(large.type, 1.0));
   const Term zero_real = select(by_zero, a.real, nothing) / divisor;
   const Term zero_imag = select(by_zero, a.imag, nothing) / divisor;
   return make(result, select(by_zero, zero_real, real * scale), select(by_zero, zero_imag, imag * scale));
@@ -124,8 +124,9 @@ Term float_mod(const Term& a, const Term& b) {
   return call(a.type == "double" ? "evalframe_fmod" : "evalframe_fmodf", a.type, {a, b});
 }
 
+// `vanishes`: the quotient is zero, whose sign isn't told.
 struct DivMod {
-  Term quotient, remainder;
+  Term quotient, vanishes, remainder;
 };
 
 // NumPy's npy_divmod for a divisor that isn't zero.
@@ -142,9 +143,7 @@ DivMod float_divmod(const Term& a, const Term& b) {
   const Term adjusted = select(adjust, quotient - 1.0, quotient);
   const Term floored = intrinsic("floor", {adjusted});
   const Term rounded = select(compare("sgt", as_bits(adjusted - floored), half), floored + 1.0, floored);
-  const Term sign = as_float((as_bits(a) ^ as_bits(b)) & emitter.integer(as_bits(a).type, a.type == "double" ? INT64_MIN : INT32_MIN));
-  return {select(compare("une", adjusted, nothing), rounded, sign),
-          select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};
+  return {rounded, compare("oeq", adjusted, nothing), select(nonzero, adjusted_mod, intrinsic("copysign", {nothing, b}))};
 }
 
 Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
@@ -153,9 +152,11 @@ Value lower_floor_divide(Emitter& emitter, DType result, const Operands& in) {
   if (is_float(result)) {
     const Term by_zero = compare("oeq", b, emitter.number(b.type, 0.0));
     const Term one = emitter.number(b.type, 1.0);
-    const Term safe = select(by_zero, one, b);
-    const Term at_zero = select(by_zero, a, one) / select(by_zero, b, one);
-    return make(result, select(by_zero, at_zero, float_divmod(select(by_zero, one, a), safe).quotient));
+    const DivMod parts = float_divmod(select(by_zero, one, a), select(by_zero, one, b));
+    // NumPy divides by zero, and for the sign of a quotient that is zero, which may underflow.
+    const Term divided = a / hidden(b);
+    const Term zero = intrinsic("copysign", {emitter.number(a.type, 0.0), divided});
+    return make(result, select(by_zero, divided, select(parts.vanishes, zero, parts.quotient)));
   }
   if (!is_integer(result)) unsupported(result);
   const SafeDivision safe = safe_division(emitter, result, a, b);
@@ -254,7 +255,7 @@ Value lower_sign(Emitter& emitter, DType result, const Operands& in) {
   if (is_float(result)) {
     const Term unit = intrinsic("copysign", {emitter.number(a.type, 1.0), a});
     const Term nothing = emitter.number(a.type, 0.0);
-    return exact(result, select(is_nan(a), a, select(compare("oeq", a, nothing), nothing, unit)));
+    return exact(result, select(is_nan(a), a, select(compare("oeq", a, nothing), hidden(nothing), unit)));
   }
   if (!is_integer(result)) unsupported(result);
   const Term positive = convert("zext", compare(is_signed(result) ? "sgt" : "ugt", a, 0), a.type);
@@ -270,12 +271,8 @@ Value lower_square_fused(Emitter& emitter, DType result, const Operands& in) {
 // The bits of infinity, as an integer of the same size.
 int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
 
-Value lower_sqrt(Emitter& emitter, DType result, const Operands& in) {
+Value lower_sqrt(Emitter&, DType result, const Operands& in) {
   if (!is_float(result)) unsupported(result);
-  // Reported, as LLVM asks the operand instead where only a comparison with zero or NaN uses the root.
-  const Term bits = as_bits(in[0].real);
-  const Term first = emitter.integer(bits.type, in[0].real.type == "double" ? INT64_MIN + 1 : INT32_MIN + 1);
-  emitter.report(Condition::kInvalid, compare("ult", bits - first, infinity_bits(in[0].real)));
   return make(result, intrinsic("sqrt", {in[0].real}));
 }
 
@@ -303,8 +300,11 @@ Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins
   const Value& second = smaller ? b : a;
   Value chosen = choose(less(first, second), a, b);
   if (!is_float(component(a.dtype))) return chosen;
-  // A NaN raises the flag in the comparison, so that all is computed again; then min and max are one instruction each.
-  if (is_float(a.dtype) && !a.real.emitter->must_be_quiet()) return chosen;
+  // Nothing is less than NaN, so that b was chosen. Where that isn't right all is computed again; else min and max are one instruction.
+  if (is_float(a.dtype) && !a.real.emitter->must_be_quiet()) {
+    a.real.emitter->report(Condition::kInvalid, is_nan(nan_wins ? a.real : b.real));
+    return chosen;
+  }
   Term a_nan = is_nan(a.real);
   Term b_nan = is_nan(b.real);
   if (is_complex(a.dtype)) {
@@ -312,7 +312,7 @@ Value extreme(const Value& left, const Value& right, bool smaller, bool nan_wins
     b_nan = b_nan | is_nan(b.imag);
   }
   if (!nan_wins) return choose(a_nan, b, choose(b_nan, a, chosen));
-  return choose(a_nan, a, chosen);  // a NaN in b was chosen: nothing is less
+  return choose(half ? a_nan & !b_nan : a_nan, a, chosen);  // of two NaNs the left one; one in b was chosen
 }
 Value lower_minimum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], true, true); }
 Value lower_maximum(Emitter&, DType, const Operands& in) { return extreme(in[0], in[1], false, true); }
@@ -390,14 +390,14 @@ Value lower_select(Emitter&, DType, const Operands& in) { return choose(in[0].re
 
 Value lower_real(Emitter&, DType result, const Operands& in) { return exact(result, in[0].real); }
 Value lower_imag(Emitter& emitter, DType result, const Operands& in) {
-  return exact(result, is_complex(in[0].dtype) ? in[0].imag : zero(emitter, result));
+  return exact(result, is_complex(in[0].dtype) ? in[0].imag : hidden(zero(emitter, result)));
 }
 Value lower_conjugate(Emitter&, DType result, const Operands& in) {
   return is_complex(result) ? make(result, in[0].real, -in[0].imag) : in[0];
 }
 
 constexpr Lowering kLowerings[] = {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) lower_##name,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) lower_##name,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
 };

@@ -66,7 +66,7 @@ void Lowering::number_values(const Building& building, KernelPlan& plan) {
 
 int Lowering::arity(ScalarOp op) {
   switch (op) {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) \
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) \
 case ScalarOp::name: return arity;
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP

@@ -23,7 +23,6 @@ void Lowering::lower_map(int32_t node, const Meaning& meaning) {
     if (!meaning.flattened) remember(meaning.args[i], operands[i]);
   }
   if (meaning.masked) harmless_elsewhere(k, meaning, numbers);
-  if (meaning.sense == Sense::kMap && inputs_of(meaning) == 2 && are_equal(k, numbers[0], numbers[1], 0) && is_constant_of_equals(meaning)) throw Unsupported{node};
   Value value;
   value.dims = space;
   value.kernel = k;
@@ -72,32 +71,6 @@ void Lowering::lower_fill(int32_t node, const Meaning& meaning) {
   const Value like = meaning.like ? value_of(meaning.shape[0].at, DType::kNone) : value;
   value.layout = layout_of_copy(like, !meaning.like);
   value_at(node) = std::move(value);
-}
-
-// Whether LLVM sees that two values of a kernel are the same.
-bool Lowering::are_equal(int k, int a, int b, int depth) const {
-  constexpr int kDepth = 6;
-  const std::vector<KernelOp>& ops = variant_.kernels[k].kernel.ops;
-  while (a >= 0 && ops[a].op == ScalarOp::positive) a = ops[a].a;
-  while (b >= 0 && ops[b].op == ScalarOp::positive) b = ops[b].a;
-  if (a == b || a < 0 || b < 0 || depth == kDepth) return a == b;
-  if (ops[a].op != ops[b].op || ops[a].dtype != ops[b].dtype) return false;
-  const int32_t in_a[] = {ops[a].a, ops[a].b, ops[a].c}, in_b[] = {ops[b].a, ops[b].b, ops[b].c};
-  for (int i = 0; i < arity(ops[a].op); i++) {
-    if (!are_equal(k, in_a[i], in_b[i], depth + 1)) return false;
-  }
-  return true;
-}
-
-// LLVM makes a constant of `x - x`, and then of a division by it, without the flags that NumPy warns of.
-bool Lowering::is_constant_of_equals(const Meaning& meaning) {
-  const char kind = graph::kind_of(meaning.loop);
-  switch (meaning.op) {
-    case ScalarOp::less: case ScalarOp::greater: case ScalarOp::bitwise_xor: case ScalarOp::logical_xor: return true;
-    case ScalarOp::subtract: case ScalarOp::less_equal: case ScalarOp::greater_equal: case ScalarOp::equal: case ScalarOp::not_equal:
-    case ScalarOp::floor_divide: case ScalarOp::remainder: return kind != 'f' && kind != 'c';
-    default: return false;
-  }
 }
 
 int Lowering::body(int k, const Meaning& meaning, const std::vector<int>& numbers) {

@@ -52,9 +52,4 @@ int vector_bytes() {
   return bytes;
 }
 
-bool masks_hide_flags() {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f");
-}
-
 }  // namespace evalframe::native

@@ -9,7 +9,5 @@ namespace evalframe::native {
 std::string processor_description();
 // Width of the vectors for which there are elementary functions; 0: only scalar ones.
 int vector_bytes();
-// Whether there is arithmetic on some elements of a vector, which raises no flags for the others.
-bool masks_hide_flags();
 
 }  // namespace evalframe::native

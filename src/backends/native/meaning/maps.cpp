@@ -13,7 +13,7 @@ namespace {
 bool has_complex(ScalarOp op) {
   constexpr bool real = false, complex = true;
   constexpr bool kHas[] = {
-#define EVALFRAME_SCALAR_OP(name, arity, numbers) numbers,
+#define EVALFRAME_SCALAR_OP(name, arity, numbers, flags) numbers,
 #include "backends/native/code/scalar_ops.def"
 #undef EVALFRAME_SCALAR_OP
   };
