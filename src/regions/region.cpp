@@ -770,8 +770,8 @@ std::string RegionWriter::function() const {
   text += "  %conditions = alloca i32\n  %turns = alloca i64\n  store i64 0, ptr %turns\n";
   for (const std::string& variable : variables_) text += "  " + variable + "\n";
   // Conditions of integers are left for before they are met: nothing is gathered.
-  const char* const nothing[] = {"or i1 false, false", "or i1 false, false", "or i1 false, false", "or i32 0, 0", "or i64 0, 0"};
-  for (int which = 0; which < native::kAllGathered; which++) text += "  %sticky" + std::to_string(which) + " = " + nothing[which] + "\n";
+  for (int which = 0; which < native::kAllGathered; which++) text += "  %sticky" + std::to_string(which) + " = or " + native::kGathered[which] + " 0, 0\n";
+  for (const std::string type : {"i32", "i64"}) text += "  %hidden." + type + " = call " + type + " asm \"\", \"=r,0\"(" + type + " 0)\n";
   text +=
       "  %most.at = getelementptr i64, ptr %header, i64 1\n  %most = load i64, ptr %most.at\n"
       "  %breaker.at = getelementptr i64, ptr %header, i64 2\n  %breaker = load ptr, ptr %breaker.at\n"
