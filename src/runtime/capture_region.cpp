@@ -34,7 +34,7 @@ std::string text_of(const bytecode::Code& code, const std::vector<Obstacle>& obs
 void log_region(const bytecode::Code& code, const State& state, const LoopRegion& region) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f ms", region.compile_seconds * 1e3);
-  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": native, " + std::to_string(region.region().blocks) + " blocks, made in " +
+  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": native, " + std::to_string(region.region().blocks) + " blocks, " + std::to_string(std::count(region.region().ir.begin(), region.region().ir.end(), '\n')) + " lines of IR, made in " +
                                         seconds + text_of(code, region.region().obstacles));
 }
 
@@ -149,6 +149,10 @@ void Capture::make_region(const Run& run, Entries& entries) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
+  // A loop that is left soon isn't worth what compiling takes; one that has run for a part of that is likely to go on.
+  constexpr double kSecondsOfLine = 1e-4, kPart = 0.25;
+  const auto lines = static_cast<double>(std::count(region.ir.begin(), region.ir.end(), '\n'));
+  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * lines)) return;
   Held<LoopRegion> made;
   const uint64_t recorded = counters_.recordings;
   try {

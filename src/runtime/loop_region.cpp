@@ -147,6 +147,14 @@ bool RegionTrial::is_due(const void* run) {
   return arrivals_ >= next_ && (least_seconds == 0 || seconds_ >= std::max(wait_, least_seconds));
 }
 
+bool RegionTrial::has_taken(double seconds) {
+  if (least_seconds == 0 || seconds_ >= seconds) return true;
+  wait_ = seconds;
+  next_ = 0;
+  hope = true;
+  return false;
+}
+
 void RegionTrial::begin() {
   hope.reset();
   next_ = 2 * arrivals_;

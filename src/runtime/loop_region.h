@@ -64,6 +64,8 @@ class RegionTrial {
  public:
   // The chain is at the place, in this run.
   bool is_due(const void* run);
+  // Whether the loop has taken as long; if not, it is due when it has.
+  bool has_taken(double seconds);
   // It is tried, and again when the loop has taken as long again.
   void begin();
   // There was native code, and it was of no use, or couldn't be made.
