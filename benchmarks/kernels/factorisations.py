@@ -30,7 +30,7 @@ def cholesky(A):
         A[i, i] = np.sqrt(A[i, i])
 
 
-@kernel(lambda random, n: positive_system(random, n)[:1], 5, 38, 85, 190, reference=np.linalg.cholesky, numba=True)
+@kernel(lambda random, n: positive_system(random, n)[:1], 5, 48, 105, 300, reference=np.linalg.cholesky, numba=True)
 def cholesky_elements(A):
     n = len(A)
     L = np.zeros((n, n))
@@ -85,7 +85,7 @@ def lu_pivoted(A):
     return place, np.tril(A, -1) + np.eye(n), np.triu(A)
 
 
-@kernel(system, 5, 32, 75, 170, reference=np.linalg.solve, numba=True)
+@kernel(system, 5, 40, 90, 220, reference=np.linalg.solve, numba=True)
 def lu_solve_elements(A, b):
     n = len(b)
     for i in range(n):
@@ -113,7 +113,7 @@ def lu_solve_elements(A, b):
     return x
 
 
-@kernel(system, 9, 2200, 6000, 12_000, reference=lambda L, b: linalg.solve_triangular(L, b, lower=True), numba=True)
+@kernel(system, 9, 2000, 5000, 7000, reference=lambda L, b: linalg.solve_triangular(L, b, lower=True), numba=True)
 def forward_substitution(L, b):
     x = np.zeros_like(b)
     for i in range(x.shape[0]):
@@ -121,7 +121,7 @@ def forward_substitution(L, b):
     return x
 
 
-@kernel(system, 9, 1200, 5000, 12_000, reference=linalg.solve_triangular)
+@kernel(system, 9, 1500, 4000, 7000, reference=linalg.solve_triangular)
 def back_substitution(U, b):
     x = b.copy()
     for i in reversed(range(len(x))):
@@ -176,7 +176,7 @@ def gram_schmidt(A):
 @kernel(tall, (7, 5), (200, 150), (500, 400), (1000, 900), reference=lambda A: qr_with_positive_diagonal(A)[1])
 def householder(A):
     R = A.copy()
-    rows, columns = R.shape
+    columns = R.shape[1]
     for k in range(columns):
         v = R[k:, k].copy()
         norm = np.sqrt(np.sum(v**2))
@@ -191,7 +191,7 @@ def householder(A):
 
 
 @kernel(
-    *(lambda random, n: (random.random((n, n)),), 4, 12, 30, 75),
+    *(lambda random, n: (random.random((n, n)),), 4, 15, 38, 100),
     reference=lambda A: np.linalg.eigvalsh(A + A.T),
     numba=True,
     rtol=1e-7,
@@ -253,7 +253,7 @@ def thomas(lower, diagonal, upper, right):
     return x
 
 
-@kernel(one_matrix, 5, 60, 180, 500, reference=np.linalg.inv, numba=True)
+@kernel(one_matrix, 5, 55, 180, 500, reference=np.linalg.inv, numba=True)
 def gauss_jordan(A):
     n = len(A)
     A = A.copy()
@@ -271,7 +271,7 @@ def gauss_jordan(A):
     return inverse
 
 
-@kernel(system, 6, 150, 500, 1500, reference=np.linalg.solve, numba=True)
+@kernel(system, 6, 150, 800, 2500, reference=np.linalg.solve, numba=True)
 def gauss_seidel(A, b):
     x = np.zeros_like(b)
     for _ in range(200):

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy import linalg, special
+from scipy import signal, special
 
 from .table import kernel
 
@@ -31,7 +31,7 @@ def tree_as_recursion(spot, strike, years, rate, volatility, steps):
     return value(0, 0)
 
 
-@kernel(american_put, 7, 600, 2500, 9000, reference=tree_as_recursion, elementary=True, numba=True)
+@kernel(american_put, 7, 900, 4000, 20_000, reference=tree_as_recursion, elementary=True, numba=True)
 def binomial_tree(spot, strike, years, rate, volatility, steps):
     """The arrays get shorter step by step."""
     dt = years / steps
@@ -76,7 +76,7 @@ def priced_at_once(S, K, T, r, sigma):
     return S * special.ndtr(d1) - K * np.exp(-r * T) * special.ndtr(d1 - sigma * np.sqrt(T))
 
 
-@kernel(contracts, 4, 2500, 25_000, 250_000, reference=priced_at_once, numba=True)
+@kernel(contracts, 4, 4000, 40_000, 400_000, reference=priced_at_once, numba=True)
 def black_scholes_elements(S, K, T, r, sigma):
     call = np.zeros(len(S))
     for i in range(len(S)):
@@ -100,7 +100,12 @@ def paths_by_cumsum(spot, strike, rate, volatility, years, draws):
     return np.exp(-rate * years) * payoff.clip(0.0).mean()
 
 
-@kernel(draws_of_paths, (5, 4), (2000, 60), (10_000, 120), (40_000, 250), reference=paths_by_cumsum, elementary=True, numba=True)
+@kernel(
+    *(draws_of_paths, (5, 4), (15_000, 120), (50_000, 350), (100_000, 400)),
+    reference=paths_by_cumsum,
+    elementary=True,
+    numba=True,
+)
 def asian_option(spot, strike, rate, volatility, years, draws):
     steps, paths = draws.shape
     dt = years / steps
@@ -113,7 +118,7 @@ def asian_option(spot, strike, rate, volatility, years, draws):
     return np.exp(-rate * years) * np.mean(payoff)
 
 
-@kernel(draws_of_paths, (5, 4), (80, 60), (500, 100), (2000, 250), numba=True)
+@kernel(draws_of_paths, (5, 4), (400, 80), (2500, 150), (12_000, 250), numba=True)
 def barrier_option_elements(spot, strike, rate, volatility, years, draws):
     """A path ends at the barrier."""
     steps, paths = draws.shape
@@ -149,7 +154,7 @@ def by_matrix_powers(steps, rate, volatility, strike, years, S):
     return np.linalg.matrix_power(M, steps) @ np.maximum(strike - S, 0.0)
 
 
-@kernel(grid_of_prices, (20, 9), (900, 90), (4000, 200), (20_000, 500), reference=by_matrix_powers, numba=True)
+@kernel(grid_of_prices, (20, 9), (900, 90), (4000, 200), (40_000, 500), reference=by_matrix_powers, numba=True)
 def explicit_option_grid(steps, rate, volatility, strike, years, S):
     """A put by explicit differences of the Black-Scholes equation, back in time."""
     dt = years / steps
@@ -177,7 +182,7 @@ def annuity(principal, rate, months):
     return np.column_stack([interest, payment - interest, left[1:]])
 
 
-@kernel(loan, 12, 9000, 90_000, 900_000, reference=annuity, numba=True, rtol=1e-6)
+@kernel(loan, 12, 18_000, 180_000, 1_800_000, reference=annuity, numba=True, rtol=1e-6)
 def loan_schedule(principal, rate, months):
     r = rate / 12.0
     payment = principal * r / (1.0 - (1.0 + r) ** (-months))
@@ -198,14 +203,13 @@ def prices_of_assets(random, days, assets):
 
 def crossings_by_filters(prices, short, long):
     cash = np.ones(prices.shape[1])
-    weights = [linalg.toeplitz(np.r_[np.ones(k), np.zeros(len(prices) - k)] / k, np.zeros(len(prices))) for k in (short, long)]
-    fast, slow = (w @ prices for w in weights)
+    fast, slow = (signal.lfilter(np.ones(k) / k, 1.0, prices, axis=0) for k in (short, long))
     for day in range(long, len(prices)):
         cash *= np.where(fast[day - 1] > slow[day - 1], prices[day] / prices[day - 1], 1.0)
     return cash
 
 
-@kernel(prices_of_assets, (24, 2), (600, 5), (2000, 20), (8000, 50), reference=crossings_by_filters)
+@kernel(prices_of_assets, (24, 2), (800, 6), (3000, 25), (15_000, 60), reference=crossings_by_filters)
 def moving_average_crossing(prices, short, long):
     """Holds an asset on the days behind those when its short average is above its long one."""
     days, assets = prices.shape

@@ -19,7 +19,7 @@ def grey_and_mask(random, rows, columns, k):
 
 
 @kernel(
-    *(grey_and_mask, (6, 7, 3), (32, 40, 3), (60, 72, 5), (140, 160, 7)),
+    *(grey_and_mask, (6, 7, 3), (42, 52, 3), (80, 90, 5), (180, 200, 7)),
     reference=lambda image, mask: signal.correlate2d(image, mask, "valid"),
     numba=True,
 )
@@ -36,7 +36,7 @@ def convolve_elements(image, mask):
 
 
 @kernel(
-    *(grey_and_mask, (6, 7, 3), (260, 280, 5), (700, 720, 7), (1800, 1800, 11)),
+    *(grey_and_mask, (6, 7, 3), (500, 520, 5), (1000, 1000, 9), (2200, 2200, 11)),
     reference=lambda image, mask: signal.correlate2d(image, mask, "valid"),
     numba=True,
 )
@@ -72,7 +72,11 @@ def sobel(image):
     return out
 
 
-@kernel(grey, (5, 6), (25, 30), (75, 90), (250, 280), reference=lambda image: ndimage.median_filter(image, 3)[1:-1, 1:-1])
+def middle_of_nine(image):
+    return ndimage.median_filter(image, 3)[1:-1, 1:-1]
+
+
+@kernel(grey, (5, 6), (25, 30), (75, 90), (250, 280), reference=middle_of_nine)
 def median_filter(image):
     rows, columns = image.shape
     out = np.empty((rows - 2, columns - 2))
@@ -84,7 +88,7 @@ def median_filter(image):
 
 @kernel(
     *(grey, (5, 6), (30, 40), (95, 120), (300, 380)),
-    reference=lambda image: ndimage.median_filter(image, 3)[1:-1, 1:-1],
+    reference=middle_of_nine,
     numba=True,
 )
 def median_sorted(image):
@@ -113,7 +117,11 @@ def box_sums(image, radius):
     return ndimage.uniform_filter(image, size)[radius:-radius, radius:-radius]
 
 
-@kernel(lambda random, n, r: (random.random((n, n)), r), (9, 1), (70, 5), (220, 8), (700, 12), reference=box_sums, numba=True)
+def square_and_radius(random, n, radius):
+    return random.random((n, n)), radius
+
+
+@kernel(square_and_radius, (9, 1), (90, 5), (280, 8), (850, 12), reference=box_sums, numba=True)
 def box_blur(image, radius):
     """By a table of sums, which takes the same time for any radius."""
     rows, columns = image.shape
@@ -131,7 +139,11 @@ def box_blur(image, radius):
     return out
 
 
-@kernel(grey_bytes, (6, 7), (260, 300), (800, 900), (2500, 2800), reference=lambda image: ndimage.grey_erosion(image, 5)[2:-2, 2:-2])
+def eroded(image):
+    return ndimage.grey_erosion(image, 5)[2:-2, 2:-2]
+
+
+@kernel(grey_bytes, (6, 7), (1500, 1600), (4000, 4500), (9000, 9000), reference=eroded)
 def erosion(image):
     rows, columns = image.shape
     out = np.full((rows - 4, columns - 4), 255, dtype=np.uint8)
@@ -203,7 +215,11 @@ def resized_by_map(image, rows, columns):
     return ndimage.map_coordinates(image, np.meshgrid(y, x, indexing="ij"), order=1)
 
 
-@kernel(image_and_shape, (4, 5, 6, 8), (40, 40, 70, 60), (90, 90, 220, 200), (300, 300, 700, 600), reference=resized_by_map, numba=True)
+@kernel(
+    *(image_and_shape, (4, 5, 6, 8), (40, 40, 70, 60), (90, 90, 220, 200), (300, 300, 700, 600)),
+    reference=resized_by_map,
+    numba=True,
+)
 def bilinear_resize(image, rows, columns):
     out = np.empty((rows, columns))
     n, m = image.shape
@@ -225,12 +241,7 @@ def blobs(random, n):
     return (ndimage.uniform_filter(random.random((n, n)), 3) > 0.48,)
 
 
-def counted_regions(mask):
-    labels, count = ndimage.label(mask)
-    return labels, count
-
-
-@kernel(blobs, 7, 55, 170, 550, reference=counted_regions)
+@kernel(blobs, 7, 90, 280, 900, reference=ndimage.label)
 def flood_fill(mask):
     """Labels connected regions, with a list of pixels to visit."""
     rows, columns = mask.shape
@@ -257,10 +268,10 @@ def colours(random, n, m):
 
 
 def weighed(picture):
-    return (picture @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
+    return (picture.astype(int) @ np.array([77, 150, 29]) // 256).astype(np.uint8)
 
 
-@kernel(colours, (5, 6), (80, 90), (250, 280), (800, 900), numba=True)
+@kernel(colours, (5, 6), (65, 70), (200, 220), (650, 700), reference=weighed, numba=True)
 def luminance(picture):
     """Bytes: what is written is cut off."""
     rows, columns = picture.shape[:2]

@@ -11,7 +11,7 @@ def observations(random, n, m):
     return (random.random((n, m)) * np.arange(1, m + 1),)
 
 
-@kernel(observations, (9, 4), (260, 240), (400, 500), (900, 1100), reference=lambda data: np.cov(data.T), numba=True)
+@kernel(observations, (9, 4), (450, 400), (900, 900), (2000, 2200), reference=lambda data: np.cov(data.T), numba=True)
 def covariance(data):
     n, m = data.shape
     mean = np.zeros(m)
@@ -42,13 +42,17 @@ def correlation(data):
     return result
 
 
+def normal(random, n):
+    return (random.normal(size=n),)
+
+
 def moments_of_prefixes(x):
     count = np.arange(1, len(x) + 1)
     mean = np.cumsum(x) / count
     return mean, np.array([np.var(x[:n]) for n in count]), np.maximum.accumulate(x)
 
 
-@kernel(lambda random, n: (random.normal(size=n),), 9, 15_000, 150_000, 1_500_000, reference=moments_of_prefixes, numba=True)
+@kernel(normal, 9, 10_000, 100_000, 1_000_000, reference=moments_of_prefixes, numba=True)
 def running_statistics(x):
     """Mean, variance and maximum so far, by Welford's method."""
     means, variances, highest = np.empty_like(x), np.empty_like(x), np.empty_like(x)
@@ -97,7 +101,7 @@ def weighted_by_numpy(x, weight, edges):
     return np.histogram(x[inside], edges, weights=weight[inside])[0]
 
 
-@kernel(unequal_bins, (12, 4), (9000, 100), (60_000, 300), (300_000, 800), reference=weighted_by_numpy)
+@kernel(unequal_bins, (12, 4), (30_000, 200), (150_000, 500), (500_000, 1200), reference=weighted_by_numpy)
 def weighted_histogram(x, weight, edges):
     """Bin by bin, with a mask."""
     result = np.zeros(len(edges) - 1)
@@ -118,7 +122,7 @@ def by_bincount(radius, intensity, radii):
     return total / np.maximum(np.bincount(ring, minlength=radii), 1)
 
 
-@kernel(detector, (7, 3), (120, 200), (250, 500), (600, 1000), reference=by_bincount, numba=True)
+@kernel(detector, (7, 3), (90, 150), (270, 500), (800, 1000), reference=by_bincount, numba=True)
 def radial_integration(radius, intensity, radii):
     """The mean of each ring around the centre of a detector, pixel by pixel."""
     total = np.zeros(radii)
@@ -136,7 +140,7 @@ def radial_integration(radius, intensity, radii):
     return total
 
 
-@kernel(detector, (7, 3), (150, 70), (300, 200), (700, 400))
+@kernel(detector, (7, 3), (250, 120), (500, 300), (1000, 600))
 def radial_masks(radius, intensity, radii):
     """Ring by ring, with masks."""
     limits = np.linspace(0.0, radius.max() + 1e-9, radii + 1)
@@ -179,7 +183,7 @@ def k_means(points, centres, most):
     return label, centres
 
 
-@kernel(clouds, (15, 2, 3), (60, 3, 4), (150, 4, 8), (500, 6, 15), reference=clustered_by_cdist, numba=True)
+@kernel(clouds, (15, 2, 3), (150, 3, 5), (450, 4, 10), (1200, 6, 15), reference=clustered_by_cdist, numba=True)
 def k_means_elements(points, centres, most):
     n, dimensions = points.shape
     k = centres.shape[0]
@@ -288,7 +292,11 @@ def sample_and_choices(random, n, rounds):
     return random.normal(size=n), random.integers(0, n, (rounds, n))
 
 
-@kernel(sample_and_choices, (9, 5), (800, 500), (4000, 1500), (15_000, 4000), reference=lambda x, c: np.sort(x[c].mean(1)))
+def all_resampled(x, choices):
+    return np.sort(x[choices].mean(1))
+
+
+@kernel(sample_and_choices, (9, 5), (1000, 1000), (5000, 3500), (12_000, 6000), reference=all_resampled)
 def bootstrap(x, choices):
     means = np.empty(len(choices))
     for i in range(len(choices)):
@@ -301,7 +309,7 @@ def points(random, n, dimensions):
     return random.random((n, dimensions)), random.random((n + 1, dimensions))
 
 
-@kernel(points, (4, 3), (45, 4), (140, 5), (400, 7), reference=distance.cdist, numba=True)
+@kernel(points, (4, 3), (65, 5), (180, 6), (550, 7), reference=distance.cdist, numba=True)
 def pairwise_distances(a, b):
     result = np.empty((a.shape[0], b.shape[0]))
     for i in range(a.shape[0]):
@@ -335,7 +343,7 @@ def descended_with_expit(X, y, steps, rate):
 
 
 @kernel(
-    *(labelled, (9, 3, 4), (1000, 10, 150), (6000, 20, 300), (20_000, 50, 700)),
+    *(labelled, (9, 3, 4), (2000, 15, 200), (10_000, 25, 400), (25_000, 60, 1000)),
     reference=descended_with_expit,
     elementary=True,
     numba=True,
@@ -380,11 +388,11 @@ def grouped_by_masks(key, value, groups):
     ]
 
 
-@kernel(table_of_prices, (12, 3), (15_000, 20), (150_000, 50), (1_500_000, 100), reference=grouped_by_masks)
+@kernel(table_of_prices, (12, 3), (40_000, 20), (400_000, 50), (4_000_000, 100), reference=grouped_by_masks)
 def group_by(key, value, groups):
     """A dict from key to a list of count, sum and maximum."""
     found = {}
-    for k, v in zip(key.tolist(), value.tolist()):  # noqa: B905 - as users write it
+    for k, v in zip(key.tolist(), value.tolist()):
         if k not in found:
             found[k] = [0, 0.0, 0.0]
         entry = found[k]

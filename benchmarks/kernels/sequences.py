@@ -28,7 +28,7 @@ def bubble_sort(x):
             break
 
 
-@kernel(shuffled, 7, 230, 700, 2200, reference=sorted_in_place, numba=True)
+@kernel(shuffled, 7, 350, 1100, 3500, reference=sorted_in_place, numba=True)
 def insertion_sort(x):
     for i in range(1, len(x)):
         key = x[i]
@@ -39,7 +39,7 @@ def insertion_sort(x):
         x[j + 1] = key
 
 
-@kernel(shuffled, 8, 2000, 15_000, 120_000, reference=sorted_in_place, numba=True)
+@kernel(shuffled, 8, 1200, 9000, 75_000, reference=sorted_in_place, numba=True)
 def heap_sort(x):
     n = len(x)
     for start in range(2 * (n // 2) - 1, -1, -1):
@@ -89,7 +89,7 @@ def numbers(random, n):
     return (random.random(n) - 0.4,)
 
 
-@kernel(numbers, 9, 70_000, 700_000, 7_000_000, reference=np.cumsum, numba=True)
+@kernel(numbers, 9, 45_000, 450_000, 4_500_000, reference=np.cumsum, numba=True)
 def prefix_sum(x):
     result = np.empty_like(x)
     total = 0.0
@@ -99,7 +99,7 @@ def prefix_sum(x):
     return result
 
 
-@kernel(numbers, 9, 70_000, 700_000, 7_000_000, reference=np.cumsum, numba=True)
+@kernel(numbers, 9, 500_000, 4_000_000, 15_000_000, reference=np.cumsum, numba=True)
 def prefix_sum_doubling(x):
     """As a parallel machine would have it: log2(n) sweeps."""
     result = x.copy()
@@ -115,7 +115,7 @@ def best_run(x):
     return (sums - np.minimum.accumulate(sums))[1:].max()
 
 
-@kernel(numbers, 9, 40_000, 400_000, 4_000_000, reference=best_run, numba=True)
+@kernel(numbers, 9, 30_000, 300_000, 3_000_000, reference=best_run, numba=True)
 def largest_run_sum(x):
     best = here = x[0]
     for value in x[1:]:
@@ -154,7 +154,7 @@ def congruential_in_python(seed, n):
     return np.array(list(states)[1:]) / 2**31
 
 
-@kernel(seeded, 9, 60_000, 600_000, 6_000_000, reference=congruential_in_python, numba=True)
+@kernel(seeded, 9, 35_000, 350_000, 3_500_000, reference=congruential_in_python, numba=True)
 def congruential(seed, n):
     x = np.empty(n)
     state = seed

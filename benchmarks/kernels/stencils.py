@@ -1,4 +1,4 @@
-"""Sweeps over grids of one to three dimensions: explicit, in place, implicit by rows and columns, and cellular automata."""
+"""Sweeps over grids of one to three dimensions: explicit, in place, implicit, and cellular automata."""
 
 import numpy as np
 from scipy import linalg, ndimage, signal
@@ -31,7 +31,7 @@ def jacobi_1d(steps, A, B):
         A[1:-1] = (B[:-2] + B[1:-1] + B[2:]) / 3.0
 
 
-@kernel(two_grids(1), (3, 12), (15, 1000), (60, 2500), (200, 8000), reference=averaged_1d, numba=True)
+@kernel(two_grids(1), (3, 12), (10, 700), (60, 1700), (200, 5000), reference=averaged_1d, numba=True)
 def jacobi_1d_elements(steps, A, B):
     n = len(A)
     for _ in range(steps):
@@ -68,7 +68,7 @@ def spread_3d(steps, A, B):
         A[inner] = ndimage.convolve(B, STAR)[inner]
 
 
-@kernel(two_grids(3), (3, 6), (15, 26), (30, 44), (40, 80), reference=spread_3d, numba=True)
+@kernel(two_grids(3), (3, 6), (30, 28), (60, 56), (70, 90), reference=spread_3d, numba=True)
 def heat_3d(steps, A, B):
     for _ in range(steps):
         B[1:-1, 1:-1, 1:-1] = (
@@ -94,7 +94,7 @@ def sweep_by_recurrence(steps, A):
             A[i, 1:-1] = signal.lfilter([1.0 / 9.0], [1.0, -1.0 / 9.0], known, zi=[A[i, 0] / 9.0])[0]
 
 
-@kernel(one_grid, (2, 7), (2, 80), (8, 130), (20, 260), reference=sweep_by_recurrence, numba=True)
+@kernel(one_grid, (2, 7), (2, 55), (8, 95), (20, 190), reference=sweep_by_recurrence, numba=True)
 def seidel_2d(steps, A):
     n = len(A)
     for _ in range(steps):
@@ -113,7 +113,7 @@ def seidel_2d(steps, A):
                 ) / 9.0
 
 
-@kernel(one_grid, (2, 7), (4, 80), (10, 170), (25, 330), reference=sweep_by_recurrence, numba=True)
+@kernel(one_grid, (2, 7), (4, 50), (10, 105), (25, 210), reference=sweep_by_recurrence, numba=True)
 def seidel_2d_rows(steps, A):
     n = len(A)
     for _ in range(steps):
@@ -138,7 +138,7 @@ def fields_by_differences(ex, ey, hz, source):
         hz[:-1, :-1] -= 0.7 * (np.diff(ex, axis=1)[:-1] + np.diff(ey, axis=0)[:, :-1])
 
 
-@kernel(three_fields, (3, 8), (70, 100), (150, 250), (250, 600), reference=fields_by_differences, numba=True)
+@kernel(three_fields, (3, 8), (90, 110), (170, 250), (270, 550), reference=fields_by_differences, numba=True)
 def fdtd_2d(ex, ey, hz, source):
     for t in range(len(source)):
         ey[0, :] = source[t]
@@ -209,7 +209,7 @@ def checkerboard(steps, u):
             u[mask] += (1.5 * (0.25 * around - u))[mask]
 
 
-@kernel(one_grid, (2, 8), (3, 80), (6, 180), (15, 350), reference=checkerboard, numba=True)
+@kernel(one_grid, (2, 8), (3, 45), (6, 110), (15, 220), reference=checkerboard, numba=True)
 def red_black_sor(steps, u):
     rows, columns = u.shape
     for _ in range(steps):
@@ -286,7 +286,7 @@ def periodic_gray_scott(steps, u, v):
         v += dv + reaction - 0.1 * v
 
 
-@kernel(spots, (2, 8), (20, 60), (45, 140), (90, 330), reference=periodic_gray_scott)
+@kernel(spots, (2, 8), (30, 80), (70, 220), (150, 500), reference=periodic_gray_scott)
 def gray_scott(steps, u, v):
     for _ in range(steps):
         reaction = u * v * v
@@ -307,7 +307,7 @@ def counted_by_convolution(steps, board):
     return board.sum()
 
 
-@kernel(cells, (3, 8), (30, 90), (70, 220), (150, 500), reference=counted_by_convolution)
+@kernel(cells, (3, 8), (40, 100), (80, 260), (150, 600), reference=counted_by_convolution)
 def life(steps, board):
     for _ in range(steps):
         neighbours = sum(
@@ -349,7 +349,7 @@ def rule_by_operators(row, rule, steps):
     return np.array(history)
 
 
-@kernel(one_row, (5, 12), (400, 400), (2500, 2000), (7000, 7000), reference=rule_by_operators)
+@kernel(one_row, (5, 12), (400, 400), (2500, 2000), (15_000, 10_000), reference=rule_by_operators)
 def rule_110(row, rule, steps):
     """Each new cell is looked up by the three that are above it."""
     history = np.zeros((steps + 1, row.size), dtype=np.uint8)

@@ -16,11 +16,11 @@ Size = int | tuple[int, ...]
 class Kernel:
     """A function in plain NumPy, and how to call it.
 
-    `reference` takes the same arguments and comes to the same in another way: it returns what the kernel returns or, for
-    a kernel that returns nothing, changes its arguments in the same way. `numba` is for `numba.njit`; None where that
-    has no way of doing it. The bits of a kernel with `elementary` functions may be those of another implementation of
-    these, at most 2 ulp off in each call of one. `rtol` is for the comparison with the reference, which adds up
-    in another order.
+    `reference` takes the same arguments and comes to the same in another way: it returns what the kernel returns or,
+    for a kernel that returns nothing, changes its arguments in the same way. `numba` is for `numba.njit`; None where
+    that has no way of doing it. The bits of a kernel with `elementary` functions of arrays may be those of another
+    implementation of these, at most 2 ulp off in each call of one. `rtol` is for the comparison with the reference,
+    which adds up in another order.
     """
 
     name: str

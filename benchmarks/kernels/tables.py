@@ -1,4 +1,4 @@
-"""Dynamic programming: tables that are filled cell by cell, row by row or diagonal by diagonal, and paths through them."""
+"""Dynamic programming: tables that are filled cell by cell, row by row or diagonal by diagonal."""
 
 import numpy as np
 from scipy.sparse import csgraph
@@ -101,7 +101,7 @@ def edited_by_rows(a, b):
     return row[-1]
 
 
-@kernel(words, (5, 6), (110, 120), (350, 380), (1100, 1200), reference=edited_by_rows)
+@kernel(words, (5, 6), (130, 150), (400, 440), (1300, 1400), reference=edited_by_rows)
 def edit_distance(a, b):
     """Two rows of the table, letters of text."""
     before = list(range(len(b) + 1))
@@ -127,10 +127,10 @@ def packed_by_sets(weights, values, room):
     return max(best.values())
 
 
-@kernel(goods, (4, 12), (250, 8000), (700, 30_000), (2000, 100_000), reference=packed_by_sets, numba=True)
+@kernel(goods, (4, 12), (700, 10_000), (1500, 50_000), (3000, 150_000), reference=packed_by_sets, numba=True)
 def knapsack(weights, values, room):
     best = np.zeros(room + 1, dtype=np.int64)
-    for w, v in zip(weights, values):  # noqa: B905 - as users write it
+    for w, v in zip(weights, values):
         best[w:] = np.maximum(best[w:], best[:-w] + v)
     return best[room]
 
@@ -171,7 +171,7 @@ def floyd_warshall(paths):
             paths[i, :] = np.minimum(paths[i, :], paths[i, k] + paths[k, :])
 
 
-@kernel(roads, 6, 30, 65, 140, reference=shortest_by_scipy, numba=True)
+@kernel(roads, 6, 27, 60, 130, reference=shortest_by_scipy, numba=True)
 def floyd_warshall_elements(paths):
     n = len(paths)
     for k in range(n):
@@ -225,7 +225,7 @@ def best_path_in_full(start, trans, emit, observed):
     return np.array(paths[score.argmax()]), score.max()
 
 
-@kernel(hidden_states, (3, 4, 5), (20, 8, 400), (60, 20, 2000), (150, 50, 6000), reference=best_path_in_full)
+@kernel(hidden_states, (3, 4, 5), (20, 8, 500), (60, 20, 3000), (150, 50, 8000), reference=best_path_in_full)
 def viterbi(start, trans, emit, observed):
     steps, states = len(observed), len(start)
     score = np.zeros((steps, states))
@@ -277,7 +277,7 @@ def cheapest_row_by_row(costs):
     return total[-1]
 
 
-@kernel(grid_of_costs, (4, 5), (70, 80), (220, 250), (700, 800), reference=cheapest_row_by_row, numba=True)
+@kernel(grid_of_costs, (4, 5), (100, 110), (300, 330), (1000, 1100), reference=cheapest_row_by_row, numba=True)
 def cheapest_path(costs):
     total = costs.copy()
     rows, columns = total.shape

@@ -1,4 +1,4 @@
-"""Weather and flow: advection, diffusion, shallow water, columns of the atmosphere, a driven cavity, lattice Boltzmann."""
+"""Weather and flow: advection, diffusion, shallow water, columns of air, a driven cavity, lattice Boltzmann."""
 
 import numpy as np
 from scipy import linalg, ndimage
@@ -18,7 +18,7 @@ def upwind_by_sign(steps, q, u, v):
         q -= np.maximum(u, 0) * west + np.minimum(u, 0) * east + np.maximum(v, 0) * south + np.minimum(v, 0) * north
 
 
-@kernel(tracer_in_wind, (2, 8), (20, 80), (45, 180), (90, 400), reference=upwind_by_sign)
+@kernel(tracer_in_wind, (2, 8), (60, 110), (90, 250), (130, 600), reference=upwind_by_sign)
 def upwind_advection(steps, q, u, v):
     for _ in range(steps):
         west, east = q - np.roll(q, 1, axis=1), np.roll(q, -1, axis=1) - q
@@ -47,7 +47,7 @@ def bump(random, steps, n):
     return steps, 0.2 / n, 2.0 / n, height, np.zeros((n, n)), np.zeros((n, n))
 
 
-@kernel(bump, (2, 10), (25, 60), (60, 140), (120, 320), numba=True)
+@kernel(bump, (2, 10), (45, 75), (90, 190), (180, 420), numba=True)
 def shallow_water(steps, dt, dx, h, hu, hv):
     """Lax and Friedrichs, with walls that reflect."""
     g = 9.81
@@ -80,7 +80,7 @@ def diffused_column_by_column(dt, mixing, theta):
         theta[:, i, j] = linalg.solve_banded((1, 1), bands, theta[:, i, j])
 
 
-@kernel(columns_of_air, (5, 4), (60, 50), (80, 120), (100, 320), reference=diffused_column_by_column, numba=True)
+@kernel(columns_of_air, (5, 4), (80, 90), (120, 200), (120, 450), reference=diffused_column_by_column, numba=True)
 def vertical_diffusion(dt, mixing, theta):
     """One implicit step: a tridiagonal system in each column, all columns at once."""
     levels = theta.shape[0]
@@ -111,7 +111,7 @@ def fluxes_at_once(q, w, dt):
     q -= dt * np.diff(flux, axis=0)
 
 
-@kernel(wind_and_field, (3, 2, 5), (8, 8, 40), (20, 20, 70), (60, 50, 100), reference=fluxes_at_once, numba=True)
+@kernel(wind_and_field, (3, 2, 5), (14, 14, 50), (40, 40, 70), (110, 100, 100), reference=fluxes_at_once, numba=True)
 def vertical_advection_elements(q, w, dt):
     """First order upwind fluxes through the faces of each column's cells, none through its ends."""
     levels, rows, columns = q.shape
@@ -142,7 +142,7 @@ def limited_layer_by_layer(field, coefficient):
         layer[inner, inner] -= c[inner, inner] * flux
 
 
-@kernel(layers, (2, 8), (10, 70), (30, 130), (80, 250), reference=limited_layer_by_layer, numba=True)
+@kernel(layers, (2, 8), (30, 110), (60, 250), (100, 600), reference=limited_layer_by_layer, numba=True)
 def horizontal_diffusion(field, coefficient):
     """Of fourth order, with fluxes that may not go uphill."""
     for k in range(field.shape[0]):
@@ -156,10 +156,11 @@ def horizontal_diffusion(field, coefficient):
 
 
 def cavity(random, steps, n):
-    return steps, 20, 0.0005, 1.0, 0.1, *(0.01 * random.random((n, n)) for _ in range(3))
+    dt = 0.1 * (2.0 / (n - 1)) ** 2
+    return steps, 20, dt, 1.0, 0.1, *(0.01 * random.random((n, n)) for _ in range(3))
 
 
-@kernel(cavity, (2, 8), (10, 41), (35, 90), (80, 200))
+@kernel(cavity, (2, 8), (10, 41), (35, 90), (100, 200))
 def cavity_flow(steps, sweeps, dt, rho, nu, u, v, p):
     dx = dy = 2.0 / (len(u) - 1)
     for _ in range(steps):
@@ -217,7 +218,7 @@ def relaxed_all_at_once(steps, shift, weight, f):
         f += (target - f) / 0.6
 
 
-@kernel(gas, (2, 5), (10, 36), (25, 80), (60, 160), reference=relaxed_all_at_once)
+@kernel(gas, (2, 5), (18, 40), (40, 110), (90, 240), reference=relaxed_all_at_once)
 def lattice_boltzmann(steps, shift, weight, f):
     for _ in range(steps):
         for i, (di, dj) in enumerate(shift):
@@ -237,11 +238,14 @@ def lattice_boltzmann(steps, shift, weight, f):
             f[i] += (target - f[i]) / 0.6
 
 
-@kernel(
-    *(tracer_in_wind, (1, 6), (1, 40), (4, 75), (10, 150)),
-    reference=lambda steps, q, u, v: traced_by_map(steps, q, u, v),
-    numba=True,
-)
+def traced_by_map(steps, q, u, v):
+    i, j = np.indices(q.shape)
+    places = [np.clip(i - v, 0.0, q.shape[0] - 1.001), np.clip(j - u, 0.0, q.shape[1] - 1.001)]
+    for _ in range(steps):
+        q[:] = ndimage.map_coordinates(q, places, order=1)
+
+
+@kernel(tracer_in_wind, (1, 6), (1, 50), (4, 85), (10, 180), reference=traced_by_map, numba=True)
 def semi_lagrangian(steps, q, u, v):
     """Each cell takes what is where its air came from, between four cells."""
     n, m = q.shape
@@ -258,18 +262,11 @@ def semi_lagrangian(steps, q, u, v):
                 )
 
 
-def traced_by_map(steps, q, u, v):
-    i, j = np.indices(q.shape)
-    places = [np.clip(i - v, 0.0, q.shape[0] - 1.001), np.clip(j - u, 0.0, q.shape[1] - 1.001)]
-    for _ in range(steps):
-        q[:] = ndimage.map_coordinates(q, places, order=1)
-
-
 def humid(random, n):
     return 270.0 + 30.0 * random.random(n), 0.004 + 0.03 * random.random(n)
 
 
-@kernel(humid, 3, 200, 2000, 20_000, elementary=True, numba=True)
+@kernel(humid, 3, 4000, 40_000, 400_000, elementary=True, numba=True)
 def saturation_adjustment(T, q):
     """Condenses what the air can't hold: a few of Newton's steps in each cell."""
     heat = 2.5e6 / 1004.0
