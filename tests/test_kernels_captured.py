@@ -1,0 +1,138 @@
+"""The kernels of `benchmarks/kernels` come to the same captured as plain, bit by bit, also where arguments make them fail; and plain to the same as references."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import outcome
+
+import evalframe
+
+pytest.importorskip("scipy")
+from kernels import KERNELS, Kernel  # noqa: E402
+from kernels.compare import difference  # noqa: E402
+
+# What 2 ulp of an elementary function may have become at the end, in ulp of the largest number.
+AMPLIFIED = 1e4
+ELEMENTARY = [name for name, kernel in KERNELS.items() if kernel.elementary]
+
+Arguments = tuple[Any, ...]
+
+
+def as_they_are(arguments: Arguments) -> Arguments:
+    return arguments
+
+
+def one_short(arguments: Arguments) -> Arguments:
+    """The last array has lost its last row."""
+    return changed_last(arguments, lambda array: array[:-1].copy(), kinds="biufc")
+
+
+def with_a_nan(arguments: Arguments) -> Arguments:
+    def put(array: np.ndarray) -> np.ndarray:
+        array.flat[array.size // 2] = np.nan
+        return array
+
+    return changed_last(arguments, put, kinds="fc")
+
+
+def all_zero(arguments: Arguments) -> Arguments:
+    return tuple(np.zeros_like(value) if isinstance(value, np.ndarray) and value.dtype.kind in "fc" else value for value in arguments)
+
+
+def changed_last(arguments: Arguments, change: Callable[[np.ndarray], np.ndarray], kinds: str) -> Arguments:
+    """With the last array of these kinds of elements changed."""
+    places = [i for i, value in enumerate(arguments) if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in kinds]
+    return tuple(change(value) if i in places[-1:] else value for i, value in enumerate(arguments))
+
+
+# Three calls as they should be, then those that leave what was recorded.
+CALLS = [as_they_are] * 3 + [one_short, with_a_nan, all_zero, as_they_are]
+
+
+def observed(function: Callable[..., Any], arguments: Arguments) -> Any:
+    """Value or exception, warnings, and what became of the arguments; those are copied before."""
+    arguments = copy.deepcopy(arguments)
+    return [outcome(function, *arguments), arguments]
+
+
+def tolerance_of(kernel: Kernel) -> float:
+    if not kernel.elementary:
+        return 0.0
+    single = any(getattr(value, "dtype", None) == np.float32 for value in kernel.arguments("tiny"))
+    return AMPLIFIED * float(np.finfo(np.float32 if single else np.float64).eps)
+
+
+def differences(captured: Any, kernel: Kernel, tolerance: float, size: str = "tiny") -> Iterator[tuple[str, str]]:
+    for change in CALLS:
+        arguments = change(kernel.arguments(size))
+        got, wanted = (observed(function, arguments) for function in (captured, kernel.function))
+        if found := difference(got, wanted, tolerance, "outcome"):
+            yield change.__name__, found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_comes_to_the_same_captured(name: str) -> None:
+    kernel = KERNELS[name]
+    assert list(differences(evalframe.jit(kernel.function), kernel, tolerance_of(kernel))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_comes_to_the_same_captured_with_long_loops(name: str) -> None:
+    kernel = KERNELS[name]
+    assert list(differences(evalframe.jit(kernel.function), kernel, tolerance_of(kernel), "small")) == []
+
+
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_comes_to_the_same_bits_with_exact_functions(name: str) -> None:
+    kernel = KERNELS[name]
+    assert list(differences(evalframe.jit(kernel.function, exact=True), kernel, 0.0)) == []
+
+
+@pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.reference])
+def test_comes_to_the_same_as_its_reference(name: str) -> None:
+    kernel = KERNELS[name]
+    arguments, others = kernel.arguments("tiny"), kernel.arguments("tiny")
+    result, wanted = kernel.function(*arguments), kernel.reference(*others)
+    got, wanted = (arguments, others) if result is None else (result, wanted)
+    assert_close(got, wanted, kernel.rtol)
+
+
+def assert_close(got: Any, wanted: Any, rtol: float) -> None:
+    if isinstance(got, (tuple, list)):
+        assert len(got) == len(wanted)
+        for one, other in zip(got, wanted):
+            assert_close(one, other, rtol)
+    elif not isinstance(got, str):
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol)
+
+
+def test_arguments_are_the_same_each_time() -> None:
+    for kernel in KERNELS.values():
+        for size in ("tiny", "small"):
+            assert difference(kernel.arguments(size), kernel.arguments(size)) is None, (kernel.name, size)
+
+
+def test_a_second_kernel_of_a_name_is_refused() -> None:
+    from kernels.table import kernel
+
+    def gemm():
+        pass
+
+    with pytest.raises(ValueError, match="two kernels gemm"):
+        kernel(lambda random, n: (n,), 1, 2, 3, 4)(gemm)
+
+
+def test_differences_are_told() -> None:
+    x = np.arange(3.0)
+    assert difference((x, "a", [1]), (x.copy(), "a", [1])) is None
+    assert difference(x, x.astype(np.float32)) == "result is float64 of shape (3,), not float32 of shape (3,)"
+    assert difference([x, 1], [x, 1.0]) == "result[1] is of type int, not float"
+    assert difference(np.array([0.0, np.nan]), np.array([-0.0, np.nan])) == "result: 1 of 2 differ, the first at (0,): np.float64(0.0), not np.float64(-0.0)"
+    assert difference(x, x + 1e-13) is not None
+    assert difference(x, x + 1e-13, tolerance=1e-12) is None
