@@ -201,7 +201,7 @@ def oscillator(random, end):
     return float(end), 5.0, 1e-6, np.array([2.0, random.random()])
 
 
-@kernel(oscillator, 1, 10, 100, 1000, numba=True)
+@kernel(oscillator, 1, 16, 160, 1600, numba=True)
 def van_der_pol(end, mu, tolerance, y):
     """Heun's method within Euler's: a step is as long as the difference of the two allows."""
     t, dt = 0.0, 0.001

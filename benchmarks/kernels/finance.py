@@ -170,31 +170,34 @@ def explicit_option_grid(steps, rate, volatility, strike, years, S):
     return V
 
 
-def loan(random, months):
-    return 200_000.0, 0.04 + 0.01 * random.random(), months
+def loans(random, n):
+    principal, rate = 1e5 * (1.0 + random.random(n)), 0.02 + 0.03 * random.random(n)
+    return principal, rate, principal * (rate / 12.0 + 0.01 * random.random(n))
 
 
-def annuity(principal, rate, months):
-    r = rate / 12.0
-    payment = principal * r / (1.0 - (1.0 + r) ** -months)
-    left = principal * (1.0 + r) ** np.arange(months + 1) - payment * ((1.0 + r) ** np.arange(months + 1) - 1.0) / r
-    interest = left[:-1] * r
-    return np.column_stack([interest, payment - interest, left[1:]])
+def paid_together(principal, rate, payment):
+    left, interest, months = principal.copy(), np.zeros_like(principal), np.zeros(len(principal), dtype=np.int64)
+    while (open_ones := (left > 0.0) & (months < 600)).any():
+        due = np.where(open_ones, left * rate / 12.0, 0.0)
+        interest += due
+        left += np.where(open_ones, due - payment, 0.0)
+        months += open_ones
+    return months, interest
 
 
-@kernel(loan, 12, 18_000, 180_000, 1_800_000, reference=annuity, numba=True, rtol=1e-6)
-def loan_schedule(principal, rate, months):
-    r = rate / 12.0
-    payment = principal * r / (1.0 - (1.0 + r) ** (-months))
-    schedule = np.zeros((months, 3))
-    left = principal
-    for month in range(months):
-        interest = left * r
-        left -= payment - interest
-        schedule[month, 0] = interest
-        schedule[month, 1] = payment - interest
-        schedule[month, 2] = left
-    return schedule
+@kernel(loans, 4, 120, 1200, 12_000, reference=paid_together, numba=True)
+def loan_schedules(principal, rate, payment):
+    """Month by month, until nothing is left or fifty years have passed."""
+    months = np.zeros(len(principal), dtype=np.int64)
+    total = np.zeros(len(principal))
+    for i in range(len(principal)):
+        left = principal[i]
+        while left > 0.0 and months[i] < 600:
+            interest = left * rate[i] / 12.0
+            total[i] += interest
+            left -= payment[i] - interest
+            months[i] += 1
+    return months, total
 
 
 def prices_of_assets(random, days, assets):

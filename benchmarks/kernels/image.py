@@ -54,7 +54,7 @@ def gradient_by_ndimage(image):
     return np.hypot(ndimage.sobel(image, 1), ndimage.sobel(image, 0))[1:-1, 1:-1]
 
 
-@kernel(grey, (6, 7), (40, 50), (130, 150), (400, 500), reference=gradient_by_ndimage, numba=True)
+@kernel(grey, (6, 7), (50, 55), (160, 180), (500, 550), reference=gradient_by_ndimage, numba=True)
 def sobel(image):
     rows, columns = image.shape
     out = np.zeros((rows - 2, columns - 2))
@@ -185,7 +185,7 @@ def equalise_histogram(image):
     return out
 
 
-@kernel(lambda random, n, m: (255.0 * random.random((n, m)),), (5, 6), (45, 50), (150, 150), (450, 500), numba=True)
+@kernel(lambda random, n, m: (255.0 * random.random((n, m)),), (5, 6), (60, 65), (200, 210), (650, 680), numba=True)
 def dither(image):
     """Floyd and Steinberg's: what is rounded off goes to the pixels that follow."""
     rows, columns = image.shape

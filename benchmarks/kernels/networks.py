@@ -251,7 +251,7 @@ def training_set(random, n, inputs, hidden, steps):
     return x, y, random.normal(size=(inputs, hidden)), random.normal(size=(hidden, 1)) / hidden, steps, 0.02
 
 
-@kernel(training_set, (6, 2, 3, 3), (200, 4, 16, 100), (600, 8, 64, 200), (2000, 16, 128, 500), elementary=True)
+@kernel(training_set, (6, 2, 3, 3), (300, 4, 20, 120), (600, 8, 64, 250), (2000, 16, 128, 500), elementary=True)
 def train_two_layers(x, y, W1, W2, steps, rate):
     """Gradient descent by hand; the losses, and the weights in place."""
     losses = []

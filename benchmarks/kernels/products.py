@@ -97,7 +97,7 @@ def both_products(x1, x2, y1, y2, A):
     x2 += A.T @ y2
 
 
-@kernel(two_pairs, 6, 80, 250, 800, reference=both_products, numba=True)
+@kernel(two_pairs, 6, 105, 330, 1000, reference=both_products, numba=True)
 def mvt(x1, x2, y1, y2, A):
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -117,7 +117,7 @@ def update_rows(alpha, beta, A, u1, v1, u2, v2, w, x, y, z):
     w += alpha * (A @ x)
 
 
-@kernel(rank_two_update, 8, 900, 2600, 6000, reference=update_rows, numba=True)
+@kernel(rank_two_update, 8, 1100, 3000, 6000, reference=update_rows, numba=True)
 def gemver(alpha, beta, A, u1, v1, u2, v2, w, x, y, z):
     A += np.outer(u1, v1) + np.outer(u2, v2)
     x += beta * y @ A + z
@@ -285,7 +285,7 @@ def conjugate_gradient(A, b):
     return x
 
 
-@kernel(spread_system, 8, 450, 1600, 3500, reference=lambda A, b: np.linalg.eigvalsh(A)[-1], numba=True, rtol=1e-7)
+@kernel(spread_system, 8, 550, 1700, 3500, reference=lambda A, b: np.linalg.eigvalsh(A)[-1], numba=True, rtol=1e-7)
 def power_iteration(A, b):
     v = b / np.sqrt(np.sum(b * b))
     value = 0.0

@@ -252,7 +252,7 @@ def seed_and_length(random, n):
     return int(random.integers(0, 1000)), n
 
 
-@kernel(seed_and_length, 5, 1500, 15_000, 150_000)
+@kernel(seed_and_length, 5, 2500, 25_000, 250_000)
 def gibbs_with_generator(seed, n):
     """With a generator of NumPy's, asked twice a step: a gamma and a normal distribution."""
     rng = np.random.default_rng(seed)
@@ -269,7 +269,7 @@ def chain_of_draws(random, n):
     return random.normal(size=n), np.log(random.random(n)), 2.4
 
 
-@kernel(chain_of_draws, 9, 6000, 60_000, 600_000, numba=True)
+@kernel(chain_of_draws, 9, 9000, 90_000, 900_000, numba=True)
 def metropolis(steps, log_uniform, width):
     """A chain whose density has two hills; tells the share of accepted steps, too."""
     n = len(steps)

@@ -243,7 +243,7 @@ def haar_as_matrix(x):
     return np.concatenate([haar_as_matrix(pairs[:, 0]), pairs[:, 1]])
 
 
-@kernel(lambda random, bits: (random.normal(size=2**bits),), 4, 20, 22, 24, reference=haar_as_matrix, numba=True)
+@kernel(lambda random, bits: (random.normal(size=2**bits),), 4, 20, 23, 24, reference=haar_as_matrix, numba=True)
 def haar_wavelet(x):
     """What is transformed gets half as long each time."""
     y = x.copy()

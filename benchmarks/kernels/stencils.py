@@ -24,7 +24,7 @@ def averaged_1d(steps, A, B):
         A[1:-1] = np.convolve(B, [1.0, 1.0, 1.0], "valid") / 3.0
 
 
-@kernel(two_grids(1), (4, 12), (600, 400), (3000, 4000), (10_000, 20_000), reference=averaged_1d, numba=True)
+@kernel(two_grids(1), (4, 12), (1000, 500), (4000, 5000), (10_000, 20_000), reference=averaged_1d, numba=True)
 def jacobi_1d(steps, A, B):
     for _ in range(steps):
         B[1:-1] = (A[:-2] + A[1:-1] + A[2:]) / 3.0
@@ -50,7 +50,7 @@ def averaged_2d(steps, A, B):
         A[1:-1, 1:-1] = 0.2 * signal.convolve2d(B, CROSS, "valid")
 
 
-@kernel(two_grids(2), (3, 8), (60, 100), (120, 260), (250, 600), reference=averaged_2d, numba=True)
+@kernel(two_grids(2), (3, 8), (70, 115), (130, 290), (250, 600), reference=averaged_2d, numba=True)
 def jacobi_2d(steps, A, B):
     for _ in range(steps):
         B[1:-1, 1:-1] = 0.2 * (A[1:-1, 1:-1] + A[1:-1, :-2] + A[1:-1, 2:] + A[2:, 1:-1] + A[:-2, 1:-1])
@@ -255,7 +255,7 @@ def wave_by_matrix(steps, c, u):
     return now
 
 
-@kernel(plucked, (5, 12), (600, 400), (4000, 2000), (12_000, 16_000), reference=wave_by_matrix, numba=True)
+@kernel(plucked, (5, 12), (1000, 500), (5000, 2500), (12_000, 16_000), reference=wave_by_matrix, numba=True)
 def wave_1d(steps, c, u):
     before, now, after = u.copy(), u.copy(), np.zeros_like(u)
     for _ in range(steps):
@@ -286,7 +286,7 @@ def periodic_gray_scott(steps, u, v):
         v += dv + reaction - 0.1 * v
 
 
-@kernel(spots, (2, 8), (30, 80), (70, 220), (150, 500), reference=periodic_gray_scott)
+@kernel(spots, (2, 8), (40, 95), (80, 250), (150, 550), reference=periodic_gray_scott)
 def gray_scott(steps, u, v):
     for _ in range(steps):
         reaction = u * v * v

@@ -76,7 +76,7 @@ def common_by_rows(a, b):
     return L[-1, -1]
 
 
-@kernel(two_texts, (5, 6), (75, 90), (230, 270), (750, 850), reference=common_by_rows, numba=True)
+@kernel(two_texts, (5, 6), (100, 120), (320, 380), (1000, 1150), reference=common_by_rows, numba=True)
 def longest_common_subsequence(a, b):
     L = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
     for i in range(len(a)):
