@@ -39,8 +39,6 @@ Tell = Callable[[Row], None]
 
 WARM_CALLS = 4
 MOST_ROUNDS, FEWEST_ROUNDS = 25, 3
-# What 2 ulp of an elementary function may have become at the end of a kernel, in ulp of the largest number.
-AMPLIFIED = 1e4
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
 COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", "numba", "speed-up", "")
 
@@ -80,11 +78,9 @@ def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, fl
 
 def wrong(name: str, outcomes: list[Any], wanted: Any, kernel: Kernel) -> list[str]:
     """A note of the first outcome that isn't as the plain function has it. Numba has sums and functions of its own."""
+    tolerance = kernel.tolerance()
     if name == "numba":
         outcomes, wanted, tolerance = [as_numbers(got) for got in outcomes], as_numbers(wanted), kernel.rtol
-    else:
-        ulp = np.finfo(np.float32 if has_single(wanted) else np.float64).eps
-        tolerance = AMPLIFIED * float(ulp) if kernel.elementary else 0.0
     for got in outcomes:
         for one, other, place in zip(got, wanted, ("result", "arguments"), strict=True):
             if found := difference(one, other, tolerance, place):
@@ -97,12 +93,6 @@ def as_numbers(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(map(as_numbers, value))
     return value if value is None or isinstance(value, str) else np.asarray(value, dtype=complex)
-
-
-def has_single(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(map(has_single, value))
-    return getattr(value, "dtype", None) == np.float32
 
 
 def medians(sides: dict[str, Callable[..., Any]], made: tuple[Any, ...], seconds: float) -> dict[str, float]:
@@ -152,7 +142,7 @@ def row_of(kernel: Kernel, size: str, options: argparse.Namespace) -> Row:
 
 
 def _measured(there: Connection, kernel: Kernel, size: str, options: argparse.Namespace) -> None:
-    np.seterr(all="ignore")
+    warnings.simplefilter("ignore")  # Numba's advice
     measure(kernel, size, options, there.send)
 
 

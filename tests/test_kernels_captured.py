@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import outcome
 
 import evalframe
+from helpers import outcome
 
 pytest.importorskip("scipy")
 from kernels import KERNELS, Kernel  # noqa: E402
 from kernels.compare import difference  # noqa: E402
 
-# What 2 ulp of an elementary function may have become at the end, in ulp of the largest number.
-AMPLIFIED = 1e4
 ELEMENTARY = [name for name, kernel in KERNELS.items() if kernel.elementary]
 
 Arguments = tuple[Any, ...]
@@ -60,13 +58,6 @@ def observed(function: Callable[..., Any], arguments: Arguments) -> Any:
     return [outcome(function, *arguments), arguments]
 
 
-def tolerance_of(kernel: Kernel) -> float:
-    if not kernel.elementary:
-        return 0.0
-    single = any(getattr(value, "dtype", None) == np.float32 for value in kernel.arguments("tiny"))
-    return AMPLIFIED * float(np.finfo(np.float32 if single else np.float64).eps)
-
-
 def differences(captured: Any, kernel: Kernel, tolerance: float, size: str = "tiny") -> Iterator[tuple[str, str]]:
     for change in CALLS:
         arguments = change(kernel.arguments(size))
@@ -78,14 +69,14 @@ def differences(captured: Any, kernel: Kernel, tolerance: float, size: str = "ti
 @pytest.mark.parametrize("name", KERNELS)
 def test_comes_to_the_same_captured(name: str) -> None:
     kernel = KERNELS[name]
-    assert list(differences(evalframe.jit(kernel.function), kernel, tolerance_of(kernel))) == []
+    assert list(differences(evalframe.jit(kernel.function), kernel, kernel.tolerance())) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_comes_to_the_same_captured_with_long_loops(name: str) -> None:
     kernel = KERNELS[name]
-    assert list(differences(evalframe.jit(kernel.function), kernel, tolerance_of(kernel), "small")) == []
+    assert list(differences(evalframe.jit(kernel.function), kernel, kernel.tolerance(), "small")) == []
 
 
 @pytest.mark.parametrize("name", ELEMENTARY)

@@ -140,21 +140,6 @@ def escape_times(xs, ys, most):
     return counts
 
 
-@kernel(plane, (4, 5, 12), (100, 140, 80), (280, 360, 120), (600, 780, 200), reference=escape_times)
-def mandelbrot(xs, ys, most):
-    """All points at once; those that have escaped are left out by a mask."""
-    c = xs + ys[:, None] * 1j
-    z = np.zeros_like(c)
-    counts = np.full(c.shape, most)
-    inside = np.ones(c.shape, dtype=bool)
-    for n in range(most):
-        escaped = inside & (z.real**2 + z.imag**2 > 4.0)
-        counts[escaped] = n
-        inside &= ~escaped
-        z[inside] = z[inside] * z[inside] + c[inside]
-    return counts
-
-
 @kernel(plane, (3, 5, 12), (25, 32, 60), (65, 85, 80), (170, 220, 130), reference=escape_times, numba=True)
 def mandelbrot_elements(xs, ys, most):
     counts = np.zeros((len(ys), len(xs)), dtype=np.int64)
@@ -167,6 +152,25 @@ def mandelbrot_elements(xs, ys, most):
                 x, y = x * x - y * y + xs[j], 2.0 * x * y + ys[i]
                 n += 1
             counts[i, j] = n
+    return counts
+
+
+@kernel(
+    *(plane, (4, 5, 12), (100, 140, 80), (280, 360, 120), (600, 780, 200)),
+    reference=escape_times,
+    numba=mandelbrot_elements,
+)
+def mandelbrot(xs, ys, most):
+    """All points at once; those that have escaped are left out by a mask."""
+    c = xs + ys[:, None] * 1j
+    z = np.zeros_like(c)
+    counts = np.full(c.shape, most)
+    inside = np.ones(c.shape, dtype=bool)
+    for n in range(most):
+        escaped = inside & (z.real**2 + z.imag**2 > 4.0)
+        counts[escaped] = n
+        inside &= ~escaped
+        z[inside] = z[inside] * z[inside] + c[inside]
     return counts
 
 

@@ -185,7 +185,7 @@ def paid_together(principal, rate, payment):
     return months, interest
 
 
-@kernel(loans, 4, 120, 1200, 12_000, reference=paid_together, numba=True)
+@kernel(loans, 4, 50, 500, 5000, reference=paid_together, numba=True)
 def loan_schedules(principal, rate, payment):
     """Month by month, until nothing is left or fifty years have passed."""
     months = np.zeros(len(principal), dtype=np.int64)

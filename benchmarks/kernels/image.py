@@ -76,16 +76,6 @@ def middle_of_nine(image):
     return ndimage.median_filter(image, 3)[1:-1, 1:-1]
 
 
-@kernel(grey, (5, 6), (25, 30), (75, 90), (250, 280), reference=middle_of_nine)
-def median_filter(image):
-    rows, columns = image.shape
-    out = np.empty((rows - 2, columns - 2))
-    for i in range(rows - 2):
-        for j in range(columns - 2):
-            out[i, j] = np.median(image[i : i + 3, j : j + 3])
-    return out
-
-
 @kernel(
     *(grey, (5, 6), (30, 40), (95, 120), (300, 380)),
     reference=middle_of_nine,
@@ -109,6 +99,16 @@ def median_sorted(image):
                     window[place] = value
                     k += 1
             out[i - 1, j - 1] = window[4]
+    return out
+
+
+@kernel(grey, (5, 6), (25, 30), (75, 90), (250, 280), reference=middle_of_nine, numba=median_sorted)
+def median_filter(image):
+    rows, columns = image.shape
+    out = np.empty((rows - 2, columns - 2))
+    for i in range(rows - 2):
+        for j in range(columns - 2):
+            out[i, j] = np.median(image[i : i + 3, j : j + 3])
     return out
 
 

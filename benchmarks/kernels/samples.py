@@ -168,21 +168,6 @@ def clustered_by_cdist(points, centres, most):
     return label, centres
 
 
-@kernel(clouds, (20, 2, 3), (1500, 3, 8), (5000, 5, 16), (20_000, 8, 30), reference=clustered_by_cdist)
-def k_means(points, centres, most):
-    for _ in range(most):
-        squares = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
-        label = np.argmin(squares, axis=1)
-        new = np.zeros_like(centres)
-        for j in range(len(centres)):
-            members = points[label == j]
-            new[j] = members.mean(axis=0) if len(members) > 0 else centres[j]
-        if np.allclose(new, centres):
-            break
-        centres = new
-    return label, centres
-
-
 @kernel(clouds, (15, 2, 3), (150, 3, 5), (450, 4, 10), (1200, 6, 15), reference=clustered_by_cdist, numba=True)
 def k_means_elements(points, centres, most):
     n, dimensions = points.shape
@@ -211,6 +196,25 @@ def k_means_elements(points, centres, most):
                     new[j, d] = sums[j, d] / counts[j]
                     moved = max(moved, abs(new[j, d] - centres[j, d]))
         if moved < 1e-8:
+            break
+        centres = new
+    return label, centres
+
+
+@kernel(
+    *(clouds, (20, 2, 3), (1500, 3, 8), (5000, 5, 16), (20_000, 8, 30)),
+    reference=clustered_by_cdist,
+    numba=k_means_elements,
+)
+def k_means(points, centres, most):
+    for _ in range(most):
+        squares = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
+        label = np.argmin(squares, axis=1)
+        new = np.zeros_like(centres)
+        for j in range(len(centres)):
+            members = points[label == j]
+            new[j] = members.mean(axis=0) if len(members) > 0 else centres[j]
+        if np.allclose(new, centres):
             break
         centres = new
     return label, centres

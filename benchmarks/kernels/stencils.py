@@ -307,16 +307,6 @@ def counted_by_convolution(steps, board):
     return board.sum()
 
 
-@kernel(cells, (3, 8), (40, 100), (80, 260), (150, 600), reference=counted_by_convolution)
-def life(steps, board):
-    for _ in range(steps):
-        neighbours = sum(
-            np.roll(np.roll(board, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i != 0 or j != 0)
-        )
-        board[:] = (neighbours == 3) | ((board == 1) & (neighbours == 2))
-    return board.sum()
-
-
 @kernel(cells, (2, 7), (2, 40), (5, 80), (12, 160), reference=counted_by_convolution, numba=True)
 def life_elements(steps, board):
     rows, columns = board.shape
@@ -333,6 +323,16 @@ def life_elements(steps, board):
                     board[i, j] = 1
                 elif alive != 2:
                     board[i, j] = 0
+    return board.sum()
+
+
+@kernel(cells, (3, 8), (40, 100), (80, 260), (150, 600), reference=counted_by_convolution, numba=life_elements)
+def life(steps, board):
+    for _ in range(steps):
+        neighbours = sum(
+            np.roll(np.roll(board, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i != 0 or j != 0)
+        )
+        board[:] = (neighbours == 3) | ((board == 1) & (neighbours == 2))
     return board.sum()
 
 

@@ -8,6 +8,9 @@ import numpy as np
 
 SIZES = ("tiny", "small", "medium", "large")
 
+# What 2 ulp of an elementary function may have become at the end of a kernel, in ulp of the largest number.
+AMPLIFIED = 1e4
+
 Function = Callable[..., Any]
 Size = int | tuple[int, ...]
 
@@ -36,6 +39,18 @@ class Kernel:
     def arguments(self, size: str) -> tuple[Any, ...]:
         """New arguments of a size, the same ones each time."""
         return self.make(np.random.default_rng(1), *self.sizes[size])
+
+    def tolerance(self) -> float:
+        """By how much of its largest number a result may differ from plain Python's: none, or a few amplified ulp."""
+        if not self.elementary:
+            return 0.0
+        return AMPLIFIED * float(np.finfo(np.float32 if _has_single(self.arguments("tiny")) else np.float64).eps)
+
+
+def _has_single(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(map(_has_single, value))
+    return bool(getattr(value, "dtype", None) == np.float32)
 
 
 KERNELS: dict[str, Kernel] = {}

@@ -18,14 +18,6 @@ def upwind_by_sign(steps, q, u, v):
         q -= np.maximum(u, 0) * west + np.minimum(u, 0) * east + np.maximum(v, 0) * south + np.minimum(v, 0) * north
 
 
-@kernel(tracer_in_wind, (2, 8), (60, 110), (90, 250), (130, 600), reference=upwind_by_sign)
-def upwind_advection(steps, q, u, v):
-    for _ in range(steps):
-        west, east = q - np.roll(q, 1, axis=1), np.roll(q, -1, axis=1) - q
-        south, north = q - np.roll(q, 1, axis=0), np.roll(q, -1, axis=0) - q
-        q -= np.where(u > 0.0, u * west, u * east) + np.where(v > 0.0, v * south, v * north)
-
-
 @kernel(tracer_in_wind, (2, 7), (2, 50), (5, 100), (12, 200), reference=upwind_by_sign, numba=True)
 def upwind_elements(steps, q, u, v):
     n, m = q.shape
@@ -39,6 +31,14 @@ def upwind_elements(steps, q, u, v):
                     dx = old[i, (j + 1) % m] - old[i, j]
                 dy = old[i, j] - old[i - 1, j] if v[i, j] > 0.0 else old[(i + 1) % n, j] - old[i, j]
                 q[i, j] -= u[i, j] * dx + v[i, j] * dy
+
+
+@kernel(tracer_in_wind, (2, 8), (60, 110), (90, 250), (130, 600), reference=upwind_by_sign, numba=upwind_elements)
+def upwind_advection(steps, q, u, v):
+    for _ in range(steps):
+        west, east = q - np.roll(q, 1, axis=1), np.roll(q, -1, axis=1) - q
+        south, north = q - np.roll(q, 1, axis=0), np.roll(q, -1, axis=0) - q
+        q -= np.where(u > 0.0, u * west, u * east) + np.where(v > 0.0, v * south, v * north)
 
 
 def bump(random, steps, n):
