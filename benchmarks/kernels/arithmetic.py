@@ -25,7 +25,23 @@ def sieve(n):
     return np.nonzero(is_prime)[0]
 
 
-@kernel(up_to, 60, 30_000, 300_000, 2_500_000, reference=lambda n: len(primes_by_division(n)), numba=True)
+def sieve_by_ranges(n):
+    """For Numba: what 0.68 makes of the `while` below dies of it."""
+    composite = np.zeros(n + 1, dtype=np.uint8)
+    count = 0
+    for i in range(2, n + 1):
+        if composite[i] == 0:
+            count += 1
+            for j in range(i * i, n + 1, i):
+                composite[j] = 1
+    return count
+
+
+@kernel(
+    *(up_to, 60, 30_000, 300_000, 2_500_000),
+    reference=lambda n: len(primes_by_division(n)),
+    numba=sieve_by_ranges,
+)
 def sieve_elements(n):
     composite = np.zeros(n + 1, dtype=np.uint8)
     count = 0
