@@ -78,7 +78,7 @@ def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, fl
 
 def wrong(name: str, outcomes: list[Any], wanted: Any, kernel: Kernel) -> list[str]:
     """A note of the first outcome that isn't as the plain function has it. Numba has sums and functions of its own."""
-    tolerance = kernel.tolerance()
+    tolerance = kernel.tolerance(wanted[1])
     if name == "numba":
         outcomes, wanted, tolerance = [as_numbers(got) for got in outcomes], as_numbers(wanted), kernel.rtol
     for got in outcomes:
