@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import evalframe
+from evalframe import _core
 from helpers import outcome
 
 pytest.importorskip("scipy")
@@ -20,6 +21,15 @@ ELEMENTARY = [name for name, kernel in KERNELS.items() if kernel.elementary]
 
 Arguments = tuple[Any, ...]
 Calls = Sequence[Callable[[Arguments], Arguments]]
+
+
+@pytest.fixture(autouse=True)
+def native_loops_at_once() -> Iterator[None]:
+    """However short they are."""
+    _core.set_region_seconds(0.0)
+    yield
+    _core.set_region_seconds(0.02)
+    _core.set_region_turns(2**62)
 
 
 def as_they_are(arguments: Arguments) -> Arguments:
@@ -147,6 +157,14 @@ def test_comes_to_the_same_captured(name: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_comes_to_the_same_captured_with_long_loops(name: str) -> None:
     assert list(differences(KERNELS[name], "small")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turns", [1, 4])
+@pytest.mark.parametrize("name", KERNELS)
+def test_comes_to_the_same_where_native_loops_are_left(name: str, turns: int) -> None:
+    _core.set_region_turns(turns)
+    assert list(differences(KERNELS[name])) == []
 
 
 @pytest.mark.slow
