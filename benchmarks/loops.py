@@ -7,6 +7,7 @@ Each kernel has a process of its own, so that none can end the run.
 
 import argparse
 import copy
+import itertools
 import json
 import math
 import multiprocessing
@@ -14,7 +15,7 @@ import os
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ except ImportError:
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 
-WARM_CALLS = 4
+# Calls, and their seconds, in which evalframe makes up its mind.
+WARM_CALLS, WARM_SECONDS = 4, 0.3
 MOST_ROUNDS, FEWEST_ROUNDS = 25, 3
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
 COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", "numba", "speed-up", "")
@@ -56,8 +58,7 @@ def measure(kernel: Kernel, size: str, options: argparse.Namespace, tell: Tell) 
         try:
             got, row[f"{name} first"] = called(sides[name], made)
             wanted = got if name == "plain" else wanted
-            outcomes = [got, *(called(sides[name], made)[0] for _ in range(WARM_CALLS))]
-            row["notes"] += wrong(name, outcomes, wanted, kernel)
+            row["notes"] += wrong(name, itertools.chain([got], warm(sides[name], made)), wanted, kernel)
         except Exception as error:
             row["notes"].append(f"{name} raised {type(error).__name__}: {error}".splitlines()[0])
             del sides[name]
@@ -76,11 +77,20 @@ def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, fl
     return (result, arguments), seconds
 
 
-def wrong(name: str, outcomes: list[Any], wanted: Any, kernel: Kernel) -> list[str]:
+def warm(function: Callable[..., Any], made: tuple[Any, ...]) -> Iterator[Any]:
+    """The outcomes of the calls before those that are timed."""
+    spent, calls = 0.0, 0
+    while calls < WARM_CALLS or (spent < WARM_SECONDS and calls < 100 * WARM_CALLS):
+        outcome, seconds = called(function, made)
+        yield outcome
+        spent, calls = spent + seconds, calls + 1
+
+
+def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> list[str]:
     """A note of the first outcome that isn't as the plain function has it. Numba has sums and functions of its own."""
     tolerance = kernel.tolerance(wanted[1])
     if name == "numba":
-        outcomes, wanted, tolerance = [as_numbers(got) for got in outcomes], as_numbers(wanted), kernel.rtol
+        outcomes, wanted, tolerance = map(as_numbers, outcomes), as_numbers(wanted), kernel.rtol
     for got in outcomes:
         for one, other, place in zip(got, wanted, ("result", "arguments"), strict=True):
             if found := difference(one, other, tolerance, place):
