@@ -8,7 +8,6 @@ import dis
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from interpreter import INTERPRETED, evaluated
+from machine import duration, machine
 from programs import PROGRAMS, chain, erf, numba
 from timing import least
 
@@ -342,25 +342,6 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def machine() -> dict[str, str]:
-    """Where and with what the figures were taken."""
-    cpu = platform.processor() or platform.machine()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as file:
-            cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), cpu)
-    return {
-        "cpu": cpu,
-        "cores": str(len(os.sched_getaffinity(0))),
-        "load": f"{os.getloadavg()[0]:.2f}",
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": "not installed" if numba is None else numba.__version__,
-        "jax": "not installed" if jax is None else jax.__version__,
-        "evalframe": evalframe.__version__,
-    }
-
-
 def shown(value: Any, key: str) -> str:
     if key.startswith("speed-up"):
         return f"{value:.2f}x"
@@ -368,10 +349,7 @@ def shown(value: Any, key: str) -> str:
         return f"{value / 1024:,.0f} kB"
     if not isinstance(value, float):
         return str(value)
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    return duration(value)
 
 
 def main() -> None:
@@ -385,7 +363,7 @@ def main() -> None:
     options.sizes = (1_000, 100_000) if options.quick else (1_000, 100_000, 10_000_000)
     options.hits, options.recompiles = (20_000, 100) if options.quick else (1_000_000, 1_000)
 
-    where = machine()
+    where = machine() | {"evalframe": evalframe.__version__}
     print("\n".join(f"{key:<10}{value}" for key, value in where.items()))
     rows = []
     for name, case in CASES.items():

@@ -1,6 +1,7 @@
-"""Runs the cheap cases of the benchmarks, to see that they run and what they print."""
+"""Runs the cheap cases of the benchmarks, to see that they run, what they print, and what becomes of those that fail."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,60 @@ def test_an_unknown_case_is_refused_with_those_there_are() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "black_scholes" in done.stderr
+
+
+ILL_BEHAVED = """
+import itertools, os, signal, time
+from kernels.table import kernel
+import loops
+
+count = itertools.count()
+
+@kernel(lambda random, n: (n,), 1, 1, 1, 1)
+def raises(n):
+    raise KeyError("of its own")
+
+@kernel(lambda random, n: (n,), 1, 1, 1, 1)
+def hangs(n):
+    time.sleep(600)
+
+@kernel(lambda random, n: (n,), 1, 1, 1, 1)
+def dies(n):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@kernel(lambda random, n: (n,), 1, 1, 1, 1)
+def drifts(n):
+    return next(count)
+
+loops.main()
+"""
+
+
+def run_loops(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(BENCHMARKS), *sys.path]))}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_loops_are_timed_beside_plain_python(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    output = tmp_path / "rows.json"
+    done = run_loops(str(BENCHMARKS / "loops.py"), "--size", "tiny", "--only", "lu", "finance", "--seconds", "0.01", "--json", str(output))
+    assert done.returncode == 0, done.stderr
+    rows = {row["kernel"]: row for row in json.loads(output.read_text())["rows"]}
+    assert {"lu", "binomial_tree"} <= rows.keys()
+    assert all(row["plain"] > 0 and row["evalframe"] > 0 and row["notes"] == [] for row in rows.values())
+    assert "geometric mean" in done.stdout
+
+
+def test_loops_that_fail_are_rows(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    output = tmp_path / "rows.json"
+    names = ["raises", "hangs", "dies", "drifts"]
+    done = run_loops("-c", ILL_BEHAVED, "--size", "tiny", "--only", *names, "--limit", "3", "--json", str(output))
+    rows = json.loads(output.read_text())["rows"]
+    notes = {row["kernel"]: row["notes"] for row in rows}
+    assert notes["raises"] == [f"{side} raised KeyError: 'of its own'" for side in ("plain", "evalframe")]
+    assert notes["hangs"] == ["stopped after 3 s in first calls of plain"]
+    assert notes["dies"] == ["the process ended with -9 in first calls of plain"]
+    assert notes["drifts"][0] == "plain DIFFERS: result is 1, not 0"
+    assert done.returncode == 1

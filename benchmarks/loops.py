@@ -1,0 +1,233 @@
+"""Times kernels with loops: plain, captured by evalframe and, where it is asked for, compiled by Numba; prints a table.
+
+python benchmarks/loops.py [--size SIZE ...] [--only NAME ...] [--peers] [--breaks] [--json FILE]
+
+Each kernel has a process of its own, so that none can end the run.
+"""
+
+import argparse
+import copy
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+# First calls are to be those of a user who has never run the program.
+os.environ.setdefault("EVALFRAME_CACHE", "0")
+
+import numpy as np
+from kernels import KERNELS, SIZES, THEMES, Kernel
+from kernels.compare import difference
+from machine import duration, machine
+
+import evalframe
+
+try:
+    import numba
+except ImportError:
+    numba = None
+
+Row = dict[str, Any]
+Tell = Callable[[Row], None]
+
+# Calls, and their seconds, in which evalframe makes up its mind.
+WARM_CALLS, WARM_SECONDS = 4, 0.3
+MOST_ROUNDS, FEWEST_ROUNDS = 25, 3
+COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
+COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", "numba", "speed-up", "")
+
+
+def measure(kernel: Kernel, size: str, options: argparse.Namespace, tell: Tell) -> None:
+    """Tells the row of a kernel as far as it is known, after each step: the last one may never end."""
+    row: Row = {"kernel": kernel.name, "theme": kernel.theme, "size": size, "notes": []}
+    made = kernel.arguments(size)
+    sides = {"plain": kernel.function, "evalframe": evalframe.jit(kernel.function)}
+    if options.peers and numba is not None and kernel.numba is not None:
+        sides["numba"] = numba.njit(kernel.numba)
+    wanted: Any = None
+    for name in list(sides):
+        tell(row | {"doing": f"first calls of {name}"})
+        try:
+            got, row[f"{name} first"] = called(sides[name], made)
+            wanted = got if name == "plain" else wanted
+            row["notes"] += wrong(name, itertools.chain([got], warm(sides[name], made)), wanted, kernel)
+        except Exception as error:
+            row["notes"].append(f"{name} raised {type(error).__name__}: {error}".splitlines()[0])
+            del sides[name]
+    tell(row | {"doing": "timed calls"})
+    row |= medians(sides, made, options.seconds)
+    row |= counted(sides["evalframe"]) if "evalframe" in sides else {}
+    tell(row | {"done": True})
+
+
+def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, float]:
+    """What a call with copies of these arguments gives and makes of them, and its seconds."""
+    arguments = copy.deepcopy(made)
+    start = time.perf_counter()
+    result = function(*arguments)
+    seconds = time.perf_counter() - start
+    return (result, arguments), seconds
+
+
+def warm(function: Callable[..., Any], made: tuple[Any, ...]) -> Iterator[Any]:
+    """The outcomes of the calls before those that are timed."""
+    spent, calls = 0.0, 0
+    while calls < WARM_CALLS or (spent < WARM_SECONDS and calls < 100 * WARM_CALLS):
+        outcome, seconds = called(function, made)
+        yield outcome
+        spent, calls = spent + seconds, calls + 1
+
+
+def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> list[str]:
+    """A note of the first outcome that isn't as the plain function has it. Numba has sums and functions of its own."""
+    tolerance = kernel.tolerance(wanted[1])
+    if name == "numba":
+        outcomes, wanted, tolerance = map(as_numbers, outcomes), as_numbers(wanted), kernel.rtol
+    for got in outcomes:
+        for one, other, place in zip(got, wanted, ("result", "arguments"), strict=True):
+            if found := difference(one, other, tolerance, place):
+                return [f"{name} DIFFERS: {found}"]
+    return []
+
+
+def as_numbers(value: Any) -> Any:
+    """The value with complex numbers for those of any type, and tuples for lists."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(as_numbers, value))
+    return value if value is None or isinstance(value, str) else np.asarray(value, dtype=complex)
+
+
+def medians(sides: dict[str, Callable[..., Any]], made: tuple[Any, ...], seconds: float) -> dict[str, float]:
+    """Of calls that take turns, so that a slow moment of the machine meets all sides."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    end = time.perf_counter() + seconds * len(sides)
+    for number in range(MOST_ROUNDS):
+        if number >= FEWEST_ROUNDS and time.perf_counter() > end:
+            break
+        for name, function in sides.items():
+            times[name].append(called(function, made)[1])
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def counted(captured: Any) -> Row:
+    """What evalframe tells of the function, the only one of its process."""
+    stats = evalframe.stats()
+    breaks = evalframe._core.jit_breaks(captured)
+    return {name: stats.get(name, 0) for name in COUNTERS} | {
+        "break places": [f"line {b['line']}: {b['reason']} ({b['detail']}), {b['count']} times" for b in breaks]
+    }
+
+
+def row_of(kernel: Kernel, size: str, options: argparse.Namespace) -> Row:
+    """The row of a kernel, measured in a process of its own."""
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe(duplex=False)
+    child = fork.Process(target=_measured, args=(there, kernel, size, options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # BLAS's threads sleep, and are made anew in the child
+        child.start()
+    there.close()
+    row: Row = {"kernel": kernel.name, "theme": kernel.theme, "size": size, "notes": [], "doing": "its beginning"}
+    end = time.monotonic() + options.limit
+    try:
+        while "done" not in row:
+            if not here.poll(max(end - time.monotonic(), 0.0)):
+                row["notes"].append(f"stopped after {options.limit:g} s in {row['doing']}")
+                break
+            row = here.recv()
+    except EOFError:
+        child.join()
+        row["notes"].append(f"the process ended with {child.exitcode} in {row['doing']}")
+    child.kill()
+    child.join()
+    return row
+
+
+def _measured(there: Connection, kernel: Kernel, size: str, options: argparse.Namespace) -> None:
+    warnings.simplefilter("ignore")  # Numba's advice
+    measure(kernel, size, options, there.send)
+
+
+def shown(row: Row) -> str:
+    """A line of the table."""
+    cells = [row["kernel"]]
+    for name in ("plain", "evalframe"):
+        cells.append(duration(row[name]) if name in row else "-")
+    cells.append(f"{row['plain'] / row['evalframe']:.2f}" if has(row, "evalframe") else "-")
+    cells.append(duration(row["evalframe first"]) if "evalframe first" in row else "-")
+    cells += [str(row.get(name, "-")) for name in ("breaks", "native_loops")]
+    cells.append(duration(row["numba"]) if "numba" in row else "-")
+    cells.append(f"{row['plain'] / row['numba']:.2f}" if has(row, "numba") else "-")
+    notes = [*row["notes"], *(["given up"] if row.get("given_up") else [])]
+    return line([*cells, "; ".join(notes)])
+
+
+def line(cells: Any) -> str:
+    name, *others, notes = cells
+    return f"{name:<28}" + "".join(f"{cell:>11}" for cell in others) + f"  {notes}".rstrip()
+
+
+def has(row: Row, side: str) -> bool:
+    return "plain" in row and side in row
+
+
+def summary(rows: list[Row], side: str) -> Iterator[str]:
+    """The geometric mean over plain Python, and who is slower."""
+    speed_ups = {row["kernel"]: row["plain"] / row[side] for row in rows if has(row, side)}
+    if not speed_ups:
+        return
+    mean = math.exp(statistics.fmean(map(math.log, speed_ups.values())))
+    failing = len(rows) - len(speed_ups)
+    all_of_them = mean ** (len(speed_ups) / len(rows))
+    yield f"{side}: geometric mean {mean:.2f} of {len(speed_ups)} kernels; {all_of_them:.2f} with {failing} others as 1"
+    slower = sorted((ratio, name) for name, ratio in speed_ups.items() if ratio < 0.95)
+    faster = sum(ratio > 1.05 for ratio in speed_ups.values())
+    yield f"{side}: {faster} faster, {len(slower)} slower than plain by 5 %"
+    yield from (f"    {name} {ratio:.2f}" for ratio, name in slower)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", nargs="+", choices=SIZES, default=["small"], help="of the arguments")
+    names = [*THEMES, *KERNELS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="kernels, or themes")
+    parser.add_argument("--peers", action="store_true", help="time Numba, too")
+    parser.add_argument("--breaks", action="store_true", help="say below each kernel where and why it breaks")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least three (0.5)")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a kernel is stopped (120)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine to FILE")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    where = machine() | {"evalframe": evalframe.__version__}
+    print("\n".join(f"{key:<10}{value}" for key, value in where.items()))
+    rows: list[Row] = []
+    for size in options.size:
+        print(f"\n{size}\n{line(COLUMNS)}", flush=True)
+        for kernel in KERNELS.values():
+            if options.only and not {kernel.name, kernel.theme} & set(options.only):
+                continue
+            rows.append(row_of(kernel, size, options))
+            print(shown(rows[-1]), flush=True)
+            for place in rows[-1].get("break places", ()) if options.breaks else ():
+                print(f"    {place}")
+        for side in ("evalframe", "numba"):
+            print(*summary([row for row in rows if row["size"] == size], side), sep="\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps({"machine": where, "rows": rows}, indent=1) + "\n")
+    if any("DIFFERS" in note for row in rows for note in row["notes"]):
+        raise SystemExit("there are results that differ from plain Python's")
+
+
+if __name__ == "__main__":
+    main()
