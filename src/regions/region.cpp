@@ -771,7 +771,7 @@ std::string RegionWriter::function() const {
   for (const std::string& variable : variables_) text += "  " + variable + "\n";
   // Conditions of integers are left for before they are met: nothing is gathered.
   for (int which = 0; which < native::kAllGathered; which++) text += "  %sticky" + std::to_string(which) + " = or " + native::kGathered[which] + " 0, 0\n";
-  for (const std::string type : {"i32", "i64"}) text += "  %hidden." + type + " = call " + type + " asm \"\", \"=r,0\"(" + type + " 0)\n";
+  for (const char* type : native::kHidden) text += native::definition_of_hidden_zero(type);
   text +=
       "  %most.at = getelementptr i64, ptr %header, i64 1\n  %most = load i64, ptr %most.at\n"
       "  %breaker.at = getelementptr i64, ptr %header, i64 2\n  %breaker = load ptr, ptr %breaker.at\n"

@@ -79,6 +79,11 @@ Term Emitter::hidden_zero(const std::string& type) {
   return {this, type, "%hidden." + type};
 }
 
+std::string definition_of_hidden_zero(const std::string& type) {
+  const bool is_integer = type[0] == 'i';
+  return "  %hidden." + type + " = call " + type + " asm \"\", \"=" + (is_integer ? "r" : "x") + ",0\"(" + type + (is_integer ? " 0)\n" : " 0.0)\n");
+}
+
 Term binary(const char* instruction, const Term& a, const Term& b) {
   DCHECK(a.type == b.type);
   return a.emitter->let(a.type, std::string(instruction) + " " + a.type + " " + a.ref + ", " + b.ref);
@@ -166,8 +171,7 @@ Term as_float(const Term& a) {
 
 Term hidden(const Term& a) {
   if (!a.is_float()) return a | a.emitter->hidden_zero(a.type);
-  const Term bits = as_bits(a);
-  return as_float(bits | a.emitter->hidden_zero(bits.type));
+  return as_float(as_bits(a) | as_bits(a.emitter->hidden_zero(a.type)));
 }
 
 Term quiet_less(const Term& a, const Term& b) {

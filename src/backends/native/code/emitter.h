@@ -28,6 +28,10 @@ inline constexpr int kConditions = 4;
 inline constexpr const char* kGathered[] = {"i1", "i1", "i1", "i1", "i32", "i64"};
 inline constexpr int kAllGathered = 6;
 
+// Types of hidden zeros, and the line that defines one: assembly inside of a loop would keep it from becoming one over vectors.
+inline constexpr const char* kHidden[] = {"i32", "i64", "float", "double"};
+std::string definition_of_hidden_zero(const std::string& type);
+
 class Emitter {
  public:
   // quiet: comparisons raise no flag on NaN, as NumPy's. Else they take one instruction and may raise "invalid".
@@ -57,7 +61,7 @@ class Emitter {
   // Has a number computed for every element, whether or not anything depends on it: LLVM knows nothing of flags, and leaves out what
   // isn't needed; the masked instructions of AVX-512 raise none where a select takes the other side.
   void compute_everywhere(const Term& x);
-  // Zero, of which LLVM knows nothing, for bits of the given integer type; `hides` tells whether that was asked for.
+  // Zero of one of kHidden, of which LLVM knows nothing; the function has to define it, in front of its loops, where it was asked for.
   Term hidden_zero(const std::string& type);
   bool hides(const std::string& type) const { return hidden_.find(type) != std::string::npos; }
   // What one of kGathered has gathered so far; empty where there was nothing.

@@ -42,10 +42,9 @@ class Writer {
     values_.resize(kernel_.inputs.size());
     write_bases();
     write_body();
-    write_hidden_zeros();
     std::string text = body_.needed() + entry_.needed() + kept();
     text += std::string("define i32 ") + kFunctionName + "(ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns) #0 {\nentry:\n";
-    text += renamed(entry_.text(), "%v", "%e") + "  br label %row\n";
+    text += renamed(entry_.text(), "%v", "%e") + hidden_zeros() + "  br label %row\n";
     text += "row:\n  %o = phi i64 [ 0, %entry ], [ %o.next, %row.end ]\n" + phis("%row.sticky", "%entry", "0", "%row.end", false);
     text += renamed(row_.text(), "%v", "%w") + "  br label %column\n";
     text += "column:\n  %i = phi i64 [ 0, %row ], [ %i.next, %column ]\n" + phis("%sticky", "%row", "%row.sticky", "%column", true);
@@ -58,6 +57,11 @@ class Writer {
   }
 
  private:
+  std::string hidden_zeros() const {
+    std::string text;
+    for (const char* type : kHidden) text += body_.hides(type) ? definition_of_hidden_zero(type) : "";
+    return text;
+  }
   std::string kept() const {
     std::string list;
     for (const std::string& function : body_.kept()) list += (list.empty() ? "ptr " : ", ptr ") + function;
@@ -70,13 +74,6 @@ class Writer {
   bool is_input(int operand) const { return operand < static_cast<int>(kernel_.inputs.size()); }
   DType element(int operand) const {
     return is_input(operand) ? kernel_.inputs[operand].dtype : stored_dtype(kernel_, kernel_.outputs[operand - kernel_.inputs.size()]);
-  }
-
-  // Of the body, made before the loops, where assembly doesn't keep them from becoming loops over vectors.
-  void write_hidden_zeros() {
-    for (const std::string type : {"i32", "i64"}) {
-      if (body_.hides(type)) entry_.line(body_.hidden_zero(type).ref + " = call " + type + " asm \"\", \"=r,0\"(" + type + " 0)");
-    }
   }
 
   static std::string renamed(std::string text, const std::string& from, const std::string& to) {
