@@ -7,13 +7,13 @@ import warnings
 
 import numpy as np
 
-DTYPES = ["float64", "float64", "float64", "int64", "int64", "int32", "uint8", "float32", "bool", "uint64", "int16"]
+DTYPES = ["complex128", "complex64", "float64", "float64", "float64", "int64", "int64", "int32", "uint8", "float32", "bool", "uint64", "int16"]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e308, -1e308, 1e-308, float("inf"), float("nan"), 3.0, 255.0, 2.0**31, 1e19]
 BINARY = ["+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"]
 ODD = ["/", "//", "%", "&", "|", "^", "<<", ">>", "**"]
 COMPARE = ["<", "<=", ">", ">=", "==", "!="]
 CALLS = ["abs({})", "int({})", "float({})", "min({}, {})", "max({}, {})", "math.sqrt(abs({}))", "math.sin({})", "math.floor({})",
-         "np.sqrt({})", "np.minimum({}, {})", "bool({})", "np.float64({})", "math.exp({})", "np.absolute({})", "math.isnan({})", "max(0.0, {})", "min({}, 1)", "max({}, {})", "math.log10(abs({}) + 1)", "math.erf({})"]
+         "np.sqrt({})", "np.minimum({}, {})", "bool({})", "np.float64({})", "math.exp({})", "np.absolute({})", "math.isnan({})", "max(0.0, {})", "min({}, 1)", "max({}, {})", "math.log10(abs({}) + 1)", "({}).real", "complex({}, {})", "math.erf({})"]
 
 
 class Program:
@@ -51,7 +51,7 @@ class Program:
         if level > 2 or kind < 0.3:
             return self.pick(*self.numbers, *self.loops, *self.loops)
         if kind < 0.42:
-            return self.pick("0", "1", "2", "3", "-1", "7", "0.5", "1.5", "2.0", "0.1", "255", "1 << 40", "True")
+            return self.pick("0", "1", "2", "3", "-1", "7", "0.5", "1.5", "2.0", "0.1", "255", "1 << 40", "True", "0.5j", "(1 + 2j)")
         if kind < 0.65:
             return self.element()
         if kind < 0.73:
@@ -183,9 +183,11 @@ class Program:
         def array(shape):
             dtype = np.dtype(self.dtypes[len(shape) - 1 + choose.randrange(2)])
             values = number.integers(0, 9, shape).astype(float) if dtype.kind in "iub" or choose.random() < 0.3 else number.random(shape)
+            if dtype.kind == "c":
+                values = values + 1j * number.random(shape)
             if choose.random() < 0.15:
                 flat = values.reshape(-1)
-                flat[choose.randrange(flat.size)] = choose.choice(SPECIAL if dtype.kind == "f" else SPECIAL[:4])
+                flat[choose.randrange(flat.size)] = choose.choice(SPECIAL if dtype.kind in "fc" else SPECIAL[:4])
             with np.errstate(all="ignore"):
                 made = values.astype(dtype)
             return made[::2] if choose.random() < 0.1 else made
@@ -208,6 +210,8 @@ def shown(value):
         return tuple(shown(part) for part in value)
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, complex | np.complexfloating):
+        return type(value).__name__, shown(float(value.real)), shown(float(value.imag))
     if isinstance(value, float | np.floating):
         # The bits of a NaN say where it comes from; its sign isn't anyone's promise.
         return type(value).__name__, "nan" if value != value else value.hex() if hasattr(value, "hex") else float(value).hex()
@@ -228,6 +232,8 @@ def outcome(function, arguments):
 
 
 def nan_free(array):
+    if array.dtype.kind == "c":
+        return array.shape, nan_free(array.real), nan_free(array.imag)
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
     return shown(array)

@@ -152,6 +152,33 @@ def elementary(x: Any) -> Any:
     return s
 
 
+@kernel(lambda: (10, 30, -0.4 + 0.6j, (R.random((10, 10)) + 1j * R.random((10, 10))) * 3 - 1.5))
+def julia(n: int, most: int, c: complex, points: Any) -> Any:
+    out = np.zeros((n, n), int)
+    for i in range(n):
+        for j in range(n):
+            z, k = points[i, j], 0
+            while abs(z) <= 2.0 and k < most:
+                z = z * z + c
+                k += 1
+            out[i, j] = k
+    return out
+
+
+@kernel(lambda: (R.random(80), R.random(90)))
+def items(x: Any, y: Any) -> Any:
+    s = 0.0
+    for a, b in zip(x, y):
+        s += a * b
+    for i, a in enumerate(x):
+        y[i] = a * i
+        if i > 60:
+            break
+    for a in y:
+        s = max(s, a)
+    return s, y
+
+
 @kernel(lambda: (R.random(60), R.random(60)))
 def swapped_buffers(a: Any, b: Any) -> Any:
     for _ in range(30):

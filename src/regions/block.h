@@ -33,6 +33,7 @@ std::vector<Term> words_of(const Written& value);
 Written written_int(const Term& value);
 Written written_float(const Term& value);
 Written written_bool(const Term& value);
+Written written_complex(const Term& real, const Term& imag);
 Written written_scalar(const native::Value& value);
 // Of a Python number that is known.
 Written written_constant(Emitter& emitter, PyObject* constant);
@@ -49,6 +50,7 @@ class Block {
   void leave_if(const Term& holds) { leave_unless(!holds); }
   // NumPy reports the floating-point conditions of what led to this value.
   void watch(const Term& result) { watched_.push_back(result); }
+  void watch(const native::Value& result);
   // Leaves where there was a condition that is reported. Before anything is stored.
   void look_at_conditions();
   std::string new_label() { return name_ + ".l" + std::to_string(labels_++); }

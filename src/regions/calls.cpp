@@ -47,8 +47,27 @@ Written to_float(const Call& call) {
 
 Written to_bool(const Call& call) { return written_bool(truth(call.block, call.only())); }
 
+Written to_complex(const Call& call) {
+  Emitter& emitter = call.emitter();
+  if (call.arguments.size() > 2) throw Unsupported("complex() of as many");
+  std::vector<Term> parts;
+  for (const Written& part : call.arguments) parts.push_back(as_double(call.block, part));
+  while (parts.size() < 2) parts.push_back(emitter.number("double", 0.0));
+  return written_complex(parts[0], parts[1]);
+}
+
+// As C's hypot; infinite parts, and what is too large, are left to Python and NumPy.
+Written complex_size(const Call& call, const Written& a) {
+  const Value& z = a.number;
+  const bool wide = native::component(z.dtype) == DType::float64;
+  const Term size = call_c(wide ? "hypot" : "hypotf", {z.real, z.imag});
+  call.block.leave_unless(is_finite(call.block, size));
+  return a.type.kind == Kind::kComplex ? written_float(size) : written_scalar(native::exact(native::component(z.dtype), size));
+}
+
 Written absolute(const Call& call) {
   const Written& a = call.only();
+  if (a.type.is_complex()) return complex_size(call, a);
   if (!a.type.is_number() || a.number.dtype == DType::bool_) throw Unsupported("abs() of this");
   Written result = a;
   result.constant = nullptr;
@@ -97,7 +116,7 @@ Written first_of(const Call& call, bool smaller) {
   if (call.arguments.size() != 2) throw Unsupported("min() or max() of as many");
   const Written& a = call.arguments[0];
   const Written& b = call.arguments[1];
-  if (a.type != b.type || !a.type.is_number()) throw Unsupported("min() or max() of unlike numbers");
+  if (a.type != b.type || !a.type.is_number() || a.type.is_complex()) throw Unsupported("min() or max() of unlike or complex numbers");
   Written result = a;
   result.constant = nullptr;
   result.number.real = select(takes_second(call.block, smaller, a, b), b.number.real, a.number.real);
@@ -200,6 +219,7 @@ DType loop_type(const Written& a, const graph::Meta& meta) {
 
 template <ScalarOp kOp>
 Written ufunc(const Call& call) {
+  if (kOp == ScalarOp::absolute && call.only().type.is_complex()) return complex_size(call, call.only());
   if (call.meta.kind != graph::Kind::kNumpyScalar || (call.exact && is_elementary(kOp))) throw Unsupported("this ufunc");
   const DType dtype = loop_type(call.only(), call.meta);
   if (!native::is_float(dtype)) throw Unsupported("this ufunc of integers");
@@ -220,7 +240,7 @@ Written extreme(const Call& call) {
 template <DType kTo>
 Written to_numpy(const Call& call) {
   const Written& a = call.only();
-  const bool cuts = a.type.is_number() && native::is_float(a.number.dtype) && !native::is_float(kTo);
+  const bool cuts = a.type.is_complex() || (a.type.is_number() && native::is_float(a.number.dtype) && !native::is_float(kTo));
   if (!agrees({Kind::kNumpy, kTo}, call.meta) || cuts) throw Unsupported("this conversion");
   if (a.type.kind == Kind::kNumpy && a.type.dtype != kTo) throw Unsupported("this conversion");
   return written_scalar(as_operand(call.block, a, kTo));

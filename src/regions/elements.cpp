@@ -87,7 +87,19 @@ Term length_of(Block& block, const Written& owner) {
   return size_at(block, sizes_of(block, owner), 0);
 }
 
+namespace {
+
+Written part_of(const Written& number, const std::string& name) {
+  if (!number.type.is_complex() || (name != "real" && name != "imag")) throw Unsupported("the attribute " + name + " of " + text_of(number.type));
+  const Term& part = name == "real" ? number.number.real : number.number.imag;
+  if (number.type.kind == Kind::kComplex) return written_float(part);
+  return written_scalar(native::exact(native::component(number.type.dtype), part));
+}
+
+}  // namespace
+
 Written get_attribute(Block& block, const Written& owner, const std::string& name) {
+  if (owner.type.is_number()) return part_of(owner, name);
   require_array(owner);
   if (name == "ndim") return written_int(block.emitter.integer("i64", owner.type.rank));
   if (name != "shape" && name != "size") throw Unsupported("the attribute " + name + " of an array");

@@ -15,7 +15,7 @@ using Kind = Type::Kind;
 
 namespace {
 
-bool is_python(const Written& a) { return a.type.kind == Kind::kInt || a.type.kind == Kind::kFloat || a.type.kind == Kind::kBool; }
+bool is_python(const Written& a) { return a.type.is_number() && a.type.kind != Kind::kNumpy; }
 
 void require_number(const Written& a) {
   if (!a.type.is_number()) throw Unsupported("arithmetic with " + (a.is_tuple ? std::string("a tuple") : text_of(a.type)));
@@ -57,7 +57,7 @@ Term checked(Block& block, const std::string& operation, bool is_signed, const T
 
 Term as_int(Block& block, const Written& a) {
   require_number(a);
-  if (a.type.kind == Kind::kFloat) throw Unsupported("a float where an int is wanted");
+  if (a.type.kind == Kind::kFloat || a.type.is_complex()) throw Unsupported("a float where an int is wanted");
   if (a.type.kind == Kind::kInt) return a.number.real;
   if (a.number.dtype == DType::bool_) return convert("zext", a.number.real, "i64");
   if (!native::is_integer(a.number.dtype)) throw Unsupported("a NumPy float where an int is wanted");
@@ -100,14 +100,28 @@ Term narrowed(Block& block, const Term& x) {
 
 }  // namespace
 
+namespace {
+
+// A number of Python's.
+Value as_complex_operand(Block& block, const Written& a, DType dtype) {
+  const DType part = native::component(dtype);
+  if (!a.type.is_complex()) return native::make(dtype, as_operand(block, a, part).real, hidden(native::zero(block.emitter, part)));
+  if (dtype == DType::complex128) return a.number;
+  return native::make(dtype, narrowed(block, a.number.real), narrowed(block, a.number.imag));
+}
+
+}  // namespace
+
 Value as_operand(Block& block, const Written& a, DType dtype) {
   require_number(a);
   if (!is_computed(dtype)) throw Unsupported(std::string("numbers of ") + graph::name(dtype));
   if (!is_python(a) || a.type.kind == Kind::kBool) {
-    const bool loses = native::is_float(a.number.dtype) && !native::is_float(dtype);
-    if (loses) throw Unsupported("a float among integers");
+    const bool loses = (native::is_float(a.number.dtype) && !native::is_float(native::component(dtype))) || (a.type.is_complex() && !native::is_complex(dtype));
+    if (loses) throw Unsupported("a float among integers, or a complex number among others");
     return native::cast(a.number, dtype);
   }
+  if (native::is_complex(dtype)) return as_complex_operand(block, a, dtype);
+  if (a.type.is_complex()) throw Unsupported("a complex number among others");
   if (a.type.kind == Kind::kFloat) {
     if (!native::is_float(dtype)) throw Unsupported("a float among integers");
     return native::exact(dtype, dtype == DType::float64 ? a.number.real : narrowed(block, a.number.real));
@@ -124,6 +138,11 @@ Value as_element(Block& block, const Written& a, DType dtype) {
   require_number(a);
   if (!is_computed(dtype)) throw Unsupported(std::string("elements of ") + graph::name(dtype));
   if (dtype == DType::bool_) return native::exact(dtype, truth(block, a));
+  if (native::is_complex(dtype) || a.type.is_complex()) {
+    const Value value = as_operand(block, a, dtype);
+    if (dtype == DType::complex64 && a.type.kind == Kind::kNumpy) block.watch(value);
+    return value;
+  }
   if (native::is_float(a.number.dtype) && !native::is_float(dtype)) {
     // NumPy cuts it off and warns where it doesn't fit.
     if (dtype == DType::uint64) throw Unsupported("a float stored as uint64");
@@ -228,6 +247,53 @@ Term float_binary(Block& block, BinaryOp op, const Written& left, const Written&
   }
 }
 
+// --- complex numbers --------------------------------------------------------------------------------------------------
+
+Written complex_of(Block& block, const Written& a) {
+  if (a.type.is_complex()) return a;
+  return written_complex(as_double(block, a), hidden(block.emitter.number("double", 0.0)));
+}
+
+// As _Py_c_quot (Objects/complexobject.c) divides: first by the larger part of the divisor.
+Written complex_quotient(Block& block, const Value& a, const Value& b) {
+  block.leave_unless(is_finite(block, b.real) & is_finite(block, b.imag));
+  const Term real_size = native::intrinsic("fabs", {b.real}), imag_size = native::intrinsic("fabs", {b.imag});
+  block.leave_if(compare("oeq", real_size + imag_size, block.emitter.number("double", 0.0)));
+  const Term by_real = compare("oge", real_size, imag_size);
+  const Term large = select(by_real, b.real, b.imag), small = select(by_real, b.imag, b.real);
+  const Term ratio = small / large;
+  const Term divisor = large + small * ratio;
+  const Term real = select(by_real, a.real, a.imag) + select(by_real, a.imag, a.real) * ratio;
+  const Term imag = select(by_real, a.imag, a.imag * ratio) - select(by_real, a.real * ratio, a.real);
+  return written_complex(real / divisor, imag / divisor);
+}
+
+Written complex_binary(Block& block, BinaryOp op, const Written& left, const Written& right) {
+  const Value a = complex_of(block, left).number, b = complex_of(block, right).number;
+  switch (op) {
+    case BinaryOp::kAdd: return written_complex(a.real + b.real, a.imag + b.imag);
+    case BinaryOp::kSubtract: return written_complex(a.real - b.real, a.imag - b.imag);
+    case BinaryOp::kMultiply: return written_complex(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real);
+    case BinaryOp::kTrueDivide: return complex_quotient(block, a, b);
+    default: throw Unsupported("this operator of complex numbers");
+  }
+}
+
+Value numpy_complex(Block& block, BinaryOp op, DType dtype, const Value& a, const Value& b) {
+  const auto lowered = [&](ScalarOp scalar) { return native::lower(block.emitter, scalar, dtype, {a, b, Value{}}); };
+  switch (op) {
+    case BinaryOp::kAdd: return lowered(ScalarOp::add);
+    case BinaryOp::kSubtract: return lowered(ScalarOp::subtract);
+    case BinaryOp::kMultiply: return lowered(ScalarOp::multiply);
+    case BinaryOp::kTrueDivide:
+      for (const Value& operand : {a, b}) block.leave_unless(is_finite(block, operand.real) & is_finite(block, operand.imag));
+      block.leave_if(!native::truth(block.emitter, b));
+      // NumPy computes both of its ways, and warns of either: LLVM would choose one where it knows the divisor.
+      return native::lower(block.emitter, ScalarOp::divide, dtype, {a, native::make(dtype, hidden(b.real), hidden(b.imag)), Value{}});
+    default: throw Unsupported("this operator of NumPy's complex numbers");
+  }
+}
+
 // --- NumPy's scalars --------------------------------------------------------------------------------------------------
 
 Value numpy_integer(Block& block, BinaryOp op, DType dtype, const Value& a, const Value& b) {
@@ -295,16 +361,18 @@ Written numpy_binary(Block& block, BinaryOp op, const Written& left, const Writt
   if (!is_computed(dtype)) throw Unsupported(std::string("numbers of ") + graph::name(dtype));
   const Value a = as_operand(block, left, dtype), b = as_operand(block, right, dtype);
   if (dtype == DType::bool_) return written_scalar(numpy_bool(op, a, b));
-  if (!native::is_float(dtype)) return written_scalar(numpy_integer(block, op, dtype, a, b));
-  const Value result = numpy_float(block, op, dtype, a, b);
-  block.watch(result.real);
+  const bool complex = native::is_complex(dtype);
+  if (!native::is_float(dtype) && !complex) return written_scalar(numpy_integer(block, op, dtype, a, b));
+  const Value result = complex ? numpy_complex(block, op, dtype, a, b) : numpy_float(block, op, dtype, a, b);
+  block.watch(result);
   return written_scalar(result);
 }
 
 // The type in which two numbers are compared, one of them NumPy's.
 DType compared_in(const Written& a, const Written& b) {
   const auto weak = [](const Written& python, DType other) {
-    if (python.type.kind == Kind::kFloat) return native::is_float(other) ? other : DType::float64;
+    if (python.type.is_complex() && !native::is_complex(other)) throw Unsupported("a complex number compared with others");
+    if (python.type.kind == Kind::kFloat) return native::is_float(other) || native::is_complex(other) ? other : DType::float64;
     if (python.type.kind == Kind::kInt && other == DType::bool_) throw Unsupported("an int compared with a NumPy bool");
     return other;
   };
@@ -331,6 +399,7 @@ Written binary(Block& block, int code, const Written& a, const Written& b, const
   switch (meta.kind) {
     case graph::Kind::kInt: return written_int(int_binary(block, op, a, b));
     case graph::Kind::kFloat: return written_float(float_binary(block, op, a, b));
+    case graph::Kind::kComplex: return complex_binary(block, op, a, b);
     case graph::Kind::kBool: return written_bool(numpy_bool(op, a.number, b.number).real);
     case graph::Kind::kNumpyScalar: return numpy_binary(block, op, a, b, meta.dtype);
     default: throw Unsupported("this operator");
@@ -340,7 +409,7 @@ Written binary(Block& block, int code, const Written& a, const Written& b, const
 Written unary(Block& block, int code, const Written& a, const graph::Meta& meta) {
   require_number(a);
   const auto op = static_cast<UnaryOp>(code);
-  const bool is_float = native::is_float(a.number.dtype);
+  const bool is_float = native::is_float(native::component(a.number.dtype));
   if (a.number.dtype == DType::bool_) {
     if (a.type.kind == Kind::kNumpy && op == UnaryOp::kInvert) return written_scalar(native::exact(DType::bool_, !a.number.real));
     throw Unsupported("this operator of bools");
@@ -359,6 +428,7 @@ Written unary(Block& block, int code, const Written& a, const graph::Meta& meta)
   Written value = a;
   value.constant = nullptr;
   value.number.real = result;
+  if (value.type.is_complex() && op == UnaryOp::kNegative) value.number.imag = -value.number.imag;
   if (!agrees(value.type, meta)) throw Unsupported("this operator");
   return value;
 }
@@ -367,6 +437,10 @@ Written compare_numbers(Block& block, int code, const Written& a, const Written&
   require_number(a);
   require_number(b);
   const ScalarOp op = kComparisons[code];
+  if (is_python(a) && is_python(b) && (a.type.is_complex() || b.type.is_complex())) {
+    if (code != Py_EQ && code != Py_NE) throw Unsupported("complex numbers in order");
+    return written_bool(native::lower(block.emitter, op, DType::bool_, {complex_of(block, a).number, complex_of(block, b).number, Value{}}).real);
+  }
   if (is_python(a) && is_python(b)) {
     const bool floats = a.type.kind == Kind::kFloat || b.type.kind == Kind::kFloat;
     const DType dtype = floats ? DType::float64 : DType::int64;

@@ -364,7 +364,7 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
       return;
     case Check::kEqual: {
       const Written want = written_constant(block_.emitter, fact.want.get());
-      if (want.type != type || !type.is_number()) no();
+      if (want.type != type || !type.is_number() || type.is_complex()) no();
       const Written here = slot_value(source.index);
       const bool is_float = native::is_float(here.number.dtype);
       require(compare("eq", is_float ? native::as_bits(here.number.real) : here.number.real, is_float ? native::as_bits(want.number.real) : want.number.real));
@@ -458,6 +458,7 @@ Written RecordingWriter::read_source(int32_t index) {
   if (sources.size() <= static_cast<size_t>(number)) sources.resize(static_cast<size_t>(number) + 1);
   if (sources[static_cast<size_t>(number)].kind != Kind::kUnbound && sources[static_cast<size_t>(number)] != type) throw Unsupported("another type than elsewhere in the loop");
   sources[static_cast<size_t>(number)] = type;
+  if (type.is_complex()) throw Unsupported("a complex number that isn't in a variable");
   const std::string word = words_of(type)[0];
   Emitter& emitter = block_.emitter;
   const Term at = emitter.let("ptr", "getelementptr i64, ptr %sources, i64 " + std::to_string(number));
@@ -521,7 +522,7 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
     if (reinterpret_cast<PyObject*>(a.names_type) != want.constant) throw Unsupported("another type");
     return;
   }
-  if (a.type != want.type || !a.type.is_number()) throw Unsupported("a check of " + text_of(a.type));
+  if (a.type != want.type || !a.type.is_number() || a.type.is_complex()) throw Unsupported("a check of " + text_of(a.type));
   const bool is_float = native::is_float(a.number.dtype);
   const Term holds = compare(is_float ? "oeq" : "eq", a.number.real, want.number.real);
   std::optional<Slots> there;

@@ -16,7 +16,7 @@ namespace evalframe::regions {
 
 using Kind = Type::Kind;
 
-bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::float16 && graph::kind_of(dtype) != 'c'; }
+bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::float16; }
 
 std::strong_ordering Type::operator<=>(const Type& other) const {
   const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
@@ -31,7 +31,8 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kInt: return {"i64"};
     case Kind::kFloat: return {"double"};
     case Kind::kBool: return {"i1"};
-    case Kind::kNumpy: return {native::register_type(type.dtype)};
+    case Kind::kComplex: return {"double", "double"};
+    case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
     case Kind::kArray: return {"ptr"};
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
@@ -111,6 +112,7 @@ Type type_of(Borrowed object) {
   if (PyLong_CheckExact(o)) return {fits(o) ? Kind::kInt : Kind::kObject};
   if (PyFloat_CheckExact(o)) return {Kind::kFloat};
   if (PyBool_Check(o)) return {Kind::kBool};
+  if (PyComplex_CheckExact(o)) return {Kind::kComplex};
   if (numpy::is_exact_array(o)) return type_of_array(numpy::as_array(o));
   if (numpy::is_scalar(o)) return type_of_scalar(o);
   return type_of_iterator(o);
@@ -121,6 +123,7 @@ bool agrees(const Type& type, const graph::Meta& meta) {
     case graph::Kind::kInt: return type.kind == Kind::kInt;
     case graph::Kind::kFloat: return type.kind == Kind::kFloat;
     case graph::Kind::kBool: return type.kind == Kind::kBool;
+    case graph::Kind::kComplex: return type.kind == Kind::kComplex;
     case graph::Kind::kNumpyScalar: return type.kind == Kind::kNumpy && type.dtype == meta.dtype;
     case graph::Kind::kArray: return type.kind == Kind::kArray && type.dtype == meta.dtype && type.rank == meta.rank;
     default: return false;
@@ -132,6 +135,7 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kInt: return &PyLong_Type;
     case Kind::kFloat: return &PyFloat_Type;
     case Kind::kBool: return &PyBool_Type;
+    case Kind::kComplex: return &PyComplex_Type;
     case Kind::kArray: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
@@ -154,6 +158,7 @@ std::string text_of(const Type& type) {
     case Kind::kInt: return "int";
     case Kind::kFloat: return "float";
     case Kind::kBool: return "bool";
+    case Kind::kComplex: return "complex";
     case Kind::kNumpy: return graph::name(type.dtype);
     case Kind::kArray: return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]";
     case Kind::kRange: return "range";
@@ -180,9 +185,15 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
     case Kind::kInt: words[0] = PyLong_AsLongLong(object.get()); return;
     case Kind::kFloat: words[0] = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(object.get())); return;
     case Kind::kBool: words[0] = object.get() == Py_True; return;
+    case Kind::kComplex: {
+      const Py_complex value = PyComplex_AsCComplex(object.get());
+      words[0] = std::bit_cast<int64_t>(value.real), words[1] = std::bit_cast<int64_t>(value.imag);
+      return;
+    }
     case Kind::kNumpy:
       words[0] = 0;
       PyArray_ScalarAsCtype(object.get(), words);
+      if (type.dtype == DType::complex64) words[1] = words[0] >> 32, words[0] &= UINT32_MAX;
       return;
     case Kind::kArray: words[0] = std::bit_cast<int64_t>(object.get()); return;
     case Kind::kRangeIterator: {
@@ -217,6 +228,8 @@ Ref range_of(int64_t start, int64_t stop, int64_t step) {
 }
 
 Ref scalar_of(DType dtype, const int64_t* word) {
+  const int64_t both = (word[1] << 32) | (word[0] & UINT32_MAX);
+  if (dtype == DType::complex64) word = &both;
   const Ref descr = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(dtype))));
   return descr ? Ref::steal(PyArray_Scalar(const_cast<int64_t*>(word), descr.as<PyArray_Descr>(), nullptr)) : Ref();
 }
@@ -254,6 +267,7 @@ Ref box(const Type& type, const int64_t* words) {
     case Kind::kInt: return Ref::steal(PyLong_FromLongLong(words[0]));
     case Kind::kFloat: return Ref::steal(PyFloat_FromDouble(std::bit_cast<double>(words[0])));
     case Kind::kBool: return Ref::steal(PyBool_FromLong(words[0] & 1));
+    case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
     case Kind::kRange: return range_of(words[0], words[3], words[1]);

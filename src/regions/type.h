@@ -18,6 +18,7 @@ struct Type {
     kInt,            // Python's, of 64 bits
     kFloat,          // Python's
     kBool,           // Python's
+    kComplex,        // Python's
     kNumpy,          // a NumPy scalar
     kArray,
     kRange,          // made by the loop: start, step, length, stop
@@ -38,6 +39,7 @@ struct Type {
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
 
+  bool is_complex() const { return kind == Kind::kComplex || (kind == Kind::kNumpy && graph::kind_of(dtype) == 'c'); }
   bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }
 };
 
