@@ -1,0 +1,157 @@
+// From one place of a frame to the next: jumps, branches and steps of iterators, in registers.
+#include "bytecode/stack.h"
+#include "cpython/frame.h"
+#include "cpython/layout.h"
+#include "regions/iterators.h"
+#include "regions/numbers.h"
+#include "regions/writer.h"
+
+namespace evalframe::regions {
+
+using bytecode::Instruction, bytecode::Op;
+using Kind = Type::Kind;
+
+namespace {
+
+State state_of(const Slots& slots, int32_t instruction) {
+  State state{instruction, {}};
+  for (const Slot& slot : slots) state.types.push_back(slot.value.type);
+  return state;
+}
+
+}  // namespace
+
+void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run) {
+  Emitter& emitter = block.emitter;
+  const State state = state_of(slots, instruction);
+  const int next = must_run ? -1 : block_of(state);
+  for (size_t i = 0; i < slots.size(); i++) {
+    if (slots[i].kept) continue;
+    const std::vector<Term> words = words_of(slots[i].value);
+    for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));
+  }
+  if (next < 0) {
+    const bool on_top = must_run && !slots.empty();
+    region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
+                                                       : "more types of variables than are followed"});
+    return emitter.line("br label %" + exit_of(state, must_run));
+  }
+  blocks_[number].next.insert(next);
+  const std::string target = "block" + std::to_string(next);
+  if (instruction > blocks_[number].state.instruction) return emitter.line("br label %" + target);
+  blocks_[next].is_entry = true;
+  const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;
+  emitter.line("store i64 " + turns.ref + ", ptr %turns");
+  const Term breaker = emitter.let("i32", "load volatile i32, ptr %breaker");
+  const Term calm = compare("eq", breaker & emitter.integer("i32", cpython::BreakerCell::kBits), 0) & compare("slt", turns, Term{&emitter, "i64", "%most"});
+  emitter.line("br i1 " + calm.ref + ", label %" + target + ", label %" + exit_of(state, false) + ", !prof !0");
+}
+
+void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {
+  const std::string one = block.new_label(), other = block.new_label();
+  block.emitter.line("br i1 " + condition.ref + ", label %" + one + ", label %" + other);
+  block.emitter.label(one);
+  go_on(block, number, std::move(yes), at_yes, false);
+  block.emitter.label(other);
+  go_on(block, number, std::move(no), at_no, false);
+}
+
+// FOR_ITER, and the unpacking of what it gives.
+void RegionWriter::step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction) {
+  const std::set<int> before = std::exchange(blocks_[number].next, {});
+  const std::string one = block.new_label(), end = block.new_label();
+  block.emitter.line("br i1 " + has_next(block, iterator).ref + ", label %" + one + ", label %" + end);
+  block.emitter.label(one);
+  Slots inside = slots;
+  Written advanced = iterator;
+  const std::vector<Written> items = next_items(block, advanced);
+  inside.back() = {false, advanced};
+  for (size_t i = items.size(); i > 0; i--) push(inside, items[i - 1]);
+  go_on(block, number, std::move(inside), instruction + 1 + (items_of_step(iterator.type) > 0), false);
+  const std::set<int> next_inside = std::exchange(blocks_[number].next, {});
+  const size_t first_at_end = blocks_[number].steps.size();
+  block.emitter.label(end);
+  Slots rest = slots;
+  rest.pop_back();
+  go_on(block, number, std::move(rest), code_.instructions[instruction].target + cpython::layout::kForIterSkip, false);
+  const std::set<int> next_end = std::move(blocks_[number].next);
+  blocks_[number].next = before;
+  blocks_[number].steps.push_back({next_inside, next_end, first_at_end});
+}
+
+void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run) {
+  const Instruction& i = code_.instructions[instruction];
+  const auto top = [&]() -> Written& {
+    Slot& slot = slots.back();
+    if (slot.kept) slot.value = written(slot.value.type, read_slot(block.emitter, slots.size() - 1, slot.value.type));
+    return slot.value;
+  };
+  const auto without_top = [&] {
+    Slots rest = slots;
+    rest.pop_back();
+    return rest;
+  };
+  const bool on_number = !slots.empty() && slots.back().value.type.is_number();
+  switch (i.op) {
+    case Op::JUMP_FORWARD:
+    case Op::JUMP_BACKWARD:
+    case Op::JUMP_BACKWARD_NO_INTERRUPT: return go_on(block, number, std::move(slots), i.target, false);
+    case Op::NOP: return go_on(block, number, std::move(slots), instruction + 1, false);
+    case Op::POP_JUMP_IF_FALSE:
+    case Op::POP_JUMP_IF_TRUE: {
+      if (!on_number) break;
+      const Term holds = truth(block, top());
+      const bool jumps_on = i.op == Op::POP_JUMP_IF_TRUE;
+      return branch(block, number, holds, without_top(), jumps_on ? i.target : instruction + 1, without_top(), jumps_on ? instruction + 1 : i.target);
+    }
+    case Op::JUMP_IF_FALSE_OR_POP:
+    case Op::JUMP_IF_TRUE_OR_POP: {
+      if (!on_number) break;
+      const Term holds = truth(block, top());
+      if (i.op == Op::JUMP_IF_TRUE_OR_POP) return branch(block, number, holds, slots, i.target, without_top(), instruction + 1);
+      return branch(block, number, holds, without_top(), instruction + 1, slots, i.target);
+    }
+    case Op::POP_JUMP_IF_NONE:
+    case Op::POP_JUMP_IF_NOT_NONE: {
+      const Type& type = slots.back().value.type;
+      // Objects from outside are none that is known: None never is among them.
+      const bool is_none = type.kind == Kind::kObject && region_.objects[type.object].get() == Py_None;
+      return go_on(block, number, without_top(), is_none == (i.op == Op::POP_JUMP_IF_NONE) ? i.target : instruction + 1, false);
+    }
+    case Op::TO_BOOL: {
+      if (!on_number) break;
+      const Term holds = truth(block, top());
+      slots.back() = {false, written_bool(holds)};
+      return go_on(block, number, std::move(slots), instruction + 1, false);
+    }
+    case Op::UNARY_NOT: {
+      if (!on_number) break;
+      const Term holds = truth(block, top());
+      slots.back() = {false, written_bool(!holds)};
+      return go_on(block, number, std::move(slots), instruction + 1, false);
+    }
+    case Op::GET_ITER: {
+      if (slots.empty()) break;
+      try {
+        const Type& type = slots.back().value.type;
+        PyObject* const known = type.kind == Kind::kObject ? region_.objects[static_cast<size_t>(type.object)].get() : nullptr;
+        slots.back() = {false, iterator_over(block, known && PyRange_Check(known) ? known_range(block.emitter, known) : top())};
+      } catch (const Unsupported&) {
+        break;
+      }
+      return go_on(block, number, std::move(slots), instruction + 1, false);
+    }
+    case Op::FOR_ITER: {
+      if (slots.empty() || !slots.back().value.type.is_iterator()) break;
+      const size_t items = items_of_step(slots.back().value.type);
+      const Instruction& next = code_.instructions[instruction + 1];
+      // A tuple that is kept would have to be made.
+      if (items && (next.op != Op::UNPACK_SEQUENCE || static_cast<size_t>(next.arg) != items)) break;
+      return step(block, number, slots, top(), instruction);
+    }
+    default: break;
+  }
+  land(block, number, slots, instruction, must_run);
+}
+
+}  // namespace evalframe::regions

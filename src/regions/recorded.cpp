@@ -1,0 +1,339 @@
+#include "regions/recorded.h"
+
+#include "core/object_text.h"
+#include "regions/elements.h"
+#include "regions/iterators.h"
+#include "regions/numbers.h"
+
+namespace evalframe::regions {
+
+using bytecode::Instruction, bytecode::Op;
+using graph::Form, graph::Node, graph::Operand;
+using guards::Check, guards::Reach;
+using Kind = Type::Kind;
+
+void RecordingWriter::check_recording() const {
+  const auto no = [](bool holds, const char* why) {
+    if (holds) throw Unsupported(why);
+  };
+  no(recording_.returns, "the function returns");
+  no(recording_.start.size() != 1, "the frame of an inlined call");
+  no(recording_.iterator >= 0, "an iterator that isn't over a range");
+  no(recording_.handles, "an exception that is handled");
+  no(recording_.keeps_ended || recording_.needs_frames, "objects whose end is told, or frames that are looked at");
+  no(!recording_.generators.empty(), "a generator");
+  no(!recording_.names.empty(), "a store into an attribute, a name or an item of a container");
+  no(recording_.start[0].names != 0 || recording_.start[0].globals != 0, "a dict of names");
+  no(recording_.initial[0].size() != state_.types.size(), "other slots in use");
+  for (size_t i = 0; i < state_.types.size(); i++) {
+    no((recording_.initial[0][i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
+  }
+}
+
+Written RecordingWriter::slot_value(int32_t slot) {
+  const auto found = slots_.find(slot);
+  if (found != slots_.end()) return found->second;
+  const Type& type = state_.types[static_cast<size_t>(slot)];
+  return slots_.emplace(slot, written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type))).first->second;
+}
+
+void RecordingWriter::check_slot(const guards::Source& source, const guards::Fact& fact) {
+  const Type& type = state_.types[static_cast<size_t>(source.index)];
+  const auto no = [&] { throw Unsupported("another type: " + text_of(type)); };
+  switch (fact.check) {
+    case Check::kNone: return;
+    case Check::kType:
+      if (python_type(type) != fact.want.as<PyTypeObject>()) no();
+      return;
+    case Check::kArray:
+      if (type.kind != Kind::kArray || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
+      return;
+    case Check::kEqual: {
+      const Written want = written_constant(block_.emitter, fact.want.get());
+      if (want.type != type || !type.is_number() || type.is_complex()) no();
+      const Written here = slot_value(source.index);
+      const bool is_float = native::is_float(here.number.dtype);
+      require(compare("eq", is_float ? native::as_bits(here.number.real) : here.number.real, is_float ? native::as_bits(want.number.real) : want.number.real));
+      // What follows may know it.
+      slots_[source.index].constant = fact.want.get();
+      slots_[source.index].number = want.number;
+      return;
+    }
+    case Check::kSame:
+    case Check::kDistinct: {
+      const guards::Source& other = recording_.guards.sources[static_cast<size_t>(fact.other)];
+      const bool both = type.kind == Kind::kArray && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)].kind == Kind::kArray;
+      if (!both) {
+        // Objects of unlike kinds are two.
+        if (fact.check == Check::kDistinct && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)] != type) return;
+        throw Unsupported("the identity of numbers");
+      }
+      require(compare(fact.check == Check::kSame ? "eq" : "ne", slot_value(source.index).words[0], slot_value(other.index).words[0]));
+      return;
+    }
+    default: throw Unsupported("a guard on " + text_of(type));
+  }
+}
+
+// The number of the source among the region's: of what is reached from objects that the loop carries along.
+int32_t RecordingWriter::merged(int32_t index) {
+  if (const auto found = merged_.find(index); found != merged_.end()) return found->second;
+  guards::Source source = recording_.guards.sources[static_cast<size_t>(index)].copy();
+  if (source.reach == Reach::kTurn) throw Unsupported("the items of an iterator ahead");
+  if (source.reach == Reach::kSlot) {
+    const Type& type = state_.types[static_cast<size_t>(source.index)];
+    if (type.kind != Kind::kObject) throw Unsupported("a part of " + text_of(type));
+    source.frame = 0;
+    source.index = type.object;
+  }
+  if (source.parent >= 0) source.parent = merged(source.parent);
+  const auto renumber = [&](guards::Fact& fact) {
+    if (fact.other >= 0) fact.other = merged(fact.other);
+  };
+  renumber(source.fact);
+  for (guards::Fact& fact : source.more) renumber(fact);
+  int32_t number = -1;
+  if (!region_.region_.guards.take_source(std::move(source), number)) throw Unsupported("another value than elsewhere in the loop");
+  return merged_[index] = number;
+}
+
+void RecordingWriter::check_guards() {
+  if (!region_.region_.guards.take_surroundings(recording_.guards)) throw Unsupported("other functions or names than elsewhere in the loop");
+  for (size_t i = 0; i < recording_.guards.sources.size(); i++) {
+    const guards::Source& source = recording_.guards.sources[i];
+    if (source.reach == Reach::kSlot && source.frame != 0) throw Unsupported("the frame of an inlined call");
+    const bool is_typed = source.reach == Reach::kSlot && state_.types[static_cast<size_t>(source.index)].kind != Kind::kObject;
+    if (!is_typed) {
+      merged(static_cast<int32_t>(i));
+      continue;
+    }
+    check_slot(source, source.fact);
+    for (const guards::Fact& fact : source.more) check_slot(source, fact);
+  }
+}
+
+static Type type_of_meta(const graph::Meta& meta) {
+  switch (meta.kind) {
+    case graph::Kind::kInt: return {Kind::kInt};
+    case graph::Kind::kFloat: return {Kind::kFloat};
+    case graph::Kind::kBool: return {Kind::kBool};
+    case graph::Kind::kNumpyScalar: return {Kind::kNumpy, meta.dtype};
+    case graph::Kind::kArray: return {Kind::kArray, meta.dtype, meta.rank};
+    default: return {Kind::kObject};
+  }
+}
+
+// What a source that isn't a slot of the frame holds all the time.
+Written RecordingWriter::read_source(int32_t index) {
+  const guards::Source& source = recording_.guards.sources[static_cast<size_t>(index)];
+  if (source.reach == Reach::kSlot && state_.types[static_cast<size_t>(source.index)].kind != Kind::kObject) return slot_value(source.index);
+  const int32_t number = merged(index);
+  Type type{Kind::kObject};
+  for (size_t i = 0; i < recording_.input_sources.size(); i++) {
+    if (recording_.input_sources[i] != index) continue;
+    type = type_of_meta(recording_.graph.inputs[i].meta);
+    const auto flags_of = [&](const guards::Fact& fact) {
+      if (fact.check == Check::kArray) type.flags = fact.array_flags;
+    };
+    flags_of(source.fact);
+    for (const guards::Fact& fact : source.more) flags_of(fact);
+  }
+  if (source.reach == Reach::kSlot && type.kind == Kind::kObject) return {.type = state_.types[static_cast<size_t>(source.index)]};
+  if (type.kind == Kind::kObject || (type.kind == Kind::kNumpy && !is_computed(type.dtype))) throw Unsupported("an object that isn't in a variable");
+  std::vector<Type>& sources = region_.region_.sources;
+  if (sources.size() <= static_cast<size_t>(number)) sources.resize(static_cast<size_t>(number) + 1);
+  if (sources[static_cast<size_t>(number)].kind != Kind::kUnbound && sources[static_cast<size_t>(number)] != type) throw Unsupported("another type than elsewhere in the loop");
+  sources[static_cast<size_t>(number)] = type;
+  if (type.is_complex()) throw Unsupported("a complex number that isn't in a variable");
+  const std::string word = words_of(type)[0];
+  Emitter& emitter = block_.emitter;
+  const Term at = emitter.let("ptr", "getelementptr i64, ptr %sources, i64 " + std::to_string(number));
+  if (word == "i1") return written(type, {convert("trunc", emitter.let("i8", "load i8, ptr " + at.ref + ", !invariant.load !1"), "i1")});
+  return written(type, {emitter.let(word, "load " + word + ", ptr " + at.ref + ", !invariant.load !1")});
+}
+
+Written RecordingWriter::constant(PyObject* object) {
+  if (!PyTuple_CheckExact(object)) return written_constant(block_.emitter, object);
+  Written tuple{.constant = object, .is_tuple = true};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) tuple.items.push_back(written_constant(block_.emitter, PyTuple_GET_ITEM(object, i)));
+  return tuple;
+}
+
+Written RecordingWriter::operand(Operand operand) {
+  switch (operand.space) {
+    case Operand::Space::kInput: return read_source(recording_.input_sources[static_cast<size_t>(operand.index)]);
+    case Operand::Space::kNode: return nodes_[static_cast<size_t>(operand.index)];
+    case Operand::Space::kConstant: return constant(recording_.graph.constants[static_cast<size_t>(operand.index)].get());
+    case Operand::Space::kNone: break;
+  }
+  throw Unsupported("a missing operand");
+}
+
+Written RecordingWriter::node_value(const Node& node) {
+  const Operand* const operands = recording_.graph.operands_of(node);
+  std::vector<Written> in;
+  for (uint32_t i = 0; i < node.count; i++) in.push_back(operand(operands[i]));
+  const auto constant = [&](int32_t index) { return recording_.graph.constants[static_cast<size_t>(index)].get(); };
+  switch (node.form) {
+    case Form::kBinary: return binary(block_, node.code, in[0], in[1], node.meta);
+    case Form::kUnary: return unary(block_, node.code, in[0], node.meta);
+    case Form::kCompare: return compare_numbers(block_, node.code, in[0], in[1], node.meta);
+    case Form::kGetItem: return get_item(block_, in[0], in[1]);
+    case Form::kSetItem: return set_item(block_, in[0], in[1], in[2]), Written{};
+    case Form::kGetAttr: return get_attribute(block_, in[0], std::string(utf8(constant(node.callable))));
+    case Form::kTruth: return written_bool(truth(block_, in[0]));
+    case Form::kTuple: return {.is_tuple = true, .items = std::move(in)};
+    case Form::kCall:
+      if (node.keywords) throw Unsupported("a call with keywords");
+      return call(block_, constant(node.callable), in, node.meta, region_.exact_);
+    case Form::kCheckMeta:
+      if (!agrees(in[0].type, node.meta)) throw Unsupported("another type of result");
+      return {};
+    default: throw Unsupported(std::string("an operation: ") + graph::name(node.form));
+  }
+}
+
+std::optional<Choice> RecordingWriter::choice_of(const Node& node) {
+  if (node.form != Form::kCall || node.keywords || node.count != 2) return std::nullopt;
+  const Operand* const operands = recording_.graph.operands_of(node);
+  PyObject* const callable = recording_.graph.constants[static_cast<size_t>(node.callable)].get();
+  return choice_between(block_, callable, operand(operands[0]), operand(operands[1]));
+}
+
+// Where it doesn't hold, the loop goes on from there in the other way.
+void RecordingWriter::write_check(int32_t index, const Node& node) {
+  const Operand* const operands = recording_.graph.operands_of(node);
+  const Written a = operand(operands[0]), want = operand(operands[1]);
+  if (a.names_type) {
+    if (reinterpret_cast<PyObject*>(a.names_type) != want.constant) throw Unsupported("another type");
+    return;
+  }
+  if (a.type != want.type || !a.type.is_number() || a.type.is_complex()) throw Unsupported("a check of " + text_of(a.type));
+  const bool is_float = native::is_float(a.number.dtype);
+  const Term holds = compare(is_float ? "oeq" : "eq", a.number.real, want.number.real);
+  std::optional<Slots> there;
+  try {
+    there = state_at(index);
+  } catch (const Unsupported&) {
+    return block_.leave_unless(holds);
+  }
+  const std::string on = block_.new_label(), off = block_.new_label();
+  block_.emitter.line("br i1 " + holds.ref + ", label %" + on + ", label %" + off);
+  block_.emitter.label(off);
+  const Block::Saved saved = block_.save();
+  block_.look_at_conditions();
+  block_.write_stores();
+  region_.go_on(block_, number_, std::move(*there), instruction_at(index), true);
+  block_.restore(saved);
+  block_.emitter.label(on);
+}
+
+// min() or max() of two numbers of unlike types: what comes of it is of the type of one of them, and where it is the other,
+// the loop goes on behind the call with that.
+Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const Node& node) {
+  const bool first = agrees(choice.first.type, node.meta);
+  if (!first && !agrees(choice.second.type, node.meta)) throw Unsupported("min() or max() with another result");
+  const Written& here = first ? choice.first : choice.second;
+  Slots there = state_at(index);
+  const Instruction& call = region_.code_.instructions[instruction_at(index)];
+  const auto taken = static_cast<size_t>(call.arg) + 2;
+  if (call.op != Op::CALL || there.size() < taken) throw Unsupported("min() or max() of unlike numbers");
+  there.resize(there.size() - taken);
+  push(there, first ? choice.second : choice.first);
+  const std::string on = block_.new_label(), off = block_.new_label();
+  block_.emitter.line("br i1 " + choice.is_first.ref + ", label %" + (first ? on : off) + ", label %" + (first ? off : on));
+  block_.emitter.label(off);
+  const Block::Saved saved = block_.save();
+  block_.look_at_conditions();
+  block_.write_stores();
+  region_.go_on(block_, number_, std::move(there), instruction_at(index) + 1, false);
+  block_.restore(saved);
+  block_.emitter.label(on);
+  return here;
+}
+
+void RecordingWriter::write_node(int32_t index) {
+  const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
+  Written result;
+  if (const std::optional<Choice> choice = choice_of(node)) {
+    result = write_choice(index, *choice, node);
+  } else if (node.form == Form::kCheck) {
+    write_check(index, node);
+  } else {
+    result = node_value(node);
+  }
+  nodes_.push_back(std::move(result));
+}
+
+Written RecordingWriter::value(uint32_t index) {
+  const recorder::Value& of = recording_.values[index];
+  switch (of.kind) {
+    case recorder::Value::Kind::kNull: return {};
+    case recorder::Value::Kind::kSource: return read_source(of.a);
+    case recorder::Value::Kind::kNode: {
+      const Written& node = nodes_[static_cast<size_t>(of.a)];
+      if (node.is_tuple || node.names_type || node.type.kind == Kind::kUnbound) throw Unsupported("an object in a variable");
+      return node;
+    }
+    case recorder::Value::Kind::kConstant: {
+      if (of.b) throw Unsupported("a class that the loop makes");
+      PyObject* const constant = recording_.graph.constants[static_cast<size_t>(of.a)].get();
+      Written value = written_constant(block_.emitter, constant);
+      if (!value.type.is_number()) value.type = {Kind::kObject, DType::kNone, 0, 0, region_.object_of(constant)};
+      return value;
+    }
+    case recorder::Value::Kind::kIterator: {
+      const recorder::Value& over = recording_.values[static_cast<size_t>(of.a)];
+      PyObject* const known = over.kind == recorder::Value::Kind::kConstant && !over.b ? recording_.graph.constants[static_cast<size_t>(over.a)].get() : nullptr;
+      const bool is_range = known && PyRange_Check(known);
+      return advanced(iterator_over(block_, is_range ? known_range(block_.emitter, known) : value(static_cast<uint32_t>(of.a))), of.b);
+    }
+    case recorder::Value::Kind::kMade: return made(recording_.containers[static_cast<size_t>(of.a)]);
+    case recorder::Value::Kind::kTruth: return written_bool(truth(block_, value(static_cast<uint32_t>(of.a))));
+    default: throw Unsupported("an object that the loop makes");
+  }
+}
+
+// enumerate() or zip(), that hasn't given anything yet.
+Written RecordingWriter::made(const recorder::Container& call) {
+  const bool is_plain = call.initial == call.present && call.initial.begin == 0 && call.elements.size() > 2 && call.elements[1] == 0;
+  const recorder::Value& callable = recording_.values[is_plain ? call.elements[0] : 0];
+  PyObject* const type = callable.kind == recorder::Value::Kind::kConstant ? recording_.graph.constants[static_cast<size_t>(callable.a)].get() : nullptr;
+  std::vector<Written> arguments;
+  if (type != reinterpret_cast<PyObject*>(&PyEnum_Type) && type != reinterpret_cast<PyObject*>(&PyZip_Type)) throw Unsupported("an object that the loop makes");
+  for (size_t i = 2; i < call.elements.size(); i++) arguments.push_back(value(call.elements[i]));
+  if (type == reinterpret_cast<PyObject*>(&PyZip_Type)) return zip_of(block_, arguments);
+  if (arguments.size() != 1) throw Unsupported("enumerate() from a number on");
+  return enumerate_of(block_, arguments[0]);
+}
+
+Slots RecordingWriter::state_at(int32_t node) {
+  const std::vector<recorder::FrameState> states = recording_.state_at(node);
+  if (states.size() != 1 || states[0].identity != recording_.start[0].identity) throw Unsupported("the frame of an inlined call");
+  if (states[0].names || states[0].globals || !recording_.stores_at(node).empty()) throw Unsupported("a dict of names");
+  Slots slots;
+  for (size_t i = 0; i < states[0].slots.size(); i++) {
+    const uint32_t there = states[0].slots[i];
+    const bool kept = i < recording_.initial[0].size() && recording_.initial[0][i] == there;
+    slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(there)});
+  }
+  return slots;
+}
+
+void RecordingWriter::write(const std::string& otherwise) {
+  check_recording();
+  check_guards();
+  for (const Term& condition : conditions_) {
+    const std::string holds = block_.new_label();
+    block_.emitter.line("br i1 " + condition.ref + ", label %" + holds + ", label %" + otherwise);
+    block_.emitter.label(holds);
+  }
+  const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
+  for (int32_t i = 0; i < count; i++) write_node(i);
+  Slots end = state_at(count);
+  block_.look_at_conditions();
+  block_.write_stores();
+  region_.go_on(block_, number_, std::move(end), instruction_at(count), true);
+}
+
+}  // namespace evalframe::regions

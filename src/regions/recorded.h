@@ -1,0 +1,52 @@
+// What one recording does, as a block of a native loop.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "regions/calls.h"
+#include "regions/writer.h"
+
+namespace evalframe::regions {
+
+// Writes what a recording does in a state. Throws Unsupported.
+class RecordingWriter {
+ public:
+  RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block)
+      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), block_(block) {}
+  // otherwise: the label for where another recording has to be looked for.
+  void write(const std::string& otherwise);
+  // Makes what it asks for the region's; the conditions on slots are the block's.
+  void check_guards();
+
+ private:
+  void check_recording() const;
+  void check_slot(const guards::Source& source, const guards::Fact& fact);
+  void require(const Term& condition) { conditions_.push_back(condition); }
+  int32_t merged(int32_t source);
+  Written read_source(int32_t source);
+  Written slot_value(int32_t slot);
+  Written constant(PyObject* object);
+  Written operand(graph::Operand operand);
+  Written value(uint32_t index);
+  Written made(const recorder::Container& call);
+  void write_node(int32_t index);
+  Written node_value(const graph::Node& node);
+  void write_check(int32_t index, const graph::Node& node);
+  std::optional<Choice> choice_of(const graph::Node& node);
+  Written write_choice(int32_t index, const Choice& choice, const graph::Node& node);
+  Slots state_at(int32_t node);
+  int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
+
+  RegionWriter& region_;
+  const State state_;
+  const int number_;
+  const recorder::Recording& recording_;
+  Block& block_;
+  std::vector<Term> conditions_;
+  std::vector<Written> nodes_;
+  std::map<int32_t, int32_t> merged_;
+  std::map<int32_t, Written> slots_;
+};
+
+}  // namespace evalframe::regions

@@ -1,0 +1,76 @@
+// The blocks of a loop while they are found and written: where they lead, and how one goes on to the next.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+
+#include "regions/block.h"
+#include "regions/region.h"
+
+namespace evalframe::regions {
+
+// A slot of a state on the way from one block to the next.
+struct Slot {
+  bool kept = true;  // the function's variables of the slot have it already
+  Written value;     // its type, and where it isn't kept, the words
+};
+using Slots = std::vector<Slot>;
+
+struct BlockOf {
+  State state;
+  int number;
+  bool is_entry = false;  // a jump back leads here
+  bool is_dead = false;   // nothing native is done in it
+  std::set<int> next;     // numbers of blocks behind it
+  // Steps of iterators: where they lead with an item, and at the end.
+  struct Step {
+    std::set<int> inside, end;
+    size_t first_at_end = 0;  // of the steps on the way from the end
+  };
+  std::vector<Step> steps;
+};
+
+class RegionWriter {
+ public:
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, std::vector<Ref> objects) : code_(code), recordings_(recordings), exact_(exact) {
+    region_.objects = std::move(objects);
+  }
+  Region write(const State& from);
+
+ private:
+  friend class RecordingWriter;
+  // The block's number; -1: there are too many.
+  int block_of(const State& state);
+  std::string exit_of(const State& state, bool steps);
+  void write_block(int number);
+  bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
+  // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
+  void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
+  void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
+  void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);
+  // The variable of one word of a slot.
+  std::string variable(size_t slot, size_t word, const std::string& type);
+  std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
+  int32_t object_of(PyObject* constant);
+  void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
+  void merge_again();
+  bool loops() const;
+  std::string function() const;
+
+  const bytecode::Code& code_;
+  const Recordings& recordings_;
+  const bool exact_;
+  Region region_;
+  std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
+  std::deque<BlockOf> blocks_;
+  std::map<State, int> numbers_;
+  std::map<std::pair<State, bool>, int> exits_;
+  std::set<std::string> variables_;
+  std::string text_;
+  std::string needed_;
+};
+
+inline void push(Slots& slots, Written value) { slots.push_back({false, std::move(value)}); }
+
+}  // namespace evalframe::regions
