@@ -38,9 +38,10 @@ except ImportError:
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 
-# Calls, and their seconds, in which evalframe makes up its mind.
-WARM_CALLS, WARM_SECONDS = 4, 0.3
-MOST_ROUNDS, FEWEST_ROUNDS = 25, 3
+# Calls before those that are timed: so many in which evalframe made nothing new, and some seconds, within reason.
+QUIET_CALLS, MOST_WARM_CALLS = 4, 400
+WARM_SECONDS, MOST_WARM_SECONDS = 0.3, 6.0
+MOST_ROUNDS, FEWEST_ROUNDS = 25, 5
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
 COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", "numba", "speed-up", "")
 
@@ -79,11 +80,20 @@ def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, fl
 
 def warm(function: Callable[..., Any], made: tuple[Any, ...]) -> Iterator[Any]:
     """The outcomes of the calls before those that are timed."""
-    spent, calls = 0.0, 0
-    while calls < WARM_CALLS or (spent < WARM_SECONDS and calls < 100 * WARM_CALLS):
+    spent, calls, quiet, known = 0.0, 0, 0, things_made()
+    while calls < QUIET_CALLS or (calls < MOST_WARM_CALLS and spent < MOST_WARM_SECONDS):
+        if quiet >= QUIET_CALLS and spent >= WARM_SECONDS:
+            break
         outcome, seconds = called(function, made)
         yield outcome
         spent, calls = spent + seconds, calls + 1
+        before, known = known, things_made()
+        quiet = quiet + 1 if known == before else 0
+
+
+def things_made() -> int:
+    stats = evalframe.stats()
+    return sum(stats.get(name, 0) for name in ("recordings", "native_loops", "given_up"))
 
 
 def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> list[str]:
@@ -201,7 +211,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="kernels, or themes")
     parser.add_argument("--peers", action="store_true", help="time Numba, too")
     parser.add_argument("--breaks", action="store_true", help="say below each kernel where and why it breaks")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least three (0.5)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least five (0.5)")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a kernel is stopped (120)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine to FILE")
     return parser.parse_args()
