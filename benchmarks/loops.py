@@ -116,7 +116,7 @@ def as_numbers(value: Any) -> Any:
 
 
 def medians(sides: dict[str, Callable[..., Any]], made: tuple[Any, ...], seconds: float) -> dict[str, float]:
-    """Of calls that take turns, so that a slow moment of the machine meets all sides."""
+    """Of calls that take turns, and of the ratio of the plain one of each round to them: slow moments meet all."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     end = time.perf_counter() + seconds * len(sides)
     for number in range(MOST_ROUNDS):
@@ -124,7 +124,11 @@ def medians(sides: dict[str, Callable[..., Any]], made: tuple[Any, ...], seconds
             break
         for name, function in sides.items():
             times[name].append(called(function, made)[1])
-    return {name: statistics.median(values) for name, values in times.items()}
+    row = {name: statistics.median(values) for name, values in times.items()}
+    for name in sides if "plain" in sides else ():
+        pairs = zip(times["plain"], times[name], strict=True)
+        row[f"{name} speed-up"] = statistics.median(plain / other for plain, other in pairs)
+    return row
 
 
 def counted(captured: Any) -> Row:
@@ -171,11 +175,11 @@ def shown(row: Row) -> str:
     cells = [row["kernel"]]
     for name in ("plain", "evalframe"):
         cells.append(duration(row[name]) if name in row else "-")
-    cells.append(f"{row['plain'] / row['evalframe']:.2f}" if has(row, "evalframe") else "-")
+    cells.append(speed_up(row, "evalframe"))
     cells.append(duration(row["evalframe first"]) if "evalframe first" in row else "-")
     cells += [str(row.get(name, "-")) for name in ("breaks", "native_loops")]
     cells.append(duration(row["numba"]) if "numba" in row else "-")
-    cells.append(f"{row['plain'] / row['numba']:.2f}" if has(row, "numba") else "-")
+    cells.append(speed_up(row, "numba"))
     notes = [*row["notes"], *(["given up"] if row.get("given_up") else [])]
     return line([*cells, "; ".join(notes)])
 
@@ -185,13 +189,14 @@ def line(cells: Any) -> str:
     return f"{name:<28}" + "".join(f"{cell:>11}" for cell in others) + f"  {notes}".rstrip()
 
 
-def has(row: Row, side: str) -> bool:
-    return "plain" in row and side in row
+def speed_up(row: Row, side: str) -> str:
+    ratio = row.get(f"{side} speed-up")
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def summary(rows: list[Row], side: str) -> Iterator[str]:
     """The geometric mean over plain Python, and who is slower."""
-    speed_ups = {row["kernel"]: row["plain"] / row[side] for row in rows if has(row, side)}
+    speed_ups = {row["kernel"]: row[f"{side} speed-up"] for row in rows if f"{side} speed-up" in row}
     if not speed_ups:
         return
     mean = math.exp(statistics.fmean(map(math.log, speed_ups.values())))
