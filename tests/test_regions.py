@@ -546,6 +546,25 @@ def test_names_that_change_between_calls() -> None:
             assert captured(a) == namespace["f"](a), change
 
 
+def test_functions_that_do_not_pay_are_given_up_at_their_loops() -> None:
+    @evalframe.uncaptured
+    def opaque() -> None:
+        pass
+
+    def breaks(n: int) -> int:
+        opaque()
+        opaque()
+        opaque()
+        for _ in range(n):
+            opaque()
+        return n
+
+    captured = evalframe.jit(breaks)
+    for _ in range(500):
+        assert captured(2) == 2
+    assert _core.jit_counters(captured)["given_up"] == 1
+
+
 def test_short_loops_are_left_to_the_interpreter() -> None:
     _core.set_region_seconds(0.02)
 

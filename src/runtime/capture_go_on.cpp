@@ -226,10 +226,11 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
       if (ended != Ended::kRunning) return ended;
       if (looped) continue;
     }
+    const bool paid = worth.pays;
     const Ended turn = ran ? run_turn(run, *entries) : begin_turn(run, *entries, ran);
     if (turn != Ended::kRunning) return turn;
     if (ran) run.times.runs();
-    if (ran || !worth.pays) continue;
+    if (ran || (paid && !worth.pays)) continue;
     bool past_exception = false;
     Ended ended = serve_or_record(run, *entries, past_exception);
     if (ended == Ended::kRunning && past_exception) continue;
