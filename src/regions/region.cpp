@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kMostBlocks = 160;
 constexpr size_t kMostTypesOfPlace = 8;
+constexpr size_t kMostText = 1'000'000;  // characters: some seconds of compiling
 
 Slots kept_slots(const State& state) {
   Slots slots;
@@ -53,7 +54,7 @@ std::string RegionWriter::exit_of(const State& state, bool steps) {
 int RegionWriter::block_of(const State& state) {
   if (const auto found = numbers_.find(state); found != numbers_.end()) return found->second;
   const auto here = std::count_if(numbers_.begin(), numbers_.end(), [&](const auto& other) { return other.first.instruction == state.instruction; });
-  if (blocks_.size() >= kMostBlocks || static_cast<size_t>(here) >= kMostTypesOfPlace) return -1;
+  if (blocks_.size() >= kMostBlocks || text_.size() > kMostText || static_cast<size_t>(here) >= kMostTypesOfPlace) return -1;
   const int number = static_cast<int>(blocks_.size());
   numbers_.emplace(state, number);
   blocks_.push_back({state, number});
