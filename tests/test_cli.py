@@ -230,6 +230,8 @@ STATS = {
     "plain_calls": 1,
     "limited": 0,
     "given_up": 0,
+    "native_loops": 1,
+    "native_turns": 1000,
     "verified": 10,
     "differences": 0,
     "record_seconds": 0.001,

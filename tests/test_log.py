@@ -101,7 +101,7 @@ def test_an_unknown_channel_is_told_with_those_that_there_are(tmp_path: Path) ->
     assert done.stdout == "done\n" and done.returncode == 0
     first, rest = done.stderr.split("\n", 1)
     assert first == (
-        "evalframe: EVALFRAME_LOG has no channel 'nonsense'; there are: graphs, guards, breaks, kernels, recompiles, backends, all"
+        "evalframe: EVALFRAME_LOG has no channel 'nonsense'; there are: graphs, guards, breaks, kernels, recompiles, regions, backends, all"
     )
     assert channels_of(rest) == ["graphs"]
 

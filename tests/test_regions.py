@@ -429,6 +429,125 @@ def test_variables_that_a_loop_leaves_alone_stay_the_same_objects() -> None:
     assert _core.jit_counters(captured)["native_loops"]
 
 
+def test_loops_that_nothing_leads_out_of() -> None:
+    def stuck(n: int) -> int:
+        s = 0
+        for i in range(n):
+            s += i
+            if s > 1e9:
+                while True:
+                    pass
+        return s
+
+    check(stuck, (50,), (50,), (60,))
+
+
+def test_stores_of_numbers_that_do_not_fit() -> None:
+    def store(a: Any, b: Any) -> None:
+        for i in range(len(a)):
+            b[i] = a[i]
+
+    for source in ("i8", "u8", "i4", "u2", "i2"):
+        for target in ("i1", "i2", "i4", "i8", "u1", "u4", "u8"):
+            fitting, odd = np.arange(40).astype(source), np.arange(40).astype(source)
+            odd[30] = np.iinfo(source).max
+            low = odd.copy()
+            low[20] = np.iinfo(source).min
+            check(store, *[(a, np.zeros(40, target)) for a in (fitting, fitting, odd, low)])
+
+
+def test_iterators_that_the_program_has_too() -> None:
+    def first_items(n: int) -> int:
+        s, it = 0, iter(range(200))
+        for _ in range(n):
+            for v in it:
+                s += v
+                break
+        return s
+
+    def rest(n: int) -> int:
+        s, it = 0, iter(range(200))
+        for j in range(n):
+            s += j
+        for v in it:
+            s += v
+            if s > 2500:
+                break
+        return next(it)
+
+    def pairs(a: Any) -> float:
+        s, it = 0.0, enumerate(a)
+        for j in range(20):
+            for i, v in it:
+                s += v * j
+                if i % 5 == 4:
+                    break
+        return s
+
+    check(first_items, (60,), (60,), (60,), native=False)
+    check(rest, (60,), (60,), (60,), native=False)
+    check(pairs, (np.arange(50.0),), (np.arange(50.0),), (np.arange(50.0),), native=False)
+
+
+def test_objects_that_variables_lose_end_at_once() -> None:
+    class Ending:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+        def __del__(self) -> None:
+            self.a[0] = 1
+
+    def wait(a: Any, n: int, box: list[Any]) -> int:
+        x = box.pop()
+        i = 0
+        while i < n:
+            if a[0] > 0:
+                break
+            if i > 10:
+                x = i
+            i += 1
+        return i
+
+    captured = evalframe.jit(wait)
+    for thing in (5, 5, 5, [6], [6], [6]):
+        assert captured(np.zeros(2), 50, [thing]) == 50
+    a = np.zeros(2)
+    assert wait(a, 1000, [Ending(a)]) == 12
+    a = np.zeros(2)
+    assert captured(a, 1000, [Ending(a)]) in (12, 13)  # behind the graph in which it is lost
+
+
+def test_powers_of_ints_of_either_sign() -> None:
+    def powers(n: int) -> Any:
+        t: Any = 0
+        for k in range(-n, n):
+            t = 2**k
+        return t
+
+    check(powers, (20,), (20,), (25,), native=False)
+
+
+def test_numbers_of_enumerate_grow() -> None:
+    def last(a: Any) -> int:
+        t = 0
+        for i, _ in enumerate(a, 2**63 - 40):
+            t = i
+        return t
+
+    check(last, (np.zeros(45),), (np.zeros(45),), (np.zeros(45),), native=False)
+
+
+def test_arrays_that_warn_of_their_first_store() -> None:
+    def fill(a: Any) -> None:
+        for i in range(len(a)):
+            a[i] = i
+
+    captured = evalframe.jit(fill)
+    for _ in range(4):
+        with pytest.warns(DeprecationWarning):
+            captured(np.broadcast_arrays(np.zeros(1), np.zeros(30))[0])
+
+
 def test_objects_from_call_to_call() -> None:
     class Box:
         def __init__(self, n: int) -> None:

@@ -80,6 +80,15 @@ void RegionWriter::step(Block& block, int number, const Slots& slots, const Writ
 }
 
 void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run) {
+  struct Following {
+    explicit Following(int& depth) : depth(depth) { depth++; }
+    ~Following() { depth--; }
+    int& depth;
+  };
+  const Following following(following_);
+  // A loop of jumps alone, or a long way of tests.
+  constexpr int kMostFollowed = 48;
+  if (following_ > kMostFollowed) return land(block, number, slots, instruction, must_run);
   const Instruction& i = code_.instructions[instruction];
   const auto top = [&]() -> Written& {
     Slot& slot = slots.back();

@@ -153,6 +153,10 @@ Value as_element(Block& block, const Written& a, DType dtype) {
     block.leave_unless(compare("oge", x, block.emitter.number("double", low)) & compare("olt", x, block.emitter.number("double", high)));
     return native::exact(dtype, convert("trunc", convert("fptosi", x, "i64"), native::register_type(dtype)));
   }
+  // Into some types NumPy wraps what doesn't fit, and for others it raises.
+  if (a.type.kind == Kind::kNumpy && native::is_integer(a.number.dtype) && native::is_integer(dtype) && a.number.dtype != dtype) {
+    return native::exact(dtype, int_of_width(block, as_int(block, a), dtype));
+  }
   if (a.type.kind == Kind::kNumpy) {
     const Value value = native::cast(a.number, dtype);
     if (dtype == DType::float32 && a.number.dtype == DType::float64) block.watch(value.real);
@@ -242,7 +246,9 @@ Term float_binary(Block& block, BinaryOp op, const Written& left, const Written&
     case BinaryOp::kTrueDivide: block.leave_if(compare("oeq", b, block.emitter.number("double", 0.0))); return a / b;
     case BinaryOp::kFloorDivide: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::floor_divide);
     case BinaryOp::kRemainder: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::remainder);
-    case BinaryOp::kPower: return power_of_float(block, a, b);
+    case BinaryOp::kPower:
+      if (left.type.kind != Kind::kFloat && right.type.kind != Kind::kFloat) throw Unsupported("a power of ints");
+      return power_of_float(block, a, b);
     default: throw Unsupported("this operator of floats");
   }
 }

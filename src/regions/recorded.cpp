@@ -1,5 +1,7 @@
 #include "regions/recorded.h"
 
+#include <algorithm>
+
 #include "core/object_text.h"
 #include "regions/elements.h"
 #include "regions/iterators.h"
@@ -302,9 +304,31 @@ Written RecordingWriter::made(const recorder::Container& call) {
   std::vector<Written> arguments;
   if (type != reinterpret_cast<PyObject*>(&PyEnum_Type) && type != reinterpret_cast<PyObject*>(&PyZip_Type)) throw Unsupported("an object that the loop makes");
   for (size_t i = 2; i < call.elements.size(); i++) arguments.push_back(value(call.elements[i]));
+  for (const Written& argument : arguments) {
+    if (argument.type.is_iterator()) throw Unsupported("an iterator that others may have");
+  }
   if (type == reinterpret_cast<PyObject*>(&PyZip_Type)) return zip_of(block_, arguments);
   if (arguments.size() != 1) throw Unsupported("enumerate() from a number on");
   return enumerate_of(block_, arguments[0]);
+}
+
+size_t RecordingWriter::variables() const { return static_cast<size_t>(region_.code_.code.as<PyCodeObject>()->co_nlocalsplus); }
+
+// An object that a variable loses may end there, which someone may be told of: the frame holds it until the loop is left.
+void RecordingWriter::check_lost(const Slots& slots) {
+  const auto has = [&](const Slot& slot, size_t variable) {
+    const Type& type = state_.types[variable];
+    if (slot.value.type != type) return false;
+    if (type.kind == Kind::kObject) return true;
+    return !slot.kept && slot.value.words[0].ref == slot_value(static_cast<int32_t>(variable)).words[0].ref;
+  };
+  for (size_t i = 0; i < std::min(variables(), state_.types.size()); i++) {
+    const Type& type = state_.types[i];
+    const bool is_outside = type.kind == Kind::kObject && !region_.region_.objects[static_cast<size_t>(type.object)];
+    if (!is_outside && type.kind != Kind::kArray) continue;
+    if (i < slots.size() && slots[i].kept) continue;
+    if (std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) { return has(slot, i); })) throw Unsupported("a variable that loses " + text_of(type));
+  }
 }
 
 Slots RecordingWriter::state_at(int32_t node) {
@@ -316,7 +340,9 @@ Slots RecordingWriter::state_at(int32_t node) {
     const uint32_t there = states[0].slots[i];
     const bool kept = i < recording_.initial[0].size() && recording_.initial[0][i] == there;
     slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(there)});
+    if (i < variables() && slots.back().value.type.is_iterator()) throw Unsupported("an iterator in a variable");
   }
+  check_lost(slots);
   return slots;
 }
 

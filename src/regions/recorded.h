@@ -36,6 +36,8 @@ class RecordingWriter {
   std::optional<Choice> choice_of(const graph::Node& node);
   Written write_choice(int32_t index, const Choice& choice, const graph::Node& node);
   Slots state_at(int32_t node);
+  size_t variables() const;
+  void check_lost(const Slots& slots);
   int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
 
   RegionWriter& region_;

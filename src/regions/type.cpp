@@ -73,7 +73,9 @@ Type type_of_scalar(PyObject* scalar) {
 Type type_of_array(PyArrayObject* array) {
   PyObject* const descr = reinterpret_cast<PyObject*>(PyArray_DESCR(array));
   const DType dtype = numpy::dtype_of(descr);
-  if (dtype == DType::kNone || !is_standard(descr, dtype)) return {Kind::kObject};
+  constexpr unsigned kWarnOnWrite = 1u << 31;  // NPY_ARRAY_WARN_ON_WRITE, which isn't in NumPy's public headers: its first store warns
+  const bool warns = static_cast<unsigned>(PyArray_FLAGS(array)) & kWarnOnWrite;
+  if (dtype == DType::kNone || !is_standard(descr, dtype) || warns) return {Kind::kObject};
   return {Kind::kArray, dtype, static_cast<int8_t>(PyArray_NDIM(array)), PyArray_FLAGS(array) & guards::kArrayFlags};
 }
 
@@ -92,8 +94,9 @@ Type type_of_iterator(PyObject* iterator) {
   }
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
   if (type == &PyEnum_Type) {
-    PyObject* const asked = cpython::state_of_enumerate(iterator).asked;
-    if (!asked) return no;
+    const auto [asked, next] = cpython::state_of_enumerate(iterator);
+    constexpr int64_t kFar = int64_t{1} << 62;  // counting from there on takes more than the 64 bits
+    if (!asked || next > kFar || next < -kFar) return no;
     all.asked.push_back(type_of_iterator(asked));
   } else if (type == &PyZip_Type) {
     PyObject* const asked = cpython::asked_by_zip(iterator);
@@ -116,6 +119,11 @@ Type type_of(Borrowed object) {
   if (numpy::is_exact_array(o)) return type_of_array(numpy::as_array(o));
   if (numpy::is_scalar(o)) return type_of_scalar(o);
   return type_of_iterator(o);
+}
+
+Type type_in_variable(Borrowed object) {
+  Type type = type_of(object);
+  return type.is_iterator() ? Type{Kind::kObject} : type;
 }
 
 bool agrees(const Type& type, const graph::Meta& meta) {

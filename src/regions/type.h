@@ -52,6 +52,8 @@ bool is_computed(DType dtype);
 
 // The type of a live object; kObject without a number for what is carried along.
 Type type_of(Borrowed object);
+// The same of what is in a variable, where the program can get at an iterator again.
+Type type_in_variable(Borrowed object);
 // Whether a recorded value of this kind is of the type.
 bool agrees(const Type& type, const graph::Meta& meta);
 // Python's type of a number or array; null for others.

@@ -67,6 +67,7 @@ class RegionWriter {
   std::map<State, int> numbers_;
   std::map<std::pair<State, bool>, int> exits_;
   std::set<std::string> variables_;
+  int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;
 };

@@ -212,7 +212,11 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
       if (stepped != Ended::kRunning) return stepped;
       continue;
     }
-    if (cpython::breaker_is_set(thread) && !cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
+    if (cpython::breaker_is_set(thread)) {
+      if (!cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
+      // By the handler of a signal.
+      if (cpython::is_traced(thread)) return finished(chain.finish_in_cpython(false), result);
+    }
     if (const Ended left = chain.leave_hidden(result); left != Ended::kRunning) return left;
     const Held<Entries> entries = entries_of(chain);
     if (!still_pays(run, *entries)) return Ended::kRunning;

@@ -25,10 +25,11 @@ LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
 State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& objects) {
   cpython::Frame* const frame = chain.frames()[0];
   PyObject* const* const slots = cpython::slots(frame).base();
+  const int variables = cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus;
   State state{instruction, {}};
   std::vector<PyObject*> seen;
   for (int i = 0; i < cpython::depth_of(frame); i++) {
-    Type type = regions::type_of(slots[i]);
+    Type type = i < variables ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]);
     if (type.kind == Kind::kObject) {
       const auto known = std::find(seen.begin(), seen.end(), slots[i]);
       type.object = static_cast<int32_t>(known - seen.begin());
@@ -63,7 +64,8 @@ int LoopRegion::find_entry(PyObject* const* slots, int32_t depth, int32_t instru
     const State& entry = region_.entries[e];
     if (entry.instruction != instruction || entry.types.size() != static_cast<size_t>(depth)) continue;
     if (types_.empty()) {
-      for (int32_t i = 0; i < depth; i++) types_.push_back(regions::type_of(slots[i]));
+      const int variables = code_.code.as<PyCodeObject>()->co_nlocalsplus;
+      for (int32_t i = 0; i < depth; i++) types_.push_back(i < variables ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
     }
     const auto same = [](Type wanted, const Type& there) {
       if (there.kind == Kind::kObject) wanted.object = -1;

@@ -211,7 +211,7 @@ bool NativeExecutable::try_segment(Run& run, size_t step, Arena::Scope& scope) {
   if (!running.place(leaves.objects, scalars, graph_, run.values)) return false;
   running.prepare();
   const FloatFlags flags = running.run();
-  if (flags & (numpy::reported_conditions() | kByPlace)) {
+  if (flags && (flags & (numpy::reported_conditions() | kByPlace))) {
     kernels_[step].flagged++;
     return false;
   }
