@@ -145,7 +145,8 @@ def stats() -> dict[str, Any]:
     ``recordings``, ``calls``, ``hits`` (calls served), ``breaks``, ``exits`` (graphs left at a break, a check or an
     exception), ``plain_calls`` (calls that ran as plain Python), ``limited`` (calls that found no room for one more
     recording), ``given_up`` (functions that were slower captured), ``verified`` (hits that CPython ran, too, as
-    EVALFRAME_VERIFY asks), ``differences`` (of these), ``record_seconds``, ``compile_seconds``, and
+    EVALFRAME_VERIFY asks), ``differences`` (of these), ``native_loops`` (loops made into native code) and
+    ``native_turns`` (turns that they ran), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
     by ``evalframe run``. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator
     ran and what it left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by reason:
