@@ -504,7 +504,7 @@ def test_objects_that_variables_lose_end_at_once() -> None:
             if a[0] > 0:
                 break
             if i > 10:
-                x = i
+                x = i  # noqa: F841
             i += 1
         return i
 
