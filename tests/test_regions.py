@@ -684,6 +684,25 @@ def test_functions_that_do_not_pay_are_given_up_at_their_loops() -> None:
     assert _core.jit_counters(captured)["given_up"] == 1
 
 
+def test_functions_whose_loops_are_not_come_to_are_given_up() -> None:
+    @evalframe.uncaptured
+    def opaque() -> None:
+        pass
+
+    def breaks(n: int) -> int:
+        opaque()
+        opaque()
+        if n < 0:
+            for _ in range(3):
+                opaque()
+        return n
+
+    captured = evalframe.jit(breaks)
+    for _ in range(500):
+        assert captured(2) == 2
+    assert _core.jit_counters(captured)["given_up"] == 1
+
+
 def test_short_loops_are_left_to_the_interpreter() -> None:
     _core.set_region_seconds(0.02)
 

@@ -98,10 +98,6 @@ Term narrowed(Block& block, const Term& x) {
   return narrow;
 }
 
-}  // namespace
-
-namespace {
-
 // A number of Python's.
 Value as_complex_operand(Block& block, const Written& a, DType dtype) {
   const DType part = native::component(dtype);

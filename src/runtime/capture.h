@@ -99,6 +99,7 @@ class Capture {
     uint64_t exits = 0, nodes = 0, barren = 0;
     bool pays = true;
     bool proven = false;  // it did, once
+    int waited = 0;       // places passed since it doesn't, on the way to a loop that may become native
     void count_exit();
     void count_recording(const Compilation& compilation);
   };

@@ -68,18 +68,12 @@ void Capture::drop_regions() {
 
 Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   if (!may_have_regions(run, entries)) return Ended::kRunning;
-  // More has been recorded since it was made.
-  if (entries.region && counters_.recordings > entries.region->recordings && entries.region_trial.is_due(&run)) make_region(run, entries);
+  // Only what has been recorded since it was made can make another one of it.
+  if (counters_.recordings > (entries.region ? entries.region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
   const Held<LoopRegion> region = entries.region;
-  const int32_t instruction = entries.place.frames[0].next;
   LoopRegion::Left left;
-  if (region) left = region->run(run.thread, run.chain, instruction);
-  if (!left.entered) {
-    if (counters_.recordings > (region ? region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
-    if (!entries.region || entries.region.get() == region.get()) return Ended::kRunning;
-    ran = true;  // it is entered next
-    return Ended::kRunning;
-  }
+  if (region) left = region->run(run.thread, run.chain, entries.place.frames[0].next);
+  if (!left.entered) return Ended::kRunning;
   ran = !left.stays;
   if (left.failed) {
     run.result = Ref();
@@ -131,7 +125,9 @@ bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
 // A loop over numbers makes no arrays, but may be made into native code.
 bool Capture::still_pays(Run& run, Entries& entries) const {
   if (run.worth.pays) return true;
-  if (entries.loop_first < 0 && comes_to_loop(entries)) return true;
+  // A loop that isn't come to for so long may never be.
+  constexpr int kMostWaited = 64;
+  if (entries.loop_first < 0 && run.worth.waited < kMostWaited && comes_to_loop(entries)) return run.worth.waited++, true;
   if (!hopes_for_region(run, entries)) return false;
   run.worth = Worth();
   return true;
