@@ -30,6 +30,15 @@ bool is_index(const Written& index) {
   return index.type.kind == Kind::kInt || (index.type.kind == Kind::kNumpy && native::is_integer(index.type.dtype));
 }
 
+Term data_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, data)); }
+Term strides_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, strides)); }
+
+// The address of what is `index` steps further along an axis.
+Term step_along(Block& block, const Term& address, const Term& index, const Term& strides, int axis) {
+  const Term offset = index * size_at(block, strides, axis);
+  return block.emitter.let("ptr", "getelementptr i8, ptr " + address.ref + ", i64 " + offset.ref);
+}
+
 // Leaves where an index is out of range, or isn't one element's.
 Term address_of(Block& block, const Written& array, const Written& index) {
   require_array(array);
@@ -38,15 +47,14 @@ Term address_of(Block& block, const Written& array, const Written& index) {
   if (static_cast<int>(indices.size()) != array.type.rank) throw Unsupported("part of an array: " + text_of(array.type));
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
-  const Term sizes = sizes_of(block, array), strides = field(block, array, offsetof(PyArrayObject_fields, strides));
-  Term address = field(block, array, offsetof(PyArrayObject_fields, data));
+  const Term sizes = sizes_of(block, array), strides = strides_of(block, array);
+  Term address = data_of(block, array);
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
     const Term number = as_int(block, indices[axis]), size = size_at(block, sizes, axis);
     const Term at = select(compare("slt", number, 0), number + size, number);
     block.leave_unless(compare("ult", at, size));
-    const Term offset = at * size_at(block, strides, axis);
-    address = block.emitter.let("ptr", "getelementptr i8, ptr " + address.ref + ", i64 " + offset.ref);
+    address = step_along(block, address, at, strides, axis);
   }
   return address;
 }
@@ -75,9 +83,8 @@ void set_item(Block& block, const Written& array, const Written& index, const Wr
 }
 
 Written element_at(Block& block, const Written& array, const Term& index) {
-  const Term strides = field(block, array, offsetof(PyArrayObject_fields, strides)), data = field(block, array, offsetof(PyArrayObject_fields, data));
-  const Term offset = index * size_at(block, strides, 0);
-  return written_scalar(block.load(array.type.dtype, block.emitter.let("ptr", "getelementptr i8, ptr " + data.ref + ", i64 " + offset.ref)));
+  const Term strides = strides_of(block, array);
+  return written_scalar(block.load(array.type.dtype, step_along(block, data_of(block, array), index, strides, 0)));
 }
 
 Term length_of(Block& block, const Written& owner) {

@@ -71,8 +71,7 @@ Written iterator_over(Block& block, const Written& iterable) {
   if (iterable.type.is_iterator()) return iterable;
   if (iterable.type.kind == Kind::kRange) return {.type = {Kind::kRangeIterator}, .words = {iterable.words[0], iterable.words[1], iterable.words[2]}};
   const Type& type = iterable.type;
-  const bool has_elements = type.kind == Kind::kArray && type.rank == 1 && is_computed(type.dtype) && (type.flags & NPY_ARRAY_ALIGNED);
-  if (!has_elements) throw Unsupported("iteration over " + text_of(type));
+  if (!has_elements(type) || type.rank != 1) throw Unsupported("iteration over " + text_of(type));
   return {.type = {Kind::kItems, type.dtype, 1, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
 }
 

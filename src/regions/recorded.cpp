@@ -219,15 +219,25 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
   } catch (const Unsupported&) {
     return block_.leave_unless(holds);
   }
+  go_on_beside(holds, std::move(*there), instruction_at(index), true);
+}
+
+// Where it doesn't hold, all that was done so far is kept, and the loop goes on at the instruction.
+void RecordingWriter::go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run) {
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br i1 " + holds.ref + ", label %" + on + ", label %" + off);
   block_.emitter.label(off);
   const Block::Saved saved = block_.save();
-  block_.look_at_conditions();
-  block_.write_stores();
-  region_.go_on(block_, number_, std::move(*there), instruction_at(index), true);
+  finish(std::move(slots), instruction, must_run);
   block_.restore(saved);
   block_.emitter.label(on);
+}
+
+// All that was done is kept.
+void RecordingWriter::finish(Slots slots, int32_t instruction, bool must_run) {
+  block_.look_at_conditions();
+  block_.write_stores();
+  region_.go_on(block_, number_, std::move(slots), instruction, must_run);
 }
 
 // min() or max() of two numbers of unlike types: what comes of it is of the type of one of them, and where it is the other,
@@ -242,15 +252,7 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   if (call.op != Op::CALL || there.size() < taken) throw Unsupported("min() or max() of unlike numbers");
   there.resize(there.size() - taken);
   push(there, first ? choice.second : choice.first);
-  const std::string on = block_.new_label(), off = block_.new_label();
-  block_.emitter.line("br i1 " + choice.is_first.ref + ", label %" + (first ? on : off) + ", label %" + (first ? off : on));
-  block_.emitter.label(off);
-  const Block::Saved saved = block_.save();
-  block_.look_at_conditions();
-  block_.write_stores();
-  region_.go_on(block_, number_, std::move(there), instruction_at(index) + 1, false);
-  block_.restore(saved);
-  block_.emitter.label(on);
+  go_on_beside(first ? choice.is_first : !choice.is_first, std::move(there), instruction_at(index) + 1, false);
   return here;
 }
 
@@ -356,10 +358,7 @@ void RecordingWriter::write(const std::string& otherwise) {
   }
   const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
   for (int32_t i = 0; i < count; i++) write_node(i);
-  Slots end = state_at(count);
-  block_.look_at_conditions();
-  block_.write_stores();
-  region_.go_on(block_, number_, std::move(end), instruction_at(count), true);
+  finish(state_at(count), instruction_at(count), true);
 }
 
 }  // namespace evalframe::regions

@@ -35,6 +35,8 @@ class RecordingWriter {
   void write_check(int32_t index, const graph::Node& node);
   std::optional<Choice> choice_of(const graph::Node& node);
   Written write_choice(int32_t index, const Choice& choice, const graph::Node& node);
+  void go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run);
+  void finish(Slots slots, int32_t instruction, bool must_run);
   Slots state_at(int32_t node);
   size_t variables() const;
   void check_lost(const Slots& slots);

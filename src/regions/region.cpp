@@ -29,12 +29,28 @@ Slots kept_slots(const State& state) {
   return slots;
 }
 
+// One word of a state's slot, the type that it has in registers, and where it stands in memory.
+struct Word {
+  size_t slot, word;
+  std::string type, place;
+};
+
+template <class Visit>
+void for_each_word(const State& state, Visit visit) {
+  for (size_t slot = 0; slot < state.types.size(); slot++) {
+    const std::vector<std::string> words = words_of(state.types[slot]);
+    for (size_t w = 0; w < words.size(); w++) visit(Word{slot, w, words[w], std::to_string(slot * kWordsOfSlot + w)});
+  }
+}
+
+std::string name_of(const Word& word) { return "%s" + std::to_string(word.slot) + "." + std::to_string(word.word) + "." + word.type; }
+
 }  // namespace
 
 // --- variables, exits, blocks -------------------------------------------------------------------------------------------
 
 std::string RegionWriter::variable(size_t slot, size_t word, const std::string& type) {
-  const std::string name = "%s" + std::to_string(slot) + "." + std::to_string(word) + "." + type;
+  const std::string name = name_of({slot, word, type, {}});
   variables_.insert(name + " = alloca " + type);
   return name;
 }
@@ -197,34 +213,26 @@ std::string RegionWriter::function() const {
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
   text += " ]\nnowhere:\n  unreachable\n";
-  const auto place = [](size_t slot, size_t word) { return std::to_string(slot * kWordsOfSlot + word); };
   for (size_t i = 0; i < region_.entries.size(); i++) {
     const std::string name = "entry" + std::to_string(i);
     text += name + ":\n";
-    for (size_t slot = 0; slot < region_.entries[i].types.size(); slot++) {
-      const std::vector<std::string> words = words_of(region_.entries[i].types[slot]);
-      for (size_t w = 0; w < words.size(); w++) {
-        const std::string at = "%" + name + "." + place(slot, w);
-        text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + place(slot, w) + "\n  " + at + " = load " + words[w] + ", ptr " + at + ".at\n";
-        text += "  store " + words[w] + " " + at + ", ptr %s" + std::to_string(slot) + "." + std::to_string(w) + "." + words[w] + "\n";
-      }
-    }
+    for_each_word(region_.entries[i], [&](const Word& word) {
+      const std::string at = "%" + name + "." + word.place;
+      text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = load " + word.type + ", ptr " + at + ".at\n";
+      text += "  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
+    });
     text += "  br label %block" + std::to_string(numbers_.at(region_.entries[i])) + "\n";
   }
   text += text_;
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n";
-    const std::vector<Type>& types = region_.exits[i].state.types;
-    for (size_t slot = 0; slot < types.size(); slot++) {
-      const std::vector<std::string> words = words_of(types[slot]);
-      for (size_t w = 0; w < words.size(); w++) {
-        const std::string at = "%" + name + "." + place(slot, w);
-        text += "  " + at + " = load " + words[w] + ", ptr %s" + std::to_string(slot) + "." + std::to_string(w) + "." + words[w] + "\n";
-        text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + place(slot, w) + "\n";
-        text += "  store " + words[w] + " " + at + ", ptr " + at + ".at\n";
-      }
-    }
+    for_each_word(region_.exits[i].state, [&](const Word& word) {
+      const std::string at = "%" + name + "." + word.place;
+      text += "  " + at + " = load " + word.type + ", ptr " + name_of(word) + "\n";
+      text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n";
+      text += "  store " + word.type + " " + at + ", ptr " + at + ".at\n";
+    });
     text += "  %" + name + ".turns = load i64, ptr %turns\n  store i64 %" + name + ".turns, ptr %header\n  ret i32 " + std::to_string(i) + "\n";
   }
   return text + R"(}
@@ -246,18 +254,9 @@ Region RegionWriter::write(const State& from) {
   for (const BlockOf& block : blocks_) {
     if (block.is_entry) region_.entries.push_back(block.state);
   }
-  for (const State& state : region_.entries) {
-    for (size_t slot = 0; slot < state.types.size(); slot++) {
-      const std::vector<std::string> words = words_of(state.types[slot]);
-      for (size_t w = 0; w < words.size(); w++) variable(slot, w, words[w]);
-    }
-  }
-  for (const Exit& exit : region_.exits) {
-    for (size_t slot = 0; slot < exit.state.types.size(); slot++) {
-      const std::vector<std::string> words = words_of(exit.state.types[slot]);
-      for (size_t w = 0; w < words.size(); w++) variable(slot, w, words[w]);
-    }
-  }
+  const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type); };
+  for (const State& state : region_.entries) for_each_word(state, declare);
+  for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
   region_.ir = function();
   return std::move(region_);
 }

@@ -18,6 +18,8 @@ using Kind = Type::Kind;
 
 bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::float16; }
 
+bool has_elements(const Type& array) { return array.kind == Type::Kind::kArray && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED); }
+
 std::strong_ordering Type::operator<=>(const Type& other) const {
   const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
   if (const auto order = simple(*this) <=> simple(other); order != 0) return order;
@@ -89,8 +91,7 @@ Type type_of_iterator(PyObject* iterator) {
     PyObject* const sequence = cpython::state_of_sequence(iterator).sequence;
     if (!sequence || !numpy::is_exact_array(sequence)) return no;
     const Type array = type_of_array(numpy::as_array(sequence));
-    const bool has_elements = array.kind == Kind::kArray && array.rank == 1 && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED);
-    return has_elements ? Type{Kind::kItems, array.dtype, 1, array.flags} : no;
+    return has_elements(array) && array.rank == 1 ? Type{Kind::kItems, array.dtype, 1, array.flags} : no;
   }
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
   if (type == &PyEnum_Type) {

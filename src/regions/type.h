@@ -50,6 +50,8 @@ std::vector<std::string> words_of(const Type& type);
 // Element types that native loops compute with.
 bool is_computed(DType dtype);
 
+// An array whose single elements native loops read: of one dimension, where it is gone through.
+bool has_elements(const Type& array);
 // The type of a live object; kObject without a number for what is carried along.
 Type type_of(Borrowed object);
 // The same of what is in a variable, where the program can get at an iterator again.
