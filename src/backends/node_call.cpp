@@ -102,7 +102,7 @@ bool matches(const Meta& meta, PyObject* object) {
     case Kind::kNumpyScalar: {
       if (!PyArray_CheckScalar(object)) return false;
       if (meta.dtype == graph::DType::kNone) return true;
-      const Ref descr = Ref::steal(PyArray_DescrFromType(numpy::type_number(meta.dtype)));
+      const Ref descr = numpy::dtype_object(meta.dtype);
       return descr && descr.as<PyArray_Descr>()->typeobj == Py_TYPE(object);
     }
     case Kind::kInt: return PyLong_CheckExact(object);

@@ -380,8 +380,8 @@ DType compared_in(const Written& a, const Written& b) {
   };
   if (is_python(a) && a.type.kind != Kind::kBool) return weak(a, b.number.dtype);
   if (is_python(b) && b.type.kind != Kind::kBool) return weak(b, a.number.dtype);
-  const Ref one = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(a.number.dtype))));
-  const Ref two = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(b.number.dtype))));
+  const Ref one = numpy::dtype_object(a.number.dtype);
+  const Ref two = numpy::dtype_object(b.number.dtype);
   const Ref both = Ref::steal(reinterpret_cast<PyObject*>(PyArray_PromoteTypes(one.as<PyArray_Descr>(), two.as<PyArray_Descr>())));
   const DType dtype = numpy::dtype_of(both.get());
   const bool mixes_signs = native::is_float(dtype) && !native::is_float(a.number.dtype) && !native::is_float(b.number.dtype);

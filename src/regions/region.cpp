@@ -12,6 +12,8 @@ using bytecode::Instruction, bytecode::Op;
 using recorder::Recording;
 using Kind = Type::Kind;
 
+int64_t Region::lines() const { return std::count(ir.begin(), ir.end(), '\n'); }
+
 int Region::traverse(visitproc visit, void* arg) const {
   for (const Ref& object : objects) Py_VISIT(object.get());
   return guards.traverse(visit, arg);

@@ -49,6 +49,7 @@ struct Region {
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
   std::vector<Obstacle> obstacles;
 
+  int64_t lines() const;  // of the IR
   int traverse(visitproc visit, void* arg) const;
 };
 

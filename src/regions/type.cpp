@@ -60,7 +60,7 @@ bool fits(PyObject* exact_int) {
 
 // The element type's own object: `longlong`, of as many bits as int64, makes other scalars, and metadata is seen by the program.
 bool is_standard(PyObject* descr, DType dtype) {
-  const Ref standard = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(dtype))));
+  const Ref standard = numpy::dtype_object(dtype);
   return standard.get() == descr;
 }
 
@@ -152,7 +152,7 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kEnumerate: return &PyEnum_Type;
     case Kind::kZip: return &PyZip_Type;
     case Kind::kNumpy: {
-      const Ref descr = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(type.dtype))));
+      const Ref descr = numpy::dtype_object(type.dtype);
       return descr.as<PyArray_Descr>()->typeobj;  // NumPy's own, which stay
     }
     case Kind::kUnbound:
@@ -239,7 +239,7 @@ Ref range_of(int64_t start, int64_t stop, int64_t step) {
 Ref scalar_of(DType dtype, const int64_t* word) {
   const int64_t both = (word[1] << 32) | (word[0] & UINT32_MAX);
   if (dtype == DType::complex64) word = &both;
-  const Ref descr = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy::type_number(dtype))));
+  const Ref descr = numpy::dtype_object(dtype);
   return descr ? Ref::steal(PyArray_Scalar(const_cast<int64_t*>(word), descr.as<PyArray_Descr>(), nullptr)) : Ref();
 }
 

@@ -1,46 +1,20 @@
 // Loops of captured functions as native code: when they are made, entered, and made again as more of them is recorded.
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 
 #include "core/log.h"
-#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "runtime/capture_run.h"
+#include "runtime/log_compilation.h"
 
 namespace evalframe::runtime {
 
-using regions::Obstacle, regions::Region, regions::State;
+using regions::Region, regions::State;
 
 namespace {
 
 // Runs after which a loop that is left at once isn't entered any more.
 constexpr uint64_t kFewRuns = 64;
-
-std::string title(const bytecode::Code& code, int32_t instruction) {
-  const auto* of = code.code.as<PyCodeObject>();
-  return std::string(utf8(of->co_qualname)) + " (" + std::string(utf8(of->co_filename)) + ":" + std::to_string(code.positions[static_cast<size_t>(instruction)].line) + ")";
-}
-
-std::string text_of(const bytecode::Code& code, const std::vector<Obstacle>& obstacles) {
-  std::string text;
-  for (const Obstacle& obstacle : obstacles) {
-    const std::string line = "\n  line " + std::to_string(code.positions[static_cast<size_t>(obstacle.instruction)].line) + ": " + obstacle.reason;
-    if (text.find(line) == std::string::npos) text += line;
-  }
-  return text;
-}
-
-void log_region(const bytecode::Code& code, const State& state, const LoopRegion& region) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f ms", region.compile_seconds * 1e3);
-  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": native, " + std::to_string(region.region().blocks) + " blocks, " + std::to_string(std::count(region.region().ir.begin(), region.region().ir.end(), '\n')) + " lines of IR, made in " +
-                                        seconds + text_of(code, region.region().obstacles));
-}
-
-void log_no_region(const bytecode::Code& code, const State& state, const std::vector<Obstacle>& obstacles) {
-  log::write(log::Channel::regions, "loop in " + title(code, state.instruction) + ": not native; at " + bytecode::name(code.instructions[static_cast<size_t>(state.instruction)].op) + ", variables and stack: " + regions::text_of(state.types) + text_of(code, obstacles));
-}
 
 // Whether a loop may follow in the function.
 bool comes_to_loop(const Entries& entries) {
@@ -147,8 +121,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   }
   // A loop that is left soon isn't worth what compiling takes; one that has run for a part of that is likely to go on.
   constexpr double kSecondsOfLine = 1e-4, kPart = 0.25;
-  const auto lines = static_cast<double>(std::count(region.ir.begin(), region.ir.end(), '\n'));
-  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * lines)) return;
+  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(region.lines()))) return;
   Held<LoopRegion> made;
   const uint64_t recorded = counters_.recordings;
   try {
@@ -172,7 +145,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
     // Those that can be entered yet are held there, too.
     if (region->holders() > 1) regions_.push_back(region);
   }
-  if (log::is_on(log::Channel::regions)) log_region(*code, state, *made);
+  if (log::is_on(log::Channel::regions)) log_region(state, *made);
 }
 
 }  // namespace evalframe::runtime

@@ -12,11 +12,14 @@ namespace {
 
 using log::Channel;
 
+std::string title(const bytecode::Code& code, int32_t instruction) {
+  const auto* of = code.code.as<PyCodeObject>();
+  return std::string(utf8(of->co_qualname)) + " (" + std::string(utf8(of->co_filename)) + ":" + std::to_string(code.positions[instruction].line) + ")";
+}
+
 std::string title(const recorder::Recording& recording) {
   const recorder::FrameStart& inner = recording.start.back();
-  const auto* code = inner.code->code.as<PyCodeObject>();
-  std::string text = std::string(utf8(code->co_qualname)) + " (" + std::string(utf8(code->co_filename)) + ":" +
-                     std::to_string(inner.code->positions[inner.next].line) + ")";
+  const std::string text = title(*inner.code, inner.next);
   return inner.next == 0 && recording.start.size() == 1 ? text : text + ", behind a break";
 }
 
@@ -83,6 +86,27 @@ void log_break(const BreakNote& note) {
   log::write(Channel::breaks, note.file + ":" + std::to_string(note.position.line) + ":" + std::to_string(note.position.column + 1) + ": in " +
                                   note.function + ": " + recorder::reason(note.why) + (note.detail.empty() ? "" : " (" + note.detail + ")") +
                                   "\n  hint: " + recorder::hint(note.why));
+}
+
+// What is in the way, each once.
+static std::string text_of(const bytecode::Code& code, const std::vector<regions::Obstacle>& obstacles) {
+  std::string text;
+  for (const regions::Obstacle& obstacle : obstacles) {
+    const std::string line = "\n  line " + std::to_string(code.positions[obstacle.instruction].line) + ": " + obstacle.reason;
+    if (text.find(line) == std::string::npos) text += line;
+  }
+  return text;
+}
+
+void log_region(const regions::State& state, const LoopRegion& region) {
+  const regions::Region& of = region.region();
+  log::write(Channel::regions, "loop in " + title(region.code(), state.instruction) + ": native, " + std::to_string(of.blocks) + " blocks, " + std::to_string(of.lines()) +
+                                   " lines of IR, made in " + milliseconds(region.compile_seconds) + text_of(region.code(), of.obstacles));
+}
+
+void log_no_region(const bytecode::Code& code, const regions::State& state, const std::vector<regions::Obstacle>& obstacles) {
+  log::write(Channel::regions, "loop in " + title(code, state.instruction) + ": not native; at " + bytecode::name(code.instructions[state.instruction].op) +
+                                   ", variables and stack: " + regions::text_of(state.types) + text_of(code, obstacles));
 }
 
 }  // namespace evalframe::runtime

@@ -192,6 +192,8 @@ int type_number(graph::DType dtype) {
   return -1;
 }
 
+Ref dtype_object(graph::DType dtype) { return Ref::steal(PyArray_DescrFromType(type_number(dtype))); }
+
 CallKind call_kind(Borrowed borrowed) {
   PyObject* callable = borrowed.get();
   // One that numpy.frompyfunc has made calls a function of the program's.

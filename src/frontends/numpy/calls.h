@@ -24,6 +24,8 @@ bool has_metadata(PyObject* descr);
 graph::DType dtype_of(PyObject* object);
 // NumPy's number of an element type; -1 for kNone.
 int type_number(graph::DType dtype);
+// NumPy's own dtype object of an element type.
+Ref dtype_object(graph::DType dtype);
 
 // What calling `callable` does, as far as recording is concerned.
 enum class CallKind : uint8_t {

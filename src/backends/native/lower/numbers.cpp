@@ -115,7 +115,7 @@ bool write_numpy_scalar(PyObject* scalar, DType dtype, char* to) {
     return true;
   }
   if (!PyArray_CheckScalar(scalar)) return false;
-  const Ref descr = Ref::steal(PyArray_DescrFromType(type_number(dtype)));
+  const Ref descr = numpy::dtype_object(dtype);
   if (descr.as<PyArray_Descr>()->typeobj != Py_TYPE(scalar)) return false;
   PyArray_ScalarAsCtype(scalar, to);
   return true;
@@ -128,7 +128,7 @@ void write_count(int64_t count, DType dtype, char* to) {
 }
 
 Ref read_scalar(const char* from, DType dtype) {
-  const Ref descr = Ref::steal(PyArray_DescrFromType(type_number(dtype)));
+  const Ref descr = numpy::dtype_object(dtype);
   return Ref::steal(PyArray_Scalar(const_cast<char*>(from), descr.as<PyArray_Descr>(), nullptr));
 }
 

@@ -15,7 +15,7 @@ Ref type_argument(const Meta& meta) {
     case Kind::kFloat: return Ref::borrow(&PyFloat_Type);
     case Kind::kComplex: return Ref::borrow(&PyComplex_Type);
     case Kind::kBool: return Ref::steal(PyArray_DescrFromType(NPY_BOOL));
-    case Kind::kArray: case Kind::kNumpyScalar: return Ref::steal(PyArray_DescrFromType(numpy::type_number(meta.dtype)));
+    case Kind::kArray: case Kind::kNumpyScalar: return numpy::dtype_object(meta.dtype);
     case Kind::kNone: case Kind::kObject: break;
   }
   return Ref();
@@ -31,7 +31,7 @@ Loop resolve(PyObject* ufunc, const Meta* const* metas, int count, DType dtype, 
   PyTuple_SET_ITEM(types.get(), count, Ref::borrow(Py_None).release());
   const Ref signature = Ref::steal(PyTuple_New(count + 1));
   for (int i = 0; i < count; i++) PyTuple_SET_ITEM(signature.get(), i, Ref::borrow(Py_None).release());
-  Ref wanted = dtype == DType::kNone ? Ref::borrow(Py_None) : Ref::steal(PyArray_DescrFromType(numpy::type_number(dtype)));
+  Ref wanted = dtype == DType::kNone ? Ref::borrow(Py_None) : numpy::dtype_object(dtype);
   PyTuple_SET_ITEM(signature.get(), count, wanted.release());
   const Ref method = Ref::steal(PyObject_GetAttrString(ufunc, "resolve_dtypes"));
   const Ref positional = Ref::steal(PyTuple_Pack(1, types.get()));
