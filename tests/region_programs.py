@@ -205,11 +205,77 @@ class Program:
         return program
 
 
+class ArrayProgram(Program):
+    """... and over rows, parts, and operations on whole arrays: most have six elements."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.vectors = ["p", "q", "a[:6]", "b[1:7]", "c[k]", "c[:, k]"]
+
+    def part(self) -> str:
+        i = self.index() if self.often(0.7) else "k"
+        return self.pick("a[:6]", "a[1:7]", "b[:6]", "b[1:7]", "b[6:0:-1]", "a[:12:2]", f"c[{i}]", f"c[:, {i}]", f"c[{i}, ::-1]", "p", "q", f"a[{i}:{i} + 6]", f"c[{i}, :{i}]",
+                         f"a[{i}:]", f"b[:{i}]", "c[1:-1, 1]", "c[1:, 1:]", "c", "c.T", "c[::2]", "p[1:]", "p[::-1]", f"b[-6:{i} - 7]", "c[k, None]", "c[..., 1]")
+
+    def vector(self, level: int = 0) -> str:
+        kind = self.random.random()
+        if level > 2 or kind < 0.35:
+            return self.part() if self.often(0.4) else self.random.choice(self.vectors)
+        if kind < 0.6:
+            return f"({self.vector(level + 1)} {self.pick('+', '-', '*', '*', '/')} {self.vector(level + 1)})"
+        if kind < 0.78:
+            operator = self.pick("+", "-", "*", "/", "**", "//", "%")
+            # Other powers, and the size of complex numbers below, are elementary functions, which aren't NumPy's to the last bit.
+            return f"({self.vector(level + 1)} {operator} {'2' if operator == '**' else self.pick('2', '0.5', '3', '2.0', self.number(1))})"
+        if kind < 0.83:
+            return f"(-{self.vector(level + 1)})"
+        if kind < 0.9:
+            return f"np.{self.pick('maximum', 'minimum')}({self.vector(level + 1)}, {self.pick('0', '0.5', self.vector(level + 1))})"
+        if kind < 0.95:
+            return f"np.where({self.vector(level + 1)} {self.random.choice(COMPARE)} {self.pick('0', '1', self.vector(level + 1))}, {self.vector(level + 1)}, {self.pick('0.0', '1', self.vector(level + 1))})"
+        if any(np.dtype(dtype).kind == "c" for dtype in self.dtypes):
+            return f"({self.vector(level + 1)}).copy()"
+        return self.pick("np.abs({})", "np.sqrt(np.abs({}))", "({}).copy()", "({}).astype(np.float64)", "np.clip({}, 0, 1)", "(1 - {})", "np.floor({})").format(self.vector(level + 1))
+
+    def reduced(self) -> str:
+        of = self.vector(1)
+        return self.pick("({}).sum()", "np.sum({})", "({}).max()", "np.min({})", "({}).mean()", "np.argmax({})", "({}).std()", "({}).prod()", "np.any({})", "({}).var(ddof=1)").format(of) if self.often(0.7) else f"({of} @ {self.vector(2)})"
+
+    def number(self, level: int = 0) -> str:
+        return self.reduced() if level == 0 and self.often(0.2) else super().number(level)
+
+    def statement(self, room: int) -> None:
+        kind = self.random.random()
+        if kind < 0.2:
+            self.line(f"{self.part()} = {self.vector() if self.often(0.8) else self.number(1)}")
+        elif kind < 0.34:
+            self.line(f"{self.part()} {self.pick('+=', '-=', '*=')} {self.vector(1) if self.often(0.7) else self.number(1)}")
+        elif kind < 0.5:
+            self.line(f"{self.pick('p', 'q')} = {self.vector()}")
+        elif kind < 0.55:
+            self.line(self.pick("p, q = q, p", "p = q", "a, b = b, a", "q = p[:]", "p = np.zeros(6)", "q = np.ones_like(p)", "p = c[k]", "q = np.full(6, x)"))
+        elif kind < 0.62:
+            self.line(f"{self.pick('x', 's', 't')} = {self.reduced()}")
+        elif kind < 0.66 and room > 0:
+            self.line(f"for r in {self.pick('c', 'c[1:]', 'c.T')}:")
+            self.vectors.append("r")
+            self.body(room - 1)
+            self.vectors.pop()
+        else:
+            super().statement(room)
+
+    def text(self) -> str:
+        self.line(f"p = {self.pick('np.zeros(6)', 'a[:6]', 'a[:6] * 1.5', 'c[1]', 'np.arange(6.0)')}")
+        self.line(f"q = {self.pick('np.ones(6)', 'b[:6]', 'p', 'c[:, 2]')}")
+        text = super().text()
+        return text.replace("return n, k, x, s, t", "return n, k, x, s, t, p, q, p is q, p.base is c, np.shares_memory(p, q)")
+
+
 def shown(value):
     if isinstance(value, tuple):
         return tuple(shown(part) for part in value)
     if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
+        return value.dtype.str, value.shape, value.strides, value.flags.writeable, nan_free_bytes(value)
     if isinstance(value, complex | np.complexfloating):
         return type(value).__name__, shown(float(value.real)), shown(float(value.imag))
     if isinstance(value, float | np.floating):
@@ -228,15 +294,15 @@ def outcome(function, arguments):
             places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "program.py"]
             result = type(error).__name__, str(error), tuple(places)
     heard = [(str(one.message), one.lineno) for one in told]
-    return result, heard, tuple(nan_free(part) for part in arguments if isinstance(part, np.ndarray))
+    return result, heard, tuple(shown(part) for part in arguments if isinstance(part, np.ndarray))
 
 
-def nan_free(array):
+def nan_free_bytes(array):
     if array.dtype.kind == "c":
-        return array.shape, nan_free(array.real), nan_free(array.imag)
+        return nan_free_bytes(array.real), nan_free_bytes(array.imag)
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
-    return shown(array)
+    return array.tobytes()
 
 
 def copied(arguments):
@@ -250,11 +316,11 @@ def compile_program(text: str):
     return namespace["f"]
 
 
-def differences(seed: int, calls: int = 6):
+def differences(seed: int, calls: int = 6, kind: type[Program] = Program):
     """What differs between CPython and evalframe, call by call; nothing: all is the same."""
     import evalframe
 
-    program = Program.of(seed)
+    program = kind.of(seed)
     text = program.text()
     plain, captured = compile_program(text), evalframe.jit(compile_program(text))
     found = []
@@ -274,9 +340,10 @@ if __name__ == "__main__":
 
     evalframe._core.set_region_seconds(0.0)
     first, last = int(sys.argv[1]), int(sys.argv[2])
+    kind = ArrayProgram if "arrays" in sys.argv else Program
     native = bad = 0
     for seed in range(first, last):
-        text, found, counters = differences(seed)
+        text, found, counters = differences(seed, kind=kind)
         native += counters["native_loops"] > 0
         if found:
             bad += 1

@@ -1,8 +1,17 @@
 #include "regions/block.h"
 
+#include <algorithm>
+
 namespace evalframe::regions {
 
 using Kind = Type::Kind;
+
+namespace {
+
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kMostBytes = int64_t{1} << 40;
+
+}  // namespace
 
 std::vector<Term> words_of(const Written& value) {
   if (value.type.is_complex()) return {value.number.real, value.number.imag};
@@ -66,7 +75,8 @@ void Block::watch(const native::Value& result) {
 }
 
 void Block::look_at_conditions() {
-  if (watched_.empty()) return;
+  if (watched_.empty() && !called_) return;
+  called_ = false;
   // The processor's flags say what all of these and what led to them have met; no optimisation looks into the assembly.
   for (const Term& result : watched_) emitter.line("call void asm sideeffect \"\", \"x\"(" + result.type + " " + result.ref + ")");
   watched_.clear();
@@ -79,6 +89,7 @@ void Block::look_at_conditions() {
 native::Value Block::load(DType dtype, const Term& address) {
   native::Value value = native::load_element(emitter, dtype, address.ref, "");
   for (const Store& store : stores) {
+    if (store.to) throw Unsupported("an element behind a store into its array");
     const Term here = compare("eq", address, store.address);
     const bool is_same = store.value.dtype == dtype, is_complex = native::is_complex(dtype);
     if (!is_same || is_complex) {
@@ -94,9 +105,85 @@ native::Value Block::load(DType dtype, const Term& address) {
   return value;
 }
 
+bool Block::stores_arrays() const {
+  return std::any_of(stores.begin(), stores.end(), [](const Store& store) { return store.to != nullptr; });
+}
+
+void Block::write_store(const Store& store) {
+  if (!store.to) return native::store_element(emitter, store.value, store.address.ref, "");
+  const Term none = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
+  const size_t rank = store.to->sizes.size();
+  const auto rows_of = [&](const Strided& array) -> Rows { return {array.data, rank == 2 ? array.strides[0] : none, array.strides.back()}; };
+  Rows from{number_at(0), none, none};
+  if (store.from) from = rows_of(*store.from);
+  else native::store_element(emitter, store.value, from.data.ref, "");
+  call(Routine{.kind = Routine::Kind::kMove, .dtype = store.to->type.dtype}, {from, rows_of(*store.to)}, rank == 2 ? store.to->sizes[0] : one, store.to->sizes.back(), true);
+}
+
 void Block::write_stores() {
-  for (const Store& store : stores) native::store_element(emitter, store.value, store.address.ref, "");
+  for (const Store& store : stores) write_store(store);
   stores.clear();
+}
+
+Term Block::new_serial() {
+  const Term serial = emitter.let("i64", std::string("load i64, ptr ") + kSerial) + 1.0;
+  emitter.line("store i64 " + serial.ref + ", ptr " + kSerial);
+  return serial;
+}
+
+Term Block::allocate(const Term& bytes) {
+  const Term top = emitter.let("ptr", std::string("load ptr, ptr ") + kTop);
+  // Each has a cache line of its own, so that even those without elements are told apart. More than can be is less than none.
+  leave_unless(native::compare("ult", bytes, kMostBytes));
+  const Term room = (bytes + static_cast<double>(kCacheLine)) & emitter.integer("i64", -kCacheLine);
+  const Term left = native::convert("ptrtoint", {&emitter, "ptr", "%arena.end"}, "i64") - native::convert("ptrtoint", top, "i64");
+  leave_unless(compare("sle", room, left));
+  const Term next = emitter.let("ptr", "getelementptr i8, ptr " + top.ref + ", i64 " + room.ref);
+  emitter.line("store ptr " + next.ref + ", ptr " + kTop);
+  taken_.insert(top.ref);
+  return top;
+}
+
+void Block::begin_memory() { top_ = emitter.let("ptr", std::string("load ptr, ptr ") + kTop); }
+
+void Block::end_memory(const std::vector<Term>& in_variables) {
+  const bool keeps = std::any_of(in_variables.begin(), in_variables.end(), [&](const Term& memory) { return taken_.count(memory.ref) > 0; });
+  if (!keeps && !taken_.empty()) emitter.line("store ptr " + top_.ref + ", ptr " + kTop);
+}
+
+Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }
+
+void Block::call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
+  if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
+  const auto found = std::find(routines_.begin(), routines_.end(), routine);
+  const std::string number = std::to_string(found - routines_.begin());
+  if (found == routines_.end()) routines_.push_back(routine);
+  const std::string before = new_label(), calls = new_label(), behind = new_label();
+  emitter.line("br label %" + before);
+  emitter.label(before);
+  const Term any = skips_empty ? compare("sgt", rows, 0) & compare("sgt", columns, 0) : emitter.integer("i1", -1);
+  emitter.line("br i1 " + any.ref + ", label %" + calls + ", label %" + behind);
+  emitter.label(calls);
+  const auto put = [&](const char* list, size_t index, const Term& value) {
+    const Term at = emitter.let("ptr", std::string("getelementptr i64, ptr ") + list + ", i64 " + std::to_string(index));
+    emitter.line("store " + value.type + " " + value.ref + ", ptr " + at.ref);
+  };
+  for (size_t i = 0; i < operands.size(); i++) {
+    put("%data", i, operands[i].data);
+    put("%outer", i, operands[i].outer);
+    put("%inner", i, operands[i].inner);
+  }
+  const auto part_of_entry = [&](const char* part) {
+    const Term at = emitter.let("ptr", "getelementptr { ptr, ptr }, ptr %routines, i64 " + number + ", i32 " + part);
+    return emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
+  };
+  const Term function = part_of_entry("0"), loaded = part_of_entry("1");
+  const Term given = emitter.let("i32", "call i32 " + function.ref + "(ptr " + loaded.ref + ", ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ")");
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+  called_ |= routine.reports();
+  if (!routine.may_refuse()) return;
+  leave_unless(compare("eq", emitter.let("i32", "phi i32 [ 0, %" + before + " ], [ " + given.ref + ", %" + calls + " ]"), 0));
 }
 
 }  // namespace evalframe::regions

@@ -1,16 +1,20 @@
 // Straight-line code in a native loop, which either does all that one recording does, or leaves in front of it with nothing done.
 #pragma once
 
+#include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "backends/native/code/element.h"
+#include "regions/routine.h"
 #include "regions/type.h"
 
 namespace evalframe::regions {
 
 using native::Emitter, native::Term;
+struct Expression;
 
 // Why something isn't done natively.
 struct Unsupported : std::runtime_error {
@@ -22,6 +26,8 @@ struct Written {
   Type type;
   native::Value number;        // of numbers
   std::vector<Term> words;     // of arrays, ranges and their iterators
+  std::shared_ptr<Expression> expression;  // a new array that is computed where it is needed: it has no words
+  bool is_of_fresh = false;      // a view of an array that the loop has made
   PyObject* constant = nullptr;  // a known object, borrowed from the recording
   PyTypeObject* names_type = nullptr;  // the value is this class
   bool is_tuple = false;         // of `items`: an index or a shape, which isn't kept
@@ -40,10 +46,19 @@ Written written_constant(Emitter& emitter, PyObject* constant);
 // The value behind words of its type.
 Written written(const Type& type, std::vector<Term> words);
 
+// An array, or part of one: where its elements are.
+struct Strided {
+  Type type;                          // of the array
+  Term base;                          // the object that has the memory; no type: the loop has
+  Term data;                          // the first element
+  std::vector<Term> sizes, strides;   // elements, bytes
+};
+
 class Block {
  public:
-  // name: what the names of its values and labels begin with. leave: the label for where it isn't done.
-  Block(const std::string& name, std::string leave) : emitter(false, "%" + name + "."), name_(name), leave_(std::move(leave)) {}
+  // name: what the names of its values and labels begin with. leave: the label for where it isn't done. routines: the region's.
+  Block(const std::string& name, std::string leave, std::vector<Routine>& routines)
+      : emitter(false, "%" + name + "."), name_(name), leave_(std::move(leave)), routines_(routines) {}
 
   // Goes on only where it holds (an i1).
   void leave_unless(const Term& holds);
@@ -55,23 +70,47 @@ class Block {
   void look_at_conditions();
   std::string new_label() { return name_ + ".l" + std::to_string(labels_++); }
 
-  // Elements that are to be stored, in order, once nothing can fail any more.
+  // What is to be stored, in order, once nothing can fail any more: one element, or as many as an array has.
   struct Store {
     Term address;
     native::Value value;
+    // An array: the elements of one of the same sizes, or a number for all.
+    std::shared_ptr<Strided> to, from;
   };
   std::vector<Store> stores;
+  bool stores_arrays() const;
   // What is at the address then.
   native::Value load(DType dtype, const Term& address);
   void write_stores();
+  // All that was done so far is done: from here on it leaves for that label.
+  void leave_for(std::string label) { leave_ = std::move(label); }
+
+  // Memory for a new array, which it has to the end of the block, or as long as a variable has it.
+  Term allocate(const Term& bytes);
+  // What is taken from here on is free again at its end, unless a variable has some of it.
+  void begin_memory();
+  void end_memory(const std::vector<Term>& in_variables);
+  // Where free memory begins, and a number for views: variables of the function.
+  static constexpr const char* kTop = "%top";
+  static constexpr const char* kSerial = "%serial";
+  Term new_serial();
+  // A row or rows of elements, as a routine gets them; outer, inner: bytes from row to row, and to the next element.
+  struct Rows {
+    Term data, outer, inner;
+  };
+  // Leaves where it gives anything but 0. skips_empty: it isn't called for no rows, or no columns.
+  void call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
+  // Memory for the number that is a call's operand of that index.
+  Term number_at(int index);
 
   // What is to be written yet, for code beside.
   struct Saved {
     std::vector<Store> stores;
     std::vector<Term> watched;
+    bool called;
   };
-  Saved save() const { return {stores, watched_}; }
-  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched); }
+  Saved save() const { return {stores, watched_, called_}; }
+  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), called_ = saved.called; }
 
   Emitter emitter;
 
@@ -79,6 +118,12 @@ class Block {
   std::string name_, leave_;
   int labels_ = 0;
   std::vector<Term> watched_;
+  bool called_ = false;  // something whose conditions are looked at
+  std::vector<Routine>& routines_;
+  std::set<std::string> taken_;
+  Term top_;  // of free memory, at the beginning
+
+  void write_store(const Store& store);
 };
 
 }  // namespace evalframe::regions

@@ -25,11 +25,14 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   Emitter& emitter = block.emitter;
   const State state = state_of(slots, instruction);
   const int next = must_run ? -1 : block_of(state);
+  std::vector<Term> memory;
   for (size_t i = 0; i < slots.size(); i++) {
     if (slots[i].kept) continue;
     const std::vector<Term> words = words_of(slots[i].value);
+    if (state.types[i].kind == Kind::kFresh) memory.push_back(words[0]);
     for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));
   }
+  block.end_memory(memory);
   if (next < 0) {
     const bool on_top = must_run && !slots.empty();
     region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")

@@ -1,10 +1,9 @@
 #include "regions/elements.h"
 
-#include <cstddef>
-
 #include "frontends/numpy/numpy_api.h"
 #include "guards/guards.h"
 #include "regions/numbers.h"
+#include "regions/views.h"
 
 namespace evalframe::regions {
 
@@ -12,30 +11,17 @@ using Kind = Type::Kind;
 
 namespace {
 
-// What an array object says of itself doesn't change while the loop runs: nothing but its own code does.
-Term load_field(Block& block, const std::string& type, const Term& base, int64_t offset) {
-  const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + base.ref + ", i64 " + std::to_string(offset));
-  return block.emitter.let(type, "load " + type + ", ptr " + at.ref + ", !invariant.load !1");
-}
-
-Term field(Block& block, const Written& array, size_t offset) { return load_field(block, "ptr", array.words[0], static_cast<int64_t>(offset)); }
-Term size_at(Block& block, const Term& sizes, int axis) { return load_field(block, "i64", sizes, 8 * axis); }
-Term sizes_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, dimensions)); }
-
 void require_array(const Written& array) {
-  if (array.type.kind != Kind::kArray) throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
+  if (!array.type.is_array()) throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
 }
 
 bool is_index(const Written& index) {
   return index.type.kind == Kind::kInt || (index.type.kind == Kind::kNumpy && native::is_integer(index.type.dtype));
 }
 
-Term data_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, data)); }
-Term strides_of(Block& block, const Written& array) { return field(block, array, offsetof(PyArrayObject_fields, strides)); }
-
 // The address of what is `index` steps further along an axis.
-Term step_along(Block& block, const Term& address, const Term& index, const Term& strides, int axis) {
-  const Term offset = index * size_at(block, strides, axis);
+Term step_along(Block& block, const Term& address, const Term& index, const Term& stride) {
+  const Term offset = index * stride;
   return block.emitter.let("ptr", "getelementptr i8, ptr " + address.ref + ", i64 " + offset.ref);
 }
 
@@ -47,14 +33,14 @@ Term address_of(Block& block, const Written& array, const Written& index) {
   if (static_cast<int>(indices.size()) != array.type.rank) throw Unsupported("part of an array: " + text_of(array.type));
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
-  const Term sizes = sizes_of(block, array), strides = strides_of(block, array);
-  Term address = data_of(block, array);
+  const Strided all = strided(block, array);
+  Term address = all.data;
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
-    const Term number = as_int(block, indices[axis]), size = size_at(block, sizes, axis);
+    const Term number = as_int(block, indices[axis]), size = all.sizes[axis];
     const Term at = select(compare("slt", number, 0), number + size, number);
     block.leave_unless(compare("ult", at, size));
-    address = step_along(block, address, at, strides, axis);
+    address = step_along(block, address, at, all.strides[axis]);
   }
   return address;
 }
@@ -82,16 +68,18 @@ void set_item(Block& block, const Written& array, const Written& index, const Wr
   block.stores.push_back({address, as_element(block, value, array.type.dtype)});
 }
 
-Written element_at(Block& block, const Written& array, const Term& index) {
-  const Term strides = strides_of(block, array);
-  return written_scalar(block.load(array.type.dtype, step_along(block, data_of(block, array), index, strides, 0)));
+Written item_at(Block& block, const Written& array, const Term& index) {
+  const Strided all = strided(block, array);
+  const Term address = step_along(block, all.data, index, all.strides[0]);
+  if (array.type.rank == 1) return written_scalar(block.load(array.type.dtype, address));
+  return view_of(block, {all.type, all.base, address, {all.sizes.begin() + 1, all.sizes.end()}, {all.strides.begin() + 1, all.strides.end()}});
 }
 
 Term length_of(Block& block, const Written& owner) {
   if (owner.type.kind == Kind::kRange) return owner.words[2];
   require_array(owner);
   if (owner.type.rank == 0) throw Unsupported("the length of an array without dimensions");
-  return size_at(block, sizes_of(block, owner), 0);
+  return sizes_of(block, owner)[0];
 }
 
 namespace {
@@ -110,11 +98,11 @@ Written get_attribute(Block& block, const Written& owner, const std::string& nam
   require_array(owner);
   if (name == "ndim") return written_int(block.emitter.integer("i64", owner.type.rank));
   if (name != "shape" && name != "size") throw Unsupported("the attribute " + name + " of an array");
-  const Term sizes = sizes_of(block, owner);
+  const std::vector<Term> sizes = sizes_of(block, owner);
   Written shape{.is_tuple = true};
   Term product = block.emitter.integer("i64", 1);
   for (int axis = 0; axis < owner.type.rank; axis++) {
-    const Term size = size_at(block, sizes, axis);
+    const Term& size = sizes[axis];
     shape.items.push_back(written_int(size));
     product = product * size;
   }

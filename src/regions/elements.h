@@ -9,8 +9,8 @@ namespace evalframe::regions {
 Written get_item(Block& block, const Written& owner, const Written& index);
 void set_item(Block& block, const Written& array, const Written& index, const Written& value);
 Written get_attribute(Block& block, const Written& owner, const std::string& name);
-// Of an array of one dimension, at an index that is in it.
-Written element_at(Block& block, const Written& array, const Term& index);
+// At an index that is in it: an element, or a part.
+Written item_at(Block& block, const Written& array, const Term& index);
 Term length_of(Block& block, const Written& owner);
 
 }  // namespace evalframe::regions

@@ -11,7 +11,7 @@ using Kind = Type::Kind;
 
 namespace {
 
-Written array_of_items(const Type& type, const Term& pointer) { return {.type = {Kind::kArray, type.dtype, 1, type.flags}, .words = {pointer}}; }
+Written array_of_items(const Type& type, const Term& pointer) { return {.type = {Kind::kArray, type.dtype, type.rank, type.flags}, .words = {pointer}}; }
 
 // The words of the iterators that this one asks, one after the other.
 template <class Visit>
@@ -38,7 +38,7 @@ Written next_one(Block& block, const Type& type, std::span<Term> words) {
   }
   const Term number = words[1];
   words[1] = number + 1.0;
-  return element_at(block, array_of_items(type, words[0]), number);
+  return item_at(block, array_of_items(type, words[0]), number);
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ Written iterator_over(Block& block, const Written& iterable) {
   if (iterable.type.is_iterator()) return iterable;
   if (iterable.type.kind == Kind::kRange) return {.type = {Kind::kRangeIterator}, .words = {iterable.words[0], iterable.words[1], iterable.words[2]}};
   const Type& type = iterable.type;
-  if (!has_elements(type) || type.rank != 1) throw Unsupported("iteration over " + text_of(type));
-  return {.type = {Kind::kItems, type.dtype, 1, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
+  if (!has_elements(type) || type.kind != Kind::kArray || type.rank < 1 || type.rank > kMostDimensions + 1) throw Unsupported("iteration over " + text_of(type));
+  return {.type = {Kind::kItems, type.dtype, type.rank, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
 }
 
 Written known_range(Emitter& emitter, Borrowed range) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/object_text.h"
+#include "regions/array_node.h"
 #include "regions/elements.h"
+#include "regions/expression.h"
 #include "regions/iterators.h"
 #include "regions/numbers.h"
 
@@ -48,7 +50,7 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
       if (python_type(type) != fact.want.as<PyTypeObject>()) no();
       return;
     case Check::kArray:
-      if (type.kind != Kind::kArray || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
+      if (!type.is_array() || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
       return;
     case Check::kEqual: {
       const Written want = written_constant(block_.emitter, fact.want.get());
@@ -64,13 +66,14 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
     case Check::kSame:
     case Check::kDistinct: {
       const guards::Source& other = recording_.guards.sources[static_cast<size_t>(fact.other)];
-      const bool both = type.kind == Kind::kArray && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)].kind == Kind::kArray;
+      const bool both = type.is_array() && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)].kind == type.kind;
       if (!both) {
         // Objects of unlike kinds are two.
         if (fact.check == Check::kDistinct && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)] != type) return;
         throw Unsupported("the identity of numbers");
       }
-      require(compare(fact.check == Check::kSame ? "eq" : "ne", slot_value(source.index).words[0], slot_value(other.index).words[0]));
+      const auto identity = [&](int32_t slot) { return slot_value(slot).words[static_cast<size_t>(identity_word(type))]; };
+      require(compare(fact.check == Check::kSame ? "eq" : "ne", identity(source.index), identity(other.index)));
       return;
     }
     default: throw Unsupported("a guard on " + text_of(type));
@@ -185,6 +188,7 @@ Written RecordingWriter::node_value(const Node& node) {
     case Form::kGetAttr: return get_attribute(block_, in[0], std::string(utf8(constant(node.callable))));
     case Form::kTruth: return written_bool(truth(block_, in[0]));
     case Form::kTuple: return {.is_tuple = true, .items = std::move(in)};
+    case Form::kSlice: return {};  // what takes it reads its parts
     case Form::kCall:
       if (node.keywords) throw Unsupported("a call with keywords");
       return call(block_, constant(node.callable), in, node.meta, region_.exact_);
@@ -219,6 +223,7 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
   } catch (const Unsupported&) {
     return block_.leave_unless(holds);
   }
+  settle(index);
   go_on_beside(holds, std::move(*there), instruction_at(index), true);
 }
 
@@ -252,8 +257,28 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   if (call.op != Op::CALL || there.size() < taken) throw Unsupported("min() or max() of unlike numbers");
   there.resize(there.size() - taken);
   push(there, first ? choice.second : choice.first);
+  settle(index);
   go_on_beside(first ? choice.is_first : !choice.is_first, std::move(there), instruction_at(index) + 1, false);
   return here;
+}
+
+// Whether a node from this one on reads more of an array than an element, or any element behind a store of more.
+bool RecordingWriter::reads_arrays_from(int32_t index) const {
+  const auto is_array = [&](Operand from) { return meanings_.meta(from).kind == graph::Kind::kArray; };
+  const auto reads = [&](const Node& node) {
+    const Operand* const operands = recording_.graph.operands_of(node);
+    switch (node.form) {
+      case Form::kBinary:
+      case Form::kUnary:
+      case Form::kCompare:
+      case Form::kCall: return std::any_of(operands, operands + node.count, is_array);
+      case Form::kSetItem: return is_array(operands[2]);
+      case Form::kGetItem: return block_.stores_arrays() && node.meta.kind != graph::Kind::kArray && is_array(operands[0]);
+      default: return false;
+    }
+  };
+  const std::vector<Node>& nodes = recording_.graph.nodes;
+  return std::any_of(nodes.begin() + index, nodes.end(), reads);
 }
 
 void RecordingWriter::write_node(int32_t index) {
@@ -263,10 +288,90 @@ void RecordingWriter::write_node(int32_t index) {
     result = write_choice(index, *choice, node);
   } else if (node.form == Form::kCheck) {
     write_check(index, node);
+  } else if (std::optional<Written> made = array_node({block_, recording_.graph, meanings_, region_.exact_, [&](Operand from) { return operand(from); }, [&] { if (!block_.stores.empty()) commit(index); }}, index)) {
+    result = std::move(*made);
   } else {
+    if (node.form == Form::kGetItem && block_.stores_arrays()) commit(index);
     result = node_value(node);
   }
+  // What several take is computed once.
+  if (result.expression && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
+  if (!block_.stores.empty() && reads_arrays_from(index + 1)) commit_behind(index);
+}
+
+void RecordingWriter::find_uses() {
+  const size_t count = recording_.graph.nodes.size();
+  last_needed_.assign(count, -1);
+  takers_.assign(count, 0);
+  for (size_t i = 0; i < count; i++) {
+    const Node& node = recording_.graph.nodes[i];
+    std::set<int32_t> taken;
+    for (uint32_t k = 0; k < node.count; k++) {
+      const Operand from = recording_.graph.operands_of(node)[k];
+      if (from.space == Operand::Space::kNode) taken.insert(from.index);
+    }
+    for (const int32_t index : taken) last_needed_[static_cast<size_t>(index)] = static_cast<int32_t>(i), takers_[static_cast<size_t>(index)]++;
+  }
+  for (size_t i = 0; i <= count; i++) {
+    for (const recorder::FrameState& state : recording_.state_at(static_cast<int32_t>(i))) {
+      for (const uint32_t slot : state.slots) {
+        const recorder::Value& there = recording_.values[slot];
+        if (there.kind != recorder::Value::Kind::kNode) continue;
+        int32_t& last = last_needed_[static_cast<size_t>(there.a)];
+        last = std::max(last, static_cast<int32_t>(i));
+      }
+    }
+  }
+}
+
+// Computes what was put off: NumPy has computed it before the node, and its operands may change behind it.
+void RecordingWriter::settle(int32_t next) {
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const auto& expression = nodes_[i].expression;
+    if (expression && !expression->made && (!expression->is_computed || last_needed_[i] >= next)) computed(block_, nodes_[i]);
+  }
+}
+
+// The same behind an instruction that stores: there no part of the next statement is on the stack yet.
+void RecordingWriter::commit_behind(int32_t index) {
+  const Op op = region_.code_.instructions[instruction_at(index)].op;
+  const bool stores = op == Op::STORE_SUBSCR;
+  if (!stores && op != Op::BINARY_OP) return;
+  settle(index + 1);
+  Slots there;
+  try {
+    there = state_at(index, stores ? 3 : 2);
+    if (!stores) push(there, landed(nodes_.back()));
+  } catch (const Unsupported&) {
+    return;  // such as an index on the stack: it is stored before the first node that reads
+  }
+  commit(instruction_at(index) + 1, there);
+}
+
+void RecordingWriter::commit(int32_t next) {
+  settle(next);
+  commit(instruction_at(next), state_at(next));
+}
+
+// Stores what is to be stored before the node: what can't be done from there on leaves the loop there.
+void RecordingWriter::commit(int32_t instruction, const Slots& there) {
+  block_.look_at_conditions();
+  block_.write_stores();
+  const std::string on = block_.new_label(), off = block_.new_label();
+  block_.emitter.line("br label %" + on);
+  block_.emitter.label(off);
+  region_.land(block_, number_, there, instruction, false);
+  block_.emitter.label(on);
+  block_.leave_for(off);
+}
+
+// What a node has made, for a slot to have.
+Written RecordingWriter::landed(const Written& node) {
+  if (node.is_tuple || node.names_type || node.type.kind == Kind::kUnbound) throw Unsupported("an object in a variable");
+  if (node.is_of_fresh) throw Unsupported("part of a new array in a variable");
+  require_c_order(block_, node);
+  return computed(block_, node);
 }
 
 Written RecordingWriter::value(uint32_t index) {
@@ -274,11 +379,7 @@ Written RecordingWriter::value(uint32_t index) {
   switch (of.kind) {
     case recorder::Value::Kind::kNull: return {};
     case recorder::Value::Kind::kSource: return read_source(of.a);
-    case recorder::Value::Kind::kNode: {
-      const Written& node = nodes_[static_cast<size_t>(of.a)];
-      if (node.is_tuple || node.names_type || node.type.kind == Kind::kUnbound) throw Unsupported("an object in a variable");
-      return node;
-    }
+    case recorder::Value::Kind::kNode: return landed(nodes_[static_cast<size_t>(of.a)]);
     case recorder::Value::Kind::kConstant: {
       if (of.b) throw Unsupported("a class that the loop makes");
       PyObject* const constant = recording_.graph.constants[static_cast<size_t>(of.a)].get();
@@ -321,7 +422,7 @@ void RecordingWriter::check_lost(const Slots& slots) {
   const auto has = [&](const Slot& slot, size_t variable) {
     const Type& type = state_.types[variable];
     if (slot.value.type != type) return false;
-    if (type.kind == Kind::kObject) return true;
+    if (type.kind == Kind::kObject || slot.kept) return type.kind == Kind::kObject;
     return !slot.kept && slot.value.words[0].ref == slot_value(static_cast<int32_t>(variable)).words[0].ref;
   };
   for (size_t i = 0; i < std::min(variables(), state_.types.size()); i++) {
@@ -329,16 +430,18 @@ void RecordingWriter::check_lost(const Slots& slots) {
     const bool is_outside = type.kind == Kind::kObject && !region_.region_.objects[static_cast<size_t>(type.object)];
     if (!is_outside && type.kind != Kind::kArray) continue;
     if (i < slots.size() && slots[i].kept) continue;
-    if (std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) { return has(slot, i); })) throw Unsupported("a variable that loses " + text_of(type));
+    if (std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return has(slot, i); })) continue;
+    if (is_outside) throw Unsupported("a variable that loses " + text_of(type));
+    region_.region_.loses_arrays = true;
   }
 }
 
-Slots RecordingWriter::state_at(int32_t node) {
+Slots RecordingWriter::state_at(int32_t node, size_t without) {
   const std::vector<recorder::FrameState> states = recording_.state_at(node);
   if (states.size() != 1 || states[0].identity != recording_.start[0].identity) throw Unsupported("the frame of an inlined call");
   if (states[0].names || states[0].globals || !recording_.stores_at(node).empty()) throw Unsupported("a dict of names");
   Slots slots;
-  for (size_t i = 0; i < states[0].slots.size(); i++) {
+  for (size_t i = 0; i + without < states[0].slots.size(); i++) {
     const uint32_t there = states[0].slots[i];
     const bool kept = i < recording_.initial[0].size() && recording_.initial[0][i] == there;
     slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(there)});
@@ -356,8 +459,11 @@ void RecordingWriter::write(const std::string& otherwise) {
     block_.emitter.line("br i1 " + condition.ref + ", label %" + holds + ", label %" + otherwise);
     block_.emitter.label(holds);
   }
+  find_uses();
+  block_.begin_memory();
   const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
   for (int32_t i = 0; i < count; i++) write_node(i);
+  settle(count);
   finish(state_at(count), instruction_at(count), true);
 }
 

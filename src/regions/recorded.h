@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "backends/native/meaning/meaning.h"
 #include "regions/calls.h"
 #include "regions/writer.h"
 
@@ -13,7 +14,7 @@ namespace evalframe::regions {
 class RecordingWriter {
  public:
   RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block)
-      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), block_(block) {}
+      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph), block_(block) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
   // Makes what it asks for the region's; the conditions on slots are the block's.
@@ -28,6 +29,7 @@ class RecordingWriter {
   Written slot_value(int32_t slot);
   Written constant(PyObject* object);
   Written operand(graph::Operand operand);
+  Written landed(const Written& node);
   Written value(uint32_t index);
   Written made(const recorder::Container& call);
   void write_node(int32_t index);
@@ -37,7 +39,14 @@ class RecordingWriter {
   Written write_choice(int32_t index, const Choice& choice, const graph::Node& node);
   void go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run);
   void finish(Slots slots, int32_t instruction, bool must_run);
-  Slots state_at(int32_t node);
+  void find_uses();
+  void settle(int32_t next);
+  void commit(int32_t next);
+  void commit(int32_t instruction, const Slots& there);
+  void commit_behind(int32_t index);
+  bool reads_arrays_from(int32_t index) const;
+  // without: so many of the top of the stack.
+  Slots state_at(int32_t node, size_t without = 0);
   size_t variables() const;
   void check_lost(const Slots& slots);
   int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
@@ -46,9 +55,12 @@ class RecordingWriter {
   const State state_;
   const int number_;
   const recorder::Recording& recording_;
+  const native::Meanings meanings_;
   Block& block_;
   std::vector<Term> conditions_;
   std::vector<Written> nodes_;
+  std::vector<int32_t> last_needed_;  // for each node: the last one that takes it, or before which a slot has it
+  std::vector<int> takers_;           // how many nodes take it
   std::map<int32_t, int32_t> merged_;
   std::map<int32_t, Written> slots_;
 };

@@ -88,10 +88,10 @@ int32_t RegionWriter::object_of(PyObject* constant) {
 }
 
 bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
-  Block block(name, otherwise);
+  Block block(name, otherwise, region_.routines);
   const std::vector<Type> sources_before = region_.sources;
   const std::set<int> next_before = blocks_[number].next;
-  const size_t steps_before = blocks_[number].steps.size();
+  const size_t steps_before = blocks_[number].steps.size(), routines_before = region_.routines.size();
   try {
     RecordingWriter(*this, number, recording, block).write(otherwise);
   } catch (const std::runtime_error& error) {
@@ -99,6 +99,7 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
     region_.sources = sources_before;
     blocks_[number].next = next_before;
     blocks_[number].steps.resize(steps_before);
+    region_.routines.resize(routines_before);
     why.push_back({blocks_[number].state.instruction, error.what()});
     return false;
   }
@@ -112,7 +113,7 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
 void RegionWriter::merge_again() {
   region_.guards = guards::GuardTable();
   for (const auto& [recording, number] : merged_) {
-    Block unused("unused", "unused");
+    Block unused("unused", "unused", region_.routines);
     RecordingWriter(*this, number, *recording, unused).check_guards();
   }
 }
@@ -127,7 +128,7 @@ void RegionWriter::write_block(int number) {
   const bool is_control = (first.op == Op::FOR_ITER && !state.types.empty() && state.types.back().is_iterator()) || (first.op == Op::GET_ITER && top == Kind::kRange);
   text_ += name + ":\n";
   if (is_control) {
-    Block block(name, exit);
+    Block block(name, exit, region_.routines);
     go_on(block, number, kept_slots(state), state.instruction, true);
     text_ += block.emitter.text();
     needed_ += block.emitter.needed();
@@ -212,6 +213,16 @@ std::string RegionWriter::function() const {
       "  %most.at = getelementptr i64, ptr %header, i64 1\n  %most = load i64, ptr %most.at\n"
       "  %breaker.at = getelementptr i64, ptr %header, i64 2\n  %breaker = load ptr, ptr %breaker.at\n"
       "  %reported.at = getelementptr i64, ptr %header, i64 3\n  %reported = load i32, ptr %reported.at\n";
+  if (!region_.routines.empty()) {
+    for (const char* const list : {"%data", "%outer", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
+    text += "  %numbers = alloca [" + std::to_string(kMostOperands) + " x [" + std::to_string(kBytesOfNumber) + " x i8]], align 32\n";
+  }
+  text += std::string("  ") + Block::kSerial + " = alloca i64\n  store i64 0, ptr " + Block::kSerial + "\n  " + Block::kTop + " = alloca ptr\n";
+  text +=
+      "  %arena.at = getelementptr i64, ptr %header, i64 4\n  %arena = load ptr, ptr %arena.at\n"
+      "  %arena.end.at = getelementptr i64, ptr %header, i64 5\n  %arena.end = load ptr, ptr %arena.end.at\n"
+      "  %routines.at = getelementptr i64, ptr %header, i64 6\n  %routines = load ptr, ptr %routines.at\n";
+  text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
   text += " ]\nnowhere:\n  unreachable\n";

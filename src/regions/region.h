@@ -15,6 +15,7 @@
 #include "bytecode/instruction.h"
 #include "guards/guards.h"
 #include "recorder/recording.h"
+#include "regions/routine.h"
 #include "regions/type.h"
 
 namespace evalframe::regions {
@@ -47,6 +48,8 @@ struct Region {
   // What has to hold at an entry. Its frame 0 has the objects as slots.
   guards::GuardTable guards;
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
+  std::vector<Routine> routines;  // that the code calls
+  bool loses_arrays = false;      // variables get other arrays: what they held is held until the loop is left
   std::vector<Obstacle> obstacles;
 
   int64_t lines() const;  // of the IR
@@ -59,6 +62,8 @@ struct Header {
   int64_t most_turns;  // it leaves after as many
   const volatile void* breaker;
   int64_t reported;    // floating-point conditions, as bits of MXCSR
+  char *memory, *memory_end;  // for new arrays
+  const RoutineEntry* routines;
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

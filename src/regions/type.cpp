@@ -18,7 +18,11 @@ using Kind = Type::Kind;
 
 bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::float16; }
 
-bool has_elements(const Type& array) { return array.kind == Type::Kind::kArray && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED); }
+bool has_elements(const Type& array) { return array.is_array() && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED); }
+
+Type fresh_type(DType dtype, int rank) { return {Kind::kFresh, dtype, static_cast<int8_t>(rank), guards::kArrayFlags}; }
+
+int identity_word(const Type& array) { return array.kind == Kind::kView ? 1 : 0; }
 
 std::strong_ordering Type::operator<=>(const Type& other) const {
   const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
@@ -36,6 +40,8 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kComplex: return {"double", "double"};
     case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
     case Kind::kArray: return {"ptr"};
+    case Kind::kView:
+    case Kind::kFresh: break;
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
     case Kind::kItems: return {"ptr", "i64"};
@@ -43,6 +49,9 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kZip: break;
   }
   std::vector<std::string> words;
+  if (type.kind == Kind::kView) words = {"ptr", "i64", "ptr"};
+  if (type.kind == Kind::kFresh) words = {"ptr"};
+  if (type.is_array()) words.resize(words.size() + static_cast<size_t>(type.rank) * (type.kind == Kind::kView ? 2 : 1), "i64");
   if (type.kind == Kind::kEnumerate) words.push_back("i64");
   for (const Type& asked : type.asked) {
     for (const std::string& word : words_of(asked)) words.push_back(word);
@@ -91,7 +100,7 @@ Type type_of_iterator(PyObject* iterator) {
     PyObject* const sequence = cpython::state_of_sequence(iterator).sequence;
     if (!sequence || !numpy::is_exact_array(sequence)) return no;
     const Type array = type_of_array(numpy::as_array(sequence));
-    return has_elements(array) && array.rank == 1 ? Type{Kind::kItems, array.dtype, 1, array.flags} : no;
+    return has_elements(array) && array.rank > 0 && array.rank <= kMostDimensions + 1 ? Type{Kind::kItems, array.dtype, array.rank, array.flags} : no;
   }
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
   if (type == &PyEnum_Type) {
@@ -134,7 +143,7 @@ bool agrees(const Type& type, const graph::Meta& meta) {
     case graph::Kind::kBool: return type.kind == Kind::kBool;
     case graph::Kind::kComplex: return type.kind == Kind::kComplex;
     case graph::Kind::kNumpyScalar: return type.kind == Kind::kNumpy && type.dtype == meta.dtype;
-    case graph::Kind::kArray: return type.kind == Kind::kArray && type.dtype == meta.dtype && type.rank == meta.rank;
+    case graph::Kind::kArray: return type.is_array() && type.dtype == meta.dtype && type.rank == meta.rank;
     default: return false;
   }
 }
@@ -145,7 +154,9 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kFloat: return &PyFloat_Type;
     case Kind::kBool: return &PyBool_Type;
     case Kind::kComplex: return &PyComplex_Type;
-    case Kind::kArray: return &PyArray_Type;
+    case Kind::kArray:
+    case Kind::kView:
+    case Kind::kFresh: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
     case Kind::kItems: return &PySeqIter_Type;
@@ -161,6 +172,8 @@ PyTypeObject* python_type(const Type& type) {
   return nullptr;
 }
 
+static std::string array_text(const Type& type) { return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]"; }
+
 std::string text_of(const Type& type) {
   switch (type.kind) {
     case Kind::kUnbound: return "-";
@@ -169,10 +182,12 @@ std::string text_of(const Type& type) {
     case Kind::kBool: return "bool";
     case Kind::kComplex: return "complex";
     case Kind::kNumpy: return graph::name(type.dtype);
-    case Kind::kArray: return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]";
+    case Kind::kArray: return array_text(type);
+    case Kind::kView: return "part of " + array_text(type);
+    case Kind::kFresh: return "new " + array_text(type);
     case Kind::kRange: return "range";
     case Kind::kRangeIterator: return "iterator of range";
-    case Kind::kItems: return std::string("iterator of ") + graph::name(type.dtype) + "[1]";
+    case Kind::kItems: return "iterator of " + array_text(type);
     case Kind::kEnumerate: return "enumerate(" + text_of(type.asked) + ")";
     case Kind::kZip: return "zip(" + text_of(type.asked) + ")";
     case Kind::kObject: return "object " + std::to_string(type.object);
@@ -189,6 +204,8 @@ std::string text_of(const std::vector<Type>& types) {
 void unbox(const Type& type, Borrowed object, int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
+    case Kind::kView:
+    case Kind::kFresh:
     case Kind::kRange:
     case Kind::kObject: return;
     case Kind::kInt: words[0] = PyLong_AsLongLong(object.get()); return;
@@ -267,9 +284,26 @@ Ref advanced_iterator(const Type& type, const int64_t* words) {
   return iterator;
 }
 
-}  // namespace
+Ref fresh_array(const Type& type, const int64_t* words) {
+  npy_intp sizes[kMostDimensions];
+  std::copy_n(words + 1, type.rank, sizes);
+  Ref array = Ref::steal(PyArray_SimpleNew(type.rank, sizes, numpy::type_number(type.dtype)));
+  if (array) std::memcpy(PyArray_DATA(array.as<PyArrayObject>()), std::bit_cast<void*>(words[0]), static_cast<size_t>(PyArray_NBYTES(array.as<PyArrayObject>())));
+  return array;
+}
 
-Ref box(const Type& type, const int64_t* words) {
+Ref view_of_array(const Type& type, const int64_t* words) {
+  npy_intp sizes[kMostDimensions], strides[kMostDimensions];
+  std::copy_n(words + 3, type.rank, sizes);
+  std::copy_n(words + 3 + type.rank, type.rank, strides);
+  Ref descr = numpy::dtype_object(type.dtype);
+  Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.release()), type.rank, sizes, strides, std::bit_cast<void*>(words[2]),
+                                             type.flags & NPY_ARRAY_WRITEABLE, nullptr));
+  if (!view || PyArray_SetBaseObject(view.as<PyArrayObject>(), Ref::borrow(std::bit_cast<PyObject*>(words[0])).release()) < 0) return Ref();
+  return view;
+}
+
+Ref new_object(const Type& type, const int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
     case Kind::kObject: return Ref();
@@ -279,6 +313,8 @@ Ref box(const Type& type, const int64_t* words) {
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
+    case Kind::kView: return view_of_array(type, words);
+    case Kind::kFresh: return fresh_array(type, words);
     case Kind::kRange: return range_of(words[0], words[3], words[1]);
     case Kind::kRangeIterator:
     case Kind::kItems:
@@ -286,6 +322,26 @@ Ref box(const Type& type, const int64_t* words) {
     case Kind::kZip: return advanced_iterator(type, words);
   }
   return Ref();
+}
+
+}  // namespace
+
+Ref Boxes::box(const Type& type, const int64_t* words) {
+  if (type.kind != Kind::kView && type.kind != Kind::kFresh) return new_object(type, words);
+  const int64_t identity = words[identity_word(type)];
+  for (const Array& array : arrays_) {
+    if (array.kind == type.kind && array.identity == identity) return Ref::borrow(array.object.get());
+  }
+  Ref object = new_object(type, words);
+  if (object) arrays_.push_back({type.kind, identity, Ref::borrow(object.get())});
+  return object;
+}
+
+bool ends_unnoticed(Borrowed borrowed) {
+  for (PyObject* array = borrowed.get(); array; array = PyArray_BASE(numpy::as_array(array))) {
+    if (!numpy::is_exact_array(array) || reinterpret_cast<PyArrayObject_fields*>(array)->weakreflist) return false;
+  }
+  return true;
 }
 
 namespace {

@@ -20,38 +20,49 @@ struct Type {
     kBool,           // Python's
     kComplex,        // Python's
     kNumpy,          // a NumPy scalar
-    kArray,
+    kArray,          // an object
+    // Arrays that the loop has made, and that are no objects yet:
+    kView,           // part of an object's: the object, a number that no other one has, the first element, sizes, strides
+    kFresh,          // in memory of its own, in C order: the first element, sizes
     kRange,          // made by the loop: start, step, length, stop
     // Iterators that no one else has:
     kRangeIterator,  // next number, step, how many are left
-    kItems,          // over the elements of an array of one dimension: the array, the number of the next
+    kItems,          // over the items of an array: the array, the number of the next
     kEnumerate,      // the next number, and what the iterator that it asks has
     kZip,            // what the iterators that it asks have
     kObject,         // anything else: carried along as it is
   };
   Kind kind = Kind::kUnbound;
-  DType dtype = DType::kNone;  // kNumpy, kArray, kItems
-  int8_t rank = 0;             // kArray
-  int32_t flags = 0;           // kArray, kItems: of guards::kArrayFlags
+  DType dtype = DType::kNone;  // kNumpy, arrays, kItems
+  int8_t rank = 0;             // arrays, kItems
+  int32_t flags = 0;           // arrays, kItems: of guards::kArrayFlags
   int32_t object = -1;         // kObject: which of the region's objects
   std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators
   bool operator==(const Type&) const = default;
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
 
+  bool is_array() const { return kind == Kind::kArray || kind == Kind::kView || kind == Kind::kFresh; }
+
   bool is_complex() const { return kind == Kind::kComplex || (kind == Kind::kNumpy && graph::kind_of(dtype) == 'c'); }
   bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }
 };
 
 // Each slot has room for as many words of 8 bytes.
-inline constexpr int kWordsOfSlot = 8;
+inline constexpr int kWordsOfSlot = 10;
+// Dimensions of arrays that aren't objects.
+inline constexpr int kMostDimensions = 3;
 // LLVM types of the words of a value in registers.
 std::vector<std::string> words_of(const Type& type);
 // Element types that native loops compute with.
 bool is_computed(DType dtype);
 
-// An array whose single elements native loops read: of one dimension, where it is gone through.
+// An array whose elements native loops read.
 bool has_elements(const Type& array);
+// A new array.
+Type fresh_type(DType dtype, int rank);
+// Of an array's words, the one that tells it from others of its kind.
+int identity_word(const Type& array);
 // The type of a live object; kObject without a number for what is carried along.
 Type type_of(Borrowed object);
 // The same of what is in a variable, where the program can get at an iterator again.
@@ -65,9 +76,24 @@ std::string text_of(const Type& type);
 // Such as `int, float64[2], -`.
 std::string text_of(const std::vector<Type>& types);
 
-// Between objects and the words of one slot. `unbox` wants an object of the type; `box` gives null with MemoryError.
+// Between objects and the words of one slot. `unbox` wants an object of the type.
 void unbox(const Type& type, Borrowed object, int64_t* words);
-Ref box(const Type& type, const int64_t* words);
+// Where a loop is left: one object for one array.
+class Boxes {
+ public:
+  // Null with MemoryError.
+  Ref box(const Type& type, const int64_t* words);
+
+ private:
+  struct Array {
+    Type::Kind kind;
+    int64_t identity;
+    Ref object;
+  };
+  std::vector<Array> arrays_;
+};
+// Whether nobody is told, and nothing but memory is given back, when the array's end comes.
+bool ends_unnoticed(Borrowed array);
 // Advances the iterator, of the same type, to what the words say. False: it goes through something else, and nothing is done.
 bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words);
 

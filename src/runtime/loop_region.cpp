@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/native/machine/machine.h"
+#include "backends/native/run/arena.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/error_state.h"
@@ -17,7 +18,7 @@ int64_t LoopRegion::most_turns = INT64_MAX;
 double RegionTrial::least_seconds = 0.02;
 
 LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
-    : region_(std::move(region)), guards_(region_.guards), code_(code), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
+    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
   for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
   for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
 }
@@ -48,6 +49,7 @@ bool LoopRegion::bind(PyObject* const* slots, const State& entry) {
   bound_.clear();
   for (const Ref& object : region_.objects) bound_.push_back(object.get());
   for (size_t i = 0; i < entry.types.size(); i++) {
+    if (region_.loses_arrays && entry.types[i].kind == Kind::kArray && !regions::ends_unnoticed(slots[i])) return false;
     if (entry.types[i].kind != Kind::kObject) continue;
     PyObject*& bound = bound_[static_cast<size_t>(entry.types[i].object)];
     if (bound && bound != slots[i]) return false;
@@ -92,10 +94,13 @@ static int64_t reported_bits() {
   return (reported & 8 ? 1 : 0) | (reported & 1 ? 4 : 0) | (reported & 2 ? 8 : 0) | (reported & 4 ? 16 : 0);
 }
 
+// Bytes for new arrays, until those that variables don't hold any more are given back at an exit: they stay in a core's second-level cache.
+constexpr size_t kMemory = size_t{1} << 20;
+
 LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
   cpython::Frame* const frame = chain.frames()[0];
   PyObject* const* const slots = cpython::slots(frame).base();
-  const int entry = find_entry(slots, cpython::depth_of(frame), instruction);
+  const int entry = is_broken_ ? -1 : find_entry(slots, cpython::depth_of(frame), instruction);
   if (entry < 0) return {};
   const State& from = region_.entries[static_cast<size_t>(entry)];
   guards::Objects objects;
@@ -105,7 +110,9 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   Words words(most_slots_ * regions::kWordsOfSlot);
   for (size_t i = 0; i < from.types.size(); i++) regions::unbox(from.types[i], slots[i], &words[i * regions::kWordsOfSlot]);
   const Words before = words;
-  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, reported_bits()};
+  native::Arena::Scope scope(native::Arena::current());
+  char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory);
+  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, reported_bits(), memory, memory ? memory + kMemory : nullptr, routines_.entries()};
   int32_t number = 0;
   native::without_flags([&] {
     native::clear_flags();
@@ -115,7 +122,14 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   turns += static_cast<uint64_t>(header.turns);
   const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
   const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
-  return {true, !stays && !leave(chain, from, exit, before, words, std::vector<PyObject*>(bound_)), exit.steps, stays, header.turns};
+  const Left left{true, !stays && !leave(chain, from, exit, before, words, std::vector<PyObject*>(bound_)), exit.steps, stays, header.turns};
+  try {
+    if (!left.failed) routines_.make_missing();
+  } catch (const std::runtime_error&) {
+    PyErr_Clear();
+    is_broken_ = true;
+  }
+  return left;
 }
 
 // Brings the frame to where the loop was left. False with MemoryError.
@@ -125,13 +139,14 @@ bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exi
   const std::vector<Type>& types = exit.state.types;
   Chain::Slots changed;
   Chain::Old old;
+  regions::Boxes boxes;
   for (size_t i = 0; i < types.size(); i++) {
     const int64_t* const words = &all_words[i * regions::kWordsOfSlot];
     const bool same_type = i < from.types.size() && from.types[i] == types[i];
     const bool same_words = std::memcmp(words, &before[i * regions::kWordsOfSlot], sizeof *words * regions::kWordsOfSlot) == 0;
     if (same_type && (same_words || types[i].kind == Kind::kObject)) continue;
     if (same_type && types[i].is_iterator() && regions::set_iterator(types[i], slots[i], words)) continue;  // no one else has it
-    Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : regions::box(types[i], words);
+    Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : boxes.box(types[i], words);
     if (!value && types[i].kind != Kind::kUnbound) return false;
     changed.emplace_back(static_cast<int>(i), std::move(value));
   }

@@ -47,6 +47,8 @@ class LoopRegion : public Holdable {
 
   const regions::Region region_;
   const guards::Program guards_;
+  regions::LoadedRoutines routines_;
+  bool is_broken_ = false;  // a routine couldn't be made
   const bytecode::Code& code_;
   regions::Function function_ = nullptr;
   size_t most_slots_ = 0;

@@ -1,0 +1,419 @@
+#include "regions/array_node.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "backends/native/code/scalar_lowering.h"
+#include "backends/native/meaning/functions.h"
+#include "bytecode/operators.h"
+#include "frontends/numpy/numpy_api.h"
+#include "regions/expression.h"
+#include "regions/numbers.h"
+#include "regions/views.h"
+
+namespace evalframe::regions {
+
+using graph::Form, graph::Node, graph::Operand;
+using native::IndexItem, native::Meaning, native::ReduceOp, native::ScalarOp, native::Seen, native::Sense, native::Statistic;
+using Kind = Type::Kind;
+
+namespace {
+
+class ArrayNode {
+ public:
+  ArrayNode(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), node_(nodes.graph.nodes[index]), meaning_(nodes.meanings.of(index)) {}
+
+  Written write() {
+    if (nodes_.exact && native::is_elementary(meaning_)) throw Unsupported("an elementary function that has to be NumPy's own");
+    if (const std::optional<bool> is_dot = product()) return write_product(*is_dot);
+    switch (meaning_.sense) {
+      case Sense::kMap: return map();
+      case Sense::kWhere: return where();
+      case Sense::kClip: return clip();
+      case Sense::kCast: return cast();
+      case Sense::kFill: return fill();
+      case Sense::kReduce: return reduce();
+      case Sense::kView: return view();
+      case Sense::kStore: return store();
+      case Sense::kQuick:
+      case Sense::kCall: break;
+    }
+    throw Unsupported(std::string("an operation on arrays: ") + graph::name(node_.form) + callable_text());
+  }
+
+ private:
+  Emitter& emitter() const { return block_.emitter; }
+  std::string callable_text() const {
+    if (node_.form != Form::kCall) return {};
+    PyObject* const callable = nodes_.graph.constants[node_.callable].get();
+    const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+    const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    if (!text) PyErr_Clear();
+    return text ? std::string(" of ") + text : std::string();
+  }
+
+  std::vector<int64_t> example(Operand operand) const {
+    const graph::Meta& meta = nodes_.meanings.meta(operand);
+    if (meta.kind != graph::Kind::kArray) return {};
+    const auto begin = nodes_.graph.sizes.begin() + meta.shape;
+    return {begin, begin + meta.rank};
+  }
+
+  Written value(Operand operand) const {
+    Written value = nodes_.operand(operand);
+    if (value.type.is_array() && !agrees(value.type, nodes_.meanings.meta(operand))) throw Unsupported("another type of array");
+    if (value.type.is_array() && !has_elements(value.type)) throw Unsupported("elements of " + text_of(value.type));
+    return value;
+  }
+
+  Strided located(Operand operand) const {
+    Written array = value(operand);
+    if (array.expression && !array.expression->made) {
+      nodes_.before_reading();
+      array = value(operand);
+    }
+    return strided(block_, array);
+  }
+
+  // One operand of an element-wise operation.
+  ExpressionRef element(Operand operand, DType dtype) const {
+    const Written of = value(operand);
+    if (!of.type.is_array()) return leaf(dtype == DType::bool_ && of.type.is_number() ? native::exact(dtype, truth(block_, of)) : as_operand(block_, of, dtype));
+    nodes_.before_reading();
+    return cast_to(leaf(block_, value(operand), example(operand)), dtype);
+  }
+
+  Written mapped(ScalarOp op, DType dtype, std::vector<ExpressionRef> operands) const {
+    ExpressionRef made = operation(op, dtype, std::move(operands));
+    broadcast(block_, *made);
+    return finished(std::move(made));
+  }
+
+  // What is written into an array that is there is that array.
+  Written finished(ExpressionRef made) const {
+    made = cast_to(std::move(made), node_.meta.dtype);
+    if (!meaning_.target) {
+      if (static_cast<int>(made->sizes.size()) != node_.meta.rank) throw Unsupported("a result of another rank");
+      return written_array(std::move(made));
+    }
+    const Written target = value(meaning_.target);
+    put(located(meaning_.target), made);
+    return target;
+  }
+
+  Written map() const {
+    if (meaning_.masked) throw Unsupported("an operation where a mask says so");
+    // NumPy has shorter ways for some numbers.
+    const bool is_any_power = meaning_.op == ScalarOp::power && meaning_.args[1].space != Operand::Space::kConstant && !value(meaning_.args[1]).type.is_array();
+    if (is_any_power) throw Unsupported("a power that varies");
+    std::vector<ExpressionRef> operands;
+    for (int i = 0; i < meaning_.count; i++) operands.push_back(element(meaning_.args[i], meaning_.loop));
+    return mapped(meaning_.op, meaning_.result, std::move(operands));
+  }
+
+  Written where() const {
+    return mapped(ScalarOp::select, meaning_.result, {element(meaning_.args[0], DType::bool_), element(meaning_.args[1], meaning_.loop), element(meaning_.args[2], meaning_.loop)});
+  }
+
+  // Of zeros of two signs NumPy takes the element's where neither bound moves along its inner loop, else the bound's.
+  Written clip() const {
+    const auto bounded = [&](ScalarOp op, const ExpressionRef& number, const ExpressionRef& bound) {
+      ExpressionRef made = operation(op, meaning_.result, {bound, number});
+      broadcast(block_, *made);
+      return made;
+    };
+    for (int i = 1; i < 3; i++) {
+      if (value(meaning_.args[i]).type.is_array()) throw Unsupported("clip() with arrays as bounds");
+    }
+    const ExpressionRef low = bounded(ScalarOp::maximum, element(meaning_.args[0], meaning_.loop), element(meaning_.args[1], meaning_.loop));
+    return finished(bounded(ScalarOp::minimum, low, element(meaning_.args[2], meaning_.loop)));
+  }
+
+  Written cast() const {
+    if (meaning_.flattened) throw Unsupported("a copy in another shape");
+    const Written from = value(meaning_.args[0]);
+    if (!from.type.is_array()) throw Unsupported("a copy of a number");
+    return mapped(ScalarOp::cast, meaning_.result, {element(meaning_.args[0], from.type.dtype)});
+  }
+
+  Written fill() const {
+    ExpressionRef number;
+    if (meaning_.count) {
+      const Written given = value(meaning_.args[0]);
+      if (!given.type.is_number()) throw Unsupported("an array filled with an array");
+      number = leaf(as_element(block_, given, meaning_.result));
+    } else {
+      number = leaf(native::cast(native::exact(DType::int64, emitter().integer("i64", meaning_.number)), meaning_.result));
+    }
+    ExpressionRef made = operation(ScalarOp::cast, meaning_.result, {std::move(number)});
+    for (const native::Extent& extent : meaning_.shape) {
+      if (extent.kind == native::Extent::Kind::kRest) throw Unsupported("a size that is left open");
+      if (extent.kind == native::Extent::Kind::kShapeOf) {
+        const Written like = value(extent.at);
+        if (meaning_.like && like.type.rank > 1) require_c_order(strided(block_, like));
+        for (const Term& size : sizes_of(block_, like)) made->sizes.push_back(size);
+        continue;
+      }
+      made->sizes.push_back(extent.at ? as_int(block_, value(extent.at)) : emitter().integer("i64", extent.size));
+      if (extent.at) block_.leave_unless(compare("sge", made->sizes.back(), 0));
+    }
+    if (made->sizes.empty() || static_cast<int>(made->sizes.size()) != node_.meta.rank) throw Unsupported("a new array of another rank");
+    for (const Term& size : made->sizes) made->single.push_back(size.ref == "1");
+    return written_array(std::move(made));
+  }
+
+  // NumPy gives new arrays the order that the axes of others have in memory.
+  void require_c_order(const Strided& array) const { regions::require_c_order(block_, array); }
+
+  // --- sums -------------------------------------------------------------------------------------------------------------
+
+  native::Value folded(const ExpressionRef& elements) const {
+    const Written row = computed(block_, written_array(elements));
+    const Term none = emitter().integer("i64", 0), count = elements->sizes[0];
+    const bool is_position = meaning_.reduce == ReduceOp::kArgMin || meaning_.reduce == ReduceOp::kArgMax;
+    const bool has_start = meaning_.reduce == ReduceOp::kAdd || meaning_.reduce == ReduceOp::kMultiply || meaning_.reduce == ReduceOp::kAny || meaning_.reduce == ReduceOp::kAll;
+    if (!has_start) block_.leave_unless(compare("sgt", count, 0));
+    const Term to = block_.number_at(1);
+    const Routine fold{.kind = Routine::Kind::kFold, .dtype = elements->dtype, .fold = meaning_.reduce};
+    block_.call(fold, {{row.words[0], none, none}, {to, none, none}}, emitter().integer("i64", 1), count, false);
+    return native::load_element(emitter(), is_position ? DType::int64 : elements->dtype, to.ref, "");
+  }
+
+  // NumPy divides a sum by its count as float64, and then goes back to the sum's type.
+  native::Value divided(const native::Value& sum, const Term& count) const {
+    const native::Value by = native::exact(DType::float64, convert("sitofp", count, "double"));
+    return native::cast(native::lower(emitter(), ScalarOp::divide, DType::float64, {native::cast(sum, DType::float64), by, {}}), sum.dtype);
+  }
+
+  Written reduce() const {
+    const Written of = value(meaning_.args[0]);
+    if (of.type.rank != 1 || meaning_.keepdims) throw Unsupported("a reduction of " + text_of(of.type) + (meaning_.keepdims ? " that keeps its dimensions" : ""));
+    nodes_.before_reading();
+    ExpressionRef elements = cast_to(leaf(block_, value(meaning_.args[0]), example(meaning_.args[0])), meaning_.loop);
+    // In a row, one element beside the other.
+    if (elements->is_leaf() && !elements->array->base.type.empty()) {
+      ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
+      broadcast(block_, *copy);
+      elements = copy;
+    }
+    const Term count = elements->sizes[0];
+    native::Value result = folded(elements);
+    if (meaning_.statistic != Statistic::kPlain) {
+      block_.leave_unless(compare("sgt", count, meaning_.ddof));
+      const bool spreads = meaning_.statistic != Statistic::kMean;
+      result = divided(result, count);
+      if (spreads) {
+        ExpressionRef difference = operation(ScalarOp::subtract, meaning_.loop, {leaf(block_, computed(block_, written_array(elements)), {}), leaf(result)});
+        broadcast(block_, *difference);
+        ExpressionRef square = operation(ScalarOp::multiply, meaning_.loop, {difference, difference});
+        broadcast(block_, *square);
+        result = divided(folded(square), count - static_cast<double>(meaning_.ddof));
+      }
+      if (meaning_.statistic == Statistic::kDeviation) result = native::lower(emitter(), ScalarOp::sqrt, result.dtype, {result, {}, {}});
+      block_.watch(result);
+    }
+    if (result.dtype != node_.meta.dtype) throw Unsupported("a reduction to another type");
+    return written_scalar(result);
+  }
+
+  // --- matrices ---------------------------------------------------------------------------------------------------------
+
+  static bool is_dot_function(PyObject* callable) {
+    const Ref method = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "dot"));
+    if (method.get() == callable) return true;
+    const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+    const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), "dot") : nullptr);
+    PyErr_Clear();
+    // A program may have put a function of its own there.
+    return function.get() == callable && std::string_view(Py_TYPE(callable)->tp_name) == "numpy._ArrayFunctionDispatcher";
+  }
+
+  // None: it is no product. True: numpy.dot's.
+  std::optional<bool> product() const {
+    PyObject* const matmul = native::ufuncs().by_binary[static_cast<int>(bytecode::BinaryOp::kMatrixMultiply)];
+    if (node_.form == Form::kBinary && node_.code == static_cast<int>(bytecode::BinaryOp::kMatrixMultiply)) return false;
+    if (node_.form != Form::kCall || node_.keywords || node_.count != 2) return std::nullopt;
+    PyObject* const callable = nodes_.graph.constants[node_.callable].get();
+    if (callable == matmul) return false;
+    if (is_dot_function(callable)) return true;
+    return std::nullopt;
+  }
+
+  Written write_product(bool is_dot) const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    const Written a = value(operands[0]), b = value(operands[1]);
+    if (!a.type.is_array() || !b.type.is_array()) throw Unsupported("a product of a number");
+    nodes_.before_reading();
+    const Strided left = strided(block_, value(operands[0])), right = strided(block_, value(operands[1]));
+    const DType dtype = left.type.dtype;
+    if (dtype != right.type.dtype || dtype != node_.meta.dtype || dtype == DType::bool_) throw Unsupported("a product of unlike arrays");
+    const size_t rows = left.sizes.size() - 1, columns = right.sizes.size() - 1;
+    if (rows > 1 || columns > 1 || (is_dot && rows + columns > 0)) throw Unsupported("a product of " + text_of(a.type) + " and " + text_of(b.type));
+    const Term none = emitter().integer("i64", 0), one = emitter().integer("i64", 1);
+    const Term size = emitter().integer("i64", graph::size_of(dtype));
+    const Term k = left.sizes.back();
+    block_.leave_unless(compare("eq", k, right.sizes[0]));
+    const Term n = rows ? left.sizes[0] : one, m = columns ? right.sizes[1] : one;
+    Written result;
+    Term to = block_.number_at(2);
+    if (rows + columns > 0) {
+      result.type = fresh_type(dtype, static_cast<int>(rows + columns));
+      for (const Term& extent : {n, m}) block_.leave_unless(compare("ult", extent, kMostSize));
+      to = block_.allocate(n * m * size);
+      result.words = {to};
+      if (rows) result.words.push_back(n);
+      if (columns) result.words.push_back(m);
+    }
+    if (is_dot) {
+      block_.call({.kind = Routine::Kind::kDot, .dtype = dtype}, {{left.data, none, left.strides[0]}, {right.data, none, right.strides[0]}, {to, none, none}}, one, k, false);
+    } else {
+      if (!has_product(dtype)) throw Unsupported("a product of " + text_of(a.type));
+      const std::vector<Block::Rows> matrices = {{left.data, rows ? left.strides[0] : none, left.strides.back()},
+                                                 {right.data, right.strides[0], columns ? right.strides[1] : none},
+                                                 {to, rows ? (columns ? m * size : size) : none, columns ? size : none},
+                                                 {to, k, none}};
+      block_.call({.kind = Routine::Kind::kProduct, .dtype = dtype}, matrices, n, m, false);
+    }
+    return rows + columns > 0 ? result : written_scalar(native::load_element(emitter(), dtype, to.ref, ""));
+  }
+
+  // --- parts ------------------------------------------------------------------------------------------------------------
+
+  std::vector<Item> items() const {
+    std::vector<Item> all;
+    const auto number = [&](int64_t known, Operand at) -> std::optional<Term> {
+      if (at) return as_int(block_, value(at));
+      if (known == IndexItem::kAbsent) return std::nullopt;
+      return emitter().integer("i64", known);
+    };
+    for (const IndexItem& item : meaning_.items) {
+      Item made{static_cast<Item::Kind>(item.kind), {}, {}, item.step};
+      static_assert(static_cast<int>(Item::Kind::kEllipsis) == static_cast<int>(IndexItem::Kind::kEllipsis));
+      made.start = number(item.start, item.start_at);
+      if (item.kind == IndexItem::Kind::kSlice) made.stop = number(item.stop, item.stop_at);
+      all.push_back(std::move(made));
+    }
+    return all;
+  }
+
+  Written view() const {
+    const Strided from = located(meaning_.args[0]);
+    Strided part;
+    if (meaning_.seen == Seen::kIndexed) part = part_of(block_, from, items());
+    else if (meaning_.seen == Seen::kTurned) part = turned(block_, from, meaning_.order);
+    else throw Unsupported("an array in another shape");
+    if (static_cast<int>(part.sizes.size()) != node_.meta.rank || node_.meta.kind != graph::Kind::kArray) throw Unsupported("an array of no dimensions");
+    return view_of(block_, part);
+  }
+
+  // Whether two operands are the same value, or tuples and slices of the same.
+  bool are_same(Operand a, Operand b) const {
+    if (a == b) return true;
+    if (a.space != Operand::Space::kNode || b.space != Operand::Space::kNode) return false;
+    const Node &one = nodes_.graph.nodes[static_cast<size_t>(a.index)], &other = nodes_.graph.nodes[static_cast<size_t>(b.index)];
+    if (one.form != other.form || (one.form != Form::kTuple && one.form != Form::kSlice) || one.count != other.count) return false;
+    const Operand* const parts = nodes_.graph.operands_of(one);
+    return std::equal(parts, parts + one.count, nodes_.graph.operands_of(other), [&](Operand x, Operand y) { return are_same(x, y); });
+  }
+
+  // x[i] += y: what is stored is the part itself, which was changed in place.
+  bool stores_itself() const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    const auto node_of = [&](Operand of, Form form) {
+      const Node* const node = of.space == Operand::Space::kNode ? &nodes_.graph.nodes[static_cast<size_t>(of.index)] : nullptr;
+      return node && node->form == form ? node : nullptr;
+    };
+    const Node* const changed = node_of(operands[2], Form::kBinary);
+    if (!changed || changed->code < bytecode::kBinaryOps) return false;
+    const Node* const taken = node_of(nodes_.graph.operands_of(*changed)[0], Form::kGetItem);
+    return taken && std::equal(operands, operands + 2, nodes_.graph.operands_of(*taken), [&](Operand a, Operand b) { return are_same(a, b); });
+  }
+
+  Written store() const {
+    if (stores_itself()) return {};
+    const Strided part = part_of(block_, located(meaning_.target), items());
+    const Written from = value(meaning_.args[0]);
+    if (part.sizes.empty()) throw Unsupported("an array stored as an element");
+    if (from.type.is_array()) {
+      nodes_.before_reading();
+      put(part, cast_to(leaf(block_, value(meaning_.args[0]), example(meaning_.args[0])), part.type.dtype));
+      return {};
+    }
+    check_writable(part);
+    block_.stores.push_back({{}, as_element(block_, from, part.type.dtype), std::make_shared<Strided>(part), {}});
+    return {};
+  }
+
+  static void check_writable(const Strided& to) {
+    if (!(to.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
+    if (to.sizes.size() > 2) throw Unsupported("a store into an array of more than two dimensions");
+  }
+
+  // Is to be stored, as soon as nothing can fail.
+  void put(const Strided& to, const ExpressionRef& elements) const {
+    check_writable(to);
+    if (elements->sizes.size() > to.sizes.size()) throw Unsupported("a store of an array of more dimensions");
+    // Copied from where it stands if it does; the copy keeps what overlaps.
+    const bool stands = elements->is_leaf() && elements->array;
+    Strided from = stands ? *elements->array : strided(block_, computed(block_, written_array(elements)));
+    const Term none = emitter().integer("i64", 0);
+    const size_t missing = to.sizes.size() - from.sizes.size();
+    std::vector<Term> strides(missing, none);
+    for (size_t axis = 0; axis < from.sizes.size(); axis++) {
+      // As it was recorded: elements for each, or one for all.
+      const bool stretched = elements->single[axis] && to.sizes[missing + axis].ref != "1";
+      block_.leave_unless(stretched ? compare("eq", from.sizes[axis], 1) : compare("eq", from.sizes[axis], to.sizes[missing + axis]));
+      strides.push_back(stretched ? none : from.strides[axis]);
+    }
+    from.sizes = to.sizes;
+    from.strides = std::move(strides);
+    block_.stores.push_back({{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
+  }
+
+  const ArrayNodes& nodes_;
+  Block& block_;
+  const Node& node_;
+  const Meaning meaning_;
+};
+
+// Whether all items of an index are ints, as many as the array has dimensions.
+bool is_of_one_element(const Written& array, const Written& index) {
+  const auto is_int = [](const Written& item) { return item.type.is_number() && !native::is_float(item.number.dtype) && item.number.dtype != DType::bool_ && !item.type.is_complex(); };
+  if (!index.is_tuple) return array.type.rank == 1 && is_int(index);
+  return static_cast<int>(index.items.size()) == array.type.rank && std::all_of(index.items.begin(), index.items.end(), is_int);
+}
+
+}  // namespace
+
+std::optional<Written> array_node(const ArrayNodes& nodes, int32_t index) {
+  const Node& node = nodes.graph.nodes[index];
+  const Operand* const operands = nodes.graph.operands_of(node);
+  const auto is_array = [&](Operand operand) { return nodes.operand(operand).type.is_array(); };
+  switch (node.form) {
+    case Form::kBinary:
+    case Form::kUnary:
+    case Form::kCompare:
+      if (std::none_of(operands, operands + node.count, is_array)) return std::nullopt;
+      break;
+    case Form::kCall: {
+      const bool makes = node.meta.kind == graph::Kind::kArray;
+      const bool takes = std::any_of(operands, operands + node.count, is_array);
+      // len() and the like need no elements.
+      if (!makes && (!takes || node.meta.kind != graph::Kind::kNumpyScalar)) return std::nullopt;
+      break;
+    }
+    case Form::kGetItem:
+      if (!is_array(operands[0]) || is_of_one_element(nodes.operand(operands[0]), nodes.operand(operands[1]))) return std::nullopt;
+      break;
+    case Form::kSetItem:
+      if (!is_array(operands[0]) || (!is_array(operands[2]) && is_of_one_element(nodes.operand(operands[0]), nodes.operand(operands[1])))) return std::nullopt;
+      break;
+    case Form::kGetAttr:
+      if (!is_array(operands[0]) || node.meta.kind != graph::Kind::kArray) return std::nullopt;
+      break;
+    default: return std::nullopt;
+  }
+  return ArrayNode(nodes, index).write();
+}
+
+}  // namespace evalframe::regions

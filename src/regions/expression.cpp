@@ -1,0 +1,182 @@
+#include "regions/expression.h"
+
+#include <functional>
+#include <map>
+
+#include "regions/views.h"
+
+namespace evalframe::regions {
+
+using native::Kernel, native::ScalarOp;
+
+ExpressionRef leaf(Block& block, const Written& array, std::vector<int64_t> example) {
+  if (array.expression && !array.expression->made) return array.expression;
+  Strided all = strided(block, array);
+  auto made = std::make_shared<Expression>(Expression{.dtype = all.type.dtype, .sizes = all.sizes});
+  for (size_t i = 0; i < all.sizes.size(); i++) made->single.push_back(all.sizes[i].ref == "1" || (i < example.size() && example[i] == 1));
+  made->array = std::make_shared<Strided>(std::move(all));
+  made->source = array.expression;
+  return made;
+}
+
+ExpressionRef leaf(const native::Value& number) { return std::make_shared<Expression>(Expression{.dtype = number.dtype, .sizes = {}, .number = number}); }
+
+ExpressionRef operation(ScalarOp op, DType dtype, std::vector<ExpressionRef> operands) {
+  return std::make_shared<Expression>(Expression{.dtype = dtype, .sizes = {}, .op = op, .operands = std::move(operands)});
+}
+
+ExpressionRef cast_to(ExpressionRef operand, DType dtype) {
+  if (operand->dtype == dtype) return operand;
+  ExpressionRef made = operation(ScalarOp::cast, dtype, {operand});
+  made->sizes = operand->sizes;
+  made->single = operand->single;
+  return made;
+}
+
+void broadcast(Block& block, Expression& expression) {
+  size_t rank = 0;
+  for (const ExpressionRef& operand : expression.operands) rank = std::max(rank, operand->sizes.size());
+  for (size_t from_end = rank; from_end > 0; from_end--) {
+    std::vector<const Term*> several, single;
+    for (const ExpressionRef& operand : expression.operands) {
+      if (operand->sizes.size() < from_end) continue;
+      const size_t axis = operand->sizes.size() - from_end;
+      (operand->single[axis] ? single : several).push_back(&operand->sizes[axis]);
+    }
+    const bool all_single = several.empty();
+    const std::vector<const Term*>& alike = all_single ? single : several;
+    for (const Term* size : alike) {
+      if (size->ref != alike[0]->ref) block.leave_unless(compare("eq", *size, *alike[0]));
+    }
+    if (!all_single) {
+      for (const Term* size : single) {
+        if (size->ref != "1") block.leave_unless(compare("eq", *size, 1));
+      }
+    }
+    expression.sizes.push_back(*alike[0]);
+    expression.single.push_back(all_single);
+  }
+}
+
+Written written_array(ExpressionRef expression) {
+  Written array{.type = fresh_type(expression->dtype, static_cast<int>(expression->sizes.size()))};
+  array.expression = std::move(expression);
+  return array;
+}
+
+namespace {
+
+// From a tree of operations to a kernel and what it is called with.
+class KernelOf {
+ public:
+  explicit KernelOf(Expression& root) : root_(root) {
+    kernel_.rank = static_cast<int>(root.sizes.size());
+    find_leaves(root);
+    const int32_t value = add(root);
+    kernel_.outputs.push_back({value, root.dtype});
+    if (leaves_.size() >= kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
+  }
+
+  Routine routine() const { return {.kind = Routine::Kind::kKernel, .kernel = std::make_shared<const Kernel>(kernel_), .text = native::print(kernel_)}; }
+
+  std::vector<Block::Rows> operands(Block& block) const {
+    std::vector<Block::Rows> all;
+    const Term none = block.emitter.integer("i64", 0);
+    for (const Expression* leaf : leaves_) {
+      if (!leaf->array) {
+        const Term at = block.number_at(static_cast<int>(all.size()));
+        native::store_element(block.emitter, leaf->number, at.ref, "");
+        all.push_back({at, none, none});
+        continue;
+      }
+      const size_t rank = root_.sizes.size();
+      all.push_back({leaf->array->data, rank == 2 ? stride(*leaf, 2, none) : none, stride(*leaf, 1, none)});
+    }
+    return all;
+  }
+
+ private:
+  static constexpr size_t kMostOperations = 64;
+
+  Term stride(const Expression& leaf, size_t from_end, const Term& none) const {
+    if (leaf.sizes.size() < from_end) return none;
+    const size_t axis = leaf.sizes.size() - from_end;
+    const bool stretched = leaf.single[axis] && !root_.single[root_.sizes.size() - from_end];
+    return stretched ? none : leaf.array->strides[axis];
+  }
+
+  // Inputs stand before all operations.
+  void find_leaves(const Expression& expression) {
+    if (numbers_.count(&expression)) return;
+    if (expression.is_leaf()) {
+      numbers_[&expression] = static_cast<int32_t>(leaves_.size());
+      leaves_.push_back(&expression);
+      kernel_.inputs.push_back({expression.dtype, !expression.array});
+      return;
+    }
+    for (const ExpressionRef& operand : expression.operands) find_leaves(*operand);
+  }
+
+  int32_t add(Expression& expression) {
+    expression.is_computed = true;
+    if (const auto found = numbers_.find(&expression); found != numbers_.end()) return found->second;
+    native::KernelOp op{expression.op, expression.dtype};
+    int32_t* const places[] = {&op.a, &op.b, &op.c};
+    for (size_t i = 0; i < expression.operands.size(); i++) *places[i] = add(*expression.operands[i]);
+    kernel_.ops.push_back(op);
+    return numbers_[&expression] = static_cast<int32_t>(leaves_.size() + kernel_.ops.size()) - 1;
+  }
+
+  Expression& root_;
+  Kernel kernel_;
+  std::vector<const Expression*> leaves_;
+  std::map<const Expression*, int32_t> numbers_;
+};
+
+void visit_arrays(const Expression& expression, const std::function<void(const Strided&)>& visit) {
+  if (expression.source) return visit_arrays(*expression.source, visit);
+  if (expression.array) return visit(*expression.array);
+  for (const ExpressionRef& operand : expression.operands) visit_arrays(*operand, visit);
+}
+
+Term product(Emitter& emitter, const std::vector<Term>& sizes) {
+  Term all = emitter.integer("i64", 1);
+  for (const Term& size : sizes) all = all * size;
+  return all;
+}
+
+}  // namespace
+
+void require_c_order(Block& block, const Strided& array) {
+  if (array.base.type.empty() || array.sizes.size() < 2) return;
+  const auto size_of = [](const Term& stride) { return select(compare("slt", stride, 0), -stride, stride); };
+  block.leave_unless(compare("sge", size_of(array.strides[0]), size_of(array.strides[1])));
+}
+
+void require_c_order(Block& block, const Written& array) {
+  if (array.type.rank < 2 || !array.expression) return;
+  visit_arrays(*array.expression, [&](const Strided& part) { require_c_order(block, part); });
+}
+
+Written computed(Block& block, const Written& array) {
+  if (!array.expression) return array;
+  Expression& expression = *array.expression;
+  if (expression.made) return *expression.made;
+  const size_t rank = expression.sizes.size();
+  if (rank == 0 || rank > 2) throw Unsupported("arrays of " + std::to_string(rank) + " dimensions");
+  Emitter& emitter = block.emitter;
+  for (const Term& size : expression.sizes) block.leave_unless(compare("ult", size, kMostSize));
+  const KernelOf kernel(expression);
+  Written made{.type = array.type};
+  const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
+  made.words = {block.allocate(product(emitter, expression.sizes) * size)};
+  made.words.insert(made.words.end(), expression.sizes.begin(), expression.sizes.end());
+  std::vector<Block::Rows> operands = kernel.operands(block);
+  const Term rows = rank == 2 ? expression.sizes[0] : emitter.integer("i64", 1);
+  operands.push_back({made.words[0], expression.sizes.back() * size, size});
+  block.call(kernel.routine(), operands, rows, expression.sizes.back(), true);
+  expression.made = std::make_shared<Written>(made);
+  return made;
+}
+
+}  // namespace evalframe::regions

@@ -1,0 +1,49 @@
+// New arrays of native loops, element by element: put together until someone needs them in memory, and then computed by one kernel.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "regions/block.h"
+
+namespace evalframe::regions {
+
+using ExpressionRef = std::shared_ptr<Expression>;
+
+// An array, a number, or an operation on such.
+struct Expression {
+  DType dtype = DType::kNone;
+  std::vector<Term> sizes;
+  std::vector<bool> single = {};  // axes that are stretched where others are longer
+  std::shared_ptr<Strided> array = {};
+  std::shared_ptr<Expression> source = {};  // of an array that was computed
+  native::Value number = {};
+  native::ScalarOp op = native::ScalarOp::add;
+  std::vector<ExpressionRef> operands = {};
+  // Where it stands in memory, once it was computed. A part of another one may be computed with that alone.
+  std::shared_ptr<Written> made = {};
+  bool is_computed = false;
+
+  bool is_leaf() const { return operands.empty(); }
+};
+
+// example: its sizes when it was recorded.
+ExpressionRef leaf(Block& block, const Written& array, std::vector<int64_t> example);
+ExpressionRef leaf(const native::Value& number);
+ExpressionRef operation(native::ScalarOp op, DType dtype, std::vector<ExpressionRef> operands);
+// The operation's sizes by the rules of broadcasting; leaves where they don't fit as when they were recorded.
+void broadcast(Block& block, Expression& expression);
+ExpressionRef cast_to(ExpressionRef operand, DType dtype);
+Written written_array(ExpressionRef expression);
+
+// Sizes of new arrays of two dimensions, for which nothing wraps around: what is larger is left to NumPy.
+inline constexpr int64_t kMostSize = 1 << 20;
+// Leaves unless the array's axes are in C order, as those of new ones are: NumPy gives what it makes of others their order.
+void require_c_order(Block& block, const Strided& array);
+// ... and all arrays that it is made of, where someone sees its order.
+void require_c_order(Block& block, const Written& array);
+
+// Computes it, if that wasn't done: an array in memory.
+Written computed(Block& block, const Written& array);
+
+}  // namespace evalframe::regions

@@ -1,0 +1,233 @@
+#include "regions/routine.h"
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+#include "backends/native/code/kernel_codegen.h"
+#include "backends/native/machine/machine.h"
+#include "backends/native/reduce/reductions.h"
+#include "backends/native/run/float_flags.h"
+#include "core/ref.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+
+namespace evalframe::regions {
+
+using native::Access, native::Kernel;
+
+namespace {
+
+// Elements from which on a graph's kernels do better: with threads, and what belongs together in one.
+constexpr int64_t kManyElements = 1 << 14;
+
+class KernelRoutine final : public LoadedRoutine {
+ public:
+  explicit KernelRoutine(std::shared_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {
+    for (const native::KernelInput& input : kernel_->inputs) {
+      sizes_.push_back(graph::size_of(input.dtype));
+      row_ += static_cast<char>(input.scalar ? Access::kScalar : Access::kUnit);
+    }
+    sizes_.push_back(graph::size_of(kernel_->outputs[0].dtype));
+    row_ += static_cast<char>(Access::kUnit);
+    missing_ = row_;
+    make_missing();
+    unit_ = versions_.at(row_);
+  }
+
+  void make_missing() override {
+    if (missing_.empty()) return;
+    const std::string access = std::exchange(missing_, {});
+    versions_[access] = reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access, true).ir));
+  }
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    return static_cast<KernelRoutine*>(self)->run(data, outer, inner, rows, columns);
+  }
+
+ private:
+  int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    constexpr int32_t kRefused = -1;
+    if (rows > kManyElements || columns > kManyElements || rows * columns > kManyElements) return kRefused;
+    bool unit = true;
+    for (size_t i = 0; i < sizes_.size(); i++) unit &= inner[i] == sizes_[i] || row_[i] == static_cast<char>(Access::kScalar);
+    if (unit) return unit_(data, outer, inner, rows, columns);
+    std::string access = row_;
+    for (size_t i = 0; i < sizes_.size(); i++) {
+      if (row_[i] == static_cast<char>(Access::kScalar) || inner[i] == sizes_[i]) continue;
+      access[i] = static_cast<char>(inner[i] == 0 ? Access::kBroadcast : Access::kStrided);
+    }
+    const auto found = versions_.find(access);
+    if (found != versions_.end()) return found->second(data, outer, inner, rows, columns);
+    missing_ = access;
+    return kRefused;
+  }
+
+  const std::shared_ptr<const Kernel> kernel_;
+  std::vector<int64_t> sizes_;  // of the operands' elements
+  std::string row_;             // how operands are walked that are rows of neighbours
+  native::KernelFunction unit_ = nullptr;
+  std::map<std::string, native::KernelFunction> versions_;
+  std::string missing_;  // what a call would have needed
+};
+
+class MoveRoutine final : public LoadedRoutine {
+ public:
+  explicit MoveRoutine(graph::DType dtype) : size_(graph::size_of(dtype)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    static_cast<MoveRoutine*>(self)->run(data, outer, inner, rows, columns);
+    return 0;
+  }
+
+ private:
+  // One past the last byte, and the first, of what is walked.
+  struct Extent {
+    const char *begin, *end;
+  };
+  Extent extent(const char* data, int64_t outer, int64_t inner, int64_t rows, int64_t columns) const {
+    const int64_t moves[] = {(rows - 1) * outer, (columns - 1) * inner};
+    Extent all{data, data + size_};
+    for (const int64_t move : moves) (move < 0 ? all.begin : all.end) += move;
+    return all;
+  }
+
+  void run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    if (data[0] == data[1] && inner[0] == inner[1] && (rows == 1 || outer[0] == outer[1])) return;
+    const Extent from = extent(data[0], outer[0], inner[0], rows, columns), to = extent(data[1], outer[1], inner[1], rows, columns);
+    if (from.end <= to.begin || to.end <= from.begin) return copy(data[0], outer[0], inner[0], data[1], outer[1], inner[1], rows, columns);
+    between_.resize(static_cast<size_t>(rows * columns * size_));
+    copy(data[0], outer[0], inner[0], between_.data(), columns * size_, size_, rows, columns);
+    copy(between_.data(), columns * size_, size_, data[1], outer[1], inner[1], rows, columns);
+  }
+
+  void copy(const char* from, int64_t from_outer, int64_t from_inner, char* to, int64_t to_outer, int64_t to_inner, int64_t rows, int64_t columns) const {
+    for (int64_t r = 0; r < rows; r++, from += from_outer, to += to_outer) {
+      if (from_inner == size_ && to_inner == size_) {
+        std::memcpy(to, from, static_cast<size_t>(columns * size_));
+        continue;
+      }
+      switch (size_) {
+        case 1: copy_row<1>(from, from_inner, to, to_inner, columns); break;
+        case 2: copy_row<2>(from, from_inner, to, to_inner, columns); break;
+        case 4: copy_row<4>(from, from_inner, to, to_inner, columns); break;
+        case 8: copy_row<8>(from, from_inner, to, to_inner, columns); break;
+        default: copy_row<16>(from, from_inner, to, to_inner, columns);
+      }
+    }
+  }
+
+  template <size_t size>
+  static void copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t count) {
+    for (int64_t i = 0; i < count; i++) std::memcpy(to + i * to_step, from + i * from_step, size);
+  }
+
+  const int64_t size_;
+  std::vector<char> between_;
+};
+
+class FoldRoutine final : public LoadedRoutine {
+ public:
+  FoldRoutine(native::ReduceOp op, graph::DType dtype) : reducer_(native::reducer(op, dtype)), is_position_(op == native::ReduceOp::kArgMin || op == native::ReduceOp::kArgMax), size_(graph::size_of(is_position_ ? graph::DType::int64 : dtype)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t, int64_t columns) {
+    static_cast<FoldRoutine*>(self)->run(data, columns);
+    return 0;
+  }
+
+ private:
+  void run(char* const* data, int64_t count) const {
+    alignas(16) char state[kBytesOfNumber];
+    const auto fold = [&] {
+      reducer_.start(state);
+      if (count) reducer_.fold(state, data[0], count, 0);
+    };
+    reducer_.quiet ? native::without_flags(fold) : fold();
+    // A position stands before the element.
+    std::memcpy(data[1], state, static_cast<size_t>(size_));
+  }
+
+  const native::Reducer reducer_;
+  const bool is_position_;
+  const int size_;
+};
+
+// NumPy's own loop for matrices of these elements; null where there is none.
+struct ProductLoop {
+  PyUFuncGenericFunction function = nullptr;
+  void* data = nullptr;
+};
+ProductLoop product_loop(graph::DType dtype) {
+  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  const Ref object = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), "matmul") : nullptr);
+  if (!object) return PyErr_Clear(), ProductLoop{};
+  const auto* const ufunc = object.as<PyUFuncObject>();
+  const int number = numpy::type_number(dtype);
+  for (int i = 0; i < ufunc->ntypes; i++) {
+    const char* const types = ufunc->types + 3 * i;
+    if (types[0] == number && types[1] == number && types[2] == number) return {ufunc->functions[i], ufunc->data ? const_cast<void*>(ufunc->data[i]) : nullptr};
+  }
+  return {};
+}
+
+class ProductRoutine final : public LoadedRoutine {
+ public:
+  explicit ProductRoutine(graph::DType dtype) : loop_(product_loop(dtype)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    const ProductLoop& loop = static_cast<ProductRoutine*>(self)->loop_;
+    char* operands[] = {data[0], data[1], data[2]};
+    const npy_intp sizes[] = {1, rows, outer[3], columns};
+    const npy_intp steps[] = {0, 0, 0, outer[0], inner[0], outer[1], inner[1], outer[2], inner[2]};
+    loop.function(operands, sizes, steps, loop.data);
+    return 0;
+  }
+
+ private:
+  const ProductLoop loop_;
+};
+
+class DotRoutine final : public LoadedRoutine {
+ public:
+  explicit DotRoutine(graph::DType dtype) : dot_(PyDataType_GetArrFuncs(numpy::dtype_object(dtype).as<PyArray_Descr>())->dotfunc) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t* inner, int64_t, int64_t columns) {
+    // numpy.dot looks at no conditions.
+    native::without_flags([&] { static_cast<DotRoutine*>(self)->dot_(data[0], inner[0], data[1], inner[1], data[2], columns, nullptr); });
+    return 0;
+  }
+
+ private:
+  PyArray_DotFunc* const dot_;
+};
+
+template <class Loaded, class... Arguments>
+RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Arguments&&... arguments) {
+  owners.push_back(std::make_unique<Loaded>(std::forward<Arguments>(arguments)...));
+  return {&Loaded::call, owners.back().get()};
+}
+
+RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+  switch (routine.kind) {
+    case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
+    case Routine::Kind::kMove: return loaded<MoveRoutine>(owners, routine.dtype);
+    case Routine::Kind::kFold: return loaded<FoldRoutine>(owners, routine.fold, routine.dtype);
+    case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);
+    case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
+  }
+  throw std::logic_error("a routine of no kind");
+}
+
+}  // namespace
+
+bool has_product(graph::DType dtype) { return product_loop(dtype).function != nullptr; }
+
+LoadedRoutines::LoadedRoutines(const std::vector<Routine>& routines) {
+  for (const Routine& routine : routines) entries_.push_back(load(routine, routines_));
+}
+
+void LoadedRoutines::make_missing() {
+  for (const auto& routine : routines_) routine->make_missing();
+}
+
+}  // namespace evalframe::regions

@@ -1,0 +1,65 @@
+// What native loops do to rows of elements by functions of their own, which they call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/native/code/kernel.h"
+
+namespace evalframe::regions {
+
+inline constexpr size_t kMostOperands = 24;
+inline constexpr size_t kBytesOfNumber = 32;  // room for an element of any type
+
+struct Routine {
+  enum class Kind : uint8_t {
+    kKernel,   // computes an element-wise kernel: its inputs, its output
+    kMove,     // copies elements: from, to; they may overlap
+    kFold,     // reduces one row of neighbours to one element: the row, the element
+    kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
+    kDot,      // of two rows, as numpy.dot has it: the rows, the element
+  };
+  Kind kind = Kind::kMove;
+  graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
+  native::ReduceOp fold = native::ReduceOp::kNone;
+  std::shared_ptr<const native::Kernel> kernel = {};
+  std::string text = {};  // kKernel: what tells it from others
+  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && text == other.text; }
+  // Whether it may give something but 0, having done nothing that counts.
+  bool may_refuse() const { return kind == Kind::kKernel; }
+  // Whether the floating-point conditions that it meets are reported.
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kDot; }
+};
+// Whether NumPy multiplies matrices of such elements by a loop that can be called.
+bool has_product(graph::DType dtype);
+
+// One that can be called.
+class LoadedRoutine {
+ public:
+  virtual ~LoadedRoutine() = default;
+  // Makes what a call has asked for in vain. Throws std::runtime_error.
+  virtual void make_missing() {}
+};
+// What loops call, with the routine, where the operands begin, bytes from row to row and from element to element, and how many rows
+// and columns there are.
+using RoutineFunction = int32_t (*)(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns);
+// A row of the table of routines that a loop gets.
+struct RoutineEntry {
+  RoutineFunction call;
+  LoadedRoutine* routine;
+};
+
+class LoadedRoutines {
+ public:
+  // Throws std::runtime_error.
+  explicit LoadedRoutines(const std::vector<Routine>& routines);
+  const RoutineEntry* entries() const { return entries_.data(); }
+  void make_missing();
+
+ private:
+  std::vector<std::unique_ptr<LoadedRoutine>> routines_;
+  std::vector<RoutineEntry> entries_;
+};
+
+}  // namespace evalframe::regions

@@ -1,0 +1,142 @@
+#include "regions/views.h"
+
+#include <cstddef>
+
+#include "frontends/numpy/numpy_api.h"
+#include "guards/guards.h"
+#include "regions/expression.h"
+
+namespace evalframe::regions {
+
+using Kind = Type::Kind;
+
+namespace {
+
+// What an array object says of itself doesn't change while the loop runs: nothing but its own code does.
+Term load_field(Block& block, const std::string& type, const Term& base, int64_t offset) {
+  const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + base.ref + ", i64 " + std::to_string(offset));
+  return block.emitter.let(type, "load " + type + ", ptr " + at.ref + ", !invariant.load !1");
+}
+
+Strided of_object(Block& block, const Written& array) {
+  const auto field = [&](size_t offset) { return load_field(block, "ptr", array.words[0], static_cast<int64_t>(offset)); };
+  Strided all{array.type, array.words[0], field(offsetof(PyArrayObject_fields, data)), {}, {}};
+  const Term sizes = field(offsetof(PyArrayObject_fields, dimensions)), strides = field(offsetof(PyArrayObject_fields, strides));
+  for (int axis = 0; axis < array.type.rank; axis++) {
+    all.sizes.push_back(load_field(block, "i64", sizes, 8 * axis));
+    all.strides.push_back(load_field(block, "i64", strides, 8 * axis));
+  }
+  return all;
+}
+
+Strided of_view(const Written& view) {
+  const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
+  return {view.type, view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}};
+}
+
+Strided of_fresh(Block& block, const Written& array) {
+  Strided all{array.type, {}, array.words[0], {array.words.begin() + 1, array.words.end()}, {}};
+  Term step = block.emitter.integer("i64", graph::size_of(array.type.dtype));
+  for (int axis = array.type.rank - 1; axis >= 0; axis--) {
+    all.strides.insert(all.strides.begin(), step);
+    step = step * all.sizes[axis];
+  }
+  return all;
+}
+
+Term smaller(const Term& a, const Term& b) { return select(compare("slt", a, b), a, b); }
+Term larger(const Term& a, const Term& b) { return select(compare("sgt", a, b), a, b); }
+
+// A bound of a slice, as an index in low ... high.
+Term bound(const Term& given, const Term& size, const Term& low, const Term& high) {
+  const Term counted = select(compare("slt", given, 0), given + size, given);
+  return smaller(larger(counted, low), high);
+}
+
+}  // namespace
+
+Strided strided(Block& block, const Written& array) {
+  if (array.expression) return strided(block, computed(block, array));
+  switch (array.type.kind) {
+    case Kind::kArray: return of_object(block, array);
+    case Kind::kView: return of_view(array);
+    case Kind::kFresh: return of_fresh(block, array);
+    default: throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
+  }
+}
+
+std::vector<Term> sizes_of(Block& block, const Written& array) { return array.expression ? array.expression->sizes : strided(block, array).sizes; }
+
+Written view_of(Block& block, const Strided& part) {
+  Written view{.type = {Kind::kView, part.type.dtype, static_cast<int8_t>(part.sizes.size()), part.type.flags}};
+  if (part.sizes.size() > kMostDimensions || part.sizes.empty()) throw Unsupported("a part of as many dimensions");
+  view.is_of_fresh = part.base.type.empty();
+  view.words = {view.is_of_fresh ? Term{&block.emitter, "ptr", "null"} : part.base, block.new_serial(), part.data};
+  view.words.insert(view.words.end(), part.sizes.begin(), part.sizes.end());
+  view.words.insert(view.words.end(), part.strides.begin(), part.strides.end());
+  return view;
+}
+
+Strided part_of(Block& block, const Strided& array, const std::vector<Item>& items) {
+  Emitter& emitter = block.emitter;
+  const Term zero = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
+  Strided part{array.type, array.base, array.data, {}, {}};
+  size_t used = 0, axis = 0;
+  for (const Item& item : items) used += item.kind == Item::Kind::kInteger || item.kind == Item::Kind::kSlice;
+  if (used > array.sizes.size()) throw Unsupported("too many indices");
+  const auto keep = [&](size_t end) {
+    for (; axis < end; axis++) {
+      part.sizes.push_back(array.sizes[axis]);
+      part.strides.push_back(array.strides[axis]);
+    }
+  };
+  const auto move = [&](const Term& index) {
+    part.data = emitter.let("ptr", "getelementptr i8, ptr " + part.data.ref + ", i64 " + (index * array.strides[axis]).ref);
+  };
+  for (const Item& item : items) {
+    switch (item.kind) {
+      case Item::Kind::kNewAxis:
+        part.sizes.push_back(one);
+        part.strides.push_back(zero);
+        continue;
+      case Item::Kind::kEllipsis: keep(axis + array.sizes.size() - used); continue;
+      default: break;
+    }
+    const Term& size = array.sizes[axis];
+    if (item.kind == Item::Kind::kInteger) {
+      const Term at = select(compare("slt", *item.start, 0), *item.start + size, *item.start);
+      block.leave_unless(compare("ult", at, size));
+      move(at);
+    } else if (!item.start && !item.stop && item.step == 1) {
+      keep(axis + 1);
+      continue;
+    } else {
+      const bool rises = item.step > 0;
+      const Term last = size - 1.0, low = rises ? zero : emitter.integer("i64", -1), high = rises ? size : last;
+      const Term first = item.start ? bound(*item.start, size, low, high) : rises ? zero : last;
+      const Term stop = item.stop ? bound(*item.stop, size, low, high) : rises ? size : low;
+      const Term width = larger(rises ? stop - first : first - stop, zero);
+      const int64_t step = rises ? item.step : -item.step;
+      const Term length = step == 1 ? width : binary("udiv", width + emitter.integer("i64", step - 1), emitter.integer("i64", step));
+      // An empty slice stands at the first element.
+      const Term any = compare("sgt", length, 0);
+      move(select(any, first, zero));
+      part.sizes.push_back(length);
+      part.strides.push_back(item.step == 1 ? array.strides[axis] : array.strides[axis] * select(any, emitter.integer("i64", item.step), one));
+    }
+    axis++;
+  }
+  keep(array.sizes.size());
+  return part;
+}
+
+Strided turned(Block& block, const Strided& array, const std::vector<int>& order) {
+  Strided result{array.type, array.base, array.data, {}, {}};
+  for (const int axis : order) {
+    result.sizes.push_back(axis < 0 ? block.emitter.integer("i64", 1) : array.sizes[static_cast<size_t>(axis)]);
+    result.strides.push_back(axis < 0 ? block.emitter.integer("i64", 0) : array.strides[static_cast<size_t>(axis)]);
+  }
+  return result;
+}
+
+}  // namespace evalframe::regions
