@@ -35,7 +35,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   block.end_memory(memory);
   if (next < 0) {
     const bool on_top = must_run && !slots.empty();
-    region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
+    if (must_run || within_.has(instruction)) region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
                                                        : "more places, or types of variables, than are followed"});
     return emitter.line("br label %" + exit_of(state, must_run));
   }

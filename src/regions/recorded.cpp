@@ -451,6 +451,23 @@ Slots RecordingWriter::state_at(int32_t node, size_t without) {
   return slots;
 }
 
+// Recordings have many turns of a while loop, one behind the other. Where other recordings begin with a turn, one turn is the block.
+bool RecordingWriter::end_turn(int32_t index) {
+  const Instruction& branch = region_.code_.instructions[instruction_at(index)];
+  const bool jumps_back = (branch.op == Op::POP_JUMP_IF_TRUE || branch.op == Op::POP_JUMP_IF_FALSE) && branch.target <= instruction_at(index);
+  if (!jumps_back || recording_.graph.nodes[static_cast<size_t>(index)].form != Form::kCheck) return false;
+  Slots there;
+  try {
+    there = state_at(index);
+  } catch (const Unsupported&) {
+    return false;
+  }
+  if (region_.recordings_(branch.target, static_cast<int32_t>(there.size()) - 1).empty()) return false;
+  settle(index);
+  finish(std::move(there), instruction_at(index), true);
+  return true;
+}
+
 void RecordingWriter::write(const std::string& otherwise) {
   check_recording();
   check_guards();
@@ -462,7 +479,10 @@ void RecordingWriter::write(const std::string& otherwise) {
   find_uses();
   block_.begin_memory();
   const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
-  for (int32_t i = 0; i < count; i++) write_node(i);
+  for (int32_t i = 0; i < count; i++) {
+    if (end_turn(i)) return;
+    write_node(i);
+  }
   settle(count);
   finish(state_at(count), instruction_at(count), true);
 }

@@ -70,6 +70,7 @@ std::string RegionWriter::exit_of(const State& state, bool steps) {
 }
 
 int RegionWriter::block_of(const State& state) {
+  if (!within_.has(state.instruction)) return -1;
   if (const auto found = numbers_.find(state); found != numbers_.end()) return found->second;
   const auto here = std::count_if(numbers_.begin(), numbers_.end(), [&](const auto& other) { return other.first.instruction == state.instruction; });
   if (blocks_.size() >= kMostBlocks || text_.size() > kMostText || static_cast<size_t>(here) >= kMostTypesOfPlace) return -1;
@@ -274,8 +275,8 @@ Region RegionWriter::write(const State& from) {
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact) {
-  return RegionWriter(code, recordings, exact, std::move(objects)).write(from);
+Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within) {
+  return RegionWriter(code, recordings, exact, within, std::move(objects)).write(from);
 }
 
 }  // namespace evalframe::regions

@@ -70,8 +70,14 @@ using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* hea
 // Recordings that begin at an instruction with so many slots in use, the best first.
 using Recordings = std::function<std::vector<const recorder::Recording*>(int32_t instruction, int32_t depth)>;
 
+// Instructions outside of which the loop is left.
+struct Within {
+  int32_t first = 0, last = INT32_MAX;
+  bool has(int32_t instruction) const { return instruction >= first && instruction <= last; }
+};
+
 // objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state.
-Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact);
+Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within = {});
 
 }  // namespace evalframe::regions

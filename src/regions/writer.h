@@ -33,14 +33,15 @@ struct BlockOf {
 
 class RegionWriter {
  public:
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, std::vector<Ref> objects) : code_(code), recordings_(recordings), exact_(exact) {
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, Within within, std::vector<Ref> objects)
+      : code_(code), recordings_(recordings), exact_(exact), within_(within) {
     region_.objects = std::move(objects);
   }
   Region write(const State& from);
 
  private:
   friend class RecordingWriter;
-  // The block's number; -1: there are too many.
+  // The block's number; -1: there are too many, or it is outside.
   int block_of(const State& state);
   std::string exit_of(const State& state, bool steps);
   void write_block(int number);
@@ -61,6 +62,7 @@ class RegionWriter {
   const bytecode::Code& code_;
   const Recordings& recordings_;
   const bool exact_;
+  const Within within_;
   Region region_;
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;

@@ -15,6 +15,11 @@ namespace {
 
 // Runs after which a loop that is left at once isn't entered any more.
 constexpr uint64_t kFewRuns = 64;
+// A loop that isn't come to for so many places may never be.
+constexpr int kMostWaited = 64;
+// Lines of IR, a tenth of a millisecond each, from which on the innermost loop is made alone: what is around it may be for more of
+// them, but it has to take long itself.
+constexpr int64_t kManyLines = 5000;
 
 // Whether a loop may follow in the function.
 bool comes_to_loop(const Entries& entries) {
@@ -81,12 +86,24 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
   };
   std::vector<Ref> objects;
   state = state_of(run.chain, entries.place.frames[0].next, objects);
-  return regions::make_region(*cpython::decoded(code), state, std::move(objects), recordings, settings_.exact);
+  const auto made = [&](regions::Within within) {
+    std::vector<Ref> own;
+    for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
+    return regions::make_region(*cpython::decoded(code), state, std::move(own), recordings, settings_.exact, within);
+  };
+  Region region = made({});
+  if (region.lines() < kManyLines) return region;
+  Region inner = made({entries.loop_first, entries.loop_last});
+  return inner.entries.empty() ? std::move(region) : std::move(inner);
 }
 
 bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
   if (!may_have_regions(run, entries)) return false;
   if (entries.region_trial.is_fruitless()) return false;
+  // A loop that is native once all of its variables are bound begins with a turn that isn't.
+  PyObject* const code = entries.place.frames[0].code;
+  const bool is_native = std::any_of(regions_.begin(), regions_.end(), [&](const Held<LoopRegion>& region) { return region->code().code.get() == code; });
+  if (is_native && run.worth.waited < kMostWaited) return run.worth.waited++, true;
   if (!entries.region_trial.hope) {
     State state;
     const Region region = find_region(run, entries, state);
@@ -99,8 +116,6 @@ bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
 // A loop over numbers makes no arrays, but may be made into native code.
 bool Capture::still_pays(Run& run, Entries& entries) const {
   if (run.worth.pays) return true;
-  // A loop that isn't come to for so long may never be.
-  constexpr int kMostWaited = 64;
   if (entries.loop_first < 0 && run.worth.waited < kMostWaited && comes_to_loop(entries)) return run.worth.waited++, true;
   if (!hopes_for_region(run, entries)) return false;
   run.worth = Worth();
