@@ -26,6 +26,8 @@ class ArrayNode {
   Written write() {
     if (nodes_.exact && native::is_elementary(meaning_)) throw Unsupported("an elementary function that has to be NumPy's own");
     if (const std::optional<bool> is_dot = product()) return write_product(*is_dot);
+    if (is_numpys("outer")) return outer();
+    if (is_numpys("flip")) return flip();
     switch (meaning_.sense) {
       case Sense::kMap: return map();
       case Sense::kWhere: return where();
@@ -52,13 +54,6 @@ class ArrayNode {
     return text ? std::string(" of ") + text : std::string();
   }
 
-  std::vector<int64_t> example(Operand operand) const {
-    const graph::Meta& meta = nodes_.meanings.meta(operand);
-    if (meta.kind != graph::Kind::kArray) return {};
-    const auto begin = nodes_.graph.sizes.begin() + meta.shape;
-    return {begin, begin + meta.rank};
-  }
-
   Written value(Operand operand) const {
     Written value = nodes_.operand(operand);
     if (value.type.is_array() && !agrees(value.type, nodes_.meanings.meta(operand))) throw Unsupported("another type of array");
@@ -80,7 +75,7 @@ class ArrayNode {
     const Written of = value(operand);
     if (!of.type.is_array()) return leaf(dtype == DType::bool_ && of.type.is_number() ? native::exact(dtype, truth(block_, of)) : as_operand(block_, of, dtype));
     nodes_.before_reading();
-    return cast_to(leaf(block_, value(operand), example(operand)), dtype);
+    return cast_to(leaf(block_, value(operand)), dtype);
   }
 
   Written mapped(ScalarOp op, DType dtype, std::vector<ExpressionRef> operands) const {
@@ -158,7 +153,6 @@ class ArrayNode {
       if (extent.at) block_.leave_unless(compare("sge", made->sizes.back(), 0));
     }
     if (made->sizes.empty() || static_cast<int>(made->sizes.size()) != node_.meta.rank) throw Unsupported("a new array of another rank");
-    for (const Term& size : made->sizes) made->single.push_back(size.ref == "1");
     return written_array(std::move(made));
   }
 
@@ -189,7 +183,7 @@ class ArrayNode {
     const Written of = value(meaning_.args[0]);
     if (of.type.rank != 1 || meaning_.keepdims) throw Unsupported("a reduction of " + text_of(of.type) + (meaning_.keepdims ? " that keeps its dimensions" : ""));
     nodes_.before_reading();
-    ExpressionRef elements = cast_to(leaf(block_, value(meaning_.args[0]), example(meaning_.args[0])), meaning_.loop);
+    ExpressionRef elements = cast_to(leaf(block_, value(meaning_.args[0])), meaning_.loop);
     // In a row, one element beside the other.
     if (elements->is_leaf() && !elements->array->base.type.empty()) {
       ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
@@ -203,7 +197,7 @@ class ArrayNode {
       const bool spreads = meaning_.statistic != Statistic::kMean;
       result = divided(result, count);
       if (spreads) {
-        ExpressionRef difference = operation(ScalarOp::subtract, meaning_.loop, {leaf(block_, computed(block_, written_array(elements)), {}), leaf(result)});
+        ExpressionRef difference = operation(ScalarOp::subtract, meaning_.loop, {leaf(block_, computed(block_, written_array(elements))), leaf(result)});
         broadcast(block_, *difference);
         ExpressionRef square = operation(ScalarOp::multiply, meaning_.loop, {difference, difference});
         broadcast(block_, *square);
@@ -218,14 +212,21 @@ class ArrayNode {
 
   // --- matrices ---------------------------------------------------------------------------------------------------------
 
-  static bool is_dot_function(PyObject* callable) {
-    const Ref method = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "dot"));
-    if (method.get() == callable) return true;
+  // Whether the node calls this function of NumPy's, without keywords.
+  bool is_numpys(const char* name) const {
+    if (node_.form != Form::kCall || node_.keywords) return false;
+    PyObject* const callable = nodes_.graph.constants[node_.callable].get();
     const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-    const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), "dot") : nullptr);
+    const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr);
     PyErr_Clear();
     // A program may have put a function of its own there.
     return function.get() == callable && std::string_view(Py_TYPE(callable)->tp_name) == "numpy._ArrayFunctionDispatcher";
+  }
+
+  bool is_dot_method() const {
+    if (node_.form != Form::kCall) return false;
+    const Ref method = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "dot"));
+    return method.get() == nodes_.graph.constants[node_.callable].get();
   }
 
   // None: it is no product. True: numpy.dot's.
@@ -233,9 +234,8 @@ class ArrayNode {
     PyObject* const matmul = native::ufuncs().by_binary[static_cast<int>(bytecode::BinaryOp::kMatrixMultiply)];
     if (node_.form == Form::kBinary && node_.code == static_cast<int>(bytecode::BinaryOp::kMatrixMultiply)) return false;
     if (node_.form != Form::kCall || node_.keywords || node_.count != 2) return std::nullopt;
-    PyObject* const callable = nodes_.graph.constants[node_.callable].get();
-    if (callable == matmul) return false;
-    if (is_dot_function(callable)) return true;
+    if (nodes_.graph.constants[node_.callable].get() == matmul) return false;
+    if (is_dot_method() || is_numpys("dot")) return true;
     return std::nullopt;
   }
 
@@ -277,6 +277,27 @@ class ArrayNode {
     return rows + columns > 0 ? result : written_scalar(native::load_element(emitter(), dtype, to.ref, ""));
   }
 
+  // Each element of one by each of the other.
+  Written outer() const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    if (node_.count != 2) throw Unsupported("an outer product into an array");
+    std::vector<ExpressionRef> factors;
+    for (int i = 0; i < 2; i++) {
+      const Written of = value(operands[i]);
+      if (!of.type.is_array() || of.type.rank != 1 || of.type.dtype != node_.meta.dtype || native::is_complex(of.type.dtype)) throw Unsupported("an outer product of " + text_of(of.type));
+      nodes_.before_reading();
+      const Strided row = strided(block_, value(operands[i]));
+      factors.push_back(leaf(block_, view_of(block_, turned(block_, row, i == 0 ? std::vector<int>{0, -1} : std::vector<int>{-1, 0}))));
+    }
+    return mapped(ScalarOp::multiply, node_.meta.dtype, std::move(factors));
+  }
+
+  Written flip() const {
+    const Strided array = located(nodes_.graph.operands_of(node_)[0]);
+    if (node_.count != 1) throw Unsupported("flip() along an axis");
+    return view_of(block_, part_of(block_, array, std::vector<Item>(array.sizes.size(), Item{Item::Kind::kSlice, {}, {}, -1})));
+  }
+
   // --- parts ------------------------------------------------------------------------------------------------------------
 
   std::vector<Item> items() const {
@@ -309,6 +330,13 @@ class ArrayNode {
   // Whether two operands are the same value, or tuples and slices of the same.
   bool are_same(Operand a, Operand b) const {
     if (a == b) return true;
+    if (a.space == Operand::Space::kConstant && b.space == Operand::Space::kConstant) {
+      // Of ints, slices, None and the like.
+      const auto constant = [&](Operand of) { return nodes_.graph.constants[static_cast<size_t>(of.index)].get(); };
+      const int equal = PyObject_RichCompareBool(constant(a), constant(b), Py_EQ);
+      if (equal < 0) PyErr_Clear();
+      return equal == 1 && Py_TYPE(constant(a)) == Py_TYPE(constant(b));
+    }
     if (a.space != Operand::Space::kNode || b.space != Operand::Space::kNode) return false;
     const Node &one = nodes_.graph.nodes[static_cast<size_t>(a.index)], &other = nodes_.graph.nodes[static_cast<size_t>(b.index)];
     if (one.form != other.form || (one.form != Form::kTuple && one.form != Form::kSlice) || one.count != other.count) return false;
@@ -336,7 +364,7 @@ class ArrayNode {
     if (part.sizes.empty()) throw Unsupported("an array stored as an element");
     if (from.type.is_array()) {
       nodes_.before_reading();
-      put(part, cast_to(leaf(block_, value(meaning_.args[0]), example(meaning_.args[0])), part.type.dtype));
+      put(part, cast_to(leaf(block_, value(meaning_.args[0])), part.type.dtype));
       return {};
     }
     check_writable(part);
@@ -360,10 +388,9 @@ class ArrayNode {
     const size_t missing = to.sizes.size() - from.sizes.size();
     std::vector<Term> strides(missing, none);
     for (size_t axis = 0; axis < from.sizes.size(); axis++) {
-      // As it was recorded: elements for each, or one for all.
-      const bool stretched = elements->single[axis] && to.sizes[missing + axis].ref != "1";
-      block_.leave_unless(stretched ? compare("eq", from.sizes[axis], 1) : compare("eq", from.sizes[axis], to.sizes[missing + axis]));
-      strides.push_back(stretched ? none : from.strides[axis]);
+      const Term &size = from.sizes[axis], &of = to.sizes[missing + axis];
+      if (size.ref != of.ref) block_.leave_unless(compare("eq", size, of) | compare("eq", size, 1));
+      strides.push_back(stretched(block_, size, from.strides[axis], of));
     }
     from.sizes = to.sizes;
     from.strides = std::move(strides);

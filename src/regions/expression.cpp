@@ -9,11 +9,10 @@ namespace evalframe::regions {
 
 using native::Kernel, native::ScalarOp;
 
-ExpressionRef leaf(Block& block, const Written& array, std::vector<int64_t> example) {
+ExpressionRef leaf(Block& block, const Written& array) {
   if (array.expression && !array.expression->made) return array.expression;
   Strided all = strided(block, array);
   auto made = std::make_shared<Expression>(Expression{.dtype = all.type.dtype, .sizes = all.sizes});
-  for (size_t i = 0; i < all.sizes.size(); i++) made->single.push_back(all.sizes[i].ref == "1" || (i < example.size() && example[i] == 1));
   made->array = std::make_shared<Strided>(std::move(all));
   made->source = array.expression;
   return made;
@@ -29,7 +28,6 @@ ExpressionRef cast_to(ExpressionRef operand, DType dtype) {
   if (operand->dtype == dtype) return operand;
   ExpressionRef made = operation(ScalarOp::cast, dtype, {operand});
   made->sizes = operand->sizes;
-  made->single = operand->single;
   return made;
 }
 
@@ -37,25 +35,26 @@ void broadcast(Block& block, Expression& expression) {
   size_t rank = 0;
   for (const ExpressionRef& operand : expression.operands) rank = std::max(rank, operand->sizes.size());
   for (size_t from_end = rank; from_end > 0; from_end--) {
-    std::vector<const Term*> several, single;
+    Term all = block.emitter.integer("i64", 1);
     for (const ExpressionRef& operand : expression.operands) {
       if (operand->sizes.size() < from_end) continue;
-      const size_t axis = operand->sizes.size() - from_end;
-      (operand->single[axis] ? single : several).push_back(&operand->sizes[axis]);
-    }
-    const bool all_single = several.empty();
-    const std::vector<const Term*>& alike = all_single ? single : several;
-    for (const Term* size : alike) {
-      if (size->ref != alike[0]->ref) block.leave_unless(compare("eq", *size, *alike[0]));
-    }
-    if (!all_single) {
-      for (const Term* size : single) {
-        if (size->ref != "1") block.leave_unless(compare("eq", *size, 1));
+      const Term& size = operand->sizes[operand->sizes.size() - from_end];
+      if (size.ref == all.ref || size.ref == "1") continue;
+      if (all.ref == "1") {
+        all = size;
+        continue;
       }
+      const Term is_one = compare("eq", all, 1);
+      block.leave_unless(compare("eq", all, size) | is_one | compare("eq", size, 1));
+      all = select(is_one, size, all);
     }
-    expression.sizes.push_back(*alike[0]);
-    expression.single.push_back(all_single);
+    expression.sizes.push_back(all);
   }
+}
+
+Term stretched(Block& block, const Term& size, const Term& stride, const Term& of) {
+  if (size.ref == of.ref) return stride;
+  return select(compare("eq", size, of), stride, block.emitter.integer("i64", 0));
 }
 
 Written written_array(ExpressionRef expression) {
@@ -90,7 +89,7 @@ class KernelOf {
         continue;
       }
       const size_t rank = root_.sizes.size();
-      all.push_back({leaf->array->data, rank == 2 ? stride(*leaf, 2, none) : none, stride(*leaf, 1, none)});
+      all.push_back({leaf->array->data, rank == 2 ? stride(block, *leaf, 2) : none, stride(block, *leaf, 1)});
     }
     return all;
   }
@@ -98,11 +97,10 @@ class KernelOf {
  private:
   static constexpr size_t kMostOperations = 64;
 
-  Term stride(const Expression& leaf, size_t from_end, const Term& none) const {
-    if (leaf.sizes.size() < from_end) return none;
+  Term stride(Block& block, const Expression& leaf, size_t from_end) const {
+    if (leaf.sizes.size() < from_end) return block.emitter.integer("i64", 0);
     const size_t axis = leaf.sizes.size() - from_end;
-    const bool stretched = leaf.single[axis] && !root_.single[root_.sizes.size() - from_end];
-    return stretched ? none : leaf.array->strides[axis];
+    return stretched(block, leaf.sizes[axis], leaf.array->strides[axis], root_.sizes[root_.sizes.size() - from_end]);
   }
 
   // Inputs stand before all operations.

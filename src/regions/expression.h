@@ -14,7 +14,6 @@ using ExpressionRef = std::shared_ptr<Expression>;
 struct Expression {
   DType dtype = DType::kNone;
   std::vector<Term> sizes;
-  std::vector<bool> single = {};  // axes that are stretched where others are longer
   std::shared_ptr<Strided> array = {};
   std::shared_ptr<Expression> source = {};  // of an array that was computed
   native::Value number = {};
@@ -27,12 +26,13 @@ struct Expression {
   bool is_leaf() const { return operands.empty(); }
 };
 
-// example: its sizes when it was recorded.
-ExpressionRef leaf(Block& block, const Written& array, std::vector<int64_t> example);
+ExpressionRef leaf(Block& block, const Written& array);
 ExpressionRef leaf(const native::Value& number);
 ExpressionRef operation(native::ScalarOp op, DType dtype, std::vector<ExpressionRef> operands);
-// The operation's sizes by the rules of broadcasting; leaves where they don't fit as when they were recorded.
+// The operation's sizes by the rules of broadcasting; leaves where they don't fit.
 void broadcast(Block& block, Expression& expression);
+// Bytes from one element to the next along an axis of a result of that size: none where the array has one element for all.
+Term stretched(Block& block, const Term& size, const Term& stride, const Term& of);
 ExpressionRef cast_to(ExpressionRef operand, DType dtype);
 Written written_array(ExpressionRef expression);
 
