@@ -19,7 +19,7 @@ import pytest
 import evalframe
 from evalframe import _core
 from helpers import outcome
-from region_programs import differences, shown
+from region_programs import check, copies, differences, shown
 
 
 @pytest.fixture(autouse=True)
@@ -200,10 +200,6 @@ def search(a: Any, limit: float) -> Any:
     return i
 
 
-def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
-
-
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run_natively(name: str) -> None:
     function, make = KERNELS[name]
@@ -245,17 +241,6 @@ def test_more_random_programs(first: int) -> None:
     for seed in range(first, first + 50):
         text, found, _ = differences(seed)
         assert not found, (seed, text)
-
-
-def check(function: Callable[..., Any], *calls: tuple[Any, ...], native: bool = True) -> None:
-    captured = evalframe.jit(function)
-    for arguments in calls:
-        plain, ours = copies(arguments), copies(arguments)
-        want, got = outcome(function, *plain), outcome(captured, *ours)
-        assert repr(want) == repr(got)
-        assert [shown(a) for a in plain if isinstance(a, np.ndarray)] == [shown(a) for a in ours if isinstance(a, np.ndarray)]
-    if native:
-        assert _core.jit_counters(captured)["native_loops"]
 
 
 def test_python_ints_stay_exact() -> None:

@@ -161,16 +161,19 @@ class ArrayNode {
 
   // --- sums -------------------------------------------------------------------------------------------------------------
 
-  native::Value folded(const ExpressionRef& elements) const {
-    const Written row = computed(block_, written_array(elements));
-    const Term none = emitter().integer("i64", 0), count = elements->sizes[0];
-    const bool is_position = meaning_.reduce == ReduceOp::kArgMin || meaning_.reduce == ReduceOp::kArgMax;
-    const bool has_start = meaning_.reduce == ReduceOp::kAdd || meaning_.reduce == ReduceOp::kMultiply || meaning_.reduce == ReduceOp::kAny || meaning_.reduce == ReduceOp::kAll;
-    if (!has_start) block_.leave_unless(compare("sgt", count, 0));
-    const Term to = block_.number_at(1);
-    const Routine fold{.kind = Routine::Kind::kFold, .dtype = elements->dtype, .fold = meaning_.reduce};
-    block_.call(fold, {{row.words[0], none, none}, {to, none, none}}, emitter().integer("i64", 1), count, false);
-    return native::load_element(emitter(), is_position ? DType::int64 : elements->dtype, to.ref, "");
+  bool is_position() const { return meaning_.reduce == ReduceOp::kArgMin || meaning_.reduce == ReduceOp::kArgMax; }
+
+  // Nothing comes of none.
+  void require_some(const Term& count) const {
+    constexpr ReduceOp kOfNone[] = {ReduceOp::kAdd, ReduceOp::kMultiply, ReduceOp::kAny, ReduceOp::kAll};
+    if (std::find(std::begin(kOfNone), std::end(kOfNone), meaning_.reduce) == std::end(kOfNone)) block_.leave_unless(compare("sgt", count, 0));
+  }
+
+  native::Value folded(const Term& data, DType dtype, const Term& count) const {
+    const Term none = emitter().integer("i64", 0), to = block_.number_at(1);
+    require_some(count);
+    block_.call({.kind = Routine::Kind::kFold, .dtype = dtype, .fold = meaning_.reduce}, {{data, none, none}, {to, none, none}}, emitter().integer("i64", 1), count, false);
+    return native::load_element(emitter(), is_position() ? DType::int64 : dtype, to.ref, "");
   }
 
   // NumPy divides a sum by its count as float64, and then goes back to the sum's type.
@@ -181,33 +184,68 @@ class ArrayNode {
 
   Written reduce() const {
     const Written of = value(meaning_.args[0]);
-    if (of.type.rank != 1 || meaning_.keepdims) throw Unsupported("a reduction of " + text_of(of.type) + (meaning_.keepdims ? " that keeps its dimensions" : ""));
+    if (meaning_.keepdims) throw Unsupported("a reduction that keeps its dimensions");
     nodes_.before_reading();
     ExpressionRef elements = cast_to(leaf(block_, value(meaning_.args[0])), meaning_.loop);
-    // In a row, one element beside the other.
-    if (elements->is_leaf() && !elements->array->base.type.empty()) {
+    if (of.type.rank == 2 && (meaning_.axes == 1 || meaning_.axes == 2)) return reduce_axis(elements);
+    if (of.type.rank > 2 || (of.type.rank == 2 && meaning_.statistic != Statistic::kPlain)) throw Unsupported("a reduction of " + text_of(of.type));
+    // All of them in a row, one element beside the other.
+    if (of.type.rank == 2) {
+      require_c_order(elements);
+    } else if (elements->is_leaf() && !elements->array->base.type.empty()) {
       ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
       broadcast(block_, *copy);
       elements = copy;
     }
-    const Term count = elements->sizes[0];
-    native::Value result = folded(elements);
+    Term count = elements->sizes[0];
+    if (of.type.rank == 2) count = count * elements->sizes[1];
+    const Strided row = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
+    native::Value result = folded(row.data, elements->dtype, count);
     if (meaning_.statistic != Statistic::kPlain) {
       block_.leave_unless(compare("sgt", count, meaning_.ddof));
-      const bool spreads = meaning_.statistic != Statistic::kMean;
       result = divided(result, count);
-      if (spreads) {
+      if (meaning_.statistic != Statistic::kMean) {
         ExpressionRef difference = operation(ScalarOp::subtract, meaning_.loop, {leaf(block_, computed(block_, written_array(elements))), leaf(result)});
         broadcast(block_, *difference);
         ExpressionRef square = operation(ScalarOp::multiply, meaning_.loop, {difference, difference});
         broadcast(block_, *square);
-        result = divided(folded(square), count - static_cast<double>(meaning_.ddof));
+        const Term squares = strided(block_, computed(block_, written_array(square))).data;
+        result = divided(folded(squares, square->dtype, count), count - static_cast<double>(meaning_.ddof));
       }
       if (meaning_.statistic == Statistic::kDeviation) result = native::lower(emitter(), ScalarOp::sqrt, result.dtype, {result, {}, {}});
       block_.watch(result);
     }
     if (result.dtype != node_.meta.dtype) throw Unsupported("a reduction to another type");
     return written_scalar(result);
+  }
+
+  // What NumPy walks as one row: an array without gaps, or a new one, whose order is that of what it is made of.
+  void require_c_order(const ExpressionRef& elements) const {
+    regions::require_c_order(block_, written_array(elements));
+    if (!elements->is_leaf() || elements->array->base.type.empty()) return;
+    const Strided& array = *elements->array;
+    const int64_t size = graph::size_of(array.type.dtype);
+    block_.leave_unless(compare("eq", array.strides[1], size) & compare("eq", array.strides[0], array.sizes[1] * emitter().integer("i64", size)));
+  }
+
+  // A row for each row, or for each column.
+  Written reduce_axis(const ExpressionRef& elements) const {
+    if (meaning_.statistic != Statistic::kPlain || is_position()) throw Unsupported("such a reduction of rows or columns");
+    regions::require_c_order(block_, written_array(elements));
+    const bool over_rows = meaning_.axes == 1;
+    const Term kept = elements->sizes[over_rows ? 1 : 0], gone = elements->sizes[over_rows ? 0 : 1];
+    block_.leave_unless(compare("sgt", gone, 0) & compare("sgt", kept, 0));
+    const DType dtype = meaning_.loop;
+    Written result{.type = fresh_type(dtype, 1)};
+    block_.leave_unless(compare("ult", kept, kMostSize));
+    const Term none = emitter().integer("i64", 0), size = emitter().integer("i64", graph::size_of(dtype));
+    const Strided from = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
+    result.words = {block_.allocate(kept * size), kept};
+    native::Kernel kernel{.rank = 2, .reduced = meaning_.axes, .inputs = {{dtype, false}}, .outputs = {{0, dtype, meaning_.reduce}}};
+    const Routine routine{.kind = Routine::Kind::kReduce, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
+    block_.call(routine, {{from.data, from.strides[0], from.strides[1]}, {result.words[0], over_rows ? none : size, over_rows ? size : none}}, elements->sizes[0], elements->sizes[1], false);
+    if (dtype != node_.meta.dtype || node_.meta.rank != 1) throw Unsupported("a reduction to another type");
+    return result;
   }
 
   // --- matrices ---------------------------------------------------------------------------------------------------------
@@ -244,6 +282,8 @@ class ArrayNode {
     const Written a = value(operands[0]), b = value(operands[1]);
     if (!a.type.is_array() || !b.type.is_array()) throw Unsupported("a product of a number");
     nodes_.before_reading();
+    // How BLAS adds up depends on the order in memory.
+    for (int i = 0; i < 2; i++) regions::require_c_order(block_, value(operands[i]));
     const Strided left = strided(block_, value(operands[0])), right = strided(block_, value(operands[1]));
     const DType dtype = left.type.dtype;
     if (dtype != right.type.dtype || dtype != node_.meta.dtype || dtype == DType::bool_) throw Unsupported("a product of unlike arrays");

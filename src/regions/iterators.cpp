@@ -13,6 +13,8 @@ namespace {
 
 Written array_of_items(const Type& type, const Term& pointer) { return {.type = {Kind::kArray, type.dtype, type.rank, type.flags}, .words = {pointer}}; }
 
+Written view_of_items(const Type& type, std::span<const Term> words) { return written(viewed(type), {words.begin(), words.end() - 1}); }
+
 // The words of the iterators that this one asks, one after the other.
 template <class Visit>
 void for_each_asked(Written& iterator, Visit visit) {
@@ -26,6 +28,7 @@ void for_each_asked(Written& iterator, Visit visit) {
 
 Term has_one(Block& block, const Type& type, std::span<const Term> words) {
   if (type.kind == Kind::kRangeIterator) return compare("sgt", words[2], 0);
+  if (type.kind == Kind::kViewItems) return compare("slt", words.back(), length_of(block, view_of_items(type, words)));
   return compare("slt", words[1], length_of(block, array_of_items(type, words[0])));
 }
 
@@ -35,6 +38,11 @@ Written next_one(Block& block, const Type& type, std::span<Term> words) {
     words[0] = words[0] + words[1];
     words[2] = words[2] - 1.0;
     return written_int(number);
+  }
+  if (type.kind == Kind::kViewItems) {
+    const Term number = words.back();
+    words.back() = number + 1.0;
+    return item_at(block, view_of_items(type, words), number);
   }
   const Term number = words[1];
   words[1] = number + 1.0;
@@ -71,6 +79,12 @@ Written iterator_over(Block& block, const Written& iterable) {
   if (iterable.type.is_iterator()) return iterable;
   if (iterable.type.kind == Kind::kRange) return {.type = {Kind::kRangeIterator}, .words = {iterable.words[0], iterable.words[1], iterable.words[2]}};
   const Type& type = iterable.type;
+  if (type.kind == Kind::kView && has_elements(type) && !iterable.is_of_fresh) {
+    Written items = iterable;
+    items.type.kind = Kind::kViewItems;
+    items.words.push_back(block.emitter.integer("i64", 0));
+    return items;
+  }
   if (!has_elements(type) || type.kind != Kind::kArray || type.rank < 1 || type.rank > kMostDimensions + 1) throw Unsupported("iteration over " + text_of(type));
   return {.type = {Kind::kItems, type.dtype, type.rank, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
 }
@@ -96,8 +110,8 @@ Written advanced(Written iterator, int32_t items) {
   if (iterator.type.kind == Kind::kRangeIterator) {
     iterator.words[0] = iterator.words[0] + iterator.words[1] * static_cast<double>(items);
     iterator.words[2] = iterator.words[2] - static_cast<double>(items);
-  } else if (iterator.type.kind == Kind::kItems) {
-    iterator.words[1] = iterator.words[1] + static_cast<double>(items);
+  } else if (iterator.type.kind == Kind::kItems || iterator.type.kind == Kind::kViewItems) {
+    iterator.words.back() = iterator.words.back() + static_cast<double>(items);
   } else {
     throw Unsupported("an iterator in the midst of its items");
   }

@@ -71,6 +71,38 @@ class KernelRoutine final : public LoadedRoutine {
   std::string missing_;  // what a call would have needed
 };
 
+class ReduceRoutine final : public LoadedRoutine {
+ public:
+  explicit ReduceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    return static_cast<ReduceRoutine*>(self)->run(data, outer, inner, rows, columns);
+  }
+
+ private:
+  int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) const {
+    const size_t count = compiled_.kernel().inputs.size() + 1;
+    int64_t strides[kMostOperands][2];
+    native::KernelOperand operands[kMostOperands];
+    for (size_t i = 0; i < count; i++) {
+      strides[i][0] = outer[i], strides[i][1] = inner[i];
+      operands[i] = {data[i], strides[i]};
+    }
+    const int64_t extents[] = {rows, columns};
+    // It tells its conditions, and forgets those that were there.
+    int32_t met = 0;
+    try {
+      native::without_flags([&] { met = compiled_.run(extents, operands); });
+    } catch (const std::runtime_error&) {
+      PyErr_Clear();
+      return -1;
+    }
+    return met & (1 | 2 | 8);
+  }
+
+  const native::CompiledKernel& compiled_;
+};
+
 class MoveRoutine final : public LoadedRoutine {
  public:
   explicit MoveRoutine(graph::DType dtype) : size_(graph::size_of(dtype)) {}
@@ -210,6 +242,7 @@ RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Argumen
 RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
     case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
+    case Routine::Kind::kReduce: return loaded<ReduceRoutine>(owners, *routine.kernel);
     case Routine::Kind::kMove: return loaded<MoveRoutine>(owners, routine.dtype);
     case Routine::Kind::kFold: return loaded<FoldRoutine>(owners, routine.fold, routine.dtype);
     case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);

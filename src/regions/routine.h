@@ -16,6 +16,7 @@ struct Routine {
   enum class Kind : uint8_t {
     kKernel,   // computes an element-wise kernel: its inputs, its output
     kMove,     // copies elements: from, to; they may overlap
+    kReduce,   // reduces rows, or columns, of what a kernel computes: its inputs, its output
     kFold,     // reduces one row of neighbours to one element: the row, the element
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
@@ -27,7 +28,7 @@ struct Routine {
   std::string text = {};  // kKernel: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts.
-  bool may_refuse() const { return kind == Kind::kKernel; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce; }
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kDot; }
 };

@@ -24,6 +24,11 @@ Type fresh_type(DType dtype, int rank) { return {Kind::kFresh, dtype, static_cas
 
 int identity_word(const Type& array) { return array.kind == Kind::kView ? 1 : 0; }
 
+Type viewed(Type items) {
+  items.kind = Kind::kView;
+  return items;
+}
+
 std::strong_ordering Type::operator<=>(const Type& other) const {
   const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
   if (const auto order = simple(*this) <=> simple(other); order != 0) return order;
@@ -45,6 +50,11 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
     case Kind::kItems: return {"ptr", "i64"};
+    case Kind::kViewItems: {
+      std::vector<std::string> words = words_of(viewed(type));
+      words.push_back("i64");
+      return words;
+    }
     case Kind::kEnumerate:
     case Kind::kZip: break;
   }
@@ -159,7 +169,8 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kFresh: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
-    case Kind::kItems: return &PySeqIter_Type;
+    case Kind::kItems:
+    case Kind::kViewItems: return &PySeqIter_Type;
     case Kind::kEnumerate: return &PyEnum_Type;
     case Kind::kZip: return &PyZip_Type;
     case Kind::kNumpy: {
@@ -188,6 +199,7 @@ std::string text_of(const Type& type) {
     case Kind::kRange: return "range";
     case Kind::kRangeIterator: return "iterator of range";
     case Kind::kItems: return "iterator of " + array_text(type);
+    case Kind::kViewItems: return "iterator of part of " + array_text(type);
     case Kind::kEnumerate: return "enumerate(" + text_of(type.asked) + ")";
     case Kind::kZip: return "zip(" + text_of(type.asked) + ")";
     case Kind::kObject: return "object " + std::to_string(type.object);
@@ -206,6 +218,7 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
     case Kind::kUnbound:
     case Kind::kView:
     case Kind::kFresh:
+    case Kind::kViewItems:
     case Kind::kRange:
     case Kind::kObject: return;
     case Kind::kInt: words[0] = PyLong_AsLongLong(object.get()); return;
@@ -260,9 +273,24 @@ Ref scalar_of(DType dtype, const int64_t* word) {
   return descr ? Ref::steal(PyArray_Scalar(const_cast<int64_t*>(word), descr.as<PyArray_Descr>(), nullptr)) : Ref();
 }
 
+Ref view_of_array(const Type& type, const int64_t* words) {
+  npy_intp sizes[kMostDimensions], strides[kMostDimensions];
+  std::copy_n(words + 3, type.rank, sizes);
+  std::copy_n(words + 3 + type.rank, type.rank, strides);
+  Ref descr = numpy::dtype_object(type.dtype);
+  Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.release()), type.rank, sizes, strides, std::bit_cast<void*>(words[2]),
+                                             type.flags & NPY_ARRAY_WRITEABLE, nullptr));
+  if (!view || PyArray_SetBaseObject(view.as<PyArrayObject>(), Ref::borrow(std::bit_cast<PyObject*>(words[0])).release()) < 0) return Ref();
+  return view;
+}
+
 // A new one, at its start.
 Ref iterator_of(const Type& type, const int64_t* words) {
   if (type.kind == Kind::kItems) return Ref::steal(PySeqIter_New(std::bit_cast<PyObject*>(words[0])));
+  if (type.kind == Kind::kViewItems) {
+    const Ref view = view_of_array(viewed(type), words);
+    return Ref::steal(view ? PySeqIter_New(view.get()) : nullptr);
+  }
   if (type.kind == Kind::kRangeIterator) {
     const Ref range = range_of(0, 0, 1);
     return Ref::steal(range ? PyObject_GetIter(range.get()) : nullptr);
@@ -292,17 +320,6 @@ Ref fresh_array(const Type& type, const int64_t* words) {
   return array;
 }
 
-Ref view_of_array(const Type& type, const int64_t* words) {
-  npy_intp sizes[kMostDimensions], strides[kMostDimensions];
-  std::copy_n(words + 3, type.rank, sizes);
-  std::copy_n(words + 3 + type.rank, type.rank, strides);
-  Ref descr = numpy::dtype_object(type.dtype);
-  Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.release()), type.rank, sizes, strides, std::bit_cast<void*>(words[2]),
-                                             type.flags & NPY_ARRAY_WRITEABLE, nullptr));
-  if (!view || PyArray_SetBaseObject(view.as<PyArrayObject>(), Ref::borrow(std::bit_cast<PyObject*>(words[0])).release()) < 0) return Ref();
-  return view;
-}
-
 Ref new_object(const Type& type, const int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
@@ -318,6 +335,7 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kRange: return range_of(words[0], words[3], words[1]);
     case Kind::kRangeIterator:
     case Kind::kItems:
+    case Kind::kViewItems:
     case Kind::kEnumerate:
     case Kind::kZip: return advanced_iterator(type, words);
   }
@@ -357,6 +375,7 @@ std::vector<PyObject*> asked_by(const Type& type, Borrowed iterator) {
 bool goes_through(const Type& type, Borrowed iterator, const int64_t* words) {
   if (type.kind == Kind::kRangeIterator) return true;
   if (type.kind == Kind::kItems) return cpython::state_of_sequence(iterator).sequence == std::bit_cast<PyObject*>(words[0]);
+  if (type.kind == Kind::kViewItems) return true;  // of the same view: it was made of these words
   const std::vector<PyObject*> asked = asked_by(type, iterator);
   words += type.kind == Kind::kEnumerate;
   for (size_t i = 0; i < asked.size(); i++) {
@@ -372,6 +391,7 @@ bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words) {
   if (!goes_through(type, iterator, words)) return false;
   if (type.kind == Kind::kRangeIterator) return cpython::set_range_state(iterator, {words[0], words[1], words[2]}), true;
   if (type.kind == Kind::kItems) return cpython::set_sequence_state(iterator, words[1]), true;
+  if (type.kind == Kind::kViewItems) return cpython::set_sequence_state(iterator, words[words_of(type).size() - 1]), true;
   if (type.kind == Kind::kEnumerate) cpython::set_enumerate_state(iterator, *words++);
   const std::vector<PyObject*> asked = asked_by(type, iterator);
   for (size_t i = 0; i < asked.size(); i++) {

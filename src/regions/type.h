@@ -28,14 +28,15 @@ struct Type {
     // Iterators that no one else has:
     kRangeIterator,  // next number, step, how many are left
     kItems,          // over the items of an array: the array, the number of the next
+    kViewItems,      // over the items of part of an array: the words of a kView, the number of the next
     kEnumerate,      // the next number, and what the iterator that it asks has
     kZip,            // what the iterators that it asks have
     kObject,         // anything else: carried along as it is
   };
   Kind kind = Kind::kUnbound;
-  DType dtype = DType::kNone;  // kNumpy, arrays, kItems
-  int8_t rank = 0;             // arrays, kItems
-  int32_t flags = 0;           // arrays, kItems: of guards::kArrayFlags
+  DType dtype = DType::kNone;  // kNumpy; of arrays, and of what is gone through, also:
+  int8_t rank = 0;
+  int32_t flags = 0;           // of guards::kArrayFlags
   int32_t object = -1;         // kObject: which of the region's objects
   std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators
   bool operator==(const Type&) const = default;
@@ -49,7 +50,7 @@ struct Type {
 };
 
 // Each slot has room for as many words of 8 bytes.
-inline constexpr int kWordsOfSlot = 10;
+inline constexpr int kWordsOfSlot = 12;
 // Dimensions of arrays that aren't objects.
 inline constexpr int kMostDimensions = 3;
 // LLVM types of the words of a value in registers.
@@ -59,6 +60,8 @@ bool is_computed(DType dtype);
 
 // An array whose elements native loops read.
 bool has_elements(const Type& array);
+// The view that a kViewItems goes through.
+Type viewed(Type items);
 // A new array.
 Type fresh_type(DType dtype, int rank);
 // Of an array's words, the one that tells it from others of its kind.

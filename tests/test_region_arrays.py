@@ -1,0 +1,413 @@
+"""Loops over parts of arrays and whole-array operations run as machine code, and behave as CPython and NumPy have them behave."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from region_programs import ArrayProgram, check, copies, differences, shown
+
+
+@pytest.fixture(autouse=True)
+def regions_at_once() -> Iterator[None]:
+    _core.set_region_seconds(0.0)
+    yield
+    _core.set_region_seconds(0.02)
+    _core.set_region_turns(2**62)
+
+
+R = np.random.default_rng(2)
+KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {}
+
+
+def kernel(arguments: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        KERNELS[function.__name__] = function, arguments
+        return function
+
+    return add
+
+
+def heavy(n: int) -> Any:
+    return R.random((n, n)) + n * np.eye(n)
+
+
+@kernel(lambda: (heavy(40),))
+def lu(A: Any) -> None:
+    n = A.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            A[i, k] /= A[k, k]
+            A[i, k + 1 :] -= A[i, k] * A[k, k + 1 :]
+
+
+@kernel(lambda: (heavy(40) @ np.eye(40),))
+def cholesky(A: Any) -> None:
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[i, j] = (A[i, j] - A[i, :j] @ A[j, :j]) / A[j, j]
+        A[i, i] = np.sqrt(A[i, i] - A[i, :i] @ A[i, :i])
+
+
+@kernel(lambda: (heavy(60), R.random(60)))
+def back_substitution(U: Any, b: Any) -> Any:
+    x = np.zeros(len(b))
+    for i in range(len(b) - 1, -1, -1):
+        x[i] = (b[i] - np.dot(U[i, i + 1 :], x[i + 1 :])) / U[i, i]
+    return x
+
+
+@kernel(lambda: (R.random(50), R.random(50), 200))
+def swing(x: Any, v: Any, n: int) -> Any:
+    """New arrays in variables."""
+    for _ in range(n):
+        a = -x
+        v = v + 0.01 * a
+        x = x + 0.01 * v
+    return x, v, a
+
+
+@kernel(lambda: (R.random(50), R.random(50), 101))
+def heat(A: Any, B: Any, n: int) -> Any:
+    """Two buffers that are swapped."""
+    for _ in range(n):
+        B[1:-1] = 0.33 * (A[:-2] + A[1:-1] + A[2:])
+        A, B = B, A
+    return A
+
+
+@kernel(lambda: (R.random((300, 30)),))
+def statistics(A: Any) -> Any:
+    out = np.zeros((len(A), 8))
+    for i, row in enumerate(A):
+        out[i, 0] = row.sum()
+        out[i, 1] = np.mean(A[:, i % 30])
+        out[i, 2] = row.std()
+        out[i, 3] = np.max(row) - row.min()
+        out[i, 4] = row.argmax()
+        out[i, 5] = (row > 0.5).any()
+        out[i, 6] = (row * row).var(ddof=1)
+        out[i, 7] = np.prod(row[::3])
+    return out
+
+
+@kernel(lambda: (R.random((12, 12)), R.random(12), 80))
+def power(A: Any, b: Any, n: int) -> Any:
+    for _ in range(n):
+        b = A @ b
+        b /= np.sqrt(b @ b)
+        A[:, 0] = A.sum(axis=1) * 0.01
+    return b
+
+
+@kernel(lambda: (R.random((20, 3)), 40))
+def pairs(x: Any, n: int) -> Any:
+    for _ in range(n):
+        force = np.zeros_like(x)
+        for i in range(len(x) - 1):
+            for j in range(i + 1, len(x)):
+                d = x[i] - x[j]
+                d -= np.round(d)
+                force[i] += d
+                force[j] -= d
+        x += 1e-3 * force
+    return force
+
+
+@kernel(lambda: (R.random((30, 30)), 30))
+def by_rows_and_columns(A: Any, n: int) -> Any:
+    total = 0.0
+    for i in range(1, n):
+        A[i] = np.where(A[i] > 0.5, A[i - 1], np.minimum(A[:, i], 0.25))
+        A[:, i] *= 0.5
+        A[i, ::-2] += np.abs(A[i - 1, ::-2] - 0.5)
+        A[i, None] += A.T[i]
+        for e in A[i, 1:5]:
+            total += e
+    return total
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_run_natively(name: str) -> None:
+    function, make = KERNELS[name]
+    captured = evalframe.jit(function)
+    for _ in range(5):
+        arguments = make()
+        plain, native = copies(arguments), copies(arguments)
+        assert shown(function(*plain)) == shown(captured(*native))
+        assert [shown(a) for a in plain] == [shown(a) for a in native]
+    assert _core.jit_counters(captured)["native_turns"] > 50
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("turns", [1, 7])
+def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
+    function, make = KERNELS[name]
+    captured = evalframe.jit(function)
+    _core.set_region_turns(turns)
+    for _ in range(3):
+        arguments = make()
+        plain, native = copies(arguments), copies(arguments)
+        assert shown(function(*plain)) == shown(captured(*native))
+        assert [shown(a) for a in plain] == [shown(a) for a in native]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed: int) -> None:
+    text, found, _ = differences(seed, kind=ArrayProgram)
+    assert not found, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(10000, 10600, 50))
+def test_more_random_programs(first: int) -> None:
+    for seed in range(first, first + 50):
+        text, found, _ = differences(seed, kind=ArrayProgram)
+        assert not found, (seed, text)
+
+
+def test_shapes_that_do_not_fit_raise_at_their_lines() -> None:
+    def fill(a: Any, b: Any, n: int) -> Any:
+        c = np.zeros(50)
+        for i in range(n):
+            c[:i] += a[:i]
+            c[i:] = b[i:]
+        return c
+
+    a = np.arange(50.0)
+    check(fill, (a, a, 50), (a, a, 50), (a, a[:39].copy(), 50), (a[:25].copy(), a, 50), (a, a[:1].copy(), 50), (a[:0].copy(), a, 50))
+
+
+def test_sizes_of_one_are_stretched_where_they_are_met() -> None:
+    def add(a: Any, b: Any, n: int) -> None:
+        for i in range(n):
+            a[: i % 4, 1] += b[: i % 4]
+            a[1] = a[0] + b[: 1 + i % 2 * 3]
+            a[:, 2:] = b[:, None] - 1.0
+
+    a, b = R.random((4, 4)), R.random(4)
+    check(add, (a, b, 40), (a, b, 40), (a, b[:1].copy(), 40), (a, b, 40))
+
+
+def test_what_a_store_reads_and_writes_may_overlap() -> None:
+    def shift(a: Any, b: Any, n: int) -> None:
+        for i in range(n):
+            a[1:] = a[:-1]
+            a[:-2] += b[2:]
+            b[::-1] = b
+            a[i % 5 :] -= 0.5 * a[: len(a) - i % 5]
+
+    base = R.random(20)
+    check(shift, (base, R.random(20), 60), (base, base, 60), (base, R.random(20), 60))
+    captured = evalframe.jit(shift)
+    plain, ours = base.copy(), base.copy()
+    for _ in range(4):
+        shift(plain[2:], plain[:-2], 30)
+        captured(ours[2:], ours[:-2], 30)
+        assert plain.tobytes() == ours.tobytes()
+
+
+def test_conditions_are_reported_at_their_lines() -> None:
+    def quotients(a: Any, b: Any, n: int) -> Any:
+        c = np.zeros((n, len(a)))
+        for i in range(n):
+            x = a / b
+            c[i] = x - 1
+            c[i] += np.sqrt(a - i)
+        return c
+
+    a = np.arange(1.0, 9)
+    check(quotients, (a + 50, a, 60), (a + 50, a, 60), (a, a - 1, 60), (a, a, 60))
+    captured = evalframe.jit(quotients)
+    for _ in range(3):
+        with np.errstate(all="ignore"):
+            assert shown(quotients(a, a - 1, 60)) == shown(captured(a, a - 1, 60))
+    for _ in range(3):
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            captured(a, a - 1, 60)
+
+
+def test_conversions_that_stores_make() -> None:
+    def store(a: Any, x: Any, n: int) -> None:
+        for i in range(n):
+            a[i % 3 :] = x[i % 3 :]
+            a[0:2] = i
+            a[1:4] *= 2
+
+    for dtype in (np.float32, np.int32, np.uint8, np.complex128, np.bool_):
+        check(store, *[(np.zeros(9, dtype), R.random(9) * 100, 40)] * 3, native=False)
+    check(store, *[(np.zeros(9), np.arange(9, dtype=np.int64), 40)] * 3)
+    check(store, (np.zeros(9, np.float32), R.random(9), 40), (np.zeros(9, np.float32), R.random(9), 40), (np.zeros(9, np.float32), np.full(9, 1e300), 40))
+    check(store, (np.zeros(9, np.int8), np.arange(9), 40), (np.zeros(9, np.int8), np.arange(9), 300))
+
+
+def test_identity_of_what_variables_hold() -> None:
+    def views(c: Any, n: int) -> Any:
+        p, q = c[0], c[1]
+        old = q
+        for i in range(n):
+            old = q
+            q = p
+            p = c[i % 4]
+            r = p
+            if p[0] > 5:
+                break
+        return p is r, q is old, p.base is c, p.flags.owndata, p.flags.writeable, p, q, old, np.shares_memory(p, c)
+
+    c = R.random((4, 5))
+    check(views, (c, 20), (c, 20), (c + 10, 20), (c, 21), (c, 3))
+
+    def fresh(c: Any, n: int) -> Any:
+        p = q = c + 0
+        for i in range(n):
+            q = p
+            p = c * i
+            if i % 7 == 6:
+                q = p
+        return p is q, p, q, p.base is None, p.flags.owndata, p.flags.c_contiguous
+
+    check(fresh, (c, 20), (c, 20), (c[:, 0].copy(), 21), (c[:, 0].copy(), 28), (np.asfortranarray(c), 20))
+
+
+def test_orders_in_memory() -> None:
+    def orders(c: Any, n: int) -> Any:
+        t = c
+        for _ in range(n):
+            t = c + 1.0
+            s = c * t
+            u = (c.T * 2) @ c[0]
+        return t, s, u, t.strides, s.strides, c.sum(), (c * 2).sum()
+
+    c = R.random((7, 7))
+    check(orders, (c, 60), (c, 60), (np.asfortranarray(c), 60), (c[::-1], 60))
+    captured = evalframe.jit(orders)
+    for made in (c, c.T, c[:, ::-1], np.asfortranarray(c), R.random((14, 7))[::2]):
+        for _ in range(3):
+            assert shown(orders(made, 60)) == shown(captured(made, 60))
+
+
+def test_long_loops_of_new_arrays_take_no_memory() -> None:
+    def step(x: Any, n: int) -> Any:
+        for _ in range(n):
+            y = x * 0.5
+            x = y + 1.0
+        return x
+
+    captured = evalframe.jit(step)
+    x = R.random(1000)
+    for n in (50, 50, 50, 20_000):
+        assert shown(step(x, n)) == shown(captured(x, n))
+    assert _core.jit_counters(captured)["native_turns"] > 15_000
+
+
+def test_large_arrays_are_left_to_kernels() -> None:
+    def step(x: Any, n: int) -> Any:
+        for _ in range(n):
+            x[1:-1] = 0.5 * (x[:-2] + x[2:])
+        return x
+
+    check(step, (R.random(50), 60), (R.random(50), 60), (R.random(100_000), 60), (R.random(50), 60), native=True)
+
+
+def test_read_only_arrays() -> None:
+    def scale(a: Any, n: int) -> None:
+        for i in range(n):
+            a[i:] *= 0.5
+
+    frozen = R.random(20)
+    frozen.flags.writeable = False
+    captured = evalframe.jit(scale)
+    for _ in range(3):
+        captured(R.random(20), 20)
+    with pytest.raises(ValueError, match="read-only"):
+        captured(frozen, 20)
+
+    def part(a: Any, n: int) -> Any:
+        for i in range(n):
+            p = a[i:]
+        return p
+
+    for _ in range(3):
+        assert not evalframe.jit(part)(frozen, 10).flags.writeable
+
+
+def test_ends_of_arrays_that_variables_lose() -> None:
+    def lose(x: Any, box: list[Any], n: int) -> Any:
+        x = x[0]
+        for _ in range(n):
+            x = x * 0.5
+        return x
+
+    captured = evalframe.jit(lose)
+    for _ in range(4):
+        captured([R.random(5)], [], 40)
+    ended: list[str] = []
+    array = R.random(5)
+    weakref.finalize(array, ended.append, "array")
+    box = [array]
+    del array
+    captured(box, box, 40)
+    box.clear()
+    gc.collect()
+    assert ended == ["array"]
+
+
+def test_references_are_let_go() -> None:
+    def rows(c: Any, d: Any, n: int) -> Any:
+        for i in range(n):
+            p = c[i % 4]
+            p += d[i % 4]
+            c, d = d, c
+        return p
+
+    captured = evalframe.jit(rows)
+    c, d = R.random((4, 5)), R.random((4, 5)) * 0.01
+    for _ in range(4):
+        captured(c, d, 40)
+    before = sys.getrefcount(c), sys.getrefcount(d)
+    for _ in range(20):
+        captured(c, d, 41)
+    assert (sys.getrefcount(c), sys.getrefcount(d)) == before
+
+
+def test_products_of_matrices() -> None:
+    def products(A: Any, B: Any, x: Any, n: int) -> Any:
+        s = 0.0
+        C = A @ B
+        for i in range(n):
+            s += x[i % 5 :] @ x[: len(x) - i % 5]
+            y = A[: 1 + i % 6] @ x
+            z = x @ B
+            C = A @ B[:, : 1 + i % 6]
+            A[i % 6] = 0.9 * A[i % 6] + 1e-3 * z
+        return s, y, z, C
+
+    for dtype in (np.float64, np.float32, np.complex128, np.int64):
+        A, B, x = ((R.random(shape) * 9).astype(dtype) for shape in ((6, 6), (6, 6), 6))
+        check(products, *[(A, B, x, 30)] * 3, native=dtype == np.float64)
+    A, B, x = R.random((6, 6)), R.random((6, 6)), R.random(6)
+    check(products, (A, B, x, 30), (A, B, x, 30), (A[:, :5].copy(), B, x, 30), (A.T, B[::-1], x[::-1], 30), (A, B, x, 30))
+
+
+def test_the_log_says_what_is_in_the_way() -> None:
+    program = """
+import numpy as np, evalframe
+evalframe._core.set_region_seconds(0.0)
+@evalframe.jit
+def f(a, n):
+    for i in range(n):
+        a[:] = np.sort(a)
+for _ in range(3): f(np.arange(50.0), 40)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "EVALFRAME_LOG": "regions"}, check=True)
+    assert "an operation on arrays: call of sort" in run.stderr
