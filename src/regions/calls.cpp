@@ -1,5 +1,6 @@
 #include "regions/calls.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "backends/native/code/scalar_lowering.h"
@@ -112,15 +113,22 @@ Term takes_second(Block& block, bool smaller, const Written& a, const Written& b
   return compare_numbers(block, smaller ? Py_LT : Py_GT, b, a, meta).number.real;
 }
 
-Written first_of(const Call& call, bool smaller) {
-  if (call.arguments.size() != 2) throw Unsupported("min() or max() of as many");
-  const Written& a = call.arguments[0];
-  const Written& b = call.arguments[1];
-  if (a.type != b.type || !a.type.is_number() || a.type.is_complex()) throw Unsupported("min() or max() of unlike or complex numbers");
-  Written result = a;
+bool are_alike(std::span<const Written> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](const Written& number) { return number.type == numbers[0].type; });
+}
+
+// The first of the smallest or greatest of numbers of one type, one by one as Python has it.
+Written first_of(Block& block, std::span<const Written> numbers, bool smaller) {
+  if (!are_alike(numbers) || !numbers[0].type.is_number() || numbers[0].type.is_complex()) throw Unsupported("min() or max() of unlike or complex numbers");
+  Written result = numbers[0];
   result.constant = nullptr;
-  result.number.real = select(takes_second(call.block, smaller, a, b), b.number.real, a.number.real);
+  for (const Written& number : numbers.subspan(1)) result.number.real = select(takes_second(block, smaller, result, number), number.number.real, result.number.real);
   return result;
+}
+
+Written first_of(const Call& call, bool smaller) {
+  if (call.arguments.size() < 2) throw Unsupported("min() or max() of one");
+  return first_of(call.block, call.arguments, smaller);
 }
 Written smallest(const Call& call) { return first_of(call, true); }
 Written largest(const Call& call) { return first_of(call, false); }
@@ -279,13 +287,22 @@ Written call(Block& block, Borrowed callable, std::span<const Written> arguments
   throw Unsupported("a call of " + object_text(callable));
 }
 
-std::optional<Choice> choice_between(Block& block, Borrowed callable, const Written& a, const Written& b) {
-  if (a.type == b.type || !a.type.is_number() || !b.type.is_number()) return std::nullopt;
-  for (const Row& row : kRows) {
-    const bool chooses = row.write == smallest || row.write == largest;
-    if (chooses && is_named(callable, row)) return Choice{a, b, !takes_second(block, row.write == smallest, a, b)};
+std::optional<Choice> choice_between(Block& block, Borrowed callable, std::span<const Written> numbers) {
+  if (numbers.size() < 2 || are_alike(numbers) || !std::all_of(numbers.begin(), numbers.end(), [](const Written& number) { return number.type.is_number(); })) return std::nullopt;
+  const auto* const row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return (row.write == smallest || row.write == largest) && is_named(callable, row); });
+  if (row == std::end(kRows)) return std::nullopt;
+  const bool smaller = row->write == smallest;
+  // All but the first, or all but the last, are alike.
+  const bool first_differs = are_alike(numbers.subspan(1));
+  if (!first_differs && !are_alike(numbers.first(numbers.size() - 1))) return std::nullopt;
+  const std::span<const Written> alike = first_differs ? numbers.subspan(1) : numbers.first(numbers.size() - 1);
+  // Among themselves they come to the same as one by one behind the first, but for NaN.
+  for (size_t i = 0; first_differs && alike.size() > 1 && i < alike.size(); i++) {
+    if (native::is_float(alike[i].number.dtype)) block.leave_if(compare("uno", alike[i].number.real, alike[i].number.real));
   }
-  return std::nullopt;
+  const Written best = first_of(block, alike, smaller);
+  const Written &one = first_differs ? numbers[0] : best, &other = first_differs ? best : numbers.back();
+  return Choice{one, other, !takes_second(block, smaller, one, other)};
 }
 
 }  // namespace evalframe::regions

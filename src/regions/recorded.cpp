@@ -200,10 +200,12 @@ Written RecordingWriter::node_value(const Node& node) {
 }
 
 std::optional<Choice> RecordingWriter::choice_of(const Node& node) {
-  if (node.form != Form::kCall || node.keywords || node.count != 2) return std::nullopt;
-  const Operand* const operands = recording_.graph.operands_of(node);
+  if (node.form != Form::kCall || node.keywords || node.count < 2) return std::nullopt;
   PyObject* const callable = recording_.graph.constants[static_cast<size_t>(node.callable)].get();
-  return choice_between(block_, callable, operand(operands[0]), operand(operands[1]));
+  if (!PyCFunction_CheckExact(callable)) return std::nullopt;
+  std::vector<Written> numbers;
+  for (uint32_t i = 0; i < node.count; i++) numbers.push_back(operand(recording_.graph.operands_of(node)[i]));
+  return choice_between(block_, callable, numbers);
 }
 
 // Where it doesn't hold, the loop goes on from there in the other way.

@@ -221,16 +221,32 @@ class ProductRoutine final : public LoadedRoutine {
 
 class DotRoutine final : public LoadedRoutine {
  public:
-  explicit DotRoutine(graph::DType dtype) : dot_(PyDataType_GetArrFuncs(numpy::dtype_object(dtype).as<PyArray_Descr>())->dotfunc) {}
+  explicit DotRoutine(graph::DType dtype) : dot_(PyDataType_GetArrFuncs(numpy::dtype_object(dtype).as<PyArray_Descr>())->dotfunc), size_(graph::size_of(dtype)) {}
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t* inner, int64_t, int64_t columns) {
-    // numpy.dot looks at no conditions.
-    native::without_flags([&] { static_cast<DotRoutine*>(self)->dot_(data[0], inner[0], data[1], inner[1], data[2], columns, nullptr); });
+    static_cast<DotRoutine*>(self)->run(data, inner, columns);
     return 0;
   }
 
  private:
+  void run(char* const* data, const int64_t* inner, int64_t count) {
+    char* rows[2] = {data[0], data[1]};
+    int64_t steps[2] = {inner[0], inner[1]};
+    for (int i = 0; i < 2; i++) {
+      // What BLAS can't walk, numpy.dot copies (_bad_strides in NumPy's cblasfuncs.c): it is added up in another order.
+      if (count <= 1 || (steps[i] > 0 && steps[i] % size_ == 0)) continue;
+      copies_[i].resize(static_cast<size_t>(count * size_));
+      for (int64_t k = 0; k < count; k++) std::memcpy(copies_[i].data() + k * size_, rows[i] + k * steps[i], static_cast<size_t>(size_));
+      rows[i] = copies_[i].data();
+      steps[i] = size_;
+    }
+    // It looks at no conditions.
+    native::without_flags([&] { dot_(rows[0], steps[0], rows[1], steps[1], data[2], count, nullptr); });
+  }
+
   PyArray_DotFunc* const dot_;
+  const int64_t size_;
+  std::vector<char> copies_[2];
 };
 
 template <class Loaded, class... Arguments>

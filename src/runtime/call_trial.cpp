@@ -64,6 +64,12 @@ void CallTrial::add(Turn turn, double seconds) {
   if (served_.count == kSamples && plain_.count == kSamples) decide(served_.typical() <= kMuchSlower * plain_.typical());
 }
 
+void CallTrial::begin_again() {
+  serves_ = true;
+  resting_ = 0;
+  next_rest_ /= 2;
+}
+
 void CallTrial::decide(bool serves) {
   serves_ = serves;
   served_.count = plain_.count = 0;

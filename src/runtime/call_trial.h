@@ -21,7 +21,11 @@ class CallTrial {
     return serves_ ? Turn::kServe : Turn::kPlain;
   }
   void add(Turn turn, double seconds);
+  // Instead: the call was busy with what later ones have done for them.
+  void leave_out() { busy_ = false; }
   bool serves() const { return serves_; }
+  // The trial that was decided last is held again.
+  void begin_again();
 
   // Off for tests and benchmarks that count or time served calls.
   static bool on;
@@ -55,11 +59,13 @@ class CallTrial {
 class TimedCall {
  public:
   TimedCall(CallTrial& trial, CallTrial::Turn turn) : trial_(trial), turn_(turn) {}
-  ~TimedCall() { trial_.add(turn_, watch_.seconds()); }
+  ~TimedCall() { counts_ ? trial_.add(turn_, watch_.seconds()) : trial_.leave_out(); }
   TimedCall(const TimedCall&) = delete;
   TimedCall& operator=(const TimedCall&) = delete;
+  void leave_out() { counts_ = false; }
 
  private:
+  bool counts_ = true;
   CallTrial& trial_;
   const CallTrial::Turn turn_;
   const Stopwatch watch_;

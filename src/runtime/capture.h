@@ -120,6 +120,8 @@ class Capture {
   bool hopes_for_region(const Run& run, Entries& entries) const;
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
+  // Whether a loop is served on until it has taken long enough to be made native.
+  bool awaits_region() const;
   void drop_regions();  // they may hold what is dead
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
@@ -148,6 +150,7 @@ class Capture {
   Counters counters_;
   Worth worth_;
   CallTrial trial_;
+  int busy_calls_ = 0, put_off_ = 0;
   bool given_up_ = false;
 };
 

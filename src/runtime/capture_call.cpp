@@ -46,20 +46,28 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
   return call_timed(thread, turn, parameters, handled);
 }
 
+// Trials that don't count as long as there is more to record, and those that are put off as long as a loop may become native.
+static constexpr int kMostBusyCalls = 64, kMostPutOff = 8;
+
 // A call of a trial: all of it is done here, whoever runs it.
 Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled) {
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
   const bool served_before = trial_.serves();
+  const auto things_made = [&] { return counters_.recordings + counters_.native_loops; };
+  const uint64_t made = things_made();
   Ref result;
   {
-    const TimedCall timed(trial_, turn);
+    TimedCall timed(trial_, turn);
     if (turn == CallTrial::Turn::kTimedServe) result = call_captured(thread, parameters, handled);
     if (turn == CallTrial::Turn::kTimedPlain) count(&Counters::plain_calls);
     if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
     *handled = true;
+    if (made != things_made() && busy_calls_++ < kMostBusyCalls) timed.leave_out();
   }
-  if (served_before && !trial_.serves()) count(&Counters::given_up);
+  if (!served_before || trial_.serves()) return result;
+  if (awaits_region() && put_off_++ < kMostPutOff) trial_.begin_again();
+  else count(&Counters::given_up);
   return result;
 }
 

@@ -39,6 +39,13 @@ bool Capture::may_have_regions(const Run& run, const Entries& entries) const {
   return native && entries.loop_first >= 0 && leave_before < 0 && run.chain.size() == 1;
 }
 
+bool Capture::awaits_region() const {
+  return std::any_of(places_.begin(), places_.end(), [](const auto& place) {
+    const Entries& entries = *place.second;
+    return !entries.region && entries.region_trial.hope.value_or(false) && !entries.region_trial.is_fruitless();
+  });
+}
+
 void Capture::drop_regions() {
   for (const auto& [place, entries] : places_) entries->region = Held<LoopRegion>();
   const std::vector<Held<LoopRegion>> dropped = std::move(regions_);
