@@ -237,7 +237,7 @@ class ArrayProgram(Program):
         if kind < 0.9:
             return f"np.{self.pick('maximum', 'minimum')}({self.vector(level + 1)}, {self.pick('0', '0.5', self.vector(level + 1))})"
         if kind < 0.93:
-            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "(c.T + {}).sum(axis=0)", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
+            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).mean(axis=0)", "c.mean(axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "(c.T + {}).sum(axis=0)", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
         if kind < 0.96:
             return f"np.where({self.vector(level + 1)} {self.random.choice(COMPARE)} {self.pick('0', '1', self.vector(level + 1))}, {self.vector(level + 1)}, {self.pick('0.0', '1', self.vector(level + 1))})"
         if any(np.dtype(dtype).kind == "c" for dtype in self.dtypes):

@@ -399,6 +399,51 @@ def test_products_of_matrices() -> None:
     check(products, (A, B, x, 30), (A, B, x, 30), (A[:, :5].copy(), B, x, 30), (A.T, B[::-1], x[::-1], 30), (A, B, x, 30))
 
 
+def test_dot_of_reversed_and_strided_rows() -> None:
+    def dots(a: Any, b: Any, out: Any) -> None:
+        for k in range(1, len(a)):
+            out[k] = np.dot(np.flip(a[:k]), b[:k]) + a[:k].dot(b[k - 1 :: -1]) + np.dot(a[::2], b[::2]) + a[:k] @ np.flip(b[:k]) + np.dot(out[:k], a[:k])
+
+    for dtype in (np.float64, np.float32, np.complex128, np.int32):
+        check(dots, *[((R.random(200) * 9).astype(dtype), (R.random(200) * 9).astype(dtype), np.zeros(200, dtype))] * 3, native=dtype == np.float64)
+
+
+def test_smallest_and_largest_of_several() -> None:
+    def pick(a: Any, b: Any, n: int) -> Any:
+        out = np.zeros(n)
+        for i in range(n):
+            out[i] = max(0, a[i], b[i] - 1, a[i] + b[i]) + min(a[i], b[i], 0.5) + max(a[i], b[i], 1.0 * i) + min(n, i, 3)
+        return out
+
+    a, b = R.normal(size=(2, 80))
+    odd = np.where(a > 1, np.nan, a)
+    check(pick, (a, b, 80), (a, b, 80), (odd, b, 80), (a, odd, 80), ((a * 5).astype(int), (b * 5).astype(int), 80), (np.zeros(80), -np.zeros(80), 80))
+
+
+def test_functions_whose_loops_are_being_made_native_are_not_given_up() -> None:
+    _core.set_region_seconds(0.02)
+
+    def nearest(points: Any, centres: Any) -> Any:
+        label = np.zeros(len(points), dtype=np.int64)
+        for i in range(len(points)):
+            best = np.inf
+            for j in range(len(centres)):
+                square = 0.0
+                for d in range(3):
+                    square += (points[i, d] - centres[j, d]) ** 2
+                if square < best:
+                    best = square
+                    label[i] = j
+        return label
+
+    captured = evalframe.jit(nearest)
+    points, centres = R.random((300, 3)), R.random((4, 3))
+    for _ in range(40):
+        captured(points, centres)
+    counters = _core.jit_counters(captured)
+    assert counters["native_loops"] and not counters["given_up"], counters
+
+
 def test_the_log_says_what_is_in_the_way() -> None:
     program = """
 import numpy as np, evalframe

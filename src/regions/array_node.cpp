@@ -230,7 +230,8 @@ class ArrayNode {
 
   // A row for each row, or for each column.
   Written reduce_axis(const ExpressionRef& elements) const {
-    if (meaning_.statistic != Statistic::kPlain || is_position()) throw Unsupported("such a reduction of rows or columns");
+    const bool averages = meaning_.statistic == Statistic::kMean;
+    if ((meaning_.statistic != Statistic::kPlain && !averages) || is_position()) throw Unsupported("such a reduction of rows or columns");
     regions::require_c_order(block_, written_array(elements));
     const bool over_rows = meaning_.axes == 1;
     const Term kept = elements->sizes[over_rows ? 1 : 0], gone = elements->sizes[over_rows ? 0 : 1];
@@ -245,7 +246,11 @@ class ArrayNode {
     const Routine routine{.kind = Routine::Kind::kReduce, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
     block_.call(routine, {{from.data, from.strides[0], from.strides[1]}, {result.words[0], over_rows ? none : size, over_rows ? size : none}}, elements->sizes[0], elements->sizes[1], false);
     if (dtype != node_.meta.dtype || node_.meta.rank != 1) throw Unsupported("a reduction to another type");
-    return result;
+    if (!averages) return result;
+    const native::Value count = native::exact(DType::float64, convert("sitofp", gone, "double"));
+    ExpressionRef mean = operation(ScalarOp::divide, DType::float64, {cast_to(leaf(block_, result), DType::float64), leaf(count)});
+    broadcast(block_, *mean);
+    return written_array(cast_to(std::move(mean), dtype));
   }
 
   // --- matrices ---------------------------------------------------------------------------------------------------------

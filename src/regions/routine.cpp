@@ -240,8 +240,7 @@ class DotRoutine final : public LoadedRoutine {
       rows[i] = copies_[i].data();
       steps[i] = size_;
     }
-    // It looks at no conditions.
-    native::without_flags([&] { dot_(rows[0], steps[0], rows[1], steps[1], data[2], count, nullptr); });
+    dot_(rows[0], steps[0], rows[1], steps[1], data[2], count, nullptr);
   }
 
   PyArray_DotFunc* const dot_;

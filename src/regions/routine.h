@@ -30,7 +30,7 @@ struct Routine {
   // Whether it may give something but 0, having done nothing that counts.
   bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kDot; }
+  bool reports() const { return kind != Kind::kMove; }
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.
 bool has_product(graph::DType dtype);
