@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import check
+from region_programs import check as check_calls
 
 FLOATS = ["f2", "f4", "f8"]
 ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 2.0**63, -(2.0**63), 2.0**31, -(2.0**31), -(2.0**31) - 0.5, 3e9, 1e5, 300.0, -129.5, 0.0, -0.0, 1e-310]
@@ -191,3 +192,15 @@ def test_the_other_part_of_a_complex_number() -> None:
     check(lambda np, z, w: (np.real(z + w), np.imag(z - w)), z, np.full(12, complex(1e308, 0)) * 1.5)
     check(lambda np, z: np.isnan(z.astype("c8")), z)
     check(lambda np, z: (z * z).astype("f8"), z)
+
+
+@pytest.mark.parametrize("to", ["i1", "i2", "i4", "i8", "u1", "u4", "u8", "f4", "c16"])
+def test_single_numbers_that_an_array_can_not_hold(to: str) -> None:
+    def store(a: Any, x: Any) -> Any:
+        a[0] = x.sum()
+        a[1:] = x.max()
+        return a
+
+    numbers = [3.0, 4.0, -335726.5, 3e10, np.nan, 1e300]
+    check_calls(store, *[(np.zeros(5, to), np.full(3, number)) for number in numbers], native=False)
+    check_calls(store, *[(np.zeros(5, to), np.array([number, -5])) for number in (2, 3, 2**40)], native=False)

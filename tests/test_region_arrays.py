@@ -217,6 +217,28 @@ def test_what_a_store_reads_and_writes_may_overlap() -> None:
         assert plain.tobytes() == ours.tobytes()
 
 
+def test_stores_in_the_order_of_numpys() -> None:
+    def smear(b: Any, c: Any, o: int, p: int, m: int, n: int) -> Any:
+        for _ in range(n):
+            b[:] = c
+            v = b[o::-3][:m]
+            v[:] = b[p::-1][:m]
+        return b
+
+    check(smear, *[(np.zeros(22), np.arange(22.0), 20, p, 4, 80) for p in (17, 17, 17, 19, 21, 12)])
+
+    def spread(A: Any, r: Any, n: int) -> Any:
+        for _ in range(n):
+            A[...] = r
+            A[:, ::-1] = r
+        return A
+
+    captured = evalframe.jit(spread)
+    for strides in [(8, 16)] * 3 + [(16, 8), (8, 8), (24, 8)]:
+        plain, ours = (np.lib.stride_tricks.as_strided(np.zeros(30), (4, 4), strides) for _ in range(2))
+        assert shown(spread(plain, np.arange(4.0), 80)) == shown(captured(ours, np.arange(4.0), 80))
+
+
 def test_conditions_are_reported_at_their_lines() -> None:
     def quotients(a: Any, b: Any, n: int) -> Any:
         c = np.zeros((n, len(a)))

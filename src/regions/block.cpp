@@ -117,7 +117,8 @@ void Block::write_store(const Store& store) {
   Rows from{number_at(0), none, none};
   if (store.from) from = rows_of(*store.from);
   else native::store_element(emitter, store.value, from.data.ref, "");
-  call(Routine{.kind = Routine::Kind::kMove, .dtype = store.to->type.dtype}, {from, rows_of(*store.to)}, rank == 2 ? store.to->sizes[0] : one, store.to->sizes.back(), true);
+  const Routine::Kind kind = rank == 2 ? Routine::Kind::kMove : Routine::Kind::kMoveRow;
+  call(Routine{.kind = kind, .dtype = store.to->type.dtype}, {from, rows_of(*store.to)}, rank == 2 ? store.to->sizes[0] : one, store.to->sizes.back(), true);
 }
 
 void Block::write_stores() {

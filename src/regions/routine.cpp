@@ -1,5 +1,6 @@
 #include "regions/routine.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -103,58 +104,84 @@ class ReduceRoutine final : public LoadedRoutine {
   const native::CompiledKernel& compiled_;
 };
 
+// As PyArray_AssignArray does (NumPy's array_assign_array.c), which shows where arrays overlap each other, or themselves.
 class MoveRoutine final : public LoadedRoutine {
  public:
-  explicit MoveRoutine(graph::DType dtype) : size_(graph::size_of(dtype)) {}
+  MoveRoutine(graph::DType dtype, bool is_row) : size_(graph::size_of(dtype)), is_row_(is_row) {}
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    static_cast<MoveRoutine*>(self)->run(data, outer, inner, rows, columns);
+    if (data[0] == data[1] && inner[0] == inner[1] && (rows == 1 || outer[0] == outer[1])) return 0;
+    static_cast<MoveRoutine*>(self)->run({data[0], outer[0], inner[0]}, {data[1], outer[1], inner[1]}, rows, columns);
     return 0;
   }
 
  private:
-  // One past the last byte, and the first, of what is walked.
+  struct Side {
+    char* data;
+    int64_t outer, inner;
+  };
+  // The first byte, and one past the last.
   struct Extent {
     const char *begin, *end;
   };
-  Extent extent(const char* data, int64_t outer, int64_t inner, int64_t rows, int64_t columns) const {
-    const int64_t moves[] = {(rows - 1) * outer, (columns - 1) * inner};
-    Extent all{data, data + size_};
-    for (const int64_t move : moves) (move < 0 ? all.begin : all.end) += move;
+  Extent extent(const Side& side, int64_t rows, int64_t columns) const {
+    Extent all{side.data, side.data + size_};
+    for (const int64_t move : {(rows - 1) * side.outer, (columns - 1) * side.inner}) (move < 0 ? all.begin : all.end) += move;
     return all;
   }
 
-  void run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    if (data[0] == data[1] && inner[0] == inner[1] && (rows == 1 || outer[0] == outer[1])) return;
-    const Extent from = extent(data[0], outer[0], inner[0], rows, columns), to = extent(data[1], outer[1], inner[1], rows, columns);
-    if (from.end <= to.begin || to.end <= from.begin) return copy(data[0], outer[0], inner[0], data[1], outer[1], inner[1], rows, columns);
+  void run(const Side& from, const Side& to, int64_t rows, int64_t columns) {
+    const Extent one = extent(from, rows, columns), other = extent(to, rows, columns);
+    const bool overlaps = one.end > other.begin && other.end > one.begin;
+    // What goes the same way is copied in an order that is right for equal strides.
+    if (!overlaps || (is_row_ && from.inner * to.inner >= 0)) return copy(from, to, rows, columns);
     between_.resize(static_cast<size_t>(rows * columns * size_));
-    copy(data[0], outer[0], inner[0], between_.data(), columns * size_, size_, rows, columns);
-    copy(between_.data(), columns * size_, size_, data[1], outer[1], inner[1], rows, columns);
+    const Side between{between_.data(), columns * size_, size_};
+    copy(from, between, rows, columns);
+    copy(between, to, rows, columns);
   }
 
-  void copy(const char* from, int64_t from_outer, int64_t from_inner, char* to, int64_t to_outer, int64_t to_inner, int64_t rows, int64_t columns) const {
-    for (int64_t r = 0; r < rows; r++, from += from_outer, to += to_outer) {
-      if (from_inner == size_ && to_inner == size_) {
-        std::memcpy(to, from, static_cast<size_t>(columns * size_));
-        continue;
-      }
-      switch (size_) {
-        case 1: copy_row<1>(from, from_inner, to, to_inner, columns); break;
-        case 2: copy_row<2>(from, from_inner, to, to_inner, columns); break;
-        case 4: copy_row<4>(from, from_inner, to, to_inner, columns); break;
-        case 8: copy_row<8>(from, from_inner, to, to_inner, columns); break;
-        default: copy_row<16>(from, from_inner, to, to_inner, columns);
-      }
+  // Along the target's memory.
+  void copy(Side from, Side to, int64_t rows, int64_t columns) const {
+    if (!is_row_ && std::abs(to.inner) > std::abs(to.outer)) {
+      std::swap(from.outer, from.inner);
+      std::swap(to.outer, to.inner);
+      std::swap(rows, columns);
+    }
+    if (to.outer < 0) turn(from, to, &Side::outer, rows);
+    if (to.inner < 0) turn(from, to, &Side::inner, columns);
+    if (is_row_ && from.data < to.data && from.data + columns * from.inner > to.data) turn(from, to, &Side::inner, columns);
+    for (int64_t r = 0; r < rows; r++, from.data += from.outer, to.data += to.outer) copy_row(from, to, columns);
+  }
+
+  static void turn(Side& from, Side& to, int64_t Side::*step, int64_t count) {
+    for (Side* const side : {&from, &to}) {
+      side->data += (count - 1) * (side->*step);
+      side->*step = -(side->*step);
+    }
+  }
+
+  void copy_row(const Side& from, const Side& to, int64_t count) const {
+    if (from.inner == size_ && to.inner == size_) {
+      std::memmove(to.data, from.data, static_cast<size_t>(count * size_));
+      return;
+    }
+    switch (size_) {
+      case 1: return copy_elements<1>(from, to, count);
+      case 2: return copy_elements<2>(from, to, count);
+      case 4: return copy_elements<4>(from, to, count);
+      case 8: return copy_elements<8>(from, to, count);
+      default: return copy_elements<16>(from, to, count);
     }
   }
 
   template <size_t size>
-  static void copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t count) {
-    for (int64_t i = 0; i < count; i++) std::memcpy(to + i * to_step, from + i * from_step, size);
+  static void copy_elements(const Side& from, const Side& to, int64_t count) {
+    for (int64_t i = 0; i < count; i++) std::memmove(to.data + i * to.inner, from.data + i * from.inner, size);
   }
 
   const int64_t size_;
+  const bool is_row_;
   std::vector<char> between_;
 };
 
@@ -258,7 +285,8 @@ RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRout
   switch (routine.kind) {
     case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
     case Routine::Kind::kReduce: return loaded<ReduceRoutine>(owners, *routine.kernel);
-    case Routine::Kind::kMove: return loaded<MoveRoutine>(owners, routine.dtype);
+    case Routine::Kind::kMove:
+    case Routine::Kind::kMoveRow: return loaded<MoveRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kMoveRow);
     case Routine::Kind::kFold: return loaded<FoldRoutine>(owners, routine.fold, routine.dtype);
     case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);

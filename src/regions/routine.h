@@ -15,7 +15,8 @@ inline constexpr size_t kBytesOfNumber = 32;  // room for an element of any type
 struct Routine {
   enum class Kind : uint8_t {
     kKernel,   // computes an element-wise kernel: its inputs, its output
-    kMove,     // copies elements: from, to; they may overlap
+    kMove,     // copies the elements of one array into another of two dimensions, as NumPy does: from, to
+    kMoveRow,  // ... of one dimension
     kReduce,   // reduces rows, or columns, of what a kernel computes: its inputs, its output
     kFold,     // reduces one row of neighbours to one element: the row, the element
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
@@ -30,7 +31,7 @@ struct Routine {
   // Whether it may give something but 0, having done nothing that counts.
   bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow; }
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.
 bool has_product(graph::DType dtype);

@@ -31,7 +31,7 @@ Strided of_object(Block& block, const Written& array) {
 
 Strided of_view(const Written& view) {
   const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
-  return {view.type, view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}};
+  return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}};
 }
 
 Strided of_fresh(Block& block, const Written& array) {

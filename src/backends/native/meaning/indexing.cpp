@@ -1,5 +1,7 @@
 // What basic indexing means: which part of an array is seen or written.
 #include "backends/native/meaning/arguments.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
 
@@ -28,6 +30,8 @@ Meaning Meanings::store(const Node& node) const {
   const Meta& from = meta(operands[2]);
   if (to.kind != Kind::kArray || !is_typed(to)) return {};
   if (is_typed(from) ? is_complex(from.dtype) && !is_complex(to.dtype) : !fits(from.kind, to.dtype)) return {};
+  // NumPy raises where a single number is out of a signed type's range; kernels would wrap it.
+  if (from.kind == Kind::kNumpyScalar && is_signed(to.dtype) && !PyArray_CanCastSafely(numpy::type_number(from.dtype), numpy::type_number(to.dtype))) return {};
   Meaning meaning;
   if (!read_index(operands[1], meaning.items)) return {};
   int used = 0;
