@@ -466,6 +466,41 @@ def test_functions_whose_loops_are_being_made_native_are_not_given_up() -> None:
     assert counters["native_loops"] and not counters["given_up"], counters
 
 
+def test_explain_tells_of_loops() -> None:
+    def prefix(a: Any, n: int) -> float:
+        total = 0.0
+        for i in range(n):
+            a[i] += total
+            total = total + a[i]
+        return total
+
+    told = evalframe.explain(evalframe.jit(prefix))
+    for _ in range(4):
+        explanation = told(np.ones(500), 500)
+    loop = next(loop for loop in explanation.loops if loop.native)
+    first = prefix.__code__.co_firstlineno
+    assert (loop.file, loop.line, loop.function) == (__file__, first + 2, prefix.__qualname__)
+    assert loop.turns > 400 and loop.runs and loop.blocks > 1 and loop.ir_lines > 50 and loop.compile_seconds > 0
+    assert f"{__file__}:{first + 2}: native: {loop.blocks} blocks" in str(explanation)
+
+    def sorts(a: Any, n: int) -> None:
+        for _ in range(n):
+            a[:] = np.sort(a)
+
+    captured = evalframe.explain(evalframe.jit(sorts))
+    for _ in range(4):
+        explanation = captured(np.arange(50.0), 80)
+    (loop,) = [loop for loop in explanation.loops if loop.line == sorts.__code__.co_firstlineno + 1]
+    assert not loop.native and loop.wait_seconds == 0
+    assert (sorts.__code__.co_firstlineno + 2, "an operation on arrays: call of sort") in loop.obstacles
+
+    _core.set_region_seconds(1000.0)
+    waiting = evalframe.explain(evalframe.jit(prefix))
+    for _ in range(3):
+        explanation = waiting(np.ones(500), 500)
+    assert not any(loop.native for loop in explanation.loops)
+
+
 def test_the_log_says_what_is_in_the_way() -> None:
     program = """
 import numpy as np, evalframe

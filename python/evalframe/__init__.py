@@ -11,7 +11,7 @@ from evalframe import bytecode, stand_ins  # noqa: F401
 from evalframe._core import FrameInfo, Hook, Result, hook
 from evalframe.dis import dis
 from evalframe.headers import get_include
-from evalframe.jit import Break, Explanation, GraphBreakError, Limit, enabled, explain, jit, stats
+from evalframe.jit import Break, Explanation, GraphBreakError, Limit, Loop, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
 from evalframe.policy import constant, followed, leaf, mark, reset, skip_modules, uncaptured
 from evalframe.user_backends import BackendError, backends, register_backend
@@ -26,6 +26,7 @@ __all__ = [
     "GraphBreakError",
     "Hook",
     "Limit",
+    "Loop",
     "Node",
     "Result",
     "Value",

@@ -211,6 +211,39 @@ class Limit:
 
 
 @dataclass
+class Loop:
+    """A loop that runs as native code, is to, or can't.
+
+    One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling it costs; 0 where
+    something is in the way. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left. ``turns`` are
+    those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the size of its code.
+    """
+
+    file: str
+    function: str
+    line: int
+    native: bool
+    blocks: int
+    ir_lines: int
+    compile_seconds: float
+    runs: int
+    turns: int
+    wait_seconds: float
+    obstacles: list[tuple[int, str]]
+
+    def __str__(self) -> str:
+        size = f"{counted(self.blocks, 'block')}, {counted(self.ir_lines, 'line')} of IR"
+        if self.native:
+            became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
+        elif self.wait_seconds:
+            became = f"to be native once it has taken {milliseconds(self.wait_seconds)}: {size}"
+        else:
+            became = "not native"
+        lines = [f"{self.file}:{self.line}: {became}"]
+        return "\n".join(lines + [f"    line {line}: {reason}" for line, reason in self.obstacles])
+
+
+@dataclass
 class Explanation:
     """What became of a call. Its ``str`` is for reading.
 
@@ -222,6 +255,7 @@ class Explanation:
     entries: Sequence[Any]
     breaks: list[Break]
     limits: list[Limit] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
     graphs: list[str] = field(init=False)
     guards: list[list[str]] = field(init=False)
     schedules: list[str] = field(init=False)
@@ -245,6 +279,7 @@ class Explanation:
         for found in self.breaks:
             lines.append(f"\nbreak at {found}")
         lines += [f"\nlimit at {limit}" for limit in self.limits]
+        lines += [f"\nloop at {loop}" for loop in self.loops]
         return "\n".join(lines)
 
 
@@ -298,6 +333,7 @@ def explain(function: Any, *arguments: Any, **options: Any) -> Callable[..., Exp
         result = captured(*args, **kwargs)
         breaks = [Break(**found) for found in _core.jit_breaks(captured)]
         limits = [Limit(**found) for found in _core.jit_limits(captured)]
-        return Explanation(result, entries_of(captured), breaks, limits)
+        loops = [Loop(**found) for found in _core.jit_loops(captured)]
+        return Explanation(result, entries_of(captured), breaks, limits, loops)
 
     return call

@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalframe.jit import Break, Explanation, Limit, counted, milliseconds
+from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds
 
 Stats = Mapping[str, Any]
 Captures = Sequence[Mapping[str, Any]]
@@ -88,7 +88,7 @@ def _place(capture: Mapping[str, Any]) -> str:
 
 
 def _explanation(capture: Mapping[str, Any]) -> Explanation:
-    return Explanation(None, capture["entries"], _breaks(capture), _limits(capture))
+    return Explanation(None, capture["entries"], _breaks(capture), _limits(capture), _loops(capture))
 
 
 def _breaks(capture: Mapping[str, Any]) -> list[Break]:
@@ -99,6 +99,10 @@ def _limits(capture: Mapping[str, Any]) -> list[Limit]:
     return [Limit(**found) for found in capture["limits"]]
 
 
+def _loops(capture: Mapping[str, Any]) -> list[Loop]:
+    return [Loop(**found) for found in capture["loops"]]
+
+
 def _sections(stats: Stats, captures: Captures) -> dict[str, str]:
     """HTML by heading: tables of functions and breaks, the text of each function's graphs and kernels, the counters."""
     told = _with_recordings(captures)
@@ -107,6 +111,7 @@ def _sections(stats: Stats, captures: Captures) -> dict[str, str]:
         "Functions": _table([_function_row(capture) for capture in told]),
         "Graph breaks": _table([_break_row(found) for capture in told for found in _breaks(capture)]),
         "Limits": _table([vars(limit) for capture in told for limit in _limits(capture)]),
+        "Loops": _table([_loop_row(loop) for capture in told for loop in _loops(capture)]),
         "Graphs": _folded({_place(capture): str(_explanation(capture)) for capture in told}),
         "Kernels": _folded({place: text for place, text in kernels.items() if text}),
         "Counters": _table([{"counter": name, "": shown} for name, shown in _counters(stats).items()]),
@@ -124,6 +129,11 @@ def _counters(stats: Stats) -> dict[str, str]:
         name = key.removesuffix("_seconds").replace("_", " ") + (" time" if is_time else "")
         shown[name] = "not known" if value is None else milliseconds(value) if is_time else f"{value:,}"
     return shown
+
+
+def _loop_row(loop: Loop) -> dict[str, Any]:
+    place, *obstacles = str(loop).split("\n")
+    return {"loop": place, "in the way": "; ".join(line.strip() for line in obstacles)}
 
 
 def _break_row(found: Break) -> dict[str, Any]:

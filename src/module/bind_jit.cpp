@@ -120,6 +120,28 @@ nb::list breaks(const runtime::Capture& capture) {
   return result;
 }
 
+nb::list loops(const runtime::Capture& capture) {
+  nb::list result;
+  for (const runtime::LoopNote& note : capture.loops()) {
+    nb::dict row;
+    row["file"] = note.file;
+    row["function"] = note.function;
+    row["line"] = note.line;
+    row["native"] = note.is_native;
+    row["blocks"] = note.blocks;
+    row["ir_lines"] = note.ir_lines;
+    row["compile_seconds"] = note.compile_seconds;
+    row["runs"] = note.runs;
+    row["turns"] = note.turns;
+    row["wait_seconds"] = note.wait_seconds;
+    nb::list obstacles;
+    for (const auto& [line, reason] : note.obstacles) obstacles.append(nb::make_tuple(line, reason));
+    row["obstacles"] = obstacles;
+    result.append(row);
+  }
+  return result;
+}
+
 // All that is captured in the process, one dict a function.
 nb::list captures() {
   nb::list result;
@@ -136,6 +158,7 @@ nb::list captures() {
     one["breaks_count"] = capture->counters().breaks;
     one["breaks"] = breaks(*capture);
     one["limits"] = limits(*capture);
+    one["loops"] = loops(*capture);
     result.append(one);
   }
   if (collects) PyGC_Enable();
@@ -166,6 +189,8 @@ void bind_jit(nb::module_& module) {
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
   module.def("jit_limits", [](nb::handle jit) { return limits(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
              "Places with as many recordings as there may be: which guard failed most, calls left to CPython, what to do.");
+  module.def("jit_loops", [](nb::handle jit) { return loops(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_loops(jit: object) -> list[dict[str, typing.Any]]"),
+             "Loops that run as native code, wait for it, or can't: size, times, turns, and what is in the way.");
   module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
   module.def("total_counters", [] { return counters(runtime::Capture::total_counters()); });

@@ -17,6 +17,8 @@ class RecordingWriter {
       : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph), block_(block) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
+  // The instruction that it has come to.
+  int32_t at() const { return nodes_.empty() ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
 

@@ -93,15 +93,16 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
   const std::vector<Type> sources_before = region_.sources;
   const std::set<int> next_before = blocks_[number].next;
   const size_t steps_before = blocks_[number].steps.size(), routines_before = region_.routines.size();
+  RecordingWriter writer(*this, number, recording, block);
   try {
-    RecordingWriter(*this, number, recording, block).write(otherwise);
+    writer.write(otherwise);
   } catch (const std::runtime_error& error) {
     merge_again();
     region_.sources = sources_before;
     blocks_[number].next = next_before;
     blocks_[number].steps.resize(steps_before);
     region_.routines.resize(routines_before);
-    why.push_back({blocks_[number].state.instruction, error.what()});
+    why.push_back({writer.at(), error.what()});
     return false;
   }
   text += block.emitter.text();

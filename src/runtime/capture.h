@@ -23,6 +23,19 @@ struct BreakNote {
   uint64_t count = 0;
 };
 
+// A loop that was made into native code, or is to be, or can't be.
+struct LoopNote {
+  std::string file, function;
+  int line = 0;
+  bool is_native = false;
+  int blocks = 0;
+  int64_t ir_lines = 0;
+  double compile_seconds = 0;
+  uint64_t runs = 0, turns = 0;
+  double wait_seconds = 0;  // of one that isn't, yet: what it has to take first, by the cost of compiling it
+  std::vector<std::pair<int, std::string>> obstacles;  // lines, and what is in the way there
+};
+
 class Capture {
  public:
   Capture(Borrowed function, Settings settings);
@@ -55,6 +68,7 @@ class Capture {
   std::vector<std::pair<Place, Held<Compilation>>> entries() const;
   std::vector<LimitNote> limits() const;
   const std::vector<BreakNote>& breaks() const { return breaks_; }
+  std::vector<LoopNote> loops() const;
   const Counters& counters() const { return counters_; }
   const Settings& settings() const { return settings_; }
   // Visits what only this Capture holds; what is running now is held by its run, too.
@@ -116,13 +130,14 @@ class Capture {
   Ended run_region(Run& run, Entries& entries, bool& ran);
   bool may_have_regions(const Run& run, const Entries& entries) const;
   // Whether the loop is served on, though it doesn't pay, until it is time to make native code of it.
-  bool still_pays(Run& run, Entries& entries) const;
-  bool hopes_for_region(const Run& run, Entries& entries) const;
+  bool still_pays(Run& run, Entries& entries);
+  bool hopes_for_region(const Run& run, Entries& entries);
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   // Whether a loop is served on until it has taken long enough to be made native.
   bool awaits_region() const;
   void drop_regions();  // they may hold what is dead
+  void note_loop(LoopNote note);
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
   Ended serve_or_record(Run& run, Entries& entries, bool& past_exception);
@@ -146,6 +161,7 @@ class Capture {
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<Held<LoopRegion>> regions_;
+  std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   std::vector<BreakNote> breaks_;
   Counters counters_;
   Worth worth_;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "core/log.h"
+#include "core/object_text.h"
 #include "cpython/codec.h"
 #include "runtime/capture_run.h"
 #include "runtime/log_compilation.h"
@@ -32,7 +33,38 @@ bool comes_to_loop(const Entries& entries) {
   return false;
 }
 
+LoopNote note_of(const bytecode::Code& code, int32_t instruction, const std::vector<regions::Obstacle>& obstacles) {
+  const auto* of = code.code.as<PyCodeObject>();
+  const auto line_of = [&](int32_t at) { return code.positions[static_cast<size_t>(at)].line; };
+  LoopNote note{std::string(utf8(of->co_filename)), std::string(utf8(of->co_qualname)), line_of(instruction)};
+  for (const regions::Obstacle& obstacle : obstacles) {
+    std::pair<int, std::string> one{line_of(obstacle.instruction), obstacle.reason};
+    if (std::find(note.obstacles.begin(), note.obstacles.end(), one) == note.obstacles.end()) note.obstacles.push_back(std::move(one));
+  }
+  return note;
+}
+
 }  // namespace
+
+// What was noted of its line before is no longer so.
+void Capture::note_loop(LoopNote note) {
+  std::erase_if(waiting_loops_, [&](const LoopNote& other) { return other.line == note.line && other.file == note.file; });
+  if (!note.is_native) waiting_loops_.push_back(std::move(note));
+}
+
+std::vector<LoopNote> Capture::loops() const {
+  std::vector<LoopNote> all;
+  for (const Held<LoopRegion>& region : regions_) {
+    const regions::Region& of = region->region();
+    LoopNote note = note_of(region->code(), region->instruction, of.obstacles);
+    note.is_native = true;
+    note.blocks = of.blocks, note.ir_lines = of.lines(), note.compile_seconds = region->compile_seconds;
+    note.runs = region->entered, note.turns = region->turns;
+    all.push_back(std::move(note));
+  }
+  all.insert(all.end(), waiting_loops_.begin(), waiting_loops_.end());
+  return all;
+}
 
 bool Capture::may_have_regions(const Run& run, const Entries& entries) const {
   const bool native = settings_.backend == "native" && !settings_.custom && !settings_.fullgraph;
@@ -104,7 +136,7 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
   return inner.entries.empty() ? std::move(region) : std::move(inner);
 }
 
-bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
+bool Capture::hopes_for_region(const Run& run, Entries& entries) {
   if (!may_have_regions(run, entries)) return false;
   if (entries.region_trial.is_fruitless()) return false;
   // A loop that is native once all of its variables are bound begins with a turn that isn't.
@@ -115,13 +147,17 @@ bool Capture::hopes_for_region(const Run& run, Entries& entries) const {
     State state;
     const Region region = find_region(run, entries, state);
     entries.region_trial.hope = !region.entries.empty();
-    if (region.entries.empty() && log::is_on(log::Channel::regions)) log_no_region(*cpython::decoded(entries.place.frames[0].code), state, region.obstacles);
+    if (region.entries.empty()) {
+      const bytecode::Code& decoded = *cpython::decoded(entries.place.frames[0].code);
+      note_loop(note_of(decoded, state.instruction, region.obstacles));
+      if (log::is_on(log::Channel::regions)) log_no_region(decoded, state, region.obstacles);
+    }
   }
   return *entries.region_trial.hope;
 }
 
 // A loop over numbers makes no arrays, but may be made into native code.
-bool Capture::still_pays(Run& run, Entries& entries) const {
+bool Capture::still_pays(Run& run, Entries& entries) {
   if (run.worth.pays) return true;
   if (entries.loop_first < 0 && run.worth.waited < kMostWaited && comes_to_loop(entries)) return run.worth.waited++, true;
   if (!hopes_for_region(run, entries)) return false;
@@ -137,13 +173,17 @@ void Capture::make_region(const Run& run, Entries& entries) {
   State state;
   Region region = find_region(run, entries, state);
   entries.region_trial.begin();
+  LoopNote note = note_of(*code, state.instruction, region.obstacles);
   if (region.entries.empty()) {
+    note_loop(std::move(note));
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
   // A loop that is left soon isn't worth what compiling takes; one that has run for a part of that is likely to go on.
   constexpr double kSecondsOfLine = 1e-4, kPart = 0.25;
-  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(region.lines()))) return;
+  note.blocks = region.blocks, note.ir_lines = region.lines();
+  note.wait_seconds = std::max(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines), RegionTrial::least_seconds);
+  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines))) return note_loop(std::move(note));
   Held<LoopRegion> made;
   const uint64_t recorded = counters_.recordings;
   try {
@@ -155,6 +195,9 @@ void Capture::make_region(const Run& run, Entries& entries) {
     return;
   }
   made->recordings = recorded;
+  made->instruction = state.instruction;
+  note.is_native = true;
+  note_loop(std::move(note));
   made->compile_seconds = watch.seconds();
   counters_.compile_seconds += made->compile_seconds;
   count(&Counters::native_loops);

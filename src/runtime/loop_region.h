@@ -30,6 +30,7 @@ class LoopRegion : public Holdable {
   Left run(PyThreadState* thread, Chain& chain, int32_t instruction);
 
   double compile_seconds = 0;
+  int32_t instruction = 0;  // where the loop stood when it was made
   uint64_t recordings = 0;  // of the capture, when it was made
   uint64_t entered = 0, turns = 0;
 

@@ -122,8 +122,9 @@ bool Meanings::shorten_power(const Node& node, Meaning& meaning) const {
     meaning.op = ScalarOp::integer_power;
     return whole >= 0;
   }
-  if (real == 0.5 && is_float(meaning.loop) && node.form == Form::kBinary && array) {
-    meaning.op = ScalarOp::sqrt;
+  const bool is_inverse = real == -1 || (value && PyLong_CheckExact(value) && whole == -1);
+  if ((real == 0.5 || is_inverse) && is_float(meaning.loop) && node.form == Form::kBinary && array) {
+    meaning.op = is_inverse ? ScalarOp::reciprocal : ScalarOp::sqrt;
     meaning.count = 1;
   }
   return true;
