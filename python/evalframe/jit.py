@@ -214,9 +214,10 @@ class Limit:
 class Loop:
     """A loop that runs as native code, is to, or can't.
 
-    One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling it costs; 0 where
-    something is in the way. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left. ``turns`` are
-    those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the size of its code.
+    One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling
+    it costs; 0 where something is in the way. ``obstacles`` are lines and reasons: all there is in the way, or where
+    native code is left. ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
+    size of its code.
     """
 
     file: str
@@ -234,13 +235,14 @@ class Loop:
     def __str__(self) -> str:
         size = f"{counted(self.blocks, 'block')}, {counted(self.ir_lines, 'line')} of IR"
         if self.native:
-            became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
+            ran = f"{counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
+            became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {ran}"
         elif self.wait_seconds:
             became = f"to be native once it has taken {milliseconds(self.wait_seconds)}: {size}"
         else:
             became = "not native"
-        lines = [f"{self.file}:{self.line}: {became}"]
-        return "\n".join(lines + [f"    line {line}: {reason}" for line, reason in self.obstacles])
+        obstacles = [f"    line {line}: {reason}" for line, reason in self.obstacles]
+        return "\n".join([f"{self.file}:{self.line}: {became}", *obstacles])
 
 
 @dataclass

@@ -481,6 +481,7 @@ void RecordingWriter::write(const std::string& otherwise) {
   find_uses();
   block_.begin_memory();
   const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
+  checks_ = false;
   for (int32_t i = 0; i < count; i++) {
     if (end_turn(i)) return;
     write_node(i);

@@ -18,7 +18,7 @@ class RecordingWriter {
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
   // The instruction that it has come to.
-  int32_t at() const { return nodes_.empty() ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
+  int32_t at() const { return checks_ ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
 
@@ -60,6 +60,7 @@ class RecordingWriter {
   const recorder::Recording& recording_;
   const native::Meanings meanings_;
   Block& block_;
+  bool checks_ = true;  // no node has been come to
   std::vector<Term> conditions_;
   std::vector<Written> nodes_;
   std::vector<int32_t> last_needed_;  // for each node: the last one that takes it, or before which a slot has it
