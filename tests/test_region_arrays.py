@@ -110,6 +110,21 @@ def power(A: Any, b: Any, n: int) -> Any:
     return b
 
 
+@kernel(lambda: (R.random(200),))
+def kalman(z: Any) -> Any:
+    """Small matrices, all new in each turn."""
+    x, P, F = np.zeros(2), np.eye(2) * 10, np.array([[1.0, 1.0], [0.0, 1.0]])
+    H, Q, out = np.array([1.0, 0.0]), np.eye(2) * 0.01, np.zeros(len(z))
+    for i in range(len(z)):
+        x = F @ x
+        P = F @ P @ F.T + Q
+        K = P @ H / (H @ P @ H + 1.0)
+        x = x + K * (z[i] - H @ x)
+        P = P - np.outer(K, H) @ P
+        out[i] = x[0]
+    return x, P, out
+
+
 @kernel(lambda: (R.random((20, 3)), 40))
 def pairs(x: Any, n: int) -> Any:
     for _ in range(n):

@@ -147,8 +147,11 @@ Term product(Emitter& emitter, const std::vector<Term>& sizes) {
 
 void require_c_order(Block& block, const Strided& array) {
   if (array.base.type.empty() || array.sizes.size() < 2) return;
+  if (array.sizes[0].ref == "1" || array.sizes[1].ref == "1") return;
   const auto size_of = [](const Term& stride) { return select(compare("slt", stride, 0), -stride, stride); };
-  block.leave_unless(compare("sge", size_of(array.strides[0]), size_of(array.strides[1])));
+  // Axes of one element have no place in it.
+  const Term single = compare("eq", array.sizes[0], 1) | compare("eq", array.sizes[1], 1);
+  block.leave_unless(single | compare("sge", size_of(array.strides[0]), size_of(array.strides[1])));
 }
 
 void require_c_order(Block& block, const Written& array) {
