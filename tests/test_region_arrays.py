@@ -399,6 +399,20 @@ def test_ends_of_arrays_that_variables_lose() -> None:
     assert ended == ["array"]
 
 
+def test_arrays_over_memory_of_others() -> None:
+    def scale(a: Any, x: Any, n: int) -> Any:
+        for i in range(n):
+            x = x * 0.5 + a[i % 4]
+        return x
+
+    captured = evalframe.jit(scale)
+    a = np.frombuffer(bytearray(R.random(20).tobytes())).reshape(4, 5)
+    for _ in range(4):
+        x = R.random(5)
+        assert shown(scale(a, x, 80)) == shown(captured(a, x, 80))
+    assert _core.jit_counters(captured)["native_turns"] > 50
+
+
 def test_references_are_let_go() -> None:
     def rows(c: Any, d: Any, n: int) -> Any:
         for i in range(n):

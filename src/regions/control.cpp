@@ -28,6 +28,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   std::vector<Term> memory;
   for (size_t i = 0; i < slots.size(); i++) {
     if (slots[i].kept) continue;
+    region_.changed.insert(i);
     const std::vector<Term> words = words_of(slots[i].value);
     if (state.types[i].kind == Kind::kFresh) memory.push_back(words[0]);
     for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));

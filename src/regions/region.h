@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,8 @@ struct Region {
   guards::GuardTable guards;
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
   std::vector<Routine> routines;  // that the code calls
-  bool loses_arrays = false;      // variables get other arrays: what they held is held until the loop is left
+  bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
+  std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 
   int64_t lines() const;  // of the IR

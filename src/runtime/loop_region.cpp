@@ -49,7 +49,7 @@ bool LoopRegion::bind(PyObject* const* slots, const State& entry) {
   bound_.clear();
   for (const Ref& object : region_.objects) bound_.push_back(object.get());
   for (size_t i = 0; i < entry.types.size(); i++) {
-    if (region_.loses_arrays && entry.types[i].kind == Kind::kArray && !regions::ends_unnoticed(slots[i])) return false;
+    if (region_.loses_arrays && region_.changed.count(i) && entry.types[i].kind == Kind::kArray && !regions::ends_unnoticed(slots[i])) return false;
     if (entry.types[i].kind != Kind::kObject) continue;
     PyObject*& bound = bound_[static_cast<size_t>(entry.types[i].object)];
     if (bound && bound != slots[i]) return false;
