@@ -23,11 +23,12 @@ class ArrayNode {
  public:
   ArrayNode(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), node_(nodes.graph.nodes[index]), meaning_(nodes.meanings.of(index)) {}
 
-  Written write() {
+  Written write() const {
     if (nodes_.exact && native::is_elementary(meaning_)) throw Unsupported("an elementary function that has to be NumPy's own");
     if (const std::optional<bool> is_dot = product()) return write_product(*is_dot);
-    if (is_numpys("outer")) return outer();
-    if (is_numpys("flip")) return flip();
+    for (const auto& [name, write] : kFunctions) {
+      if (is_numpys(name)) return (this->*write)();
+    }
     switch (meaning_.sense) {
       case Sense::kMap: return map();
       case Sense::kWhere: return where();
@@ -441,6 +442,13 @@ class ArrayNode {
     from.strides = std::move(strides);
     block_.stores.push_back({{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
   }
+
+  // Functions of NumPy's that have no meaning for graphs.
+  struct Function {
+    const char* name;
+    Written (ArrayNode::*write)() const;
+  };
+  static constexpr Function kFunctions[] = {{"outer", &ArrayNode::outer}, {"flip", &ArrayNode::flip}};
 
   const ArrayNodes& nodes_;
   Block& block_;
