@@ -9,7 +9,7 @@ import pytest
 from evalframe import _core
 
 # What these assert is told as in test files.
-pytest.register_assert_rewrite("graphs", "helpers")
+pytest.register_assert_rewrite("graphs", "helpers", "region_programs")
 
 # A script that runs the tests in the background has them ignore interrupts, and the processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,6 +21,23 @@ def captured_functions_stay_captured() -> Iterator[None]:
     _core.set_call_trials(False)
     yield
     _core.set_call_trials(True)
+
+
+@pytest.fixture
+def native_loops_at_once() -> Iterator[None]:
+    """However short they are."""
+    _core.set_region_seconds(0.0)
+    yield
+    _core.set_region_seconds(0.02)
+    _core.set_region_turns(2**62)
+
+
+@pytest.fixture
+def call_trials() -> Iterator[None]:
+    """Functions are left to CPython where that is quicker, as they are for users."""
+    _core.set_call_trials(True)
+    yield
+    _core.set_call_trials(False)
 
 
 @pytest.fixture

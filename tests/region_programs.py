@@ -358,6 +358,30 @@ def copies(arguments):
     return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
 
 
+class Kernels(dict):
+    """Functions by name, each with one that makes the arguments of a call."""
+
+    def kernel(self, make):
+        def add(function):
+            self[function.__name__] = function, make
+            return function
+
+        return add
+
+    def counters(self, name: str, calls: int):
+        """Those of the function, behind as many calls, which do the same captured."""
+        import evalframe
+
+        function, make = self[name]
+        captured = evalframe.jit(function)
+        for _ in range(calls):
+            arguments = make()
+            plain, native = copies(arguments), copies(arguments)
+            assert shown(function(*plain)) == shown(captured(*native))
+            assert [shown(a) for a in plain] == [shown(a) for a in native]
+        return evalframe._core.jit_counters(captured)
+
+
 def check(function, *calls, native: bool = True) -> None:
     """The function does the same captured, call by call."""
     import evalframe

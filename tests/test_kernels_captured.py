@@ -23,13 +23,7 @@ Arguments = tuple[Any, ...]
 Calls = Sequence[Callable[[Arguments], Arguments]]
 
 
-@pytest.fixture(autouse=True)
-def native_loops_at_once() -> Iterator[None]:
-    """However short they are."""
-    _core.set_region_seconds(0.0)
-    yield
-    _core.set_region_seconds(0.02)
-    _core.set_region_turns(2**62)
+pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
 
 def as_they_are(arguments: Arguments) -> Arguments:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,27 +15,14 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from region_programs import ArrayProgram, check, copies, differences, shown
+from region_programs import ArrayProgram, Kernels, check, copies, differences, shown
 
-
-@pytest.fixture(autouse=True)
-def regions_at_once() -> Iterator[None]:
-    _core.set_region_seconds(0.0)
-    yield
-    _core.set_region_seconds(0.02)
-    _core.set_region_turns(2**62)
+pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
 
 R = np.random.default_rng(2)
-KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {}
-
-
-def kernel(arguments: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        KERNELS[function.__name__] = function, arguments
-        return function
-
-    return add
+KERNELS = Kernels()
+kernel = KERNELS.kernel
 
 
 def heavy(n: int) -> Any:
@@ -154,27 +141,15 @@ def by_rows_and_columns(A: Any, n: int) -> Any:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run_natively(name: str) -> None:
-    function, make = KERNELS[name]
-    captured = evalframe.jit(function)
-    for _ in range(5):
-        arguments = make()
-        plain, native = copies(arguments), copies(arguments)
-        assert shown(function(*plain)) == shown(captured(*native))
-        assert [shown(a) for a in plain] == [shown(a) for a in native]
-    assert _core.jit_counters(captured)["native_turns"] > 50
+    assert KERNELS.counters(name, 5)["native_turns"] > 50
 
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("turns", [1, 7])
 def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
-    function, make = KERNELS[name]
-    captured = evalframe.jit(function)
     _core.set_region_turns(turns)
-    for _ in range(3):
-        arguments = make()
-        plain, native = copies(arguments), copies(arguments)
-        assert shown(function(*plain)) == shown(captured(*native))
-        assert [shown(a) for a in plain] == [shown(a) for a in native]
+    counters = KERNELS.counters(name, 3)
+    assert counters["native_turns"] > 5, counters
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -471,7 +446,7 @@ def test_smallest_and_largest_of_several() -> None:
     check(pick, (a, b, 80), (a, b, 80), (odd, b, 80), (a, odd, 80), ((a * 5).astype(int), (b * 5).astype(int), 80), (np.zeros(80), -np.zeros(80), 80))
 
 
-def test_functions_whose_loops_are_being_made_native_are_not_given_up() -> None:
+def test_functions_whose_loops_are_being_made_native_are_not_given_up(call_trials: None) -> None:
     _core.set_region_seconds(0.02)
 
     def nearest(points: Any, centres: Any) -> Any:

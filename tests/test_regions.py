@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,14 @@ import pytest
 import evalframe
 from evalframe import _core
 from helpers import outcome
-from region_programs import check, copies, differences, shown
+from region_programs import Kernels, check, copies, differences, shown
 
-
-@pytest.fixture(autouse=True)
-def regions_at_once() -> Iterator[None]:
-    _core.set_region_seconds(0.0)
-    yield
-    _core.set_region_seconds(0.02)
-    _core.set_region_turns(2**62)
+pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
 
 R = np.random.default_rng(1)
-KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {}
-
-
-def kernel(arguments: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        KERNELS[function.__name__] = function, arguments
-        return function
-
-    return add
+KERNELS = Kernels()
+kernel = KERNELS.kernel
 
 
 @kernel(lambda: (R.integers(0, 256, 600), R.integers(0, 2**31, 256)))
@@ -202,14 +189,7 @@ def search(a: Any, limit: float) -> Any:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run_natively(name: str) -> None:
-    function, make = KERNELS[name]
-    captured = evalframe.jit(function)
-    for _ in range(4):
-        arguments = make()
-        plain, native = copies(arguments), copies(arguments)
-        assert shown(function(*plain)) == shown(captured(*native))
-        assert [shown(a) for a in plain] == [shown(a) for a in native]
-    counters = _core.jit_counters(captured)
+    counters = KERNELS.counters(name, 4)
     assert counters["native_loops"] >= 1
     assert counters["native_turns"] > 50
 
@@ -217,15 +197,8 @@ def test_kernels_run_natively(name: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("turns", [1, 2, 7])
 def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
-    function, make = KERNELS[name]
-    captured = evalframe.jit(function)
     _core.set_region_turns(turns)
-    for _ in range(3):
-        arguments = make()
-        plain, native = copies(arguments), copies(arguments)
-        assert shown(function(*plain)) == shown(captured(*native))
-        assert [shown(a) for a in plain] == [shown(a) for a in native]
-    counters = _core.jit_counters(captured)
+    counters = KERNELS.counters(name, 3)
     assert counters["native_turns"] > 5, counters
 
 

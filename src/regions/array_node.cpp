@@ -7,6 +7,7 @@
 #include "backends/native/meaning/functions.h"
 #include "bytecode/operators.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/numbers.h"
 #include "regions/views.h"
@@ -146,7 +147,7 @@ class ArrayNode {
       if (extent.kind == native::Extent::Kind::kRest) throw Unsupported("a size that is left open");
       if (extent.kind == native::Extent::Kind::kShapeOf) {
         const Written like = value(extent.at);
-        if (meaning_.like && like.type.rank > 1) require_c_order(strided(block_, like));
+        if (meaning_.like && like.type.rank > 1) require_c_order(block_, strided(block_, like));
         for (const Term& size : sizes_of(block_, like)) made->sizes.push_back(size);
         continue;
       }
@@ -156,9 +157,6 @@ class ArrayNode {
     if (made->sizes.empty() || static_cast<int>(made->sizes.size()) != node_.meta.rank) throw Unsupported("a new array of another rank");
     return written_array(std::move(made));
   }
-
-  // NumPy gives new arrays the order that the axes of others have in memory.
-  void require_c_order(const Strided& array) const { regions::require_c_order(block_, array); }
 
   // --- sums -------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +190,7 @@ class ArrayNode {
     if (of.type.rank > 2 || (of.type.rank == 2 && meaning_.statistic != Statistic::kPlain)) throw Unsupported("a reduction of " + text_of(of.type));
     // All of them in a row, one element beside the other.
     if (of.type.rank == 2) {
-      require_c_order(elements);
+      require_one_row(elements);
     } else if (elements->is_leaf() && !elements->array->base.type.empty()) {
       ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
       broadcast(block_, *copy);
@@ -221,8 +219,8 @@ class ArrayNode {
   }
 
   // What NumPy walks as one row: an array without gaps, or a new one, whose order is that of what it is made of.
-  void require_c_order(const ExpressionRef& elements) const {
-    regions::require_c_order(block_, written_array(elements));
+  void require_one_row(const ExpressionRef& elements) const {
+    require_c_order(block_, written_array(elements));
     if (!elements->is_leaf() || elements->array->base.type.empty()) return;
     const Strided& array = *elements->array;
     const int64_t size = graph::size_of(array.type.dtype);
@@ -233,7 +231,7 @@ class ArrayNode {
   Written reduce_axis(const ExpressionRef& elements) const {
     const bool averages = meaning_.statistic == Statistic::kMean;
     if ((meaning_.statistic != Statistic::kPlain && !averages) || is_position()) throw Unsupported("such a reduction of rows or columns");
-    regions::require_c_order(block_, written_array(elements));
+    require_c_order(block_, written_array(elements));
     const bool over_rows = meaning_.axes == 1;
     const Term kept = elements->sizes[over_rows ? 1 : 0], gone = elements->sizes[over_rows ? 0 : 1];
     block_.leave_unless(compare("sgt", gone, 0) & compare("sgt", kept, 0));
@@ -289,7 +287,7 @@ class ArrayNode {
     if (!a.type.is_array() || !b.type.is_array()) throw Unsupported("a product of a number");
     nodes_.before_reading();
     // How BLAS adds up depends on the order in memory.
-    for (int i = 0; i < 2; i++) regions::require_c_order(block_, value(operands[i]));
+    for (int i = 0; i < 2; i++) require_c_order(block_, value(operands[i]));
     const Strided left = strided(block_, value(operands[0])), right = strided(block_, value(operands[1]));
     const DType dtype = left.type.dtype;
     if (dtype != right.type.dtype || dtype != node_.meta.dtype || dtype == DType::bool_) throw Unsupported("a product of unlike arrays");
@@ -458,9 +456,8 @@ class ArrayNode {
 
 // Whether all items of an index are ints, as many as the array has dimensions.
 bool is_of_one_element(const Written& array, const Written& index) {
-  const auto is_int = [](const Written& item) { return item.type.is_number() && !native::is_float(item.number.dtype) && item.number.dtype != DType::bool_ && !item.type.is_complex(); };
-  if (!index.is_tuple) return array.type.rank == 1 && is_int(index);
-  return static_cast<int>(index.items.size()) == array.type.rank && std::all_of(index.items.begin(), index.items.end(), is_int);
+  if (!index.is_tuple) return array.type.rank == 1 && is_index(index);
+  return static_cast<int>(index.items.size()) == array.type.rank && std::all_of(index.items.begin(), index.items.end(), is_index);
 }
 
 }  // namespace

@@ -9,14 +9,14 @@ namespace evalframe::regions {
 
 using Kind = Type::Kind;
 
+bool is_index(const Written& index) {
+  return index.type.kind == Kind::kInt || (index.type.kind == Kind::kNumpy && native::is_integer(index.type.dtype));
+}
+
 namespace {
 
 void require_array(const Written& array) {
   if (!array.type.is_array()) throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
-}
-
-bool is_index(const Written& index) {
-  return index.type.kind == Kind::kInt || (index.type.kind == Kind::kNumpy && native::is_integer(index.type.dtype));
 }
 
 // The address of what is `index` steps further along an axis.

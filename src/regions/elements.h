@@ -5,6 +5,8 @@
 
 namespace evalframe::regions {
 
+// Whether it is an int of Python's or NumPy's.
+bool is_index(const Written& index);
 // Throw Unsupported. index: an int of Python's or NumPy's, or a tuple of them.
 Written get_item(Block& block, const Written& owner, const Written& index);
 void set_item(Block& block, const Written& array, const Written& index, const Written& value);
