@@ -145,11 +145,15 @@ Term Block::allocate(const Term& bytes) {
   return top;
 }
 
-void Block::begin_memory() { top_ = emitter.let("ptr", std::string("load ptr, ptr ") + kTop); }
+void Block::begin_memory() {
+  top_ = emitter.let("ptr", std::string("load ptr, ptr ") + kTop);
+  held_before_ = emitter.let("i64", "load i64, ptr %held");
+}
 
 void Block::end_memory(const std::vector<Term>& in_variables) {
-  const bool keeps = std::any_of(in_variables.begin(), in_variables.end(), [&](const Term& memory) { return taken_.count(memory.ref) > 0; });
-  if (!keeps && !taken_.empty()) emitter.line("store ptr " + top_.ref + ", ptr " + kTop);
+  const auto keeps = [&](const std::set<std::string>& some) { return std::any_of(in_variables.begin(), in_variables.end(), [&](const Term& word) { return some.count(word.ref) > 0; }); };
+  if (!taken_.empty() && !keeps(taken_)) emitter.line("store ptr " + top_.ref + ", ptr " + kTop);
+  if (!held_.empty() && !keeps(held_)) call({.kind = Routine::Kind::kRelease}, {}, emitter.integer("i64", 1), held_before_, false);
 }
 
 Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }

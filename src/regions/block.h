@@ -90,6 +90,8 @@ class Block {
   // What is taken from here on is free again at its end, unless a variable has some of it.
   void begin_memory();
   void end_memory(const std::vector<Term>& in_variables);
+  // An object that a call has made: the same.
+  void holds(const Term& object) { held_.insert(object.ref); }
   // Where free memory begins, and a number for views: variables of the function.
   static constexpr const char* kTop = "%top";
   static constexpr const char* kSerial = "%serial";
@@ -121,7 +123,9 @@ class Block {
   bool called_ = false;  // something whose conditions are looked at
   std::vector<Routine>& routines_;
   std::set<std::string> taken_;
-  Term top_;  // of free memory, at the beginning
+  std::set<std::string> held_;
+  Term top_;          // of free memory, at the beginning
+  Term held_before_;  // how many objects were held
 
   void write_store(const Store& store);
 };

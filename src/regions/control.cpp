@@ -30,7 +30,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     if (slots[i].kept) continue;
     region_.changed.insert(i);
     const std::vector<Term> words = words_of(slots[i].value);
-    if (state.types[i].kind == Kind::kFresh) memory.push_back(words[0]);
+    memory.insert(memory.end(), words.begin(), words.end());
     for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));
   }
   block.end_memory(memory);

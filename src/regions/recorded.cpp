@@ -8,6 +8,7 @@
 #include "regions/expression.h"
 #include "regions/iterators.h"
 #include "regions/numbers.h"
+#include "regions/object_call.h"
 
 namespace evalframe::regions {
 
@@ -188,6 +189,7 @@ Written RecordingWriter::node_value(const Node& node) {
     case Form::kGetAttr: return get_attribute(block_, in[0], std::string(utf8(constant(node.callable))));
     case Form::kTruth: return written_bool(truth(block_, in[0]));
     case Form::kTuple: return {.is_tuple = true, .items = std::move(in)};
+    case Form::kList:
     case Form::kSlice: return {};  // what takes it reads its parts
     case Form::kCall:
       if (node.keywords) throw Unsupported("a call with keywords");
@@ -283,22 +285,42 @@ bool RecordingWriter::reads_arrays_from(int32_t index) const {
   return std::any_of(nodes.begin() + index, nodes.end(), reads);
 }
 
+ArrayNodes RecordingWriter::array_nodes(int32_t index) {
+  return {block_, recording_.graph, meanings_, region_.exact_, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); }};
+}
+
+Written RecordingWriter::result_of(int32_t index, const Node& node) {
+  try {
+    if (const std::optional<Choice> choice = choice_of(node)) return write_choice(index, *choice, node);
+    if (std::optional<Written> made = array_node(array_nodes(index), index)) return std::move(*made);
+    if (node.form == Form::kGetItem && block_.stores_arrays()) commit(index);
+    return node_value(node);
+  } catch (const Unsupported&) {
+    if (may_be_object_call(recording_.graph, meanings_, index)) throw AsObjectCall{index};
+    throw;
+  }
+}
+
+// What is to be stored is stored, and what was put off may read what this changes.
+Written RecordingWriter::write_object_call(int32_t index) {
+  if (!block_.stores.empty()) commit(index);
+  if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) settle(index);
+  return object_call(array_nodes(index), index);
+}
+
 void RecordingWriter::write_node(int32_t index) {
   const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
+  const bool is_call = calls_.count(index) > 0;
   Written result;
-  if (const std::optional<Choice> choice = choice_of(node)) {
-    result = write_choice(index, *choice, node);
-  } else if (node.form == Form::kCheck) {
+  if (node.form == Form::kCheck) {
     write_check(index, node);
-  } else if (std::optional<Written> made = array_node({block_, recording_.graph, meanings_, region_.exact_, [&](Operand from) { return operand(from); }, [&] { if (!block_.stores.empty()) commit(index); }}, index)) {
-    result = std::move(*made);
   } else {
-    if (node.form == Form::kGetItem && block_.stores_arrays()) commit(index);
-    result = node_value(node);
+    result = is_call ? write_object_call(index) : result_of(index, node);
   }
   // What several take is computed once.
   if (result.expression && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
+  if (is_call && node.form == Form::kSetItem) commit_done(index);
   if (!block_.stores.empty() && reads_arrays_from(index + 1)) commit_behind(index);
 }
 
@@ -349,6 +371,13 @@ void RecordingWriter::commit_behind(int32_t index) {
     return;  // such as an index on the stack: it is stored before the first node that reads
   }
   commit(instruction_at(index) + 1, there);
+}
+
+// The same behind one that was stored by NumPy.
+void RecordingWriter::commit_done(int32_t index) {
+  if (region_.code_.instructions[instruction_at(index)].op != Op::STORE_SUBSCR) throw Unsupported("a store in the midst of a call");
+  settle(index + 1);
+  commit(instruction_at(index) + 1, state_at(index, 3));
 }
 
 void RecordingWriter::commit(int32_t next) {

@@ -5,16 +5,23 @@
 #include <optional>
 
 #include "backends/native/meaning/meaning.h"
+#include "regions/array_node.h"
 #include "regions/calls.h"
 #include "regions/writer.h"
 
 namespace evalframe::regions {
 
-// Writes what a recording does in a state. Throws Unsupported.
+// Asks that a node be left to NumPy.
+struct AsObjectCall {
+  int32_t node;
+};
+
+// Writes what a recording does in a state. Throws Unsupported, and AsObjectCall.
 class RecordingWriter {
  public:
-  RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block)
-      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph), block_(block) {}
+  // calls: nodes that are left to NumPy.
+  RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block, const std::set<int32_t>& calls = {})
+      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph), block_(block), calls_(calls) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
   // The instruction that it has come to.
@@ -35,6 +42,9 @@ class RecordingWriter {
   Written value(uint32_t index);
   Written made(const recorder::Container& call);
   void write_node(int32_t index);
+  Written result_of(int32_t index, const graph::Node& node);
+  Written write_object_call(int32_t index);
+  ArrayNodes array_nodes(int32_t index);
   Written node_value(const graph::Node& node);
   void write_check(int32_t index, const graph::Node& node);
   std::optional<Choice> choice_of(const graph::Node& node);
@@ -47,6 +57,7 @@ class RecordingWriter {
   void commit(int32_t next);
   void commit(int32_t instruction, const Slots& there);
   void commit_behind(int32_t index);
+  void commit_done(int32_t index);
   bool reads_arrays_from(int32_t index) const;
   // without: so many of the top of the stack.
   Slots state_at(int32_t node, size_t without = 0);
@@ -60,6 +71,7 @@ class RecordingWriter {
   const recorder::Recording& recording_;
   const native::Meanings meanings_;
   Block& block_;
+  const std::set<int32_t> calls_;
   bool checks_ = true;  // no node has been come to
   std::vector<Term> conditions_;
   std::vector<Written> nodes_;

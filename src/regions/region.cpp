@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "regions/object_call.h"
 #include "regions/recorded.h"
 
 namespace evalframe::regions {
@@ -16,6 +17,9 @@ int64_t Region::lines() const { return std::count(ir.begin(), ir.end(), '\n'); }
 
 int Region::traverse(visitproc visit, void* arg) const {
   for (const Ref& object : objects) Py_VISIT(object.get());
+  for (const Routine& routine : routines) {
+    if (const int stopped = routine.traverse(visit, arg)) return stopped;
+  }
   return guards.traverse(visit, arg);
 }
 
@@ -89,26 +93,35 @@ int32_t RegionWriter::object_of(PyObject* constant) {
 }
 
 bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
-  Block block(name, otherwise, region_.routines);
   const std::vector<Type> sources_before = region_.sources;
   const std::set<int> next_before = blocks_[number].next;
   const size_t steps_before = blocks_[number].steps.size(), routines_before = region_.routines.size();
-  RecordingWriter writer(*this, number, recording, block);
-  try {
-    writer.write(otherwise);
-  } catch (const std::runtime_error& error) {
+  const auto undo = [&] {
     merge_again();
     region_.sources = sources_before;
     blocks_[number].next = next_before;
     blocks_[number].steps.resize(steps_before);
     region_.routines.resize(routines_before);
-    why.push_back({writer.at(), error.what()});
-    return false;
+  };
+  for (std::set<int32_t> calls;;) {
+    Block block(name, otherwise, region_.routines);
+    RecordingWriter writer(*this, number, recording, block, calls);
+    try {
+      writer.write(otherwise);
+    } catch (const AsObjectCall& wanted) {
+      undo();
+      calls.insert(wanted.node);
+      continue;
+    } catch (const std::runtime_error& error) {
+      undo();
+      why.push_back({writer.at(), error.what()});
+      return false;
+    }
+    text += block.emitter.text();
+    needed_ += block.emitter.needed();
+    merged_.emplace_back(&recording, number);
+    return true;
   }
-  text += block.emitter.text();
-  needed_ += block.emitter.needed();
-  merged_.emplace_back(&recording, number);
-  return true;
 }
 
 // The region's guards without those of a recording that it can't have. Sources keep their numbers.
@@ -217,13 +230,15 @@ std::string RegionWriter::function() const {
       "  %reported.at = getelementptr i64, ptr %header, i64 3\n  %reported = load i32, ptr %reported.at\n";
   if (!region_.routines.empty()) {
     for (const char* const list : {"%data", "%outer", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
+    text += std::string("  ") + kCallWords + " = alloca [" + std::to_string(kMostCallWords) + " x i64]\n";
     text += "  %numbers = alloca [" + std::to_string(kMostOperands) + " x [" + std::to_string(kBytesOfNumber) + " x i8]], align 32\n";
   }
   text += std::string("  ") + Block::kSerial + " = alloca i64\n  store i64 0, ptr " + Block::kSerial + "\n  " + Block::kTop + " = alloca ptr\n";
   text +=
       "  %arena.at = getelementptr i64, ptr %header, i64 4\n  %arena = load ptr, ptr %arena.at\n"
       "  %arena.end.at = getelementptr i64, ptr %header, i64 5\n  %arena.end = load ptr, ptr %arena.end.at\n"
-      "  %routines.at = getelementptr i64, ptr %header, i64 6\n  %routines = load ptr, ptr %routines.at\n";
+      "  %routines.at = getelementptr i64, ptr %header, i64 6\n  %routines = load ptr, ptr %routines.at\n"
+      "  %held.at = getelementptr i64, ptr %header, i64 7\n  %held = load ptr, ptr %held.at\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);

@@ -66,6 +66,7 @@ struct Header {
   int64_t reported;    // floating-point conditions, as bits of MXCSR
   char *memory, *memory_end;  // for new arrays
   const RoutineEntry* routines;
+  const int64_t* held;  // how many objects calls have made
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

@@ -12,6 +12,7 @@
 #include "core/ref.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/object_routine.h"
 
 namespace evalframe::regions {
 
@@ -275,13 +276,41 @@ class DotRoutine final : public LoadedRoutine {
   std::vector<char> copies_[2];
 };
 
+class ObjectRoutine final : public LoadedRoutine {
+ public:
+  ObjectRoutine(std::shared_ptr<const ObjectCall> call, Held& held) : call_(std::move(call)), held_(held) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t, int64_t) {
+    const auto& routine = *static_cast<ObjectRoutine*>(self);
+    constexpr int32_t kRefused = -1;
+    return run_object_call(*routine.call_, routine.held_, reinterpret_cast<int64_t*>(data[0])) ? 0 : kRefused;
+  }
+
+ private:
+  const std::shared_ptr<const ObjectCall> call_;
+  Held& held_;
+};
+
+class ReleaseRoutine final : public LoadedRoutine {
+ public:
+  explicit ReleaseRoutine(Held& held) : held_(held) {}
+
+  static int32_t call(LoadedRoutine* self, char* const*, const int64_t*, const int64_t*, int64_t, int64_t count) {
+    static_cast<ReleaseRoutine*>(self)->held_.release(static_cast<size_t>(count));
+    return 0;
+  }
+
+ private:
+  Held& held_;
+};
+
 template <class Loaded, class... Arguments>
 RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Arguments&&... arguments) {
   owners.push_back(std::make_unique<Loaded>(std::forward<Arguments>(arguments)...));
   return {&Loaded::call, owners.back().get()};
 }
 
-RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
     case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
     case Routine::Kind::kReduce: return loaded<ReduceRoutine>(owners, *routine.kernel);
@@ -289,6 +318,8 @@ RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRout
     case Routine::Kind::kMoveRow: return loaded<MoveRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kMoveRow);
     case Routine::Kind::kFold: return loaded<FoldRoutine>(owners, routine.fold, routine.dtype);
     case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);
+    case Routine::Kind::kObject: return loaded<ObjectRoutine>(owners, routine.object, held);
+    case Routine::Kind::kRelease: return loaded<ReleaseRoutine>(owners, held);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
   }
   throw std::logic_error("a routine of no kind");
@@ -296,10 +327,15 @@ RoutineEntry load(const Routine& routine, std::vector<std::unique_ptr<LoadedRout
 
 }  // namespace
 
+int Routine::traverse(visitproc visit, void* arg) const {
+  for (size_t i = 0; object && i < object->graph.constants.size(); i++) Py_VISIT(object->graph.constants[i].get());
+  return 0;
+}
+
 bool has_product(graph::DType dtype) { return product_loop(dtype).function != nullptr; }
 
 LoadedRoutines::LoadedRoutines(const std::vector<Routine>& routines) {
-  for (const Routine& routine : routines) entries_.push_back(load(routine, routines_));
+  for (const Routine& routine : routines) entries_.push_back(load(routine, held, routines_));
 }
 
 void LoadedRoutines::make_missing() {

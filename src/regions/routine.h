@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "backends/native/code/kernel.h"
+#include "core/ref.h"
 
 namespace evalframe::regions {
 
 inline constexpr size_t kMostOperands = 24;
 inline constexpr size_t kBytesOfNumber = 32;  // room for an element of any type
+
+struct ObjectCall;
 
 struct Routine {
   enum class Kind : uint8_t {
@@ -20,18 +23,22 @@ struct Routine {
     kReduce,   // reduces rows, or columns, of what a kernel computes: its inputs, its output
     kFold,     // reduces one row of neighbours to one element: the row, the element
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
+    kObject,   // an operation on objects, see object_call.h: the words of its operands, which those of its result take the place of
+    kRelease,  // lets go what was held since: the number that was held before
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
   };
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
   native::ReduceOp fold = native::ReduceOp::kNone;
   std::shared_ptr<const native::Kernel> kernel = {};
-  std::string text = {};  // kKernel: what tells it from others
+  std::shared_ptr<const ObjectCall> object = {};  // kObject
+  std::string text = {};  // kKernel, kObject: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce || kind == Kind::kObject; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kObject && kind != Kind::kRelease; }
+  int traverse(visitproc visit, void* arg) const;
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.
 bool has_product(graph::DType dtype);
@@ -52,12 +59,23 @@ struct RoutineEntry {
   LoadedRoutine* routine;
 };
 
+// Objects that calls have made, until the loop is left, and how the calls are to behave.
+struct Held {
+  std::vector<Ref> objects;
+  int64_t count = 0, bytes = 0;
+  int reported = 0;  // conditions, as NPY_FPE_* bits
+  Ref raising;       // NumPy's state in which they are raised, once it was needed
+  int raising_for = 0;
+  void release(size_t count);
+};
+
 class LoadedRoutines {
  public:
   // Throws std::runtime_error.
   explicit LoadedRoutines(const std::vector<Routine>& routines);
   const RoutineEntry* entries() const { return entries_.data(); }
   void make_missing();
+  Held held;
 
  private:
   std::vector<std::unique_ptr<LoadedRoutine>> routines_;

@@ -46,7 +46,8 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
     case Kind::kArray: return {"ptr"};
     case Kind::kView:
-    case Kind::kFresh: break;
+    case Kind::kFresh:
+    case Kind::kHeld: break;
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
     case Kind::kItems: return {"ptr", "i64"};
@@ -61,7 +62,8 @@ std::vector<std::string> words_of(const Type& type) {
   std::vector<std::string> words;
   if (type.kind == Kind::kView) words = {"ptr", "i64", "ptr"};
   if (type.kind == Kind::kFresh) words = {"ptr"};
-  if (type.is_array()) words.resize(words.size() + static_cast<size_t>(type.rank) * (type.kind == Kind::kView ? 2 : 1), "i64");
+  if (type.kind == Kind::kHeld) words = {"ptr", "ptr"};
+  if (type.is_array()) words.resize(words.size() + static_cast<size_t>(type.rank) * (type.kind == Kind::kFresh ? 1 : 2), "i64");
   if (type.kind == Kind::kEnumerate) words.push_back("i64");
   for (const Type& asked : type.asked) {
     for (const std::string& word : words_of(asked)) words.push_back(word);
@@ -166,7 +168,8 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kComplex: return &PyComplex_Type;
     case Kind::kArray:
     case Kind::kView:
-    case Kind::kFresh: return &PyArray_Type;
+    case Kind::kFresh:
+    case Kind::kHeld: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
     case Kind::kItems:
@@ -196,6 +199,7 @@ std::string text_of(const Type& type) {
     case Kind::kArray: return array_text(type);
     case Kind::kView: return "part of " + array_text(type);
     case Kind::kFresh: return "new " + array_text(type);
+    case Kind::kHeld: return "made " + array_text(type);
     case Kind::kRange: return "range";
     case Kind::kRangeIterator: return "iterator of range";
     case Kind::kItems: return "iterator of " + array_text(type);
@@ -235,6 +239,13 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       if (type.dtype == DType::complex64) words[1] = words[0] >> 32, words[0] &= UINT32_MAX;
       return;
     case Kind::kArray: words[0] = std::bit_cast<int64_t>(object.get()); return;
+    case Kind::kHeld: {
+      auto* const array = numpy::as_array(object.get());
+      words[0] = std::bit_cast<int64_t>(object.get()), words[1] = std::bit_cast<int64_t>(PyArray_DATA(array));
+      std::copy_n(PyArray_DIMS(array), type.rank, words + 2);
+      std::copy_n(PyArray_STRIDES(array), type.rank, words + 2 + type.rank);
+      return;
+    }
     case Kind::kRangeIterator: {
       const cpython::RangeState state = cpython::state_of_range(object);
       words[0] = state.next, words[1] = state.step, words[2] = state.left;
@@ -329,7 +340,8 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kBool: return Ref::steal(PyBool_FromLong(words[0] & 1));
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
-    case Kind::kArray: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
+    case Kind::kArray:
+    case Kind::kHeld: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
     case Kind::kView: return view_of_array(type, words);
     case Kind::kFresh: return fresh_array(type, words);
     case Kind::kRange: return range_of(words[0], words[3], words[1]);

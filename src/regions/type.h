@@ -21,9 +21,10 @@ struct Type {
     kComplex,        // Python's
     kNumpy,          // a NumPy scalar
     kArray,          // an object
-    // Arrays that the loop has made, and that are no objects yet:
+    // Arrays that the loop has made; the first two are no objects yet:
     kView,           // part of an object's: the object, a number that no other one has, the first element, sizes, strides
     kFresh,          // in memory of its own, in C order: the first element, sizes
+    kHeld,           // an object that a call has made: the object, the first element, sizes, strides
     kRange,          // made by the loop: start, step, length, stop
     // Iterators that no one else has:
     kRangeIterator,  // next number, step, how many are left
@@ -43,7 +44,7 @@ struct Type {
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
 
-  bool is_array() const { return kind == Kind::kArray || kind == Kind::kView || kind == Kind::kFresh; }
+  bool is_array() const { return kind >= Kind::kArray && kind <= Kind::kHeld; }
 
   bool is_complex() const { return kind == Kind::kComplex || (kind == Kind::kNumpy && graph::kind_of(dtype) == 'c'); }
   bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }

@@ -34,6 +34,11 @@ Strided of_view(const Written& view) {
   return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}};
 }
 
+Strided of_held(const Written& array) {
+  const auto sizes = array.words.begin() + 2, strides = sizes + array.type.rank;
+  return {array.type, array.words[0], array.words[1], {sizes, strides}, {strides, array.words.end()}};
+}
+
 Strided of_fresh(Block& block, const Written& array) {
   Strided all{array.type, {}, array.words[0], {array.words.begin() + 1, array.words.end()}, {}};
   Term step = block.emitter.integer("i64", graph::size_of(array.type.dtype));
@@ -61,6 +66,7 @@ Strided strided(Block& block, const Written& array) {
     case Kind::kArray: return of_object(block, array);
     case Kind::kView: return of_view(array);
     case Kind::kFresh: return of_fresh(block, array);
+    case Kind::kHeld: return of_held(array);
     default: throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
   }
 }

@@ -88,9 +88,8 @@ bool LoopRegion::read_sources(const guards::Objects& objects) {
   return true;
 }
 
-// As bits of MXCSR: invalid, divide by zero, overflow, underflow.
-static int64_t reported_bits() {
-  const int reported = numpy::reported_conditions();
+// Conditions as bits of MXCSR: invalid, divide by zero, overflow, underflow.
+static int64_t bits_of(int reported) {
   return (reported & 8 ? 1 : 0) | (reported & 1 ? 4 : 0) | (reported & 2 ? 8 : 0) | (reported & 4 ? 16 : 0);
 }
 
@@ -112,17 +111,27 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   const Words before = words;
   native::Arena::Scope scope(native::Arena::current());
   char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory);
-  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, reported_bits(), memory, memory ? memory + kMemory : nullptr, routines_.entries()};
+  // What NumPy is called for may run any code, this loop's, too.
+  regions::Held& held = routines_.held;
+  const size_t held_before = held.objects.size();
+  held.reported = numpy::reported_conditions();
+  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count};
+  const std::vector<PyObject*> bound = bound_;
+  const Words sources = sources_;
   int32_t number = 0;
   native::without_flags([&] {
     native::clear_flags();
-    number = function_(words.data(), sources_.data(), &header, entry);
+    number = function_(words.data(), sources.data(), &header, entry);
   });
   entered++;
   turns += static_cast<uint64_t>(header.turns);
   const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
   const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
-  const Left left{true, !stays && !leave(chain, from, exit, before, words, std::vector<PyObject*>(bound_)), exit.steps, stays, header.turns};
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);  // that a handler of a signal raised
+  Left left{true, !stays && !leave(chain, from, exit, before, words, bound), exit.steps, stays, header.turns};
+  held.release(held_before);
+  if (type && !left.failed) PyErr_Restore(type, value, traceback), left.failed = true;
   try {
     if (!left.failed) routines_.make_missing();
   } catch (const std::runtime_error&) {

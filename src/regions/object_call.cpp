@@ -1,0 +1,182 @@
+#include "regions/object_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/effects.h"
+#include "cpython/codec.h"
+#include "core/object_text.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/numpy/numpy_api.h"
+#include "regions/expression.h"
+#include "regions/views.h"
+
+namespace evalframe::regions {
+
+using backends::Effect, backends::effect_of;
+using graph::Form, graph::Graph, graph::Node;
+using Kind = Type::Kind;
+
+namespace {
+
+// Functions that warn of arrays without elements, or of what a conversion leaves out.
+constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype"};
+
+bool may_warn(PyObject* callable) {
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+  const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) return PyErr_Clear(), true;
+  return std::any_of(std::begin(kWarning), std::end(kWarning), [&](const char* other) { return std::strcmp(text, other) == 0; });
+}
+
+// Whether an index has an array in it: what it gives is a copy.
+bool has_array(const Graph& graph, graph::Operand index) {
+  if (const graph::Meta* const meta = graph.meta_of(index); meta && meta->kind == graph::Kind::kArray) return true;
+  if (index.space != graph::Operand::Space::kNode) return false;
+  const Node& node = graph.nodes[static_cast<size_t>(index.index)];
+  if (node.form != Form::kTuple && node.form != Form::kList) return false;
+  const graph::Operand* const items = graph.operands_of(node);
+  return std::any_of(items, items + node.count, [&](graph::Operand item) { return has_array(graph, item); });
+}
+
+bool gathers(const Graph& graph, const Node& node) {
+  return (node.form == Form::kGetItem || node.form == Form::kSetItem) && has_array(graph, graph.operands_of(node)[1]);
+}
+
+class CallWriter {
+ public:
+  CallWriter(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), node_(nodes.graph.nodes[static_cast<size_t>(index)]) {
+    may_alias_ = effect_of(nodes.graph, node_) == Effect::kDerived && !gathers(nodes.graph, node_);
+  }
+
+  Written write() {
+    const graph::Operand* const operands = nodes_.graph.operands_of(node_);
+    for (uint32_t i = 0; i < node_.count; i++) call_.operands.push_back(operand(operands[i]));
+    add_node();
+    call_.result = result_type();
+    block_.look_at_conditions();
+    for (size_t i = 0; i < words_.size(); i++) emitter().line("store " + words_[i].type + " " + words_[i].ref + ", ptr " + place(i).ref);
+    const Term none = emitter().integer("i64", 0), one = emitter().integer("i64", 1);
+    Routine routine{.kind = Routine::Kind::kObject, .text = text_};
+    routine.object = std::make_shared<const ObjectCall>(std::move(call_));
+    const Type result = routine.object->result;
+    block_.call(routine, {{place(0), none, none}}, one, one, false);
+    return loaded(result);
+  }
+
+ private:
+  Emitter& emitter() const { return block_.emitter; }
+  Term place(size_t word) const { return emitter().let("ptr", std::string("getelementptr i64, ptr ") + kCallWords + ", i64 " + std::to_string(word)); }
+
+  Given known(PyObject* object) {
+    call_.graph.constants.push_back(Ref::borrow(object));
+    text_ += "known " + std::to_string(reinterpret_cast<uintptr_t>(object)) + " ";
+    return {.kind = Given::Kind::kKnown, .known = static_cast<int32_t>(call_.graph.constants.size()) - 1};
+  }
+
+  Given operand(graph::Operand of) {
+    if (of.space == graph::Operand::Space::kConstant) return known(nodes_.graph.constants[static_cast<size_t>(of.index)].get());
+    if (of.space == graph::Operand::Space::kNode) {
+      const Node& node = nodes_.graph.nodes[static_cast<size_t>(of.index)];
+      if (node.form == Form::kTuple) return packed(Given::Kind::kTuple, node);
+      if (node.form == Form::kList) return packed(Given::Kind::kList, node);
+      if (node.form == Form::kSlice) return packed(Given::Kind::kSlice, node);
+    }
+    Written value = nodes_.operand(of);
+    if (value.is_tuple) throw Unsupported("a shape for a call of NumPy");
+    if (value.type.is_array()) return array(value, of);
+    if (value.constant && !value.type.is_number()) return known(value.constant);
+    if (!value.type.is_number()) throw Unsupported("a call of NumPy with " + text_of(value.type));
+    return words(value);
+  }
+
+  Given packed(Given::Kind kind, const Node& node) {
+    Given all{.kind = kind};
+    text_ += "(" + std::to_string(static_cast<int>(kind)) + " ";
+    const graph::Operand* const items = nodes_.graph.operands_of(node);
+    for (uint32_t i = 0; i < node.count; i++) all.items.push_back(operand(items[i]));
+    text_ += ") ";
+    return all;
+  }
+
+  Given array(const Written& value, graph::Operand of) {
+    if (!agrees(value.type, nodes_.meanings.meta(of))) throw Unsupported("another type of array");
+    Written array = value;
+    // In the order that NumPy would have given it.
+    if (array.expression) require_c_order(block_, array);
+    array = computed(block_, array);
+    const bool is_memory = array.type.kind == Kind::kFresh || array.is_of_fresh;
+    if (is_memory && may_alias_) throw Unsupported("a new array seen in another shape");
+    if (array.is_of_fresh) throw Unsupported("a part of a new array for a call of NumPy");
+    if (node_.form == Form::kCall && may_warn(callable())) {
+      for (const Term& size : sizes_of(block_, array)) block_.leave_unless(compare("sgt", size, 0));
+      if (native::is_complex(array.type.dtype)) throw Unsupported("a conversion of complex numbers");
+    }
+    return words(array);
+  }
+
+  Given words(const Written& value) {
+    Given made{.kind = Given::Kind::kValue, .type = value.type, .word = static_cast<int32_t>(words_.size())};
+    for (const Term& word : words_of(value)) words_.push_back(word);
+    if (words_.size() > static_cast<size_t>(kMostCallWords)) throw Unsupported("a call of NumPy with so many operands");
+    text_ += text_of(value.type) + "/" + std::to_string(value.type.flags) + " ";
+    return made;
+  }
+
+  PyObject* callable() const { return nodes_.graph.constants[static_cast<size_t>(node_.callable)].get(); }
+
+  void add_node() {
+    Node node = node_;
+    node.operands = 0;
+    text_ += std::string(graph::name(node.form)) + "/" + std::to_string(node.code) + "/" + std::to_string(node.keywords) + " ";
+    if (node.callable >= 0) node.callable = known(callable()).known;
+    if (node.keywords) node.keyword_names = known(nodes_.graph.constants[static_cast<size_t>(node_.keyword_names)].get()).known;
+    call_.graph.nodes.push_back(node);
+    call_.may_report = node.form != Form::kGetItem && node.form != Form::kGetAttr;
+  }
+
+  Type result_type() {
+    const graph::Meta& meta = node_.meta;
+    if (node_.form == Form::kSetItem) return {};
+    Type type;
+    if (meta.kind == graph::Kind::kNumpyScalar && is_computed(meta.dtype)) type = {Kind::kNumpy, meta.dtype};
+    const bool fits = meta.rank > 0 && meta.rank <= kMostDimensions && meta.dtype != DType::kNone;
+    if (meta.kind == graph::Kind::kArray && fits) type = {Kind::kHeld, meta.dtype, meta.rank, NPY_ARRAY_ALIGNED | (meta.writeable ? NPY_ARRAY_WRITEABLE : 0)};
+    if (type.kind == Kind::kUnbound) throw Unsupported("a call of NumPy that gives something else");
+    text_ += "to " + text_of(type) + "/" + std::to_string(type.flags);
+    return type;
+  }
+
+  Written loaded(const Type& type) {
+    if (type.kind == Kind::kUnbound) return {};
+    std::vector<Term> words;
+    for (const std::string& word : words_of(type)) words.push_back(emitter().let(word, "load " + word + ", ptr " + place(words.size()).ref));
+    if (type.kind == Kind::kHeld) block_.holds(words[0]);
+    return written(type, std::move(words));
+  }
+
+  const ArrayNodes& nodes_;
+  Block& block_;
+  const Node& node_;
+  bool may_alias_;
+  ObjectCall call_;
+  std::vector<Term> words_;
+  std::string text_;  // what tells it from others
+};
+
+}  // namespace
+
+bool may_be_object_call(const Graph& graph, const native::Meanings& meanings, int32_t index) {
+  const Node& node = graph.nodes[static_cast<size_t>(index)];
+  if (node.form == Form::kSetItem) return gathers(graph, node);
+  if (node.form != Form::kCall && node.form != Form::kGetItem) return false;
+  const Effect effect = effect_of(graph, node);
+  if (effect != Effect::kPure && effect != Effect::kDerived) return false;
+  // What graphs put together into kernels isn't taken apart.
+  const native::Sense sense = meanings.of(index).sense;
+  return sense == native::Sense::kCall || sense == native::Sense::kQuick || sense == native::Sense::kReduce || sense == native::Sense::kView;
+}
+
+Written object_call(const ArrayNodes& nodes, int32_t index) { return CallWriter(nodes, index).write(); }
+
+}  // namespace evalframe::regions
