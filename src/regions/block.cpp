@@ -74,12 +74,15 @@ void Block::watch(const native::Value& result) {
   if (native::is_complex(result.dtype)) watch(result.imag);
 }
 
-void Block::look_at_conditions() {
-  if (watched_.empty() && !called_) return;
-  called_ = false;
-  // The processor's flags say what all of these and what led to them have met; no optimisation looks into the assembly.
+// The processor's flags say what all of these and what led to them have met; no optimisation looks into the assembly.
+void Block::pin() {
   for (const Term& result : watched_) emitter.line("call void asm sideeffect \"\", \"x\"(" + result.type + " " + result.ref + ")");
+  meets_conditions_ |= !watched_.empty();
   watched_.clear();
+}
+
+void Block::look_at_conditions() {
+  pin();
   emitter.line("call void asm sideeffect \"stmxcsr $0\", \"=*m\"(ptr elementtype(i32) %conditions)");
   const Term met = emitter.let("i32", "load volatile i32, ptr %conditions");
   const Term reported = {&emitter, "i32", "%reported"};
@@ -121,8 +124,37 @@ void Block::write_store(const Store& store) {
   call(Routine{.kind = kind, .dtype = store.to->type.dtype}, {from, rows_of(*store.to)}, rank == 2 ? store.to->sizes[0] : one, store.to->sizes.back(), true);
 }
 
-void Block::write_stores() {
-  for (const Store& store : stores) write_store(store);
+// As a LogEntry.
+void Block::log(const Store& store) {
+  const int size = graph::size_of(store.value.dtype);
+  const std::string on = new_label(), behind = new_label();
+  emitter.line("br i1 %logs, label %" + on + ", label %" + behind);
+  emitter.label(on);
+  for (int part = 0; part < size; part += 8) {
+    const std::string type = "i" + std::to_string(8 * std::min(size, 8));
+    const Term place = emitter.let("ptr", "getelementptr i8, ptr " + store.address.ref + ", i64 " + std::to_string(part));
+    Term old = emitter.let(type, "load " + type + ", ptr " + place.ref + ", align " + std::to_string(std::min(size, 8)));
+    if (type != "i64") old = convert("zext", old, "i64");
+    const Term where = convert("ptrtoint", place, "i64") | emitter.integer("i64", int64_t{std::min(size, 8)} << kLogSizeShift);
+    const Term top = emitter.let("ptr", "load ptr, ptr %log.top");
+    emitter.line("store i64 " + where.ref + ", ptr " + top.ref);
+    const Term second = emitter.let("ptr", "getelementptr i64, ptr " + top.ref + ", i64 1"), next = emitter.let("ptr", "getelementptr i64, ptr " + top.ref + ", i64 2");
+    emitter.line("store i64 " + old.ref + ", ptr " + second.ref);
+    emitter.line("store ptr " + next.ref + ", ptr %log.top");
+    logged_++;
+  }
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+}
+
+void Block::keep() {
+  pin();
+  if (done_ || stores_arrays()) look_at_conditions();
+  for (const Store& store : stores) {
+    if (!store.to && !done_) log(store);
+    write_store(store);
+  }
+  done_ |= stores_arrays();
   stores.clear();
 }
 
@@ -186,7 +218,7 @@ void Block::call(const Routine& routine, const std::vector<Rows>& operands, cons
   const Term given = emitter.let("i32", "call i32 " + function.ref + "(ptr " + loaded.ref + ", ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ")");
   emitter.line("br label %" + behind);
   emitter.label(behind);
-  called_ |= routine.reports();
+  meets_conditions_ |= routine.reports();
   if (!routine.may_refuse()) return;
   leave_unless(compare("eq", emitter.let("i32", "phi i32 [ 0, %" + before + " ], [ " + given.ref + ", %" + calls + " ]"), 0));
 }

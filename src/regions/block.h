@@ -16,6 +16,9 @@ namespace evalframe::regions {
 using native::Emitter, native::Term;
 struct Expression;
 
+// Of a LogEntry's `where`: the size, in bytes, stands above the address.
+inline constexpr int kLogSizeShift = 56;
+
 // Why something isn't done natively.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -66,7 +69,7 @@ class Block {
   // NumPy reports the floating-point conditions of what led to this value.
   void watch(const Term& result) { watched_.push_back(result); }
   void watch(const native::Value& result);
-  // Leaves where there was a condition that is reported. Before anything is stored.
+  // Leaves where there was a condition that is reported, in this block or since the loop's last checkpoint.
   void look_at_conditions();
   std::string new_label() { return name_ + ".l" + std::to_string(labels_++); }
 
@@ -81,7 +84,14 @@ class Block {
   bool stores_arrays() const;
   // What is at the address then.
   native::Value load(DType dtype, const Term& address);
-  void write_stores();
+  // All that was done so far is kept: writes what is to be stored. Elements can be put back where a condition is found later; what can't
+  // be is only done where there was none.
+  void keep();
+  // Something was done that can't be undone: the loop has to have a checkpoint behind it.
+  bool is_done() const { return done_; }
+  void mark_done() { done_ = true; }
+  int logged() const { return logged_; }
+  bool meets_conditions() const { return meets_conditions_; }
   // All that was done so far is done: from here on it leaves for that label.
   void leave_for(std::string label) { leave_ = std::move(label); }
 
@@ -109,10 +119,10 @@ class Block {
   struct Saved {
     std::vector<Store> stores;
     std::vector<Term> watched;
-    bool called;
+    bool done;
   };
-  Saved save() const { return {stores, watched_, called_}; }
-  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), called_ = saved.called; }
+  Saved save() const { return {stores, watched_, done_}; }
+  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done; }
 
   Emitter emitter;
 
@@ -120,7 +130,8 @@ class Block {
   std::string name_, leave_;
   int labels_ = 0;
   std::vector<Term> watched_;
-  bool called_ = false;  // something whose conditions are looked at
+  bool done_ = false, meets_conditions_ = false;
+  int logged_ = 0;  // elements that may have to be put back
   std::vector<Routine>& routines_;
   std::set<std::string> taken_;
   std::set<std::string> held_;
@@ -128,6 +139,8 @@ class Block {
   Term held_before_;  // how many objects were held
 
   void write_store(const Store& store);
+  void log(const Store& store);
+  void pin();
 };
 
 }  // namespace evalframe::regions

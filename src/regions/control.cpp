@@ -38,17 +38,16 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     const bool on_top = must_run && !slots.empty();
     if (must_run || within_.has(instruction)) region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
                                                        : "more places, or types of variables, than are followed"});
-    return emitter.line("br label %" + exit_of(state, must_run));
+    return emitter.line("br label %" + exit_of(state, must_run) + (block.is_done() ? ".sure" : ""));
   }
   blocks_[number].next.insert(next);
-  const std::string target = "block" + std::to_string(next);
+  const std::string target = block.is_done() ? save_of(next) : "block" + std::to_string(next);
   if (instruction > blocks_[number].state.instruction) return emitter.line("br label %" + target);
   blocks_[next].is_entry = true;
   const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;
   emitter.line("store i64 " + turns.ref + ", ptr %turns");
-  const Term breaker = emitter.let("i32", "load volatile i32, ptr %breaker");
-  const Term calm = compare("eq", breaker & emitter.integer("i32", cpython::BreakerCell::kBits), 0) & compare("slt", turns, Term{&emitter, "i64", "%most"});
-  emitter.line("br i1 " + calm.ref + ", label %" + target + ", label %" + exit_of(state, false) + ", !prof !0");
+  const Term due = compare("ne", turns, emitter.let("i64", "load i64, ptr %due"));
+  emitter.line("br i1 " + due.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
 }
 
 void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {

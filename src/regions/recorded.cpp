@@ -244,8 +244,7 @@ void RecordingWriter::go_on_beside(const Term& holds, Slots slots, int32_t instr
 
 // All that was done is kept.
 void RecordingWriter::finish(Slots slots, int32_t instruction, bool must_run) {
-  block_.look_at_conditions();
-  block_.write_stores();
+  block_.keep();
   region_.go_on(block_, number_, std::move(slots), instruction, must_run);
 }
 
@@ -305,7 +304,9 @@ Written RecordingWriter::result_of(int32_t index, const Node& node) {
 Written RecordingWriter::write_object_call(int32_t index) {
   if (!block_.stores.empty()) commit(index);
   if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) settle(index);
-  return object_call(array_nodes(index), index);
+  Written result = object_call(array_nodes(index), index);
+  if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) block_.mark_done();
+  return result;
 }
 
 void RecordingWriter::write_node(int32_t index) {
@@ -387,8 +388,7 @@ void RecordingWriter::commit(int32_t next) {
 
 // Stores what is to be stored before the node: what can't be done from there on leaves the loop there.
 void RecordingWriter::commit(int32_t instruction, const Slots& there) {
-  block_.look_at_conditions();
-  block_.write_stores();
+  block_.keep();
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br label %" + on);
   block_.emitter.label(off);

@@ -2,8 +2,11 @@
 #include "regions/region.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "backends/native/run/float_flags.h"
+#include "cpython/frame.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
 
@@ -12,6 +15,15 @@ namespace evalframe::regions {
 using bytecode::Instruction, bytecode::Op;
 using recorder::Recording;
 using Kind = Type::Kind;
+
+void undo(const LogEntry* first, const LogEntry* end) {
+  constexpr uint64_t kAddress = (uint64_t{1} << kLogSizeShift) - 1;
+  for (const LogEntry* entry = end; entry != first;) {
+    --entry;
+    std::memcpy(reinterpret_cast<void*>(entry->where & kAddress), &entry->old, entry->where >> kLogSizeShift);
+  }
+  native::clear_flags();
+}
 
 int64_t Region::lines() const { return std::count(ir.begin(), ir.end(), '\n'); }
 
@@ -119,6 +131,8 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
     }
     text += block.emitter.text();
     needed_ += block.emitter.needed();
+    region_.logged += block.logged();
+    meets_conditions_ |= block.meets_conditions();
     merged_.emplace_back(&recording, number);
     return true;
   }
@@ -216,7 +230,99 @@ static std::string lines_once(const std::string& text) {
   return result;
 }
 
-std::string RegionWriter::function() const {
+namespace {
+
+// Code in which names that begin with @ are those of one place.
+class Lines {
+ public:
+  explicit Lines(std::string prefix) : prefix_(std::move(prefix)) {}
+  Lines& operator<<(std::string_view line) {
+    for (const char c : line) c == '@' ? text_ += "%" + prefix_ + "." : text_ += c;
+    text_ += '\n';
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string prefix_;
+  std::string text_;
+};
+
+// Goes to the label where there was a condition that is reported.
+std::string conditions_text(const std::string& prefix, const std::string& clean) {
+  Lines lines(prefix);
+  lines << "  call void asm sideeffect \"stmxcsr $0\", \"=*m\"(ptr elementtype(i32) %conditions)"
+        << "  @met = load volatile i32, ptr %conditions" << "  @reported = and i32 @met, %reported" << "  @none = icmp eq i32 @reported, 0"
+        << "  br i1 @none, label %" + clean + ", label %rollback, !prof !0";
+  return lines.text();
+}
+
+std::string number_of(int64_t number) { return std::to_string(number); }
+
+}  // namespace
+
+// A turn ends at the block, and it is time to look at what else there is.
+std::string RegionWriter::check_text(int number) {
+  const std::string name = "check" + number_of(number);
+  std::string text = name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".clean") : "  br label %" + name + ".clean\n") + name + ".clean:\n";
+  Lines lines(name);
+  lines << "  @turns = load i64, ptr %turns" << "  @breaker = load volatile i32, ptr %breaker"
+        << "  @waiting = and i32 @breaker, " + number_of(cpython::BreakerCell::kBits) << "  @calm = icmp eq i32 @waiting, 0"
+        << "  @more = icmp slt i64 @turns, %most" << "  @goes = and i1 @calm, @more"
+        << "  br i1 @goes, label %" + name + ".on, label %" + exit_of(blocks_[static_cast<size_t>(number)].state, false) + ".sure"
+        << name + ".on:" << "  @unseen = load i64, ptr %unseen" << "  @twice = shl i64 @unseen, 1" << "  @many = icmp sgt i64 @twice, " + number_of(region_.most_unseen())
+        << "  @next = select i1 @many, i64 " + number_of(region_.most_unseen()) + ", i64 @twice" << "  store i64 @next, ptr %unseen"
+        << "  @then = add i64 @turns, @next" << "  @late = icmp sgt i64 @then, %most" << "  @due = select i1 @late, i64 %most, i64 @then" << "  store i64 @due, ptr %due"
+        << "  br label %save" + number_of(number);
+  return text + lines.text();
+}
+
+// The checkpoint in front of the block.
+std::string RegionWriter::save_text(int number) const {
+  const std::string name = "save" + number_of(number);
+  Lines lines(name);
+  lines << name + ":";
+  if (meets_conditions_) {
+    lines << "  store i64 " + number_of(number) + ", ptr %saved" << "  @turns = load i64, ptr %turns" << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  store i64 @turns, ptr @turns.at"
+          << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
+          << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
+          << "  store ptr %log, ptr %log.top";
+    for_each_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
+      lines << "  @" + word.place + " = load " + word.type + ", ptr " + name_of(word) << "  @" + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place
+            << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
+    });
+  }
+  lines << "  br label %block" + number_of(number);
+  return lines.text();
+}
+
+// Back to the checkpoint; with fewer turns until the next one, or where there was one turn, out of the loop.
+std::string RegionWriter::rollback_text() {
+  Lines lines("rollback");
+  lines << "rollback:" << "  @end = load ptr, ptr %log.top" << "  call void %undo(ptr %log, ptr @end)" << "  store ptr %log, ptr %log.top"
+        << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  @turns = load i64, ptr @turns.at" << "  store i64 @turns, ptr %turns"
+        << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  @top = load ptr, ptr @top.at" << std::string("  store ptr @top, ptr ") + Block::kTop
+        << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  @serial = load i64, ptr @serial.at" << std::string("  store i64 @serial, ptr ") + Block::kSerial
+        << "  @unseen = load i64, ptr %unseen" << "  @single = icmp eq i64 @unseen, 1" << "  store i64 1, ptr %unseen" << "  @due = add i64 @turns, 1" << "  store i64 @due, ptr %due"
+        << "  @block = load i64, ptr %saved";
+  std::string ways;
+  for (const int number : saves_) ways += " i64 " + number_of(number) + ", label %restore" + number_of(number);
+  lines << "  switch i64 @block, label %nowhere [" + ways + " ]";
+  for (const int number : saves_) {
+    const State& state = blocks_[static_cast<size_t>(number)].state;
+    const std::string at = "@" + number_of(number) + ".";
+    lines << "restore" + number_of(number) + ":";
+    for_each_word(state, [&](const Word& word) {
+      lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = load " + word.type + ", ptr " + at + word.place + ".at"
+            << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
+    });
+    lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %block" + number_of(number);
+  }
+  return lines.text();
+}
+
+std::string RegionWriter::function() {
+  for (const State& entry : region_.entries) save_of(numbers_.at(entry));
   std::string text = lines_once(needed_);
   text += std::string("define i32 ") + native::kFunctionName + "(ptr %slots, ptr %sources, ptr %header, i32 %number) #0 {\nbegin:\n";
   text += "  %conditions = alloca i32\n  %turns = alloca i64\n  store i64 0, ptr %turns\n";
@@ -238,7 +344,15 @@ std::string RegionWriter::function() const {
       "  %arena.at = getelementptr i64, ptr %header, i64 4\n  %arena = load ptr, ptr %arena.at\n"
       "  %arena.end.at = getelementptr i64, ptr %header, i64 5\n  %arena.end = load ptr, ptr %arena.end.at\n"
       "  %routines.at = getelementptr i64, ptr %header, i64 6\n  %routines = load ptr, ptr %routines.at\n"
-      "  %held.at = getelementptr i64, ptr %header, i64 7\n  %held = load ptr, ptr %held.at\n";
+      "  %held.at = getelementptr i64, ptr %header, i64 7\n  %held = load ptr, ptr %held.at\n"
+      "  %unseen.at = getelementptr i64, ptr %header, i64 8\n  %unseen.first = load i64, ptr %unseen.at\n  %unseen = alloca i64\n  store i64 %unseen.first, ptr %unseen\n"
+      "  %saved.at = getelementptr i64, ptr %header, i64 9\n  %saved = load ptr, ptr %saved.at\n"
+      "  %log.at = getelementptr i64, ptr %header, i64 10\n  %log = load ptr, ptr %log.at\n  %log.top = alloca ptr\n  store ptr %log, ptr %log.top\n"
+      "  %undo.at = getelementptr i64, ptr %header, i64 11\n  %undo = load ptr, ptr %undo.at\n"
+      "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
+  text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";
+  // Where nothing meets conditions, nothing is put back.
+  text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ ? "1" : "0") + "\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
@@ -251,18 +365,22 @@ std::string RegionWriter::function() const {
       text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = load " + word.type + ", ptr " + at + ".at\n";
       text += "  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
     });
-    text += "  br label %block" + std::to_string(numbers_.at(region_.entries[i])) + "\n";
+    text += "  br label %" + save_of(numbers_.at(region_.entries[i])) + "\n";
   }
   text += text_;
+  for (const int number : checks_) text += check_text(number);
+  for (const int number : saves_) text += save_text(number);
+  if (meets_conditions_) text += rollback_text();
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
-    text += name + ":\n";
+    text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";
     for_each_word(region_.exits[i].state, [&](const Word& word) {
       const std::string at = "%" + name + "." + word.place;
       text += "  " + at + " = load " + word.type + ", ptr " + name_of(word) + "\n";
       text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n";
       text += "  store " + word.type + " " + at + ", ptr " + at + ".at\n";
     });
+    text += "  %" + name + ".unseen = load i64, ptr %unseen\n  store i64 %" + name + ".unseen, ptr %unseen.at\n";
     text += "  %" + name + ".turns = load i64, ptr %turns\n  store i64 %" + name + ".turns, ptr %header\n  ret i32 " + std::to_string(i) + "\n";
   }
   return text + R"(}

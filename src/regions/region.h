@@ -8,6 +8,7 @@
 // interpreter goes on there.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -39,6 +40,19 @@ struct Obstacle {
   std::string reason;
 };
 
+// Floating-point conditions are looked at once in so many turns: twice as many as the last time, and no more than these.
+inline constexpr int64_t kMostUnseen = 256, kFewestUnseen = 16;
+// Elements that were stored meanwhile, to be put back where there was one: address and size, and what was there before.
+struct LogEntry {
+  uint64_t where, old;
+};
+inline constexpr int64_t kMostLogged = 1 << 13;
+// Puts them back, the last one first, and forgets the conditions.
+void undo(const LogEntry* first, const LogEntry* end);
+
+// Of a checkpoint: block, turns, free memory, number of views.
+inline constexpr int kSavedNumbers = 4;
+
 struct Region {
   std::string ir;
   std::vector<State> entries;  // the function's, by number
@@ -51,6 +65,8 @@ struct Region {
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
   std::vector<Routine> routines;  // that the code calls
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
+  int64_t logged = 0;             // elements that a turn may log
+  int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, kMostUnseen); }
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 
@@ -67,6 +83,10 @@ struct Header {
   char *memory, *memory_end;  // for new arrays
   const RoutineEntry* routines;
   const int64_t* held;  // how many objects calls have made
+  int64_t unseen;       // turns until conditions are looked at, at first and at last
+  int64_t* saved;       // the checkpoint: its block, kSavedNumbers in all, and the words of its slots
+  LogEntry* log;
+  void (*undo)(const LogEntry* first, const LogEntry* end);
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

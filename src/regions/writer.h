@@ -43,6 +43,8 @@ class RegionWriter {
   friend class RecordingWriter;
   // The block's number; -1: there are too many, or it is outside.
   int block_of(const State& state);
+  // The label where it is left in front of the instruction, unless there was a condition since the checkpoint; with `.sure` behind it,
+  // where there is known to be none.
   std::string exit_of(const State& state, bool steps);
   void write_block(int number);
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
@@ -57,7 +59,13 @@ class RegionWriter {
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
-  std::string function() const;
+  std::string function();
+  // Labels: what a checkpoint saves; where a turn ends after which conditions, signals and other threads are looked at.
+  std::string save_of(int number) { return saves_.insert(number), "save" + std::to_string(number); }
+  std::string check_of(int number) { return checks_.insert(number), save_of(number), "check" + std::to_string(number); }
+  std::string check_text(int number);
+  std::string save_text(int number) const;
+  std::string rollback_text();
 
   const bytecode::Code& code_;
   const Recordings& recordings_;
@@ -69,6 +77,8 @@ class RegionWriter {
   std::map<State, int> numbers_;
   std::map<std::pair<State, bool>, int> exits_;
   std::set<std::string> variables_;
+  std::set<int> saves_, checks_;
+  bool meets_conditions_ = false;
   int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;

@@ -33,6 +33,7 @@ class LoopRegion : public Holdable {
   int32_t instruction = 0;  // where the loop stood when it was made
   uint64_t recordings = 0;  // of the capture, when it was made
   uint64_t entered = 0, turns = 0;
+  int64_t unseen = 1;  // turns until conditions are looked at: of the last run
 
   // For tests: it is left after as many turns.
   static int64_t most_turns;
