@@ -27,7 +27,7 @@ Written written_scalar(const native::Value& value) { return {.type = {Kind::kNum
 
 Written written_constant(Emitter& emitter, PyObject* constant) {
   const Type type = type_of(constant);
-  Written value{.type = type, .constant = constant};
+  Written value{.type = type, .constant = constant, .varies = Varies::kNot};
   int64_t word = 0;
   switch (type.kind) {
     case Kind::kInt: value.number = native::exact(DType::int64, emitter.integer("i64", PyLong_AsLongLong(constant))); break;
@@ -82,6 +82,7 @@ void Block::pin() {
 }
 
 void Block::look_at_conditions() {
+  if (pass != Pass::kTurn) throw Unsupported("conditions in the midst of many turns");
   pin();
   emitter.line("call void asm sideeffect \"stmxcsr $0\", \"=*m\"(ptr elementtype(i32) %conditions)");
   const Term met = emitter.let("i32", "load volatile i32, ptr %conditions");
@@ -148,10 +149,10 @@ void Block::log(const Store& store) {
 }
 
 void Block::keep() {
-  pin();
+  if (pass == Pass::kTurn) pin();
   if (done_ || stores_arrays()) look_at_conditions();
   for (const Store& store : stores) {
-    if (!store.to && !done_) log(store);
+    if (!store.to && !done_ && !(pass == Pass::kMany && store.is_even)) log(store);
     write_store(store);
   }
   done_ |= stores_arrays();
@@ -165,6 +166,7 @@ Term Block::new_serial() {
 }
 
 Term Block::allocate(const Term& bytes) {
+  if (pass != Pass::kTurn) throw Unsupported("new arrays in many turns");
   const Term top = emitter.let("ptr", std::string("load ptr, ptr ") + kTop);
   // Each has a cache line of its own, so that even those without elements are told apart. More than can be is less than none.
   leave_unless(native::compare("ult", bytes, kMostBytes));
@@ -191,6 +193,7 @@ void Block::end_memory(const std::vector<Term>& in_variables) {
 Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }
 
 void Block::call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
+  if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
   const auto found = std::find(routines_.begin(), routines_.end(), routine);
   const std::string number = std::to_string(found - routines_.begin());

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/native/code/element.h"
@@ -24,6 +25,9 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What a number is in the turns of an inner loop, see many_turns.h.
+enum class Varies : uint8_t { kNot, kEvenly, kAnyhow };
+
 // A value in registers.
 struct Written {
   Type type;
@@ -35,6 +39,7 @@ struct Written {
   PyTypeObject* names_type = nullptr;  // the value is this class
   bool is_tuple = false;         // of `items`: an index or a shape, which isn't kept
   std::vector<Written> items;
+  Varies varies = Varies::kAnyhow;  // evenly: more by the same in each turn; of an array: whether it is the same
 };
 
 // What is to be kept of a value: the words of its type.
@@ -57,6 +62,9 @@ struct Strided {
   std::vector<Term> sizes, strides;   // elements, bytes
 };
 
+// Whether one turn is written, the addresses in the first and last one of many, or many turns.
+enum class Pass : uint8_t { kTurn, kProbe, kMany };
+
 class Block {
  public:
   // name: what the names of its values and labels begin with. leave: the label for where it isn't done. routines: the region's.
@@ -67,7 +75,9 @@ class Block {
   void leave_unless(const Term& holds);
   void leave_if(const Term& holds) { leave_unless(!holds); }
   // NumPy reports the floating-point conditions of what led to this value.
-  void watch(const Term& result) { watched_.push_back(result); }
+  void watch(const Term& result) {
+    if (pass != Pass::kProbe) watched_.push_back(result);
+  }
   void watch(const native::Value& result);
   // Leaves where there was a condition that is reported, in this block or since the loop's last checkpoint.
   void look_at_conditions();
@@ -79,6 +89,7 @@ class Block {
     native::Value value;
     // An array: the elements of one of the same sizes, or a number for all.
     std::shared_ptr<Strided> to, from;
+    bool is_even = false;  // the address varies evenly
   };
   std::vector<Store> stores;
   bool stores_arrays() const;
@@ -124,7 +135,11 @@ class Block {
   Saved save() const { return {stores, watched_, done_}; }
   void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done; }
 
+  // Whether something is watched, which isn't from now on.
+  bool forget_watched() { return !std::exchange(watched_, {}).empty(); }
+
   Emitter emitter;
+  Pass pass = Pass::kTurn;
 
  private:
   std::string name_, leave_;

@@ -72,6 +72,7 @@ Written absolute(const Call& call) {
   if (!a.type.is_number() || a.number.dtype == DType::bool_) throw Unsupported("abs() of this");
   Written result = a;
   result.constant = nullptr;
+  result.varies = Varies::kAnyhow;
   const Term& x = a.number.real;
   if (native::is_float(a.number.dtype)) {
     result.number.real = native::intrinsic("fabs", {x});
@@ -82,7 +83,11 @@ Written absolute(const Call& call) {
   return result;
 }
 
-Written length(const Call& call) { return written_int(length_of(call.block, call.only())); }
+Written length(const Call& call) {
+  Written result = written_int(length_of(call.block, call.only()));
+  result.varies = call.only().varies;
+  return result;
+}
 
 Written range(const Call& call) {
   const size_t count = call.arguments.size();
@@ -122,6 +127,7 @@ Written first_of(Block& block, std::span<const Written> numbers, bool smaller) {
   if (!are_alike(numbers) || !numbers[0].type.is_number() || numbers[0].type.is_complex()) throw Unsupported("min() or max() of unlike or complex numbers");
   Written result = numbers[0];
   result.constant = nullptr;
+  result.varies = Varies::kAnyhow;
   for (const Written& number : numbers.subspan(1)) result.number.real = select(takes_second(block, smaller, result, number), number.number.real, result.number.real);
   return result;
 }

@@ -1,5 +1,7 @@
 #include "regions/elements.h"
 
+#include <algorithm>
+
 #include "frontends/numpy/numpy_api.h"
 #include "guards/guards.h"
 #include "regions/numbers.h"
@@ -25,8 +27,13 @@ Term step_along(Block& block, const Term& address, const Term& index, const Term
   return block.emitter.let("ptr", "getelementptr i8, ptr " + address.ref + ", i64 " + offset.ref);
 }
 
+struct Address {
+  Term address;
+  bool is_even = true;  // it varies evenly
+};
+
 // Leaves where an index is out of range, or isn't one element's.
-Term address_of(Block& block, const Written& array, const Written& index) {
+Address address_of(Block& block, const Written& array, const Written& index) {
   require_array(array);
   const std::vector<Written> one = {index};
   const std::vector<Written>& indices = index.is_tuple ? index.items : one;
@@ -34,15 +41,26 @@ Term address_of(Block& block, const Written& array, const Written& index) {
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
-  Term address = all.data;
+  Address result{all.data};
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
-    const Term number = as_int(block, indices[axis]), size = all.sizes[axis];
-    const Term at = select(compare("slt", number, 0), number + size, number);
-    block.leave_unless(compare("ult", at, size));
-    address = step_along(block, address, at, all.strides[axis]);
+    const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
+    Term stride = all.strides[axis];
+    const Varies varies = block.pass == Pass::kTurn ? Varies::kAnyhow : std::max(array.varies, indices[axis].varies);
+    result.is_even &= varies != Varies::kAnyhow;
+    // What is in range in the first and in the last of many turns is in those between.
+    const bool is_known = block.pass == Pass::kMany && varies != Varies::kAnyhow;
+    const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
+    if (!is_known) block.leave_unless(compare("ult", at, size));
+    if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
+      // One element beside the other, or one turn after the other.
+      const Term beside = block.emitter.integer("i64", graph::size_of(array.type.dtype));
+      if (!is_known) block.leave_unless(compare("eq", stride, beside));
+      stride = beside;
+    }
+    result.address = step_along(block, result.address, at, stride);
   }
-  return address;
+  return result;
 }
 
 }  // namespace
@@ -57,15 +75,14 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
     if (at < 0 || at >= count) throw Unsupported("an item that a tuple doesn't have");
     return owner.items[at];
   }
-  const Term address = address_of(block, owner, index);
-  return written_scalar(block.load(owner.type.dtype, address));
+  return written_scalar(block.load(owner.type.dtype, address_of(block, owner, index).address));
 }
 
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-  const Term address = address_of(block, array, index);
-  block.stores.push_back({address, as_element(block, value, array.type.dtype)});
+  const auto [address, is_even] = address_of(block, array, index);
+  block.stores.push_back({.address = address, .value = as_element(block, value, array.type.dtype), .is_even = is_even});
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {
@@ -104,9 +121,12 @@ Written get_attribute(Block& block, const Written& owner, const std::string& nam
   for (int axis = 0; axis < owner.type.rank; axis++) {
     const Term& size = sizes[axis];
     shape.items.push_back(written_int(size));
+    shape.items.back().varies = owner.varies;
     product = product * size;
   }
-  return name == "shape" ? shape : written_int(product);
+  Written count = written_int(product);
+  count.varies = owner.varies;
+  return name == "shape" ? shape : count;
 }
 
 }  // namespace evalframe::regions

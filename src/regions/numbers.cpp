@@ -394,12 +394,37 @@ constexpr ScalarOp kComparisons[] = {ScalarOp::less, ScalarOp::less_equal, Scala
 
 }  // namespace
 
+namespace {
+
+Varies varies_of(BinaryOp op, const Written& a, const Written& b) {
+  const Varies more = std::max(a.varies, b.varies), less = std::min(a.varies, b.varies);
+  if (more == Varies::kNot) return Varies::kNot;
+  const bool is_sum = op == BinaryOp::kAdd || op == BinaryOp::kSubtract;
+  return is_sum || (op == BinaryOp::kMultiply && less == Varies::kNot) ? more : Varies::kAnyhow;
+}
+
+Written python_int(Block& block, BinaryOp op, const Written& a, const Written& b) {
+  const Varies varies = varies_of(op, a, b);
+  // What fits in the first and in the last turn fits in those between.
+  const bool fits = block.pass == Pass::kMany && varies != Varies::kAnyhow;
+  const auto plain = [&] {
+    const Term x = as_int(block, a), y = as_int(block, b);
+    return op == BinaryOp::kAdd ? x + y : op == BinaryOp::kSubtract ? x - y : x * y;
+  };
+  const bool is_plain = fits && (op == BinaryOp::kAdd || op == BinaryOp::kSubtract || op == BinaryOp::kMultiply);
+  Written result = written_int(is_plain ? plain() : int_binary(block, op, a, b));
+  result.varies = varies;
+  return result;
+}
+
+}  // namespace
+
 Written binary(Block& block, int code, const Written& a, const Written& b, const graph::Meta& meta) {
   const BinaryOp op = bytecode::binary_op(code);
   require_number(a);
   require_number(b);
   switch (meta.kind) {
-    case graph::Kind::kInt: return written_int(int_binary(block, op, a, b));
+    case graph::Kind::kInt: return python_int(block, op, a, b);
     case graph::Kind::kFloat: return written_float(float_binary(block, op, a, b));
     case graph::Kind::kComplex: return complex_binary(block, op, a, b);
     case graph::Kind::kBool: return written_bool(numpy_bool(op, a.number, b.number).real);

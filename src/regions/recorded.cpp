@@ -39,7 +39,17 @@ Written RecordingWriter::slot_value(int32_t slot) {
   const auto found = slots_.find(slot);
   if (found != slots_.end()) return found->second;
   const Type& type = state_.types[static_cast<size_t>(slot)];
-  return slots_.emplace(slot, written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type))).first->second;
+  Written value = written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type));
+  if (block_.pass != Pass::kTurn) value.varies = slot == item_slot_ ? Varies::kEvenly : keeps(slot) ? Varies::kNot : Varies::kAnyhow;
+  return slots_.emplace(slot, std::move(value)).first->second;
+}
+
+// Whether the slot has the same behind the recording.
+bool RecordingWriter::keeps(int32_t slot) const {
+  const std::vector<recorder::FrameState> states = recording_.state_at(count());
+  const std::vector<uint32_t>& there = states[0].slots;
+  const auto i = static_cast<size_t>(slot);
+  return i < there.size() && there[i] == recording_.initial[0][i];
 }
 
 void RecordingWriter::check_slot(const guards::Source& source, const guards::Fact& fact) {
@@ -54,6 +64,7 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
       if (!type.is_array() || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
       return;
     case Check::kEqual: {
+      if (block_.pass != Pass::kTurn && !keeps(source.index)) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
       if (want.type != type || !type.is_number() || type.is_complex()) no();
       const Written here = slot_value(source.index);
@@ -73,6 +84,7 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
         if (fact.check == Check::kDistinct && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)] != type) return;
         throw Unsupported("the identity of numbers");
       }
+      if (block_.pass != Pass::kTurn && !(keeps(source.index) && keeps(other.index))) throw Unsupported("arrays that vary in many turns");
       const auto identity = [&](int32_t slot) { return slot_value(slot).words[static_cast<size_t>(identity_word(type))]; };
       require(compare(fact.check == Check::kSame ? "eq" : "ne", identity(source.index), identity(other.index)));
       return;
@@ -154,8 +166,10 @@ Written RecordingWriter::read_source(int32_t index) {
   const std::string word = words_of(type)[0];
   Emitter& emitter = block_.emitter;
   const Term at = emitter.let("ptr", "getelementptr i64, ptr %sources, i64 " + std::to_string(number));
-  if (word == "i1") return written(type, {convert("trunc", emitter.let("i8", "load i8, ptr " + at.ref + ", !invariant.load !1"), "i1")});
-  return written(type, {emitter.let(word, "load " + word + ", ptr " + at.ref + ", !invariant.load !1")});
+  Written value = word == "i1" ? written(type, {convert("trunc", emitter.let("i8", "load i8, ptr " + at.ref + ", !invariant.load !1"), "i1")})
+                               : written(type, {emitter.let(word, "load " + word + ", ptr " + at.ref + ", !invariant.load !1")});
+  value.varies = Varies::kNot;
+  return value;
 }
 
 Written RecordingWriter::constant(PyObject* object) {
@@ -233,6 +247,7 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
 
 // Where it doesn't hold, all that was done so far is kept, and the loop goes on at the instruction.
 void RecordingWriter::go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run) {
+  if (block_.pass != Pass::kTurn) throw Unsupported("branches in many turns");
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br i1 " + holds.ref + ", label %" + on + ", label %" + off);
   block_.emitter.label(off);
@@ -388,6 +403,7 @@ void RecordingWriter::commit(int32_t next) {
 
 // Stores what is to be stored before the node: what can't be done from there on leaves the loop there.
 void RecordingWriter::commit(int32_t instruction, const Slots& there) {
+  if (block_.pass != Pass::kTurn) throw Unsupported("stores in the midst of many turns");
   block_.keep();
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br label %" + on);
@@ -499,6 +515,40 @@ bool RecordingWriter::end_turn(int32_t index) {
   return true;
 }
 
+// Whether the result is stored, or a slot has it at the end, or something is computed with it of which the same holds.
+bool RecordingWriter::is_taken(int32_t index) const {
+  if (last_needed_[static_cast<size_t>(index)] == count()) return true;
+  for (int32_t i = index + 1; i < count(); i++) {
+    const Node& node = recording_.graph.nodes[static_cast<size_t>(i)];
+    const Operand* const operands = recording_.graph.operands_of(node);
+    if (std::find(operands, operands + node.count, Operand::node(index)) == operands + node.count) continue;
+    const bool computes = node.form == Form::kBinary || node.form == Form::kUnary || node.form == Form::kCall;
+    if (node.form == Form::kSetItem || (computes && is_taken(i))) return true;
+  }
+  return false;
+}
+
+void RecordingWriter::write_turn(int32_t item_slot, const Term* item) {
+  item_slot_ = item_slot;
+  if (item) {
+    Written known = written_int(*item);
+    known.varies = Varies::kEvenly;
+    slots_.emplace(item_slot, std::move(known));
+  }
+  check_recording();
+  check_guards();
+  for (const Term& condition : conditions_) {
+    if (block_.pass == Pass::kProbe) block_.leave_unless(condition);
+  }
+  find_uses();
+  checks_ = false;
+  for (int32_t i = 0; i < count(); i++) {
+    write_node(i);
+    // Conditions are looked at in the end: whatever meets one has to be computed.
+    if (block_.forget_watched() && !is_taken(i)) throw Unsupported("a result that nothing takes");
+  }
+}
+
 void RecordingWriter::write(const std::string& otherwise) {
   check_recording();
   check_guards();
@@ -509,14 +559,13 @@ void RecordingWriter::write(const std::string& otherwise) {
   }
   find_uses();
   block_.begin_memory();
-  const auto count = static_cast<int32_t>(recording_.graph.nodes.size());
   checks_ = false;
-  for (int32_t i = 0; i < count; i++) {
+  for (int32_t i = 0; i < count(); i++) {
     if (end_turn(i)) return;
     write_node(i);
   }
-  settle(count);
-  finish(state_at(count), instruction_at(count), true);
+  settle(count());
+  finish(state_at(count()), instruction_at(count()), true);
 }
 
 }  // namespace evalframe::regions

@@ -26,6 +26,11 @@ class RecordingWriter {
   void write(const std::string& otherwise);
   // The instruction that it has come to.
   int32_t at() const { return checks_ ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
+  // Of many turns: what is done in one, with nothing kept yet. Its item is in this slot; item: a number for it, else what the slot has.
+  void write_turn(int32_t item_slot, const Term* item);
+  // What the slots have behind it, and the instruction where that is.
+  Slots end() { return state_at(count()); }
+  int32_t end_instruction() const { return instruction_at(count()); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
 
@@ -34,6 +39,9 @@ class RecordingWriter {
   void check_slot(const guards::Source& source, const guards::Fact& fact);
   void require(const Term& condition) { conditions_.push_back(condition); }
   int32_t merged(int32_t source);
+  int32_t count() const { return static_cast<int32_t>(recording_.graph.nodes.size()); }
+  bool keeps(int32_t slot) const;
+  bool is_taken(int32_t index) const;
   Written read_source(int32_t source);
   Written slot_value(int32_t slot);
   Written constant(PyObject* object);
@@ -79,6 +87,7 @@ class RecordingWriter {
   std::vector<int> takers_;           // how many nodes take it
   std::map<int32_t, int32_t> merged_;
   std::map<int32_t, Written> slots_;
+  int32_t item_slot_ = -1;
 };
 
 }  // namespace evalframe::regions

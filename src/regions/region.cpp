@@ -16,11 +16,48 @@ using bytecode::Instruction, bytecode::Op;
 using recorder::Recording;
 using Kind = Type::Kind;
 
+namespace {
+
+constexpr uint64_t kAddress = (uint64_t{1} << kLogSizeShift) - 1;
+// Of an entry behind others that hold what was there: `old` bytes, one beside the other.
+constexpr uint64_t kManyBytes = 0xff;
+
+size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / sizeof(LogEntry); }
+
+}  // namespace
+
+LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
+  const auto entry = [&](char* place, uint64_t kind, uint64_t old) { *log++ = {reinterpret_cast<uint64_t>(place) | kind << kLogSizeShift, old}; };
+  if (step == size) {
+    const auto bytes = static_cast<uint64_t>(size * count);
+    std::memcpy(log, first, bytes);
+    log += entries_of(bytes);
+    entry(first, kManyBytes, bytes);
+    return log;
+  }
+  for (int64_t i = 0; i < (step ? count : 1); i++) {
+    for (int64_t part = 0; part < size; part += 8) {
+      uint64_t old = 0;
+      char* const place = first + i * step + part;
+      std::memcpy(&old, place, static_cast<size_t>(std::min<int64_t>(size, 8)));
+      entry(place, static_cast<uint64_t>(std::min<int64_t>(size, 8)), old);
+    }
+  }
+  return log;
+}
+
 void undo(const LogEntry* first, const LogEntry* end) {
-  constexpr uint64_t kAddress = (uint64_t{1} << kLogSizeShift) - 1;
   for (const LogEntry* entry = end; entry != first;) {
     --entry;
-    std::memcpy(reinterpret_cast<void*>(entry->where & kAddress), &entry->old, entry->where >> kLogSizeShift);
+    void* const place = reinterpret_cast<void*>(entry->where & kAddress);
+    const uint64_t size = entry->where >> kLogSizeShift;
+    if (size == kManyBytes) {
+      const uint64_t bytes = entry->old;
+      entry -= entries_of(bytes);
+      std::memcpy(place, entry, bytes);
+    } else {
+      std::memcpy(place, &entry->old, size);
+    }
   }
   native::clear_flags();
 }
@@ -105,27 +142,18 @@ int32_t RegionWriter::object_of(PyObject* constant) {
 }
 
 bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
-  const std::vector<Type> sources_before = region_.sources;
-  const std::set<int> next_before = blocks_[number].next;
-  const size_t steps_before = blocks_[number].steps.size(), routines_before = region_.routines.size();
-  const auto undo = [&] {
-    merge_again();
-    region_.sources = sources_before;
-    blocks_[number].next = next_before;
-    blocks_[number].steps.resize(steps_before);
-    region_.routines.resize(routines_before);
-  };
+  const Mark before = mark(number);
   for (std::set<int32_t> calls;;) {
     Block block(name, otherwise, region_.routines);
     RecordingWriter writer(*this, number, recording, block, calls);
     try {
       writer.write(otherwise);
     } catch (const AsObjectCall& wanted) {
-      undo();
+      back_to(number, before);
       calls.insert(wanted.node);
       continue;
     } catch (const std::runtime_error& error) {
-      undo();
+      back_to(number, before);
       why.push_back({writer.at(), error.what()});
       return false;
     }
@@ -136,6 +164,14 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
     merged_.emplace_back(&recording, number);
     return true;
   }
+}
+
+void RegionWriter::back_to(int number, const Mark& mark) {
+  merge_again();
+  region_.sources = mark.sources;
+  blocks_[number].next = mark.next;
+  blocks_[number].steps.resize(mark.steps);
+  region_.routines.resize(mark.routines);
 }
 
 // The region's guards without those of a recording that it can't have. Sources keep their numbers.
@@ -168,9 +204,11 @@ void RegionWriter::write_block(int number) {
   std::vector<Obstacle> why;
   const auto label = [&](int which) { return name + "." + std::to_string(which); };
   const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(state.types.size()));
+  std::string many;
   for (const Recording* recording : recordings) {
     std::string body;
     if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
+    if (!written) write_many_turns(number, *recording, label(0), many);
     text += label(written) + ":\n" + body;
     written++;
   }
@@ -178,7 +216,7 @@ void RegionWriter::write_block(int number) {
   // Others are for other types, or rare cases that lead to the interpreter.
   if (!written) region_.obstacles.insert(region_.obstacles.end(), why.begin(), why.end());
   if (recordings.empty()) region_.obstacles.push_back({state.instruction, "nothing is recorded from here"});
-  text_ += "  br label %" + label(0) + "\n" + text + label(written) + ":\n  br label %" + exit + "\n";
+  text_ += (many.empty() ? "  br label %" + label(0) + "\n" : many) + text + label(written) + ":\n  br label %" + exit + "\n";
 }
 
 // Whether there is a block from which a way leads back to it. The first needn't be one: a loop's variable is unbound before its first turn.
@@ -282,7 +320,7 @@ std::string RegionWriter::save_text(int number) const {
   const std::string name = "save" + number_of(number);
   Lines lines(name);
   lines << name + ":";
-  if (meets_conditions_) {
+  if (meets_conditions_ || rolls_back_) {
     lines << "  store i64 " + number_of(number) + ", ptr %saved" << "  @turns = load i64, ptr %turns" << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  store i64 @turns, ptr @turns.at"
           << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
           << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
@@ -349,10 +387,11 @@ std::string RegionWriter::function() {
       "  %saved.at = getelementptr i64, ptr %header, i64 9\n  %saved = load ptr, ptr %saved.at\n"
       "  %log.at = getelementptr i64, ptr %header, i64 10\n  %log = load ptr, ptr %log.at\n  %log.top = alloca ptr\n  store ptr %log, ptr %log.top\n"
       "  %undo.at = getelementptr i64, ptr %header, i64 11\n  %undo = load ptr, ptr %undo.at\n"
+      "  %log.many.at = getelementptr i64, ptr %header, i64 12\n  %log.many = load ptr, ptr %log.many.at\n"
       "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";
   // Where nothing meets conditions, nothing is put back.
-  text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ ? "1" : "0") + "\n";
+  text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ || rolls_back_ ? "1" : "0") + "\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
@@ -370,7 +409,7 @@ std::string RegionWriter::function() {
   text += text_;
   for (const int number : checks_) text += check_text(number);
   for (const int number : saves_) text += save_text(number);
-  if (meets_conditions_) text += rollback_text();
+  if (meets_conditions_ || rolls_back_) text += rollback_text();
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";

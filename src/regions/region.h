@@ -47,6 +47,8 @@ struct LogEntry {
   uint64_t where, old;
 };
 inline constexpr int64_t kMostLogged = 1 << 13;
+// Logs so many elements, by bytes from one to the next: the new end of the log.
+LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
 // Puts them back, the last one first, and forgets the conditions.
 void undo(const LogEntry* first, const LogEntry* end);
 
@@ -87,6 +89,7 @@ struct Header {
   int64_t* saved;       // the checkpoint: its block, kSavedNumbers in all, and the words of its slots
   LogEntry* log;
   void (*undo)(const LogEntry* first, const LogEntry* end);
+  LogEntry* (*log_many)(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

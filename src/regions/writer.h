@@ -47,6 +47,17 @@ class RegionWriter {
   // where there is known to be none.
   std::string exit_of(const State& state, bool steps);
   void write_block(int number);
+  // What a recording that can't be written has changed.
+  struct Mark {
+    std::vector<Type> sources;
+    std::set<int> next;
+    size_t steps, routines;
+  };
+  Mark mark(int number) const { return {region_.sources, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size()}; }
+  void back_to(int number, const Mark& mark);
+  // A block whose recording is a turn of a loop over a range, for many turns; goes to the label where there aren't so many. False: it isn't so.
+  bool write_many_turns(int number, const recorder::Recording& recording, const std::string& slow, std::string& text);
+  void write_many_turns(int number, const recorder::Recording& recording, Block& block);
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
@@ -78,7 +89,7 @@ class RegionWriter {
   std::map<std::pair<State, bool>, int> exits_;
   std::set<std::string> variables_;
   std::set<int> saves_, checks_;
-  bool meets_conditions_ = false;
+  bool meets_conditions_ = false, rolls_back_ = false;
   int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;
