@@ -290,6 +290,77 @@ class ArrayProgram(Program):
         return text.replace("return n, k, x, s, t", "return n, k, x, s, t, p, q, p is q, p.base is c, np.shares_memory(p, q)")
 
 
+class InnerProgram(Program):
+    """... of nests whose inner loops take dozens of turns, by indices that mostly vary evenly; what goes wrong does so in the midst."""
+
+    def index(self) -> str:
+        if not self.loops or self.often(0.1):
+            return self.pick("k", "3", "-1", "k + 1")
+        inner = self.loops[-1] if self.often(0.7) else self.random.choice(self.loops)
+        return self.pick("{}", "{}", "{}", "{} + 1", "{} - 1", "{} + k", "2 * {}", "n - {}", "-{}", "{} * k", "{} // 2", "({} * 7) % n", "idx[{}]").format(inner)
+
+    def number(self, level: int = 0) -> str:
+        kind = self.random.random()
+        if level > 1 or kind < 0.45:
+            return self.element() if self.often(0.7) else self.pick("x", "s", "t", "0.5", "2.0", "3", *self.loops)
+        if kind < 0.5:
+            return self.pick("math.sqrt(abs({}))", "np.sqrt({})", "abs({})", "np.float64({})", "max({}, 0.0)").format(self.number(level + 1))
+        return f"({self.number(level + 1)} {self.pick('+', '-', '*', '*', '+', '/')} {self.number(level + 1)})"
+
+    def statement(self, room: int) -> None:
+        kind = self.random.random()
+        if kind < 0.4:
+            self.line(f"{self.element()} = {self.number()}")
+        elif kind < 0.65:
+            self.line(f"{self.element()} {self.pick('+=', '-=', '*=')} {self.number()}")
+        elif kind < 0.9:
+            self.line(f"{self.pick('s', 't', 's', 'x')} {self.pick('=', '+=', '+=', '-=')} {self.number()}")
+        elif kind < 0.94 and room > 0:
+            super().statement(room)
+        else:
+            self.line(self.pick("k = k * 3 % 5", "s, t = t, s", "t = i0"))
+
+    def loop(self, room: int) -> None:
+        name = f"i{len(self.loops)}"
+        inner = self.loops[-1] if self.loops and self.often(0.4) else "n"
+        self.line(f"for {name} in range({self.pick('{}', '1, {} - 1', '{} - 1', '{}, 60', 'len(a)', 'k, {}', '{}, 0, -1', '0, {}, 2').format(inner)}):")
+        self.loops.append(name)
+        if room > 0 and self.often(0.6):
+            self.depth += 1
+            if self.often(0.4):
+                self.statement(0)
+            self.loop(room - 1)
+            self.depth -= 1
+        else:
+            self.body(0)
+        self.loops.pop()
+
+    def text(self) -> str:
+        self.line("idx = (np.arange(70) * 13) % 40")
+        return super().text()
+
+    def arguments(self):
+        choose = self.random
+        number = np.random.default_rng(choose.randrange(2**32))
+
+        def array(shape, dtype):
+            values = number.integers(0, 9, shape).astype(float) if np.dtype(dtype).kind in "iub" else number.random(shape)
+            if choose.random() < 0.3:
+                flat = values.reshape(-1)
+                flat[choose.randrange(flat.size)] = choose.choice(SPECIAL if np.dtype(dtype).kind in "fc" else SPECIAL[:4])
+            with np.errstate(all="ignore"):
+                made = values.astype(dtype)
+            return made[::2] if choose.random() < 0.1 else made.T if choose.random() < 0.1 else made
+
+        a = array((choose.choice([64, 64, 40, 90]),), self.dtypes[0])
+        b = a if choose.random() < 0.05 else a[1:] if choose.random() < 0.05 else array((choose.choice([64, 70, 41]),), self.dtypes[1])
+        n = choose.choice([20, 30, 30, 40, 41, 9, 0, 1])
+        return a, b, array((42, 42), self.dtypes[2]), n, choose.choice([0, 1, 1, 2, 3]), choose.choice([0.5, 2, 1.0, -3.0, np.float64(0.25), 1e308])
+
+
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "inner": InnerProgram}
+
+
 def shown(value):
     if isinstance(value, tuple):
         return tuple(shown(part) for part in value)
@@ -402,7 +473,7 @@ if __name__ == "__main__":
 
     evalframe._core.set_region_seconds(0.0)
     first, last = int(sys.argv[1]), int(sys.argv[2])
-    kind = ArrayProgram if "arrays" in sys.argv else Program
+    kind = KINDS[sys.argv[3]] if len(sys.argv) > 3 else Program
     native = bad = 0
     for seed in range(first, last):
         text, found, counters = differences(seed, kind=kind)
