@@ -19,7 +19,7 @@ import pytest
 import evalframe
 from evalframe import _core
 from helpers import outcome
-from region_programs import Kernels, check, copies, differences, shown
+from region_programs import InnerProgram, Kernels, check, copies, differences, shown
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -214,6 +214,117 @@ def test_more_random_programs(first: int) -> None:
     for seed in range(first, first + 50):
         text, found, _ = differences(seed)
         assert not found, (seed, text)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_of_inner_loops(seed: int) -> None:
+    text, found, _ = differences(seed, kind=InnerProgram)
+    assert not found, f"{text}\n{found[0]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1200, 20))
+def test_more_random_programs_of_inner_loops(first: int) -> None:
+    for seed in range(first, first + 20):
+        text, found, _ = differences(seed, kind=InnerProgram)
+        assert not found, f"seed {seed}\n{text}\n{found[0]}"
+
+
+def at_once(function: Callable[..., Any], *arguments: Any) -> int:
+    """Inner loops that have code for many turns, behind some calls that do the same as plain ones."""
+    check(function, *([arguments] * 4))
+    captured = evalframe.jit(function)
+    for _ in range(4):
+        explanation = evalframe.explain(captured)(*copies(arguments))
+    return max((loop.at_once for loop in explanation.loops), default=0)
+
+
+def test_inner_loops_do_many_turns_at_once() -> None:
+    def summed(a: Any, b: Any, n: int) -> Any:
+        s = 0.0
+        for i in range(n):
+            s += a[i] * b[i + 1]
+        return s
+
+    def smoothed(a: Any, c: Any, n: int) -> Any:
+        for i in range(1, n):
+            for j in range(1, c.shape[1] - 1):
+                c[i, j] = (c[i, j - 1] + c[i - 1, j] + a[2 * j]) / 3.0
+
+    def down_columns(a: Any, c: Any, n: int) -> Any:
+        for j in range(n):
+            for i in range(n):
+                c[i, j] += a[j] * c[j, i]
+
+    def by_number(a: Any, b: Any, n: int) -> Any:
+        for i in range(n):
+            b[int(a[i] * 7)] += 1.0
+
+    assert at_once(summed, R.random(90), R.random(91), 90) == 1
+    assert at_once(smoothed, R.random(90), R.random((40, 40)), 40) == 1
+    assert at_once(down_columns, R.random(40), R.random((40, 40)), 40) == 1
+    assert at_once(by_number, R.random(90), R.random(7), 90) == 1
+
+
+def test_elements_of_any_type_and_distance_many_at_once() -> None:
+    def changed(a: Any, b: Any, n: int) -> Any:
+        s = a[0]
+        for i in range(2, n):
+            b[i] = a[i - 1] + b[i - 2]
+            a[n - i] = b[i]
+            s = b[i - 1]
+        return s
+
+    for dtype in ("f8", "f4", "i8", "i2", "u1", "?", "c16", "c8"):
+        values = (R.random(200) * 2).astype(dtype)
+        for one, other in [(values[:100], values[100:]), (values[::2], values[1::2]), (values[:100], values[1:101]), (values[::-1], values[:100])]:
+            plain, ours = values.copy(), values.copy()
+            captured = evalframe.jit(changed)
+            for _ in range(4):
+                outcomes = []
+                for function, memory in ((changed, plain), (captured, ours)):
+                    views = [np.ndarray(v.shape, v.dtype, memory, (v.ctypes.data - values.ctypes.data), v.strides) for v in (one, other)]
+                    outcomes.append(outcome(function, *views, 100))
+                assert repr(outcomes[0]) == repr(outcomes[1])
+                assert shown(plain) == shown(ours)
+
+
+def test_what_goes_wrong_in_the_midst_of_many_turns() -> None:
+    def filled(a: Any, b: Any, n: int) -> Any:
+        s = 0.0
+        for i in range(n):
+            b[i] = a[i] * 1e200
+            s += b[i]
+            b[n - 1 - i] += 1.0
+        return s
+
+    def counted(a: Any, b: Any, n: int) -> Any:
+        k = 1
+        for i in range(n):
+            b[i] = k
+            k = k * 3
+        return k
+
+    small = np.linspace(0.0, 1.0, 300)
+    large = small.copy()
+    large[[40, 177]] = 1e300
+    for state in ("warn", "raise", "ignore"):
+        with np.errstate(over=state):
+            check(filled, *[(a.copy(), np.zeros(300), n) for n in (300, 250, 301, 300) for a in (small, large)])
+    check(counted, *[(small, np.zeros(300), n) for n in (30, 39, 38, 60)])
+
+
+def test_results_that_nothing_takes_are_computed_in_each_turn() -> None:
+    def dropped(a: Any, n: int) -> Any:
+        s = 0.0
+        for i in range(n):
+            a[i] * 1e300
+            s += 1.0
+        return s
+
+    values = np.ones(200)
+    values[150] = 1e200
+    check(dropped, *[(values, 200)] * 4)
 
 
 def test_python_ints_stay_exact() -> None:

@@ -217,7 +217,7 @@ class Loop:
     One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling
     it costs; 0 where something is in the way. ``obstacles`` are lines and reasons: all there is in the way, or where
     native code is left. ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
-    size of its code.
+    size of its code; ``at_once`` is how many inner loops have code for many turns at a time.
     """
 
     file: str
@@ -225,6 +225,7 @@ class Loop:
     line: int
     native: bool
     blocks: int
+    at_once: int
     ir_lines: int
     compile_seconds: float
     runs: int
@@ -233,7 +234,8 @@ class Loop:
     obstacles: list[tuple[int, str]]
 
     def __str__(self) -> str:
-        size = f"{counted(self.blocks, 'block')}, {counted(self.ir_lines, 'line')} of IR"
+        many = f"{counted(self.at_once, 'inner loop')} many turns at a time, " if self.at_once else ""
+        size = f"{counted(self.blocks, 'block')}, {many}{counted(self.ir_lines, 'line')} of IR"
         if self.native:
             ran = f"{counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
             became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {ran}"

@@ -129,6 +129,7 @@ nb::list loops(const runtime::Capture& capture) {
     row["line"] = note.line;
     row["native"] = note.is_native;
     row["blocks"] = note.blocks;
+    row["at_once"] = note.at_once;
     row["ir_lines"] = note.ir_lines;
     row["compile_seconds"] = note.compile_seconds;
     row["runs"] = note.runs;

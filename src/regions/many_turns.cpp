@@ -40,6 +40,7 @@ bool RegionWriter::write_many_turns(int number, const recorder::Recording& recor
   text = block.emitter.text();
   needed_ += block.emitter.needed();
   rolls_back_ = true;
+  region_.at_once++;
   return true;
 }
 

@@ -60,6 +60,7 @@ struct Region {
   std::vector<State> entries;  // the function's, by number
   std::vector<Exit> exits;
   int blocks = 0;
+  int at_once = 0;  // inner loops of which many turns are done at once
   // Objects that slots hold and the loop carries along. Null: the one that is in the slot at the entry.
   std::vector<Ref> objects;
   // What has to hold at an entry. Its frame 0 has the objects as slots.
