@@ -322,9 +322,36 @@ def test_results_that_nothing_takes_are_computed_in_each_turn() -> None:
             s += 1.0
         return s
 
+    def overwritten(a: Any, n: int) -> Any:
+        t = 0.0
+        for i in range(n):
+            t = a[i] * 1e300
+        return t
+
+    def stored_over(a: Any, n: int) -> Any:
+        for i in range(n - 1):
+            a[n - 1] = a[i] * 1e300
+
+    def stored_twice(a: Any, n: int) -> Any:
+        for i in range(n):
+            a[i] = a[i] * 1e300
+            a[i] = 1.0
+
+    def passed_on(a: Any, n: int) -> Any:
+        s = t = u = 0.0
+        for i in range(n):
+            s, t = a[i] * 1e300, s
+            u = t * 2
+        return u
+
+    def added_up(a: Any, n: int) -> Any:
+        for i in range(1, n):
+            a[0] += a[i] * 1e150
+
     values = np.ones(200)
     values[150] = 1e200
-    check(dropped, *[(values, 200)] * 4)
+    for function in (dropped, overwritten, stored_over, stored_twice, passed_on, added_up):
+        check(function, *[(values, 200)] * 4)
 
 
 def test_python_ints_stay_exact() -> None:

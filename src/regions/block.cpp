@@ -152,7 +152,7 @@ void Block::keep() {
   if (pass == Pass::kTurn) pin();
   if (done_ || stores_arrays()) look_at_conditions();
   for (const Store& store : stores) {
-    if (!store.to && !done_ && !(pass == Pass::kMany && store.is_even)) log(store);
+    if (!store.to && !done_ && !(pass == Pass::kMany && store.varies != Varies::kAnyhow)) log(store);
     write_store(store);
   }
   done_ |= stores_arrays();

@@ -89,7 +89,7 @@ class Block {
     native::Value value;
     // An array: the elements of one of the same sizes, or a number for all.
     std::shared_ptr<Strided> to, from;
-    bool is_even = false;  // the address varies evenly
+    Varies varies = Varies::kAnyhow;  // the address, from turn to turn
   };
   std::vector<Store> stores;
   bool stores_arrays() const;

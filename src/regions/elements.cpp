@@ -29,7 +29,7 @@ Term step_along(Block& block, const Term& address, const Term& index, const Term
 
 struct Address {
   Term address;
-  bool is_even = true;  // it varies evenly
+  Varies varies = Varies::kNot;
 };
 
 // Leaves where an index is out of range, or isn't one element's.
@@ -47,7 +47,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
     Term stride = all.strides[axis];
     const Varies varies = block.pass == Pass::kTurn ? Varies::kAnyhow : std::max(array.varies, indices[axis].varies);
-    result.is_even &= varies != Varies::kAnyhow;
+    result.varies = std::max(result.varies, varies);
     // What is in range in the first and in the last of many turns is in those between.
     const bool is_known = block.pass == Pass::kMany && varies != Varies::kAnyhow;
     const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
@@ -81,8 +81,8 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-  const auto [address, is_even] = address_of(block, array, index);
-  block.stores.push_back({.address = address, .value = as_element(block, value, array.type.dtype), .is_even = is_even});
+  const auto [address, varies] = address_of(block, array, index);
+  block.stores.push_back({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies});
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {

@@ -68,7 +68,7 @@ void RegionWriter::write_many_turns(int number, const recorder::Recording& recor
   };
   const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
   for (size_t i = 0; i < at_first.size(); i++) {
-    if (!at_first[i].is_even) continue;
+    if (at_first[i].varies == Varies::kAnyhow) continue;
     const Term begin = convert("ptrtoint", at_first[i].address, "i64"), end = convert("ptrtoint", at_last[i].address, "i64");
     const Term step = binary("sdiv", end - begin, count - 1.0);
     const std::string size = std::to_string(graph::size_of(at_first[i].value.dtype));

@@ -9,6 +9,7 @@
 #include "regions/iterators.h"
 #include "regions/numbers.h"
 #include "regions/object_call.h"
+#include "regions/uses.h"
 
 namespace evalframe::regions {
 
@@ -515,19 +516,6 @@ bool RecordingWriter::end_turn(int32_t index) {
   return true;
 }
 
-// Whether the result is stored, or a slot has it at the end, or something is computed with it of which the same holds.
-bool RecordingWriter::is_taken(int32_t index) const {
-  if (last_needed_[static_cast<size_t>(index)] == count()) return true;
-  for (int32_t i = index + 1; i < count(); i++) {
-    const Node& node = recording_.graph.nodes[static_cast<size_t>(i)];
-    const Operand* const operands = recording_.graph.operands_of(node);
-    if (std::find(operands, operands + node.count, Operand::node(index)) == operands + node.count) continue;
-    const bool computes = node.form == Form::kBinary || node.form == Form::kUnary || node.form == Form::kCall;
-    if (node.form == Form::kSetItem || (computes && is_taken(i))) return true;
-  }
-  return false;
-}
-
 void RecordingWriter::write_turn(int32_t item_slot, const Term* item) {
   item_slot_ = item_slot;
   if (item) {
@@ -542,10 +530,17 @@ void RecordingWriter::write_turn(int32_t item_slot, const Term* item) {
   }
   find_uses();
   checks_ = false;
+  std::vector<int32_t> watched;
+  std::map<int32_t, Varies> stores;
   for (int32_t i = 0; i < count(); i++) {
     write_node(i);
-    // Conditions are looked at in the end: whatever meets one has to be computed.
-    if (block_.forget_watched() && !is_taken(i)) throw Unsupported("a result that nothing takes");
+    if (block_.forget_watched()) watched.push_back(i);
+    if (!block_.stores.empty() && recording_.graph.nodes[static_cast<size_t>(i)].form == Form::kSetItem) stores[i] = block_.stores.back().varies;
+  }
+  // Conditions are looked at in the end: whatever meets one has to be computed, which LLVM does where something comes of it.
+  const Uses uses(recording_, stores);
+  for (const int32_t index : watched) {
+    if (!uses.is_needed_in_each_turn(index)) throw Unsupported("a result that nothing takes");
   }
 }
 

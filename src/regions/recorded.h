@@ -41,7 +41,6 @@ class RecordingWriter {
   int32_t merged(int32_t source);
   int32_t count() const { return static_cast<int32_t>(recording_.graph.nodes.size()); }
   bool keeps(int32_t slot) const;
-  bool is_taken(int32_t index) const;
   Written read_source(int32_t source);
   Written slot_value(int32_t slot);
   Written constant(PyObject* object);

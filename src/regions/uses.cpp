@@ -1,0 +1,92 @@
+#include "regions/uses.h"
+
+#include <algorithm>
+
+namespace evalframe::regions {
+
+using graph::Form, graph::Node, graph::Operand;
+
+bool Uses::takes(const Node& node, const Operand& value) const {
+  const Operand* const operands = recording_.graph.operands_of(node);
+  return std::any_of(operands, operands + node.count, [&](const Operand& operand) {
+    if (operand == value) return true;
+    const Node* const of = operand.space == Operand::Space::kNode ? &nodes_[static_cast<size_t>(operand.index)] : nullptr;
+    return of && of->form == Form::kTuple && takes(*of, value);
+  });
+}
+
+bool Uses::are_same_place(const Node& one, const Node& other) const {
+  const Operand *const a = recording_.graph.operands_of(one), *const b = recording_.graph.operands_of(other);
+  if (!(a[0] == b[0])) return false;
+  if (a[1] == b[1]) return true;
+  if (a[1].space != Operand::Space::kNode || b[1].space != Operand::Space::kNode) return false;
+  const Node &x = nodes_[static_cast<size_t>(a[1].index)], &y = nodes_[static_cast<size_t>(b[1].index)];
+  if (x.form != Form::kTuple || y.form != Form::kTuple || x.count != y.count) return false;
+  return std::equal(recording_.graph.operands_of(x), recording_.graph.operands_of(x) + x.count, recording_.graph.operands_of(y));
+}
+
+bool Uses::is_last_store(int32_t node) const {
+  for (size_t i = static_cast<size_t>(node) + 1; i < nodes_.size(); i++) {
+    if (nodes_[i].form == Form::kSetItem && are_same_place(nodes_[i], nodes_[static_cast<size_t>(node)])) return false;
+  }
+  return true;
+}
+
+// Later turns store elsewhere, or what was stored is read: by this turn, or where it is always the same place by the next one.
+bool Uses::comes_of_store(int32_t node, std::set<int32_t>& seen, std::set<int32_t>& way) const {
+  const auto found = stores_.find(node);
+  const bool is_elsewhere = found != stores_.end() && found->second != Varies::kNot;
+  if (is_elsewhere && is_last_store(node)) return true;
+  for (auto i = is_elsewhere ? node + 1 : 0; i < static_cast<int32_t>(nodes_.size()); i++) {
+    const Node& other = nodes_[static_cast<size_t>(i)];
+    if (other.form == Form::kGetItem && are_same_place(other, nodes_[static_cast<size_t>(node)]) && comes_of(i, seen, way)) return true;
+  }
+  return false;
+}
+
+bool Uses::comes_of_value(const Operand& value, std::set<int32_t>& seen, std::set<int32_t>& way) const {
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    const Node& node = nodes_[i];
+    if (node.form == Form::kTuple || !takes(node, value)) continue;
+    const auto index = static_cast<int32_t>(i);
+    const bool computes = node.form == Form::kBinary || node.form == Form::kUnary || node.form == Form::kCall || node.form == Form::kGetItem;
+    if (node.form == Form::kSetItem ? comes_of_store(index, seen, way) : computes && comes_of(index, seen, way)) return true;
+  }
+  return false;
+}
+
+// What a slot has behind a turn is what the next one begins with.
+bool Uses::comes_of_slot(int32_t slot, std::set<int32_t>& seen, std::set<int32_t>& way, int moves) const {
+  const auto is_slot = [&](int32_t source) {
+    const guards::Source& of = recording_.guards.sources[static_cast<size_t>(source)];
+    return of.reach == guards::Reach::kSlot && of.frame == 0 && of.index == slot;
+  };
+  for (size_t i = 0; i < recording_.input_sources.size(); i++) {
+    if (is_slot(recording_.input_sources[i]) && comes_of_value(Operand::input(static_cast<int32_t>(i)), seen, way)) return true;
+  }
+  constexpr int kMostMoves = 4;
+  const std::vector<recorder::FrameState> states = recording_.state_at(static_cast<int32_t>(nodes_.size()));
+  for (size_t i = 0; moves < kMostMoves && i < states[0].slots.size(); i++) {
+    const recorder::Value& there = recording_.values[states[0].slots[i]];
+    const bool moves_on = there.kind == recorder::Value::Kind::kSource && static_cast<int32_t>(i) != slot && is_slot(there.a);
+    if (moves_on && comes_of_slot(static_cast<int32_t>(i), seen, way, moves + 1)) return true;
+  }
+  return false;
+}
+
+bool Uses::comes_of(int32_t node, std::set<int32_t>& seen, std::set<int32_t>& way) const {
+  // Round and round, to the last turn.
+  if (way.count(node)) return true;
+  if (!seen.insert(node).second) return false;
+  way.insert(node);
+  bool comes = comes_of_value(Operand::node(node), seen, way);
+  const std::vector<recorder::FrameState> states = recording_.state_at(static_cast<int32_t>(nodes_.size()));
+  for (size_t i = 0; !comes && i < states[0].slots.size(); i++) {
+    const recorder::Value& there = recording_.values[states[0].slots[i]];
+    if (there.kind == recorder::Value::Kind::kNode && there.a == node) comes = comes_of_slot(static_cast<int32_t>(i), seen, way, 0);
+  }
+  way.erase(node);
+  return comes;
+}
+
+}  // namespace evalframe::regions
