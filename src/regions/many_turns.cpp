@@ -16,6 +16,11 @@ namespace {
 
 constexpr int64_t kFewestAtOnce = 8;
 
+// The recording isn't one turn of a loop, such as the first one, behind which variables have other types.
+struct OtherTurn : std::runtime_error {
+  OtherTurn() : std::runtime_error("no turn of a loop") {}
+};
+
 // Whether the instruction is the step of the loop, or leads there.
 bool ends_turn(const bytecode::Code& code, int32_t instruction, int32_t for_iter) {
   const bytecode::Instruction& at = code.instructions[static_cast<size_t>(instruction)];
@@ -32,7 +37,10 @@ bool RegionWriter::write_many_turns(int number, const recorder::Recording& recor
   Block block("many" + std::to_string(number), slow, region_.routines);
   try {
     write_many_turns(number, recording, block);
-  } catch (const std::runtime_error&) {
+  } catch (const OtherTurn&) {
+    return back_to(number, before), false;
+  } catch (const std::runtime_error& error) {
+    region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, std::string("one turn at a time: ") + error.what()});
     return back_to(number, before), false;
   } catch (const AsObjectCall&) {
     return back_to(number, before), false;
@@ -87,9 +95,9 @@ void RegionWriter::write_many_turns(int number, const recorder::Recording& recor
   writer.write_turn(item_slot, nullptr);
   Slots slots = writer.end();
   block.keep();
-  if (!ends_turn(code_, writer.end_instruction(), state.instruction - 1) || slots.size() != item) throw Unsupported("no turn of a loop");
+  if (!ends_turn(code_, writer.end_instruction(), state.instruction - 1) || slots.size() != item) throw OtherTurn();
   for (size_t i = 0; i < slots.size(); i++) {
-    if (slots[i].value.type != state.types[i]) throw Unsupported("a turn that changes types");
+    if (slots[i].value.type != state.types[i]) throw OtherTurn();
     if (slots[i].kept) continue;
     if (i == iterator) throw Unsupported("an iterator that is changed");
     region_.changed.insert(i);
