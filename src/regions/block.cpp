@@ -63,7 +63,14 @@ Written written(const Type& type, std::vector<Term> words) {
   return value;
 }
 
+void Block::require(const Term& holds) {
+  const bool before = std::exchange(is_strict, true);
+  leave_unless(holds);
+  is_strict = before;
+}
+
 void Block::leave_unless(const Term& holds) {
+  if (pass == Pass::kProbe && !is_strict) return;
   const std::string next = new_label();
   emitter.line("br i1 " + holds.ref + ", label %" + next + ", label %" + leave_ + ", !prof !0");
   emitter.label(next);
@@ -91,6 +98,8 @@ void Block::look_at_conditions() {
 }
 
 native::Value Block::load(DType dtype, const Term& address) {
+  // Nothing but addresses is of interest.
+  if (pass == Pass::kProbe) return native::is_complex(dtype) ? native::make(dtype, native::zero(emitter, native::component(dtype)), native::zero(emitter, native::component(dtype))) : native::exact(dtype, native::zero(emitter, dtype));
   native::Value value = native::load_element(emitter, dtype, address.ref, "");
   for (const Store& store : stores) {
     if (store.to) throw Unsupported("an element behind a store into its array");

@@ -74,6 +74,8 @@ class Block {
   // Goes on only where it holds (an i1).
   void leave_unless(const Term& holds);
   void leave_if(const Term& holds) { leave_unless(!holds); }
+  // kProbe: it leaves.
+  void require(const Term& holds);
   // NumPy reports the floating-point conditions of what led to this value.
   void watch(const Term& result) {
     if (pass != Pass::kProbe) watched_.push_back(result);
@@ -135,11 +137,12 @@ class Block {
   Saved save() const { return {stores, watched_, done_}; }
   void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done; }
 
-  // Whether something is watched, which isn't from now on.
-  bool forget_watched() { return !std::exchange(watched_, {}).empty(); }
+  // What is watched, which isn't from now on.
+  std::vector<Term> take_watched() { return std::exchange(watched_, {}); }
 
   Emitter emitter;
   Pass pass = Pass::kTurn;
+  bool is_strict = false;  // kProbe: it leaves, which it does for nothing else
 
  private:
   std::string name_, leave_;

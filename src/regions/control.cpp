@@ -3,6 +3,7 @@
 #include "cpython/frame.h"
 #include "cpython/layout.h"
 #include "regions/iterators.h"
+#include "regions/many_turns.h"
 #include "regions/numbers.h"
 #include "regions/writer.h"
 
@@ -28,12 +29,15 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   std::vector<Term> memory;
   for (size_t i = 0; i < slots.size(); i++) {
     if (slots[i].kept) continue;
-    region_.changed.insert(i);
-    const std::vector<Term> words = words_of(slots[i].value);
+    const std::vector<Term> words = store_slot(block, i, slots[i].value);
     memory.insert(memory.end(), words.begin(), words.end());
-    for (size_t w = 0; w < words.size(); w++) emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(i, w, words[w].type));
   }
   block.end_memory(memory);
+  if (many_) {
+    const std::string within = next < 0 ? std::string() : many_->label_of(next);
+    if (!within.empty()) return emitter.line("br label %" + within);
+    many_->leave(emitter);
+  }
   if (next < 0) {
     const bool on_top = must_run && !slots.empty();
     if (must_run || within_.has(instruction)) region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
@@ -59,6 +63,29 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
   go_on(block, number, std::move(no), at_no, false);
 }
 
+// Of many turns.
+void RegionWriter::end_turn(Block& block, int number, Slots slots, int32_t instruction) {
+  ManyTurns* const many = many_;
+  const bool goes_round = instruction == many->for_iter() && many->goes_round(slots);
+  for (size_t i = 0; goes_round && i < slots.size(); i++) {
+    if (!slots[i].kept) store_slot(block, i, slots[i].value);
+  }
+  if (goes_round) return block.emitter.line("br label %" + many->next());
+  many->leave(block.emitter);
+  many_ = nullptr;
+  const Written iterator = top_of(block, slots);
+  step(block, number, slots, iterator, instruction);
+  many_ = many;
+}
+
+// The function's variables of the slot have it from now on.
+std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Written& value) {
+  region_.changed.insert(slot);
+  std::vector<Term> words = words_of(value);
+  for (size_t w = 0; w < words.size(); w++) block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(slot, w, words[w].type));
+  return words;
+}
+
 // FOR_ITER, and the unpacking of what it gives.
 void RegionWriter::step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction) {
   const std::set<int> before = std::exchange(blocks_[number].next, {});
@@ -82,6 +109,13 @@ void RegionWriter::step(Block& block, int number, const Slots& slots, const Writ
   blocks_[number].steps.push_back({next_inside, next_end, first_at_end});
 }
 
+// In registers.
+Written& RegionWriter::top_of(Block& block, Slots& slots) {
+  Slot& slot = slots.back();
+  if (slot.kept) slot.value = written(slot.value.type, read_slot(block.emitter, slots.size() - 1, slot.value.type));
+  return slot.value;
+}
+
 void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run) {
   struct Following {
     explicit Following(int& depth) : depth(depth) { depth++; }
@@ -93,11 +127,7 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
   constexpr int kMostFollowed = 48;
   if (following_ > kMostFollowed) return land(block, number, slots, instruction, must_run);
   const Instruction& i = code_.instructions[instruction];
-  const auto top = [&]() -> Written& {
-    Slot& slot = slots.back();
-    if (slot.kept) slot.value = written(slot.value.type, read_slot(block.emitter, slots.size() - 1, slot.value.type));
-    return slot.value;
-  };
+  const auto top = [&]() -> Written& { return top_of(block, slots); };
   const auto without_top = [&] {
     Slots rest = slots;
     rest.pop_back();
@@ -159,6 +189,7 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
       const Instruction& next = code_.instructions[instruction + 1];
       // A tuple that is kept would have to be made.
       if (items && (next.op != Op::UNPACK_SEQUENCE || static_cast<size_t>(next.arg) != items)) break;
+      if (many_) return end_turn(block, number, std::move(slots), instruction);
       return step(block, number, slots, top(), instruction);
     }
     default: break;

@@ -51,11 +51,12 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     // What is in range in the first and in the last of many turns is in those between.
     const bool is_known = block.pass == Pass::kMany && varies != Varies::kAnyhow;
     const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
-    if (!is_known) block.leave_unless(compare("ult", at, size));
+    const auto check = [&](const Term& holds) { varies == Varies::kAnyhow ? block.leave_unless(holds) : block.require(holds); };
+    if (!is_known) check(compare("ult", at, size));
     if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
       // One element beside the other, or one turn after the other.
       const Term beside = block.emitter.integer("i64", graph::size_of(array.type.dtype));
-      if (!is_known) block.leave_unless(compare("eq", stride, beside));
+      if (!is_known) check(compare("eq", stride, beside));
       stride = beside;
     }
     result.address = step_along(block, result.address, at, stride);

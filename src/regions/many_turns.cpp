@@ -1,125 +1,238 @@
-// Many turns of an inner loop over a range at once, without looking at anything between them.
-//
-// Indices that vary evenly from turn to turn are in range in all turns if they are in the first and in the last one: the turn is
-// written for these two, of which nothing is left but the checks. What is stored evenly is logged beforehand. Whatever else goes
-// wrong leads back to the loop's last checkpoint, from where the turns are done one by one. So the turns themselves are plain code,
-// which LLVM can put into vectors.
+#include "regions/many_turns.h"
+
+#include <algorithm>
+
 #include "regions/recorded.h"
-#include "regions/writer.h"
 
 namespace evalframe::regions {
 
 using bytecode::Op;
+using recorder::Recording;
 using Kind = Type::Kind;
 
 namespace {
 
 constexpr int64_t kFewestAtOnce = 8;
 
-// The recording isn't one turn of a loop, such as the first one, behind which variables have other types.
-struct OtherTurn : std::runtime_error {
-  OtherTurn() : std::runtime_error("no turn of a loop") {}
-};
+Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
+void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
 
-// Whether the instruction is the step of the loop, or leads there.
-bool ends_turn(const bytecode::Code& code, int32_t instruction, int32_t for_iter) {
-  const bytecode::Instruction& at = code.instructions[static_cast<size_t>(instruction)];
-  const bool jumps = at.op == Op::JUMP_BACKWARD || at.op == Op::JUMP_BACKWARD_NO_INTERRUPT;
-  return code.instructions[static_cast<size_t>(for_iter)].op == Op::FOR_ITER && (jumps ? at.target : instruction) == for_iter;
-}
+Term zero_of(Emitter& emitter, const std::string& type) { return type == "double" || type == "float" ? emitter.number(type, 0.0) : emitter.integer(type, 0); }
 
 }  // namespace
 
-bool RegionWriter::write_many_turns(int number, const recorder::Recording& recording, const std::string& slow, std::string& text) {
-  const std::vector<Type>& types = blocks_[static_cast<size_t>(number)].state.types;
-  if (types.size() < 2 || types.back().kind != Kind::kInt || types[types.size() - 2].kind != Kind::kRangeIterator) return false;
-  const Mark before = mark(number);
-  Block block("many" + std::to_string(number), slow, region_.routines);
-  try {
-    write_many_turns(number, recording, block);
-  } catch (const OtherTurn&) {
-    return back_to(number, before), false;
-  } catch (const std::runtime_error& error) {
-    region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, std::string("one turn at a time: ") + error.what()});
-    return back_to(number, before), false;
-  } catch (const AsObjectCall&) {
-    return back_to(number, before), false;
-  }
-  text = block.emitter.text();
-  needed_ += block.emitter.needed();
-  rolls_back_ = true;
-  region_.at_once++;
-  return true;
-}
+ManyTurns::ManyTurns(RegionWriter& region, int head)
+    : region_(region), head_(head), for_iter_(region.blocks_[static_cast<size_t>(head)].state.instruction - 1), item_(region.blocks_[static_cast<size_t>(head)].state.types.size() - 1) {}
 
-void RegionWriter::write_many_turns(int number, const recorder::Recording& recording, Block& block) {
-  const State& state = blocks_[static_cast<size_t>(number)].state;
-  const size_t item = state.types.size() - 1, iterator = item - 1;
-  const auto item_slot = static_cast<int32_t>(item);
-  Emitter& emitter = block.emitter;
-  const auto load = [&](const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); };
-  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); };
+std::string ManyTurns::write(const std::string& slow) {
+  const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
+  const bool is_of_range = types.size() >= 2 && types.back().kind == Kind::kInt && types[types.size() - 2].kind == Kind::kRangeIterator;
+  if (!is_of_range || for_iter_ < 0 || region_.code_.instructions[static_cast<size_t>(for_iter_)].op != Op::FOR_ITER) throw OtherTurn();
+  find_blocks();
+  find_carriers();
 
   // As many as there are until something is looked at, or the range ends.
-  const std::vector<Term> range = read_slot(emitter, iterator, {Kind::kRangeIterator});
-  const Term left = range[2] + 1.0, room = load("i64", "%due") - load("i64", "%turns");
+  Block block(prefix(), slow, region_.routines());
+  Emitter& emitter = block.emitter;
+  const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
+  const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
   const Term count = select(compare("slt", room, left), room, left);
   block.leave_unless(compare("sge", count, kFewestAtOnce));
   block.leave_unless(compare("eq", range[1], 1));
-  const Term first = read_slot(emitter, item, {Kind::kInt})[0], last = first + (count - 1.0);
+  const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0);
+  write_probes(block, first, last, count);
+  for (const char* const variable : {".left", ".count", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
+  store(emitter, count, to_do());
+  store(emitter, count, "%" + prefix() + ".count");
+  store(emitter, emitter.integer("i64", 0), "%" + prefix() + ".bits");
+  store(emitter, first, item());
+  emitter.line("br label %" + label_of(head_));
+  take(block);
+  for (const int number : blocks_) write_turn(number);
+  write_next();
+  return text_;
+}
 
-  block.pass = Pass::kProbe;
-  const auto stores_with = [&](const Term& number_of_turn) {
-    RecordingWriter writer(*this, number, recording, block);
-    writer.write_turn(item_slot, &number_of_turn);
-    return std::exchange(block.stores, {});
+// The blocks between the step of the loop and the next one.
+void ManyTurns::find_blocks() {
+  const int32_t end = region_.code_.instructions[static_cast<size_t>(for_iter_)].target;
+  std::vector<int> open = {head_};
+  while (!open.empty()) {
+    const int number = open.back();
+    open.pop_back();
+    const BlockOf& block = region_.blocks_[static_cast<size_t>(number)];
+    const int32_t at = block.state.instruction;
+    if (at <= for_iter_ || at >= end || blocks_.count(number)) continue;
+    if (block.recordings.empty()) {
+      if (number == head_) throw OtherTurn();
+      continue;
+    }
+    blocks_.insert(number);
+    for (const BlockOf::Step& step : block.steps) {
+      const auto is_inner = [&](int inside) {
+        const int32_t first = region_.blocks_[static_cast<size_t>(inside)].state.instruction;
+        return first > for_iter_ + 1 && first < end;
+      };
+      if (std::any_of(step.inside.begin(), step.inside.end(), is_inner)) throw OtherTurn();
+    }
+    for (const int next : block.next) {
+      if (region_.blocks_[static_cast<size_t>(next)].state.instruction <= at) throw OtherTurn();
+      open.push_back(next);
+    }
+  }
+  const auto comes_back = [&](int number) {
+    const std::vector<BlockOf::Step>& steps = region_.blocks_[static_cast<size_t>(number)].steps;
+    return std::any_of(steps.begin(), steps.end(), [&](const BlockOf::Step& step) { return step.inside.count(head_) > 0; });
   };
-  const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
-  for (size_t i = 0; i < at_first.size(); i++) {
-    if (at_first[i].varies == Varies::kAnyhow) continue;
-    const Term begin = convert("ptrtoint", at_first[i].address, "i64"), end = convert("ptrtoint", at_last[i].address, "i64");
-    const Term step = binary("sdiv", end - begin, count - 1.0);
-    const std::string size = std::to_string(graph::size_of(at_first[i].value.dtype));
-    store(emitter.let("ptr", "call ptr %log.many(ptr " + load("ptr", "%log.top").ref + ", ptr " + at_first[i].address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref + ")"), "%log.top");
-  }
+  if (std::none_of(blocks_.begin(), blocks_.end(), comes_back)) throw OtherTurn();
+}
 
-  const std::string turn = block.new_label(), next = block.new_label(), end = block.new_label();
-  const std::string to_do = "%many" + std::to_string(number) + ".left";
-  variables_.insert(to_do + " = alloca i64");
-  store(count, to_do);
-  emitter.line("br label %" + turn);
-  emitter.label(turn);
-  block.pass = Pass::kMany;
-  block.leave_for("rollback");
-  RecordingWriter writer(*this, number, recording, block);
-  writer.write_turn(item_slot, nullptr);
-  Slots slots = writer.end();
-  block.keep();
-  if (!ends_turn(code_, writer.end_instruction(), state.instruction - 1) || slots.size() != item) throw OtherTurn();
-  for (size_t i = 0; i < slots.size(); i++) {
-    if (slots[i].value.type != state.types[i]) throw OtherTurn();
-    if (slots[i].kept) continue;
-    if (i == iterator) throw Unsupported("an iterator that is changed");
-    region_.changed.insert(i);
-    const std::vector<Term> words = words_of(slots[i].value);
-    for (size_t w = 0; w < words.size(); w++) store(words[w], variable(i, w, words[w].type));
-    slots[i].kept = true;
+// Which slots have the number of the turn at the beginning of each block, and which are changed by any.
+void ManyTurns::find_carriers() {
+  std::vector<int> in_order(blocks_.begin(), blocks_.end());
+  const auto at = [&](int number) { return region_.blocks_[static_cast<size_t>(number)].state.instruction; };
+  std::sort(in_order.begin(), in_order.end(), [&](int a, int b) { return at(a) < at(b); });
+  carriers_[head_] = {item_};
+  const auto variables = static_cast<size_t>(region_.code_.code.as<PyCodeObject>()->co_nlocalsplus);
+  for (const int number : in_order) {
+    const BlockOf& block = region_.blocks_[static_cast<size_t>(number)];
+    const std::set<size_t> here = carriers_[number];
+    std::set<size_t> there;
+    for (size_t i = 0; i < variables; i++) there.insert(i);
+    for (const Recording* recording : block.recordings) {
+      for (size_t node = 0; node <= recording->graph.nodes.size(); node++) {
+        const std::vector<uint32_t> slots = recording->state_at(static_cast<int32_t>(node))[0].slots;
+        for (size_t i = 0; i < std::min(slots.size(), item_); i++) {
+          if (slots[i] != recording->initial[0][i]) changed_.insert(i);
+        }
+        const auto carries = [&](size_t slot) {
+          const recorder::Value& value = recording->values[slots[slot]];
+          if (value.kind != recorder::Value::Kind::kSource) return false;
+          const guards::Source& source = recording->guards.sources[static_cast<size_t>(value.a)];
+          return source.reach == guards::Reach::kSlot && source.frame == 0 && here.count(static_cast<size_t>(source.index)) > 0;
+        };
+        std::erase_if(there, [&](size_t slot) { return !carries(slot); });
+      }
+    }
+    for (const int next : block.next) {
+      if (!blocks_.count(next)) continue;
+      const auto [known, is_new] = carriers_.emplace(next, there);
+      if (!is_new) std::erase_if(known->second, [&](size_t slot) { return !there.count(slot); });
+    }
   }
-  const Term still = load("i64", to_do) - 1.0;
-  store(still, to_do);
-  emitter.line("br i1 " + compare("sgt", still, 0).ref + ", label %" + next + ", label %" + end);
-  emitter.label(next);
-  store(read_slot(emitter, item, {Kind::kInt})[0] + 1.0, variable(item, 0, "i64"));
-  const std::vector<Term> now = read_slot(emitter, iterator, {Kind::kRangeIterator});
-  store(now[0] + 1.0, variable(iterator, 0, "i64"));
-  store(now[2] - 1.0, variable(iterator, 2, "i64"));
-  region_.changed.insert({item, iterator});
-  emitter.line("br label %" + turn);
+}
 
+Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const {
+  const bool carries = carriers_.at(block).count(slot) > 0, is_fixed = is_fixed_slot(slot);
+  Written value;
+  if (item && carries) {
+    value = written_int(*item);
+  } else if (item && !is_fixed) {
+    // What it will be isn't known, and nothing is checked of it.
+    if (!type.is_number()) throw Unsupported("a variable that has another array in each of many turns");
+    std::vector<Term> zeros;
+    for (const std::string& word : words_of(type)) zeros.push_back(zero_of(emitter, word));
+    value = written(type, std::move(zeros));
+  } else {
+    value = written(type, region_.read_slot(emitter, slot, type));
+  }
+  value.varies = carries ? Varies::kEvenly : is_fixed ? Varies::kNot : Varies::kAnyhow;
+  return value;
+}
+
+// The checks of the first and the last turn, and the log of what is stored between.
+void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, const Term& count) {
+  Emitter& emitter = block.emitter;
+  block.pass = Pass::kProbe;
+  for (const int number : blocks_) {
+    for (const Recording* recording : region_.blocks_[static_cast<size_t>(number)].recordings) {
+      const auto stores_with = [&](const Term& item) {
+        RecordingWriter(region_, number, *recording, block).write_turn(&item, number == head_);
+        return std::exchange(block.stores, {});
+      };
+      const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
+      for (size_t i = 0; i < at_first.size(); i++) {
+        if (at_first[i].varies == Varies::kAnyhow) continue;
+        const Term begin = convert("ptrtoint", at_first[i].address, "i64"), end = convert("ptrtoint", at_last[i].address, "i64");
+        const Term step = binary("sdiv", end - begin, count - 1.0);
+        const std::string size = std::to_string(graph::size_of(at_first[i].value.dtype));
+        const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + at_first[i].address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref;
+        store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
+      }
+    }
+  }
+}
+
+// Has it computed whether or not anything comes of it.
+void ManyTurns::watch(Block& block) {
+  const std::string place = "%" + prefix() + ".bits";
+  for (const Term& result : block.take_watched()) {
+    if (!result.is_float()) continue;
+    Term bits = as_bits(result);
+    if (bits.type != "i64") bits = convert("zext", bits, "i64");
+    store(block.emitter, load(block.emitter, "i64", place) | bits, place);
+  }
+}
+
+void ManyTurns::write_turn(int number) {
+  const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
+  // The first of the head's was probed; its conditions hold in all turns.
+  const size_t most = number == head_ ? 1 : recordings.size();
+  for (size_t i = 0; i < most; i++) {
+    const std::string label = label_of(number), next = i + 1 < most ? label + "." + std::to_string(i + 1) : "rollback";
+    text_ += (i ? label + "." + std::to_string(i) : label) + ":\n";
+    Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.routines());
+    block.pass = Pass::kMany;
+    RecordingWriter writer(region_, number, *recordings[i], block);
+    if (blocks_.size() > 1) writer.watches([&] { watch(block); });
+    writer.write_turn(nullptr, number == head_, next);
+    writer.finish_turn();
+    take(block);
+  }
+}
+
+void ManyTurns::write_next() {
+  Block block(prefix() + "next", "rollback", region_.routines());
+  Emitter& emitter = block.emitter;
+  emitter.label(next());
+  const std::string on = block.new_label(), end = block.new_label();
+  const Term left = load(emitter, "i64", to_do());
+  emitter.line("br i1 " + compare("sgt", left, 1).ref + ", label %" + on + ", label %" + end);
+  emitter.label(on);
+  store(emitter, left - 1.0, to_do());
+  // Its slot may have had something else meanwhile.
+  const Term item_of_next = load(emitter, "i64", item()) + 1.0;
+  store(emitter, item_of_next, item());
+  store(emitter, item_of_next, region_.variable(item_, 0, "i64"));
+  const std::vector<Term> now = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
+  store(emitter, now[0] + 1.0, region_.variable(iterator(), 0, "i64"));
+  store(emitter, now[2] - 1.0, region_.variable(iterator(), 2, "i64"));
+  region_.region_.changed.insert({item_, iterator()});
+  emitter.line("br label %" + label_of(head_));
   emitter.label(end);
-  store(load("i64", "%turns") + (count - 1.0), "%turns");
-  block.pass = Pass::kTurn;
-  go_on(block, number, std::move(slots), writer.end_instruction(), false);
+  leave(emitter);
+  Slots slots;
+  const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
+  for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types[i]}});
+  region_.many_ = nullptr;
+  region_.go_on(block, head_, std::move(slots), for_iter_, false);
+  take(block);
+}
+
+void ManyTurns::leave(Emitter& emitter) const {
+  emitter.line("call void asm sideeffect \"\", \"r\"(i64 " + load(emitter, "i64", "%" + prefix() + ".bits").ref + ")");
+  store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do()), "%turns");
+}
+
+bool ManyTurns::goes_round(const Slots& slots) const {
+  const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
+  if (slots.size() != item_ || !slots[iterator()].kept) return false;
+  return std::equal(slots.begin(), slots.end(), types.begin(), [](const Slot& slot, const Type& type) { return slot.value.type == type; });
+}
+
+void ManyTurns::take(const Block& block) {
+  text_ += block.emitter.text();
+  needed_ += block.emitter.needed();
 }
 
 }  // namespace evalframe::regions

@@ -412,7 +412,9 @@ Written python_int(Block& block, BinaryOp op, const Written& a, const Written& b
     return op == BinaryOp::kAdd ? x + y : op == BinaryOp::kSubtract ? x - y : x * y;
   };
   const bool is_plain = fits && (op == BinaryOp::kAdd || op == BinaryOp::kSubtract || op == BinaryOp::kMultiply);
+  const bool strict_before = std::exchange(block.is_strict, block.is_strict || varies != Varies::kAnyhow);
   Written result = written_int(is_plain ? plain() : int_binary(block, op, a, b));
+  block.is_strict = strict_before;
   result.varies = varies;
   return result;
 }

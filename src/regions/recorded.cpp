@@ -7,6 +7,7 @@
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/iterators.h"
+#include "regions/many_turns.h"
 #include "regions/numbers.h"
 #include "regions/object_call.h"
 #include "regions/uses.h"
@@ -40,17 +41,9 @@ Written RecordingWriter::slot_value(int32_t slot) {
   const auto found = slots_.find(slot);
   if (found != slots_.end()) return found->second;
   const Type& type = state_.types[static_cast<size_t>(slot)];
-  Written value = written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type));
-  if (block_.pass != Pass::kTurn) value.varies = slot == item_slot_ ? Varies::kEvenly : keeps(slot) ? Varies::kNot : Varies::kAnyhow;
+  Written value = block_.pass == Pass::kTurn ? written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type))
+                                             : region_.many_->slot_value(block_.emitter, number_, static_cast<size_t>(slot), type, item_);
   return slots_.emplace(slot, std::move(value)).first->second;
-}
-
-// Whether the slot has the same behind the recording.
-bool RecordingWriter::keeps(int32_t slot) const {
-  const std::vector<recorder::FrameState> states = recording_.state_at(count());
-  const std::vector<uint32_t>& there = states[0].slots;
-  const auto i = static_cast<size_t>(slot);
-  return i < there.size() && there[i] == recording_.initial[0][i];
 }
 
 void RecordingWriter::check_slot(const guards::Source& source, const guards::Fact& fact) {
@@ -65,7 +58,7 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
       if (!type.is_array() || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
       return;
     case Check::kEqual: {
-      if (block_.pass != Pass::kTurn && !keeps(source.index)) throw Unsupported("a number that has to be the same in many turns");
+      if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(static_cast<size_t>(source.index))) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
       if (want.type != type || !type.is_number() || type.is_complex()) no();
       const Written here = slot_value(source.index);
@@ -85,7 +78,8 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
         if (fact.check == Check::kDistinct && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)] != type) return;
         throw Unsupported("the identity of numbers");
       }
-      if (block_.pass != Pass::kTurn && !(keeps(source.index) && keeps(other.index))) throw Unsupported("arrays that vary in many turns");
+      const auto is_fixed = [&](int32_t slot) { return block_.pass == Pass::kTurn || region_.many_->is_fixed_slot(static_cast<size_t>(slot)); };
+      if (!is_fixed(source.index) || !is_fixed(other.index)) throw Unsupported("arrays that vary in many turns");
       const auto identity = [&](int32_t slot) { return slot_value(slot).words[static_cast<size_t>(identity_word(type))]; };
       require(compare(fact.check == Check::kSame ? "eq" : "ne", identity(source.index), identity(other.index)));
       return;
@@ -248,7 +242,7 @@ void RecordingWriter::write_check(int32_t index, const Node& node) {
 
 // Where it doesn't hold, all that was done so far is kept, and the loop goes on at the instruction.
 void RecordingWriter::go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run) {
-  if (block_.pass != Pass::kTurn) throw Unsupported("branches in many turns");
+  if (block_.pass == Pass::kProbe) return;
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br i1 " + holds.ref + ", label %" + on + ", label %" + off);
   block_.emitter.label(off);
@@ -516,17 +510,16 @@ bool RecordingWriter::end_turn(int32_t index) {
   return true;
 }
 
-void RecordingWriter::write_turn(int32_t item_slot, const Term* item) {
-  item_slot_ = item_slot;
-  if (item) {
-    Written known = written_int(*item);
-    known.varies = Varies::kEvenly;
-    slots_.emplace(item_slot, std::move(known));
-  }
+void RecordingWriter::write_turn(const Term* item, bool is_head, const std::string& otherwise) {
+  item_ = item;
   check_recording();
   check_guards();
   for (const Term& condition : conditions_) {
-    if (block_.pass == Pass::kProbe) block_.leave_unless(condition);
+    if (block_.pass == Pass::kProbe && is_head) block_.require(condition);
+    if (block_.pass != Pass::kMany || is_head) continue;
+    const std::string holds = block_.new_label();
+    block_.emitter.line("br i1 " + condition.ref + ", label %" + holds + ", label %" + otherwise);
+    block_.emitter.label(holds);
   }
   find_uses();
   checks_ = false;
@@ -534,7 +527,8 @@ void RecordingWriter::write_turn(int32_t item_slot, const Term* item) {
   std::map<int32_t, Varies> stores;
   for (int32_t i = 0; i < count(); i++) {
     write_node(i);
-    if (block_.forget_watched()) watched.push_back(i);
+    if (watches_) watches_();
+    if (!block_.take_watched().empty()) watched.push_back(i);
     if (!block_.stores.empty() && recording_.graph.nodes[static_cast<size_t>(i)].form == Form::kSetItem) stores[i] = block_.stores.back().varies;
   }
   // Conditions are looked at in the end: whatever meets one has to be computed, which LLVM does where something comes of it.

@@ -26,11 +26,13 @@ class RecordingWriter {
   void write(const std::string& otherwise);
   // The instruction that it has come to.
   int32_t at() const { return checks_ ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
-  // Of many turns: what is done in one, with nothing kept yet. Its item is in this slot; item: a number for it, else what the slot has.
-  void write_turn(int32_t item_slot, const Term* item);
-  // What the slots have behind it, and the instruction where that is.
-  Slots end() { return state_at(count()); }
-  int32_t end_instruction() const { return instruction_at(count()); }
+  // Of many turns: what is done in one, with nothing kept yet. item: its number, else what the slots have. otherwise: the label for
+  // where it is another recording's.
+  void write_turn(const Term* item, bool is_head, const std::string& otherwise = {});
+  // ... and what is kept, and where that leads.
+  void finish_turn() { finish(state_at(count()), instruction_at(count()), true); }
+  // Is called where something may have been watched. Else whatever is has to be needed in each turn.
+  void watches(std::function<void()> then) { watches_ = std::move(then); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
 
@@ -40,7 +42,6 @@ class RecordingWriter {
   void require(const Term& condition) { conditions_.push_back(condition); }
   int32_t merged(int32_t source);
   int32_t count() const { return static_cast<int32_t>(recording_.graph.nodes.size()); }
-  bool keeps(int32_t slot) const;
   Written read_source(int32_t source);
   Written slot_value(int32_t slot);
   Written constant(PyObject* object);
@@ -86,7 +87,8 @@ class RecordingWriter {
   std::vector<int> takers_;           // how many nodes take it
   std::map<int32_t, int32_t> merged_;
   std::map<int32_t, Written> slots_;
-  int32_t item_slot_ = -1;
+  const Term* item_ = nullptr;
+  std::function<void()> watches_;
 };
 
 }  // namespace evalframe::regions

@@ -7,6 +7,7 @@
 #include "backends/native/code/kernel_codegen.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/frame.h"
+#include "regions/many_turns.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
 
@@ -204,19 +205,42 @@ void RegionWriter::write_block(int number) {
   std::vector<Obstacle> why;
   const auto label = [&](int which) { return name + "." + std::to_string(which); };
   const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(state.types.size()));
-  std::string many;
   for (const Recording* recording : recordings) {
     std::string body;
     if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
-    if (!written) write_many_turns(number, *recording, label(0), many);
     text += label(written) + ":\n" + body;
+    blocks_[number].recordings.push_back(recording);
     written++;
   }
   blocks_[number].is_dead = !written;
   // Others are for other types, or rare cases that lead to the interpreter.
   if (!written) region_.obstacles.insert(region_.obstacles.end(), why.begin(), why.end());
   if (recordings.empty()) region_.obstacles.push_back({state.instruction, "nothing is recorded from here"});
-  text_ += (many.empty() ? "  br label %" + label(0) + "\n" : many) + text + label(written) + ":\n  br label %" + exit + "\n";
+  text_ += "  br label %" + name + ".many\n" + text + label(written) + ":\n  br label %" + exit + "\n";
+}
+
+void RegionWriter::write_many_turns(int number) {
+  const std::string name = "block" + std::to_string(number);
+  if (text_.find("br label %" + name + ".many\n") == std::string::npos) return;
+  const Mark before = mark(number);
+  std::string text = "  br label %" + name + ".0\n";
+  ManyTurns many(*this, number);
+  try {
+    many_ = &many;
+    text = many.write(name + ".0");
+    needed_ += many.needed();
+    rolls_back_ = true;
+    region_.at_once++;
+  } catch (const ManyTurns::OtherTurn&) {
+    back_to(number, before);
+  } catch (const AsObjectCall&) {
+    back_to(number, before);
+  } catch (const std::runtime_error& error) {
+    region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, std::string("one turn at a time: ") + error.what()});
+    back_to(number, before);
+  }
+  many_ = nullptr;
+  text_ += name + ".many:\n" + text;
 }
 
 // Whether there is a block from which a way leads back to it. The first needn't be one: a loop's variable is unbound before its first turn.
@@ -434,7 +458,10 @@ attributes #2 = { nobuiltin }
 
 Region RegionWriter::write(const State& from) {
   block_of(from);
-  for (size_t i = 0; i < blocks_.size(); i++) write_block(static_cast<int>(i));
+  for (size_t i = 0, many = 0; many < blocks_.size();) {
+    if (i < blocks_.size()) write_block(static_cast<int>(i++));
+    else write_many_turns(static_cast<int>(many++));
+  }
   region_.blocks = static_cast<int>(blocks_.size());
   if (!loops()) return std::move(region_);
   blocks_[0].is_entry = true;

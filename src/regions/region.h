@@ -41,7 +41,7 @@ struct Obstacle {
 };
 
 // Floating-point conditions are looked at once in so many turns: twice as many as the last time, and no more than these.
-inline constexpr int64_t kMostUnseen = 256, kFewestUnseen = 16;
+inline constexpr int64_t kMostUnseen = 1024, kMostUnseenWithCalls = 128, kFewestUnseen = 16;
 // Elements that were stored meanwhile, to be put back where there was one: address and size, and what was there before.
 struct LogEntry {
   uint64_t where, old;
@@ -69,7 +69,7 @@ struct Region {
   std::vector<Routine> routines;  // that the code calls
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
   int64_t logged = 0;             // elements that a turn may log
-  int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, kMostUnseen); }
+  int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, routines.empty() ? kMostUnseen : kMostUnseenWithCalls); }
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 

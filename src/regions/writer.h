@@ -22,6 +22,7 @@ struct BlockOf {
   int number;
   bool is_entry = false;  // a jump back leads here
   bool is_dead = false;   // nothing native is done in it
+  std::vector<const recorder::Recording*> recordings;  // that are written
   std::set<int> next;     // numbers of blocks behind it
   // Steps of iterators: where they lead with an item, and at the end.
   struct Step {
@@ -30,6 +31,8 @@ struct BlockOf {
   };
   std::vector<Step> steps;
 };
+
+class ManyTurns;
 
 class RegionWriter {
  public:
@@ -41,6 +44,8 @@ class RegionWriter {
 
  private:
   friend class RecordingWriter;
+  friend class ManyTurns;
+  std::vector<Routine>& routines() { return region_.routines; }
   // The block's number; -1: there are too many, or it is outside.
   int block_of(const State& state);
   // The label where it is left in front of the instruction, unless there was a condition since the checkpoint; with `.sure` behind it,
@@ -55,9 +60,8 @@ class RegionWriter {
   };
   Mark mark(int number) const { return {region_.sources, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size()}; }
   void back_to(int number, const Mark& mark);
-  // A block whose recording is a turn of a loop over a range, for many turns; goes to the label where there aren't so many. False: it isn't so.
-  bool write_many_turns(int number, const recorder::Recording& recording, const std::string& slow, std::string& text);
-  void write_many_turns(int number, const recorder::Recording& recording, Block& block);
+  // Where the block begins: its code for many turns, if a turn of a loop over a range begins with it, else its first recording.
+  void write_many_turns(int number);
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
@@ -67,6 +71,9 @@ class RegionWriter {
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
+  void end_turn(Block& block, int number, Slots slots, int32_t instruction);
+  std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
+  Written& top_of(Block& block, Slots& slots);
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
@@ -89,6 +96,7 @@ class RegionWriter {
   std::map<std::pair<State, bool>, int> exits_;
   std::set<std::string> variables_;
   std::set<int> saves_, checks_;
+  ManyTurns* many_ = nullptr;  // whose turn is written
   bool meets_conditions_ = false, rolls_back_ = false;
   int following_ = 0;  // instructions between two places
   std::string text_;
