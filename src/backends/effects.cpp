@@ -2,6 +2,7 @@
 #include "backends/effects.h"
 
 #include <cstring>
+#include <string_view>
 
 #include "bytecode/operators.h"
 #include "frontends/numpy/calls.h"
@@ -31,16 +32,21 @@ bool writes_into(const Graph& graph, Operand target) {
   return !(PyLong_Check(constant) || PyFloat_Check(constant) || PyComplex_Check(constant) || numpy::is_scalar(constant));
 }
 
-// The keyword is given and isn't None.
-bool has_keyword(const Graph& graph, const Node& node, const char* name) {
-  if (!node.keywords) return false;
-  PyObject* names = graph.constants[node.keyword_names].get();
+// A keyword that begins so is given and isn't None.
+bool has_keyword(const Graph& graph, const Node& node, std::string_view begin) {
   for (uint16_t i = 0; i < node.keywords; i++) {
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) != 0) continue;
+    const char* const name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i));
+    if (!name) PyErr_Clear();
+    if (!name || !std::string_view(name).starts_with(begin)) continue;
     const Operand value = graph.operands_of(node)[node.count - node.keywords + i];
-    return value.space != Operand::Space::kConstant || graph.constants[value.index].get() != Py_None;
+    if (value.space != Operand::Space::kConstant || graph.constants[value.index].get() != Py_None) return true;
   }
   return false;
+}
+
+// Those that numpy.sort and the like call copies, and then work in place.
+bool is_method_in_place(PyObject* callable, std::string_view name) {
+  return Py_TYPE(callable) == &PyMethodDescr_Type && (name == "sort" || name == "partition");
 }
 
 Effect named_function(const Graph& graph, const Node& node, PyObject* callable) {
@@ -50,8 +56,8 @@ Effect named_function(const Graph& graph, const Node& node, PyObject* callable) 
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!utf8) return PyErr_Clear(), Effect::kEffect;
-  // With copy=False the result may be the argument.
-  if (has_keyword(graph, node, "copy")) return Effect::kEffect;
+  // With copy=False the result may be the argument; with overwrite_input=True, and the like, that isn't kept.
+  if (has_keyword(graph, node, "copy") || has_keyword(graph, node, "overwrite_") || is_method_in_place(callable, utf8)) return Effect::kEffect;
   const uint32_t positional = node.count - node.keywords;
   for (const FunctionRow& row : kFunctions) {
     if (std::strcmp(row.name, utf8) == 0) return positional <= row.most_positional ? row.effect : Effect::kEffect;
@@ -60,6 +66,7 @@ Effect named_function(const Graph& graph, const Node& node, PyObject* callable) 
 }
 
 Effect call(const Graph& graph, const Node& node) {
+  // SciPy says `output`.
   if (has_keyword(graph, node, "out")) return Effect::kEffect;
   PyObject* callable = graph.constants[node.callable].get();
   if (numpy::call_kind(callable) != numpy::CallKind::kUfunc) return named_function(graph, node, callable);

@@ -20,7 +20,7 @@ using Kind = Type::Kind;
 namespace {
 
 // Functions that warn of arrays without elements, or of what a conversion leaves out.
-constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype"};
+constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype", "average", "nanmean", "nanmin", "nanmax"};
 
 bool may_warn(PyObject* callable) {
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));

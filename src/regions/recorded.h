@@ -21,7 +21,7 @@ class RecordingWriter {
  public:
   // calls: nodes that are left to NumPy.
   RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block, const std::set<int32_t>& calls = {})
-      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph), block_(block), calls_(calls) {}
+      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph, native::Indices::kAny), block_(block), calls_(calls) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
   // The instruction that it has come to.

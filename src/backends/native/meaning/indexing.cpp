@@ -70,7 +70,7 @@ bool Meanings::read_item(Operand operand, std::vector<IndexItem>& items) const {
     item.kind = IndexItem::Kind::kSlice;
     if (!step || (step != Py_None && (!read_int(step, item.step) || item.step == 0))) return false;
     if (!read_bound(parts[0], item.start, item.start_at) || !read_bound(parts[1], item.stop, item.stop_at)) return false;
-  } else if (meta(operand).kind == Kind::kInt) {
+  } else if (is_index(operand)) {
     item.start_at = operand;
   } else {
     return false;
@@ -83,7 +83,12 @@ bool Meanings::read_bound(Operand operand, int64_t& bound, Operand& at) const {
   PyObject* const known = constant(operand);
   if (known) return known == Py_None || read_int(known, bound);
   at = operand;
-  return meta(operand).kind == Kind::kInt;
+  return is_index(operand);
+}
+
+bool Meanings::is_index(Operand operand) const {
+  const Meta& of = meta(operand);
+  return of.kind == Kind::kInt || (indices_ == Indices::kAny && of.kind == Kind::kNumpyScalar && is_integer(of.dtype));
 }
 
 bool Meanings::read_constant_item(PyObject* object, std::vector<IndexItem>& items) const {
