@@ -209,10 +209,10 @@ def test_big_ints_stay_python_ints() -> None:
         assert same(captured(U, n), powers(U, n))
 
 
-# Sorting keeps these from being native loops, for which they would be served on.
+# A function that nothing is known of keeps these from being native loops, for which they would be served on.
 def branch_on_data(u: Any, n: int, k: float) -> Any:
     for _ in range(n):
-        u = np.sort(u - k) if u[0] > 1.0 else np.sort(u + k)
+        u = np.nan_to_num(u - k) if u[0] > 1.0 else np.nan_to_num(u + k)
     return u
 
 
@@ -227,7 +227,7 @@ def raises_late(u: Any, n: int, k: float) -> Any:
     done = 0
     for i in range(n):
         if u[0] > -1.0:
-            u = np.sort(u + u[i % 300] * k)
+            u = np.nan_to_num(u + u[i % 300] * k)
         done += 1
     return u, done
 

@@ -487,16 +487,16 @@ def test_explain_tells_of_loops() -> None:
     assert loop.turns > 400 and loop.runs and loop.blocks > 1 and loop.ir_lines > 50 and loop.compile_seconds > 0
     assert f"{__file__}:{first + 2}: native: {loop.blocks} blocks" in str(explanation)
 
-    def sorts(a: Any, n: int) -> None:
+    def shuffles(a: Any, n: int) -> None:
         for _ in range(n):
-            a[:] = np.sort(a)
+            a[:] = np.random.permutation(a)
 
-    captured = evalframe.explain(evalframe.jit(sorts))
+    captured = evalframe.explain(evalframe.jit(shuffles))
     for _ in range(4):
         explanation = captured(np.arange(50.0), 80)
-    (loop,) = [loop for loop in explanation.loops if loop.line == sorts.__code__.co_firstlineno + 1]
+    (loop,) = [loop for loop in explanation.loops if loop.line == shuffles.__code__.co_firstlineno + 1]
     assert not loop.native and loop.wait_seconds == 0
-    assert (sorts.__code__.co_firstlineno + 2, "an operation on arrays: call of sort") in loop.obstacles
+    assert (shuffles.__code__.co_firstlineno + 2, "an operation on arrays: call of permutation") in loop.obstacles
 
     _core.set_region_seconds(1000.0)
     waiting = evalframe.explain(evalframe.jit(prefix))
@@ -512,8 +512,39 @@ evalframe._core.set_region_seconds(0.0)
 @evalframe.jit
 def f(a, n):
     for i in range(n):
-        a[:] = np.sort(a)
+        a[:] = np.random.permutation(a)
 for _ in range(3): f(np.arange(50.0), 40)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "EVALFRAME_LOG": "regions"}, check=True)
-    assert "an operation on arrays: call of sort" in run.stderr
+    assert "an operation on arrays: call of permutation" in run.stderr
+
+
+def test_parts_of_complex_numbers_are_views() -> None:
+    def sizes(z: Any, out: Any, n: int) -> Any:
+        for i in range(n):
+            row = z[i % len(z)]
+            out += row.real**2 + row.imag**2
+            row.imag[1:] *= 0.5
+            row.real = row.real[::-1]
+            z.imag[0, 0] += 1.0
+            last = row.imag
+        return last, last.base is z
+
+    z = R.random((6, 9)) + 1j * R.random((6, 9))
+    check(sizes, (z, np.zeros(9), 80), (z, np.zeros(9), 80), (z.T, np.zeros(6), 80), (z.astype(np.complex64), np.zeros(9, np.float32), 80), (z, np.zeros(9), 80), native=False)
+
+
+def test_rows_are_swapped_by_lists_of_their_numbers() -> None:
+    def pivots(A: Any) -> Any:
+        order = np.arange(len(A))
+        for k in range(len(A)):
+            pivot = k + np.argmax(np.abs(A[k:, k]))
+            if pivot != k:
+                A[[k, pivot]] = A[[pivot, k]]
+                order[[k, pivot]] = order[[pivot, k]]
+            A[k + 1 :, k] /= A[k, k]
+            A[k + 1 :, k + 1 :] -= A[k + 1 :, k, None] * A[k, k + 1 :]
+        return order
+
+    A = R.random((60, 60))
+    check(pivots, (A,), (A,), (A.T.copy(),), (A[:50, :50].copy(),), (A,))

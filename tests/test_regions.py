@@ -843,3 +843,56 @@ for function in (texts, total):
     run = subprocess.run([sys.executable, "-c", program], env={**os.environ, "EVALFRAME_LOG": "regions"}, capture_output=True, text=True, check=True)
     assert "loop in texts (<string>:7): not native" in run.stderr
     assert "loop in total (<string>:13): native, " in run.stderr
+
+
+def test_lists_of_numbers_are_gone_through() -> None:
+    def weighted(ints: list[Any], floats: list[Any]) -> Any:
+        total, most, seen = 0, 0.0, []
+        for n in ints:
+            total = (total * 31 + n) & 0xFFFFFFFF
+        for f in floats:
+            if f > most:
+                most = f
+        for i, (n, f) in enumerate(zip(ints, floats)):
+            seen.append((i, n, f))
+        for n, f in zip(ints, floats):
+            most += n * f
+        return total, most, len(seen)
+
+    ints, floats = R.integers(-50, 50, 90).tolist(), R.random(90).tolist()
+    odd = [*ints[:60], 2.5, True, *ints[62:]]
+    large = [*ints[:70], 2**70, -(2**62), 2**40, *ints[73:]]
+    scalars = [np.float64(f) for f in floats]
+    check(weighted, (ints, floats), (ints, floats), (ints, floats[:40]), (odd, floats), (large, floats), (ints, ints), (ints, scalars), ([], []), (ints, floats))
+
+
+def test_lists_that_grow_while_they_are_gone_through() -> None:
+    def growing(start: list[int], most: int) -> Any:
+        items, total = [*start], 0
+        for n in items:
+            total += n
+            if total > most:
+                items.append(n)
+                most += 1000
+        return total, items
+
+    check(growing, ([*range(80)], 500), ([*range(80)], 500), ([*range(300)], 20_000), ([*range(80)], 500))
+
+
+def test_the_iterator_of_a_list_stands_where_the_loop_is_left() -> None:
+    def rest(items: list[Any]) -> Any:
+        total, steps = 0, iter(items)
+        for n in steps:
+            total += n
+            if n == 77:
+                break
+        return total, list(steps)
+
+    def raises(items: list[Any]) -> Any:
+        total = 0
+        for n in items:
+            total += 10 // (n - 60)
+        return total
+
+    check(rest, ([*range(100)],), ([*range(100)],), ([*range(70)],), ([*range(100)],), native=False)
+    check(raises, ([*range(50)],), ([*range(50)],), ([*range(100)],), ([*range(50)],))

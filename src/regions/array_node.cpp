@@ -6,6 +6,7 @@
 #include "backends/native/code/scalar_lowering.h"
 #include "backends/native/meaning/functions.h"
 #include "bytecode/operators.h"
+#include "core/object_text.h"
 #include "frontends/numpy/numpy_api.h"
 #include "regions/elements.h"
 #include "regions/expression.h"
@@ -42,6 +43,7 @@ class ArrayNode {
       case Sense::kQuick:
       case Sense::kCall: break;
     }
+    if (node_.form == Form::kGetAttr) return component();
     throw Unsupported(std::string("an operation on arrays: ") + graph::name(node_.form) + callable_text());
   }
 
@@ -368,6 +370,17 @@ class ArrayNode {
     else if (meaning_.seen == Seen::kTurned) part = turned(block_, from, meaning_.order);
     else throw Unsupported("an array in another shape");
     if (static_cast<int>(part.sizes.size()) != node_.meta.rank || node_.meta.kind != graph::Kind::kArray) throw Unsupported("an array of no dimensions");
+    return view_of(block_, part);
+  }
+
+  // The real or the imaginary numbers among complex ones.
+  Written component() const {
+    const std::string_view name = utf8(nodes_.graph.constants[static_cast<size_t>(node_.callable)].get());
+    const Strided from = located(nodes_.graph.operands_of(node_)[0]);
+    if ((name != "real" && name != "imag") || !native::is_complex(from.type.dtype)) throw Unsupported("the attribute " + std::string(name) + " of an array");
+    Strided part = from;
+    part.type.dtype = native::component(from.type.dtype);
+    if (name == "imag") part.data = emitter().let("ptr", "getelementptr i8, ptr " + part.data.ref + ", i64 " + std::to_string(graph::size_of(part.type.dtype)));
     return view_of(block_, part);
   }
 

@@ -202,6 +202,11 @@ void Block::end_memory(const std::vector<Term>& in_variables) {
 Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }
 
 void Block::call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
+  const Term given = called(routine, operands, rows, columns, skips_empty);
+  if (routine.may_refuse()) leave_unless(compare("eq", given, 0));
+}
+
+Term Block::called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
   if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
   const auto found = std::find(routines_.begin(), routines_.end(), routine);
@@ -231,8 +236,7 @@ void Block::call(const Routine& routine, const std::vector<Rows>& operands, cons
   emitter.line("br label %" + behind);
   emitter.label(behind);
   meets_conditions_ |= routine.reports();
-  if (!routine.may_refuse()) return;
-  leave_unless(compare("eq", emitter.let("i32", "phi i32 [ 0, %" + before + " ], [ " + given.ref + ", %" + calls + " ]"), 0));
+  return emitter.let("i32", "phi i32 [ 0, %" + before + " ], [ " + given.ref + ", %" + calls + " ]");
 }
 
 }  // namespace evalframe::regions

@@ -125,6 +125,8 @@ class Block {
   };
   // Leaves where it gives anything but 0. skips_empty: it isn't called for no rows, or no columns.
   void call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
+  // What it gives (an i32).
+  Term called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
   // Memory for the number that is a call's operand of that index.
   Term number_at(int index);
 

@@ -190,6 +190,16 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
       // A tuple that is kept would have to be made.
       if (items && (next.op != Op::UNPACK_SEQUENCE || static_cast<size_t>(next.arg) != items)) break;
       if (many_) return end_turn(block, number, std::move(slots), instruction);
+      if (const std::optional<Term> fits = next_fits(block, top())) {
+        const std::string on = block.new_label(), off = block.new_label();
+        block.emitter.line("br i1 " + fits->ref + ", label %" + on + ", label %" + off);
+        block.emitter.label(off);
+        const Block::Saved saved = block.save();
+        land(block, number, slots, instruction, true);
+        region_.obstacles.pop_back();  // it hardly ever is one
+        block.restore(saved);
+        block.emitter.label(on);
+      }
       return step(block, number, slots, top(), instruction);
     }
     default: break;

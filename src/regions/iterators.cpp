@@ -26,13 +26,27 @@ void for_each_asked(Written& iterator, Visit visit) {
   }
 }
 
+// An item of a list is an object: it stands where numbers for calls do, each iterator's in a place of its own.
+Term item_place(Block& block, size_t number) { return block.number_at(static_cast<int>(number)); }
+
+Term size_of_list(Block& block, const Term& list) {
+  const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + list.ref + ", i64 " + std::to_string(offsetof(PyVarObject, ob_size)));
+  return block.emitter.let("i64", "load i64, ptr " + at.ref);
+}
+
 Term has_one(Block& block, const Type& type, std::span<const Term> words) {
+  if (type.kind == Kind::kListItems) return compare("slt", words[1], size_of_list(block, words[0]));
   if (type.kind == Kind::kRangeIterator) return compare("sgt", words[2], 0);
   if (type.kind == Kind::kViewItems) return compare("slt", words.back(), length_of(block, view_of_items(type, words)));
   return compare("slt", words[1], length_of(block, array_of_items(type, words[0])));
 }
 
-Written next_one(Block& block, const Type& type, std::span<Term> words) {
+Written next_one(Block& block, const Type& type, std::span<Term> words, size_t number_of_iterator) {
+  if (type.kind == Kind::kListItems) {
+    words[1] = words[1] + 1.0;
+    const Term at = item_place(block, number_of_iterator);
+    return type.dtype == DType::int64 ? written_int(block.emitter.let("i64", "load i64, ptr " + at.ref)) : written_float(block.emitter.let("double", "load double, ptr " + at.ref));
+  }
   if (type.kind == Kind::kRangeIterator) {
     const Term number = words[0];
     words[0] = words[0] + words[1];
@@ -64,14 +78,33 @@ Term has_next(Block& block, const Written& iterator) {
   return all;
 }
 
+std::optional<Term> next_fits(Block& block, const Written& iterator) {
+  std::optional<Term> all;
+  size_t number = 0;
+  const auto look = [&](const Type& type, std::span<const Term> words) {
+    const size_t place = number++;
+    if (type.kind != Kind::kListItems) return;
+    const Term none = block.emitter.integer("i64", 0);
+    const Routine routine{.kind = Routine::Kind::kListItem, .dtype = type.dtype};
+    const Term given = block.called(routine, {{words[0], none, none}, {item_place(block, place), none, none}}, words[1], block.emitter.integer("i64", 1), false);
+    const Term fits = compare("eq", given, 0);
+    all = all ? *all & fits : fits;
+  };
+  Written copy = iterator;
+  if (iterator.type.asked.empty()) look(iterator.type, iterator.words);
+  else for_each_asked(copy, [&](const Type& type, std::span<Term> words) { look(type, words); });
+  return all;
+}
+
 std::vector<Written> next_items(Block& block, Written& iterator) {
-  if (iterator.type.asked.empty()) return {next_one(block, iterator.type, iterator.words)};
+  if (iterator.type.asked.empty()) return {next_one(block, iterator.type, iterator.words, 0)};
   std::vector<Written> items;
+  size_t number = 0;
   if (iterator.type.kind == Kind::kEnumerate) {
     items.push_back(written_int(iterator.words[0]));
     iterator.words[0] = iterator.words[0] + 1.0;
   }
-  for_each_asked(iterator, [&](const Type& type, std::span<Term> words) { items.push_back(next_one(block, type, words)); });
+  for_each_asked(iterator, [&](const Type& type, std::span<Term> words) { items.push_back(next_one(block, type, words, number++)); });
   return items;
 }
 
@@ -110,7 +143,7 @@ Written advanced(Written iterator, int32_t items) {
   if (iterator.type.kind == Kind::kRangeIterator) {
     iterator.words[0] = iterator.words[0] + iterator.words[1] * static_cast<double>(items);
     iterator.words[2] = iterator.words[2] - static_cast<double>(items);
-  } else if (iterator.type.kind == Kind::kItems || iterator.type.kind == Kind::kViewItems) {
+  } else if (iterator.type.kind == Kind::kItems || iterator.type.kind == Kind::kViewItems || iterator.type.kind == Kind::kListItems) {
     iterator.words.back() = iterator.words.back() + static_cast<double>(items);
   } else {
     throw Unsupported("an iterator in the midst of its items");

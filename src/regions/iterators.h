@@ -1,6 +1,8 @@
 // The steps of iterators in registers.
 #pragma once
 
+#include <optional>
+
 #include "regions/block.h"
 
 namespace evalframe::regions {
@@ -9,6 +11,8 @@ namespace evalframe::regions {
 size_t items_of_step(const Type& iterator);
 // Whether there is one more (an i1).
 Term has_next(Block& block, const Written& iterator);
+// Whether the next items, if there are any, are of the types that they are to be (an i1); none: they always are. Comes before the next two.
+std::optional<Term> next_fits(Block& block, const Written& iterator);
 // Where there is: the items in order; `iterator` is advanced.
 std::vector<Written> next_items(Block& block, Written& iterator);
 // iter() of an array of one dimension, of a range, or of an iterator; throws Unsupported.

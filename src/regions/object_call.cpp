@@ -29,12 +29,14 @@ bool may_warn(PyObject* callable) {
   return std::any_of(std::begin(kWarning), std::end(kWarning), [&](const char* other) { return std::strcmp(text, other) == 0; });
 }
 
-// Whether an index has an array in it: what it gives is a copy.
+// Whether an index has an array or a list in it: what it gives is a copy.
 bool has_array(const Graph& graph, graph::Operand index) {
   if (const graph::Meta* const meta = graph.meta_of(index); meta && meta->kind == graph::Kind::kArray) return true;
+  if (index.space == graph::Operand::Space::kConstant) return PyList_CheckExact(graph.constants[static_cast<size_t>(index.index)].get());
   if (index.space != graph::Operand::Space::kNode) return false;
   const Node& node = graph.nodes[static_cast<size_t>(index.index)];
-  if (node.form != Form::kTuple && node.form != Form::kList) return false;
+  if (node.form == Form::kList) return true;
+  if (node.form != Form::kTuple) return false;
   const graph::Operand* const items = graph.operands_of(node);
   return std::any_of(items, items + node.count, [&](graph::Operand item) { return has_array(graph, item); });
 }

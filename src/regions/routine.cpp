@@ -21,7 +21,7 @@ using native::Access, native::Kernel;
 namespace {
 
 // Elements from which on a graph's kernels do better: with threads, and what belongs together in one.
-constexpr int64_t kManyElements = 1 << 14;
+constexpr int64_t kManyElements = 1 << 16;
 
 class KernelRoutine final : public LoadedRoutine {
  public:
@@ -304,6 +304,35 @@ class ReleaseRoutine final : public LoadedRoutine {
   Held& held_;
 };
 
+class ListItemRoutine final : public LoadedRoutine {
+ public:
+  explicit ListItemRoutine(graph::DType dtype) : is_int_(dtype == graph::DType::int64) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t index, int64_t) {
+    PyObject* const list = reinterpret_cast<PyObject*>(data[0]);
+    if (index >= PyList_GET_SIZE(list)) return 0;
+    PyObject* const item = PyList_GET_ITEM(list, index);
+    return static_cast<ListItemRoutine*>(self)->is_int_ ? read_int(item, data[1]) : read_float(item, data[1]);
+  }
+
+ private:
+  static int32_t read_int(PyObject* item, char* to) {
+    if (!PyLong_CheckExact(item)) return 1;
+    int overflow = 0;
+    const int64_t number = PyLong_AsLongLongAndOverflow(item, &overflow);
+    std::memcpy(to, &number, sizeof number);
+    return overflow != 0;
+  }
+  static int32_t read_float(PyObject* item, char* to) {
+    if (!PyFloat_CheckExact(item)) return 1;
+    const double number = PyFloat_AS_DOUBLE(item);
+    std::memcpy(to, &number, sizeof number);
+    return 0;
+  }
+
+  const bool is_int_;
+};
+
 template <class Loaded, class... Arguments>
 RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Arguments&&... arguments) {
   owners.push_back(std::make_unique<Loaded>(std::forward<Arguments>(arguments)...));
@@ -320,6 +349,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);
     case Routine::Kind::kObject: return loaded<ObjectRoutine>(owners, routine.object, held);
     case Routine::Kind::kRelease: return loaded<ReleaseRoutine>(owners, held);
+    case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
   }
   throw std::logic_error("a routine of no kind");

@@ -50,7 +50,8 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kHeld: break;
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
-    case Kind::kItems: return {"ptr", "i64"};
+    case Kind::kItems:
+    case Kind::kListItems: return {"ptr", "i64"};
     case Kind::kViewItems: {
       std::vector<std::string> words = words_of(viewed(type));
       words.push_back("i64");
@@ -114,6 +115,11 @@ Type type_of_iterator(PyObject* iterator) {
     const Type array = type_of_array(numpy::as_array(sequence));
     return has_elements(array) && array.rank > 0 && array.rank <= kMostDimensions + 1 ? Type{Kind::kItems, array.dtype, array.rank, array.flags} : no;
   }
+  if (type == &PyListIter_Type) {
+    const Ref next = cpython::ahead(iterator, 0);
+    const Kind kind = next ? type_of(next.get()).kind : Kind::kObject;
+    return kind == Kind::kInt || kind == Kind::kFloat ? Type{Kind::kListItems, kind == Kind::kInt ? DType::int64 : DType::float64} : no;
+  }
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
   if (type == &PyEnum_Type) {
     const auto [asked, next] = cpython::state_of_enumerate(iterator);
@@ -124,7 +130,7 @@ Type type_of_iterator(PyObject* iterator) {
     PyObject* const asked = cpython::asked_by_zip(iterator);
     for (Py_ssize_t i = 0; asked && i < PyTuple_GET_SIZE(asked); i++) all.asked.push_back(type_of_iterator(PyTuple_GET_ITEM(asked, i)));
   }
-  const auto is_simple = [](const Type& part) { return part.kind == Kind::kRangeIterator || part.kind == Kind::kItems; };
+  const auto is_simple = [](const Type& part) { return part.kind == Kind::kRangeIterator || part.kind == Kind::kItems || part.kind == Kind::kListItems; };
   if (all.asked.empty() || !std::all_of(all.asked.begin(), all.asked.end(), is_simple)) return no;
   return words_of(all).size() <= kWordsOfSlot ? all : no;
 }
@@ -174,6 +180,7 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kRangeIterator: return &PyRangeIter_Type;
     case Kind::kItems:
     case Kind::kViewItems: return &PySeqIter_Type;
+    case Kind::kListItems: return &PyListIter_Type;
     case Kind::kEnumerate: return &PyEnum_Type;
     case Kind::kZip: return &PyZip_Type;
     case Kind::kNumpy: {
@@ -204,6 +211,7 @@ std::string text_of(const Type& type) {
     case Kind::kRangeIterator: return "iterator of range";
     case Kind::kItems: return "iterator of " + array_text(type);
     case Kind::kViewItems: return "iterator of part of " + array_text(type);
+    case Kind::kListItems: return std::string("iterator of a list of ") + (type.dtype == DType::int64 ? "ints" : "floats");
     case Kind::kEnumerate: return "enumerate(" + text_of(type.asked) + ")";
     case Kind::kZip: return "zip(" + text_of(type.asked) + ")";
     case Kind::kObject: return "object " + std::to_string(type.object);
@@ -251,7 +259,8 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       words[0] = state.next, words[1] = state.step, words[2] = state.left;
       return;
     }
-    case Kind::kItems: {
+    case Kind::kItems:
+    case Kind::kListItems: {
       const cpython::SequenceState state = cpython::state_of_sequence(object);
       words[0] = std::bit_cast<int64_t>(state.sequence), words[1] = state.next;
       return;
@@ -298,6 +307,7 @@ Ref view_of_array(const Type& type, const int64_t* words) {
 // A new one, at its start.
 Ref iterator_of(const Type& type, const int64_t* words) {
   if (type.kind == Kind::kItems) return Ref::steal(PySeqIter_New(std::bit_cast<PyObject*>(words[0])));
+  if (type.kind == Kind::kListItems) return Ref::steal(PyObject_GetIter(std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kViewItems) {
     const Ref view = view_of_array(viewed(type), words);
     return Ref::steal(view ? PySeqIter_New(view.get()) : nullptr);
@@ -348,6 +358,7 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kRangeIterator:
     case Kind::kItems:
     case Kind::kViewItems:
+    case Kind::kListItems:
     case Kind::kEnumerate:
     case Kind::kZip: return advanced_iterator(type, words);
   }
@@ -386,7 +397,7 @@ std::vector<PyObject*> asked_by(const Type& type, Borrowed iterator) {
 
 bool goes_through(const Type& type, Borrowed iterator, const int64_t* words) {
   if (type.kind == Kind::kRangeIterator) return true;
-  if (type.kind == Kind::kItems) return cpython::state_of_sequence(iterator).sequence == std::bit_cast<PyObject*>(words[0]);
+  if (type.kind == Kind::kItems || type.kind == Kind::kListItems) return cpython::state_of_sequence(iterator).sequence == std::bit_cast<PyObject*>(words[0]);
   if (type.kind == Kind::kViewItems) return true;  // of the same view: it was made of these words
   const std::vector<PyObject*> asked = asked_by(type, iterator);
   words += type.kind == Kind::kEnumerate;
@@ -402,7 +413,7 @@ bool goes_through(const Type& type, Borrowed iterator, const int64_t* words) {
 bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words) {
   if (!goes_through(type, iterator, words)) return false;
   if (type.kind == Kind::kRangeIterator) return cpython::set_range_state(iterator, {words[0], words[1], words[2]}), true;
-  if (type.kind == Kind::kItems) return cpython::set_sequence_state(iterator, words[1]), true;
+  if (type.kind == Kind::kItems || type.kind == Kind::kListItems) return cpython::set_sequence_state(iterator, words[1]), true;
   if (type.kind == Kind::kViewItems) return cpython::set_sequence_state(iterator, words[words_of(type).size() - 1]), true;
   if (type.kind == Kind::kEnumerate) cpython::set_enumerate_state(iterator, *words++);
   const std::vector<PyObject*> asked = asked_by(type, iterator);

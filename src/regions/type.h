@@ -30,6 +30,7 @@ struct Type {
     kRangeIterator,  // next number, step, how many are left
     kItems,          // over the items of an array: the array, the number of the next
     kViewItems,      // over the items of part of an array: the words of a kView, the number of the next
+    kListItems,      // over a list of Python's ints (int64) or floats (float64): the list, the number of the next
     kEnumerate,      // the next number, and what the iterator that it asks has
     kZip,            // what the iterators that it asks have
     kObject,         // anything else: carried along as it is
