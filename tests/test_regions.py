@@ -896,3 +896,90 @@ def test_the_iterator_of_a_list_stands_where_the_loop_is_left() -> None:
 
     check(rest, ([*range(100)],), ([*range(100)],), ([*range(70)],), ([*range(100)],), native=False)
     check(raises, ([*range(50)],), ([*range(50)],), ([*range(100)],), ([*range(50)],))
+
+
+def test_inner_loops_by_other_steps() -> None:
+    def coloured(u: Any, n: int) -> Any:
+        for i in range(1, n - 1):
+            for j in range(1 + i % 2, n - 1, 2):
+                u[i, j] += 1.5 * (0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]) - u[i, j])
+
+    def backwards(best: Any, weights: Any, values: Any) -> Any:
+        for i in range(len(weights)):
+            for r in range(len(best) - 1, weights[i] - 1, -1):
+                candidate = best[r - weights[i]] + values[i]
+                if candidate > best[r]:
+                    best[r] = candidate
+
+    def sparsely(a: Any, n: int, step: int) -> Any:
+        last = -1
+        for _ in range(n):
+            for k in range(step, len(a) - 3, step):
+                a[k] = a[k] * 1.5 + k
+                last = k
+            for k in range(len(a) - 1, 3, -3):
+                a[k - 1] *= a[k]
+                last -= k
+        return last
+
+    u = R.random((40, 40))
+    check(coloured, (u, 40), (u, 40), (u.astype(np.float32), 40), (np.asfortranarray(u), 33), (u, 40))
+    weights, values = R.integers(1, 20, 30), R.integers(0, 99, 30)
+    check(backwards, (np.zeros(90, int), weights, values), (np.zeros(90, int), weights, values), (np.zeros(90, np.int32), weights, values), (np.zeros(90, int), weights, values))
+    a = R.random(100)
+    check(sparsely, (a, 30, 2), (a, 30, 2), (a, 30, 7), (a, 3, 100), (a[::2], 30, 2), (R.random(200)[::-2], 30, 1), (a, 30, 2))
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_what_other_steps_stored_is_put_back(direction: int) -> None:
+    def grow(a: Any, n: int, large: float) -> Any:
+        for i in range(n):
+            for k in range(2, 200, 2):
+                a[k] = a[k] * large + a[k + 1]
+            for k in range(199, 2, -1):
+                a[k] += a[k - 1] * 0.5
+            for k in range(199, 2, -2):
+                a[k] -= a[k - 1] * 0.5
+            for k in range(2, 199, 3):
+                a[k] = a[k] * 0.5 - i
+
+    captured = evalframe.jit(grow)
+    a = R.random(200)[::direction]
+    for large in (1.0, 1.0, 1.0, 1e30, 1.0, 1e200):
+        for state in ("ignore", "raise"):
+            with np.errstate(all=state):
+                mine, theirs = a.copy(), a.copy()
+                assert repr(outcome(captured, mine, 6, large)) == repr(outcome(grow, theirs, 6, large))
+                assert mine.tobytes() == theirs.tobytes()
+    assert _core.jit_counters(captured)["native_turns"] > 500
+
+
+def test_quotients_of_complex_numbers_stay_in_the_loop() -> None:
+    def tridiagonal(c: Any, d: Any, diagonal: Any, right: Any, r: complex) -> Any:
+        for i in range(1, len(c)):
+            m = diagonal[i] + r * c[i - 1]
+            c[i] = -r / m
+            d[i] = (right[i] + r * d[i - 1]) / m
+
+    z = [R.random(80) + 1j * R.random(80) for _ in range(4)]
+    zero = z[2] * (np.arange(80) != 50)
+    tiny = z[3] * 1e-310
+    check(tridiagonal, (*z, 0.3j), (*z, 0.3j), (*z[:3], tiny, 0.3j), (z[0] * 0, z[1] * 0, zero, z[3], 0j), (*z, 0.3j))
+    captured = evalframe.jit(tridiagonal)
+    for _ in range(4):
+        captured(*map(np.copy, z), 0.3j)
+    assert _core.jit_counters(captured)["native_turns"] > 100
+
+
+def test_round_of_numpys_numbers() -> None:
+    def levels(x: Any, out: Any) -> Any:
+        for i in range(len(x)):
+            value = np.round(x[i] * 255.0)
+            out[i] = int(min(max(value, 0.0), 255.0))
+            x[i] = np.round(x[i])
+        return value, np.round(-0.4)
+
+    x = np.concatenate([R.random(60), [0.5, 1.5, 2.5, -0.5, -0.2, 1e30]])
+    bad = np.where(np.arange(66) == 40, np.nan, x)
+    out = np.zeros(66, np.uint8)
+    check(levels, (x, out), (x, out), (x.astype(np.float32), out), (bad, out), (x, out))

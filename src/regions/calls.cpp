@@ -270,13 +270,18 @@ constexpr Row kRows[] = {
 #undef EVALFRAME_REGION_CALL
 };
 
-// A program may have put anything under the module's name: the object has to be a type or function of C's, or a ufunc, of that name.
+// A program may have put anything under the module's name: the object has to be a type or function of C's, or NumPy's own, of that name.
 bool is_named(Borrowed callable, const Row& row) {
   const Ref module = Ref::steal(PyImport_GetModule(Ref::steal(PyUnicode_FromString(row.module)).get()));
   PyObject* const dict = module && PyModule_Check(module.get()) ? PyModule_GetDict(module.get()) : nullptr;
   if (!dict || PyDict_GetItemString(dict, row.name) != callable.get()) return false;
   if (PyCFunction_CheckExact(callable.get())) return std::string_view(callable.as<PyCFunctionObject>()->m_ml->ml_name) == row.name;
   if (PyObject_TypeCheck(callable.get(), &PyUFunc_Type)) return std::string_view(callable.as<PyUFuncObject>()->name) == row.name;
+  if (std::string_view(Py_TYPE(callable.get())->tp_name) == "numpy._ArrayFunctionDispatcher") {
+    const Ref name = Ref::steal(PyObject_GetAttrString(callable.get(), "__name__"));
+    if (!name) PyErr_Clear();
+    return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), row.name) == 0;
+  }
   return PyType_Check(callable.get()) && !PyType_HasFeature(callable.as<PyTypeObject>(), Py_TPFLAGS_HEAPTYPE);
 }
 

@@ -28,6 +28,7 @@ std::string ManyTurns::write(const std::string& slow) {
   const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
   const bool is_of_range = types.size() >= 2 && types.back().kind == Kind::kInt && types[types.size() - 2].kind == Kind::kRangeIterator;
   if (!is_of_range || for_iter_ < 0 || region_.code_.instructions[static_cast<size_t>(for_iter_)].op != Op::FOR_ITER) throw OtherTurn();
+  find_step();
   find_blocks();
   find_carriers();
 
@@ -38,8 +39,8 @@ std::string ManyTurns::write(const std::string& slow) {
   const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
   const Term count = select(compare("slt", room, left), room, left);
   block.leave_unless(compare("sge", count, kFewestAtOnce));
-  block.leave_unless(compare("eq", range[1], 1));
-  const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0);
+  if (step_) block.leave_unless(compare("eq", range[1], *step_));
+  const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, last, count);
   for (const char* const variable : {".left", ".count", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
   store(emitter, count, to_do());
@@ -52,6 +53,21 @@ std::string ManyTurns::write(const std::string& slow) {
   write_next();
   return text_;
 }
+
+// As the code says it where it makes the range: LLVM puts into vectors what goes on by a known number.
+void ManyTurns::find_step() {
+  step_ = 1;
+  const std::vector<bytecode::Instruction>& code = region_.code_.instructions;
+  if (for_iter_ < 3 || code[static_cast<size_t>(for_iter_) - 1].op != Op::GET_ITER) return;
+  const bytecode::Instruction &call = code[static_cast<size_t>(for_iter_) - 2], &last = code[static_cast<size_t>(for_iter_) - 3];
+  if (call.op != Op::CALL || call.arg != 3) return;
+  step_ = std::nullopt;
+  if (last.op != Op::LOAD_CONST) return;
+  PyObject* const constant = PyTuple_GET_ITEM(region_.code_.code.as<PyCodeObject>()->co_consts, last.arg);
+  if (type_of(constant).kind == Kind::kInt) step_ = PyLong_AsLongLong(constant);
+}
+
+Term ManyTurns::step(Emitter& emitter, const std::vector<Term>& range) const { return step_ ? emitter.integer("i64", *step_) : range[1]; }
 
 // The blocks between the step of the loop and the next one.
 void ManyTurns::find_blocks() {
@@ -200,12 +216,12 @@ void ManyTurns::write_next() {
   emitter.line("br i1 " + compare("sgt", left, 1).ref + ", label %" + on + ", label %" + end);
   emitter.label(on);
   store(emitter, left - 1.0, to_do());
+  const std::vector<Term> now = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
   // Its slot may have had something else meanwhile.
-  const Term item_of_next = load(emitter, "i64", item()) + 1.0;
+  const Term item_of_next = load(emitter, "i64", item()) + step(emitter, now);
   store(emitter, item_of_next, item());
   store(emitter, item_of_next, region_.variable(item_, 0, "i64"));
-  const std::vector<Term> now = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
-  store(emitter, now[0] + 1.0, region_.variable(iterator(), 0, "i64"));
+  store(emitter, now[0] + step(emitter, now), region_.variable(iterator(), 0, "i64"));
   store(emitter, now[2] - 1.0, region_.variable(iterator(), 2, "i64"));
   region_.region_.changed.insert({item_, iterator()});
   emitter.line("br label %" + label_of(head_));

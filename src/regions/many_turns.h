@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "regions/writer.h"
@@ -42,6 +43,8 @@ class ManyTurns {
   std::string prefix() const { return "many" + std::to_string(head_); }
   std::string to_do() const { return "%" + prefix() + ".left"; }
   std::string item() const { return "%" + prefix() + ".item"; }
+  void find_step();
+  Term step(Emitter& emitter, const std::vector<Term>& range) const;
   void find_blocks();
   void find_carriers();
   void write_probes(Block& block, const Term& first, const Term& last, const Term& count);
@@ -54,6 +57,7 @@ class ManyTurns {
   const int head_;
   const int32_t for_iter_;
   const size_t item_;                            // the slot
+  std::optional<int64_t> step_;                  // of the range; none: any
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;

@@ -60,10 +60,10 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
     case Check::kEqual: {
       if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(static_cast<size_t>(source.index))) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
-      if (want.type != type || !type.is_number() || type.is_complex()) no();
+      if (want.type != type || !type.is_number()) no();
       const Written here = slot_value(source.index);
-      const bool is_float = native::is_float(here.number.dtype);
-      require(compare("eq", is_float ? native::as_bits(here.number.real) : here.number.real, is_float ? native::as_bits(want.number.real) : want.number.real));
+      const auto same = [](const Term& a, const Term& b) { return compare("eq", a.is_float() ? native::as_bits(a) : a, a.is_float() ? native::as_bits(b) : b); };
+      require(type.is_complex() ? same(here.number.real, want.number.real) & same(here.number.imag, want.number.imag) : same(here.number.real, want.number.real));
       // What follows may know it.
       slots_[source.index].constant = fact.want.get();
       slots_[source.index].number = want.number;

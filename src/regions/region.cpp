@@ -29,11 +29,13 @@ size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / size
 
 LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
   const auto entry = [&](char* place, uint64_t kind, uint64_t old) { *log++ = {reinterpret_cast<uint64_t>(place) | kind << kLogSizeShift, old}; };
-  if (step == size) {
-    const auto bytes = static_cast<uint64_t>(size * count);
-    std::memcpy(log, first, bytes);
+  // With what lies between them, which isn't more: that is as it was, too.
+  if (step && std::abs(step) <= 2 * size) {
+    const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
+    char* const begin = step < 0 ? first + (count - 1) * step : first;
+    std::memcpy(log, begin, bytes);
     log += entries_of(bytes);
-    entry(first, kManyBytes, bytes);
+    entry(begin, kManyBytes, bytes);
     return log;
   }
   for (int64_t i = 0; i < (step ? count : 1); i++) {

@@ -116,7 +116,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   const size_t held_before = held.objects.size();
   held.reported = numpy::reported_conditions();
   regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * region_.logged)), regions::undo, regions::log_many};
+                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * (region_.logged + 1))), regions::undo, regions::log_many};
   const std::vector<PyObject*> bound = bound_;
   const Words sources = sources_;
   int32_t number = 0;

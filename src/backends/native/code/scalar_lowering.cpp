@@ -93,7 +93,8 @@ Value divide_complex(DType result, const Value& a, const Value& b) {
   const Term scale = 1.0 / (safe_large + small * ratio);
   const Term real = select(real_larger, a.real + a.imag * ratio, a.real * ratio + a.imag);
   const Term imag = select(real_larger, a.imag - a.real * ratio, a.imag * ratio - a.real);
-  const Term divisor = select(by_zero, hidden(nothing), emitter.number(large.type, 1.0));
+  // LLVM would divide by either number, and choose behind it.
+  const Term divisor = hidden(select(by_zero, nothing, emitter.number(large.type, 1.0)));
   const Term zero_real = select(by_zero, a.real, nothing) / divisor;
   const Term zero_imag = select(by_zero, a.imag, nothing) / divisor;
   return make(result, select(by_zero, zero_real, real * scale), select(by_zero, zero_imag, imag * scale));
