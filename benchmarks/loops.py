@@ -1,4 +1,4 @@
-"""Times kernels with loops: plain, captured by evalframe and, where it is asked for, compiled by Numba; prints a table.
+"""Times kernels with loops: plain, captured by evalframe and, where it is asked for, by Numba and JAX; prints a table.
 
 python benchmarks/loops.py [--size SIZE ...] [--only NAME ...] [--peers] [--breaks] [--json FILE]
 
@@ -9,7 +9,6 @@ import argparse
 import copy
 import itertools
 import json
-import math
 import multiprocessing
 import os
 import statistics
@@ -26,6 +25,7 @@ os.environ.setdefault("EVALFRAME_CACHE", "0")
 import numpy as np
 from kernels import KERNELS, SIZES, THEMES, Kernel
 from kernels.compare import difference
+from kernels_jax import Version, version_of
 from machine import duration, machine
 
 import evalframe
@@ -43,21 +43,67 @@ QUIET_CALLS, MOST_WARM_CALLS = 4, 400
 WARM_SECONDS, MOST_WARM_SECONDS = 0.3, 6.0
 MOST_ROUNDS, FEWEST_ROUNDS = 25, 5
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
-COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", "numba", "speed-up", "")
+
+
+class Side:
+    """A function that is timed with copies of the arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def called(self, made: tuple[Any, ...]) -> tuple[Any, float]:
+        """What a call gives and makes of the arguments, and its seconds."""
+        arguments = copy.deepcopy(made)
+        start = time.perf_counter()
+        result = self.function(*arguments)
+        seconds = time.perf_counter() - start
+        return (result, arguments), seconds
+
+
+class JaxSide(Side):
+    """With JAX's own arrays, made before; until what comes of it is there."""
+
+    def __init__(self, version: Version) -> None:
+        super().__init__(version.function)
+        self.version = version
+
+    def called(self, made: tuple[Any, ...]) -> tuple[Any, float]:
+        import jax
+
+        as_its_own = jax.numpy.asarray
+        arguments = jax.tree.map(lambda value: as_its_own(value) if isinstance(value, np.ndarray) else value, made)
+        start = time.perf_counter()
+        outcome = jax.block_until_ready(self.version.outcome(arguments))
+        return outcome, time.perf_counter() - start
+
+
+def by_numba(kernel: Kernel) -> Side | None:
+    return Side(numba.njit(kernel.numba)) if numba is not None and kernel.numba is not None else None
+
+
+def by_jax(kernel: Kernel) -> Side | None:
+    version = version_of(kernel.name, kernel.theme)
+    return JaxSide(version) if version else None
+
+
+PEERS: dict[str, Callable[[Kernel], Side | None]] = {"numba": by_numba, "jax": by_jax}
+COLUMNS = ("kernel", "plain", "evalframe", "speed-up", "first call", "breaks", "loops", *PEERS, "")
 
 
 def measure(kernel: Kernel, size: str, options: argparse.Namespace, tell: Tell) -> None:
     """Tells the row of a kernel as far as it is known, after each step: the last one may never end."""
     row: Row = {"kernel": kernel.name, "theme": kernel.theme, "size": size, "notes": []}
     made = kernel.arguments(size)
-    sides = {"plain": kernel.function, "evalframe": evalframe.jit(kernel.function)}
-    if options.peers and numba is not None and kernel.numba is not None:
-        sides["numba"] = numba.njit(kernel.numba)
+    captured = evalframe.jit(kernel.function)
+    sides = {"plain": Side(kernel.function), "evalframe": Side(captured)}
+    for name, peer in PEERS.items() if options.peers else ():
+        if (side := peer(kernel)) is not None:
+            sides[name] = side
     wanted: Any = None
     for name in list(sides):
         tell(row | {"doing": f"first calls of {name}"})
         try:
-            got, row[f"{name} first"] = called(sides[name], made)
+            got, row[f"{name} first"] = sides[name].called(made)
             wanted = got if name == "plain" else wanted
             row["notes"] += wrong(name, itertools.chain([got], warm(sides[name], made)), wanted, kernel)
         except Exception as error:
@@ -65,26 +111,17 @@ def measure(kernel: Kernel, size: str, options: argparse.Namespace, tell: Tell) 
             del sides[name]
     tell(row | {"doing": "timed calls"})
     row |= medians(sides, made, options.seconds)
-    row |= counted(sides["evalframe"]) if "evalframe" in sides else {}
+    row |= counted(captured) if "evalframe" in sides else {}
     tell(row | {"done": True})
 
 
-def called(function: Callable[..., Any], made: tuple[Any, ...]) -> tuple[Any, float]:
-    """What a call with copies of these arguments gives and makes of them, and its seconds."""
-    arguments = copy.deepcopy(made)
-    start = time.perf_counter()
-    result = function(*arguments)
-    seconds = time.perf_counter() - start
-    return (result, arguments), seconds
-
-
-def warm(function: Callable[..., Any], made: tuple[Any, ...]) -> Iterator[Any]:
+def warm(side: Side, made: tuple[Any, ...]) -> Iterator[Any]:
     """The outcomes of the calls before those that are timed."""
     spent, calls, quiet, known = 0.0, 0, 0, things_made()
     while calls < QUIET_CALLS or (calls < MOST_WARM_CALLS and spent < MOST_WARM_SECONDS):
         if quiet >= QUIET_CALLS and spent >= WARM_SECONDS:
             break
-        outcome, seconds = called(function, made)
+        outcome, seconds = side.called(made)
         yield outcome
         spent, calls = spent + seconds, calls + 1
         before, known = known, things_made()
@@ -97,9 +134,9 @@ def things_made() -> int:
 
 
 def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> list[str]:
-    """A note of the first outcome that isn't as the plain function has it. Numba has sums and functions of its own."""
+    """A note of the first outcome that isn't as the plain function has it. Peers have sums of their own."""
     tolerance = kernel.tolerance(wanted[1])
-    if name == "numba":
+    if name in PEERS:
         outcomes, wanted, tolerance = map(as_numbers, outcomes), as_numbers(wanted), kernel.rtol
     for got in outcomes:
         for one, other, place in zip(got, wanted, ("result", "arguments"), strict=True):
@@ -109,21 +146,21 @@ def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> li
 
 
 def as_numbers(value: Any) -> Any:
-    """The value with complex numbers for those of any type, and tuples for lists."""
-    if isinstance(value, (tuple, list)):
+    """The value with complex numbers for those of any type, arrays for lists of numbers, and tuples for other lists."""
+    if isinstance(value, (tuple, list)) and not (isinstance(value, list) and all(map(np.isscalar, value))):
         return tuple(map(as_numbers, value))
     return value if value is None or isinstance(value, str) else np.asarray(value, dtype=complex)
 
 
-def medians(sides: dict[str, Callable[..., Any]], made: tuple[Any, ...], seconds: float) -> dict[str, float]:
+def medians(sides: dict[str, Side], made: tuple[Any, ...], seconds: float) -> dict[str, float]:
     """Of calls that take turns, and of the ratio of the plain one of each round to them: slow moments meet all."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     end = time.perf_counter() + seconds * len(sides)
     for number in range(MOST_ROUNDS):
         if number >= FEWEST_ROUNDS and time.perf_counter() > end:
             break
-        for name, function in sides.items():
-            times[name].append(called(function, made)[1])
+        for name, side in sides.items():
+            times[name].append(side.called(made)[1])
     row = {name: statistics.median(values) for name, values in times.items()}
     for name in sides if "plain" in sides else ():
         pairs = zip(times["plain"], times[name], strict=True)
@@ -178,8 +215,7 @@ def shown(row: Row) -> str:
     cells.append(speed_up(row, "evalframe"))
     cells.append(duration(row["evalframe first"]) if "evalframe first" in row else "-")
     cells += [str(row.get(name, "-")) for name in ("breaks", "native_loops")]
-    cells.append(duration(row["numba"]) if "numba" in row else "-")
-    cells.append(speed_up(row, "numba"))
+    cells += [speed_up(row, name) for name in PEERS]
     notes = [*row["notes"], *(["given up"] if row.get("given_up") else [])]
     return line([*cells, "; ".join(notes)])
 
@@ -199,7 +235,7 @@ def summary(rows: list[Row], side: str) -> Iterator[str]:
     speed_ups = {row["kernel"]: row[f"{side} speed-up"] for row in rows if f"{side} speed-up" in row}
     if not speed_ups:
         return
-    mean = math.exp(statistics.fmean(map(math.log, speed_ups.values())))
+    mean = statistics.geometric_mean(speed_ups.values())
     failing = len(rows) - len(speed_ups)
     all_of_them = mean ** (len(speed_ups) / len(rows))
     yield f"{side}: geometric mean {mean:.2f} of {len(speed_ups)} kernels; {all_of_them:.2f} with {failing} others as 1"
@@ -209,12 +245,31 @@ def summary(rows: list[Row], side: str) -> Iterator[str]:
     yield from (f"    {name} {ratio:.2f}" for ratio, name in slower)
 
 
+def beside_peers(rows: list[Row]) -> Iterator[str]:
+    """How the calls compare with those of the quickest peer, and the first calls with those of each."""
+    ratios = {}
+    for row in rows:
+        times = [row[name] for name in PEERS if name in row]
+        if times and "evalframe" in row:
+            ratios[row["kernel"]] = min(times) / row["evalframe"]
+    if ratios:
+        mean = statistics.geometric_mean(ratios.values())
+        as_fast, nearly = (sum(ratio >= least for ratio in ratios.values()) for least in (1.0, 1 / 1.5))
+        yield f"evalframe beside its quickest peer: {mean:.2f} times as fast in the mean of {len(ratios)} kernels"
+        yield f"    at least as fast on {as_fast}, within 1.5 times on {nearly}"
+    for name in PEERS:
+        both = [row for row in rows if f"{name} first" in row and "evalframe first" in row]
+        if both:
+            means = [statistics.geometric_mean(row[f"{side} first"] for row in both) for side in ("evalframe", name)]
+            yield f"first calls of {len(both)} kernels: {duration(means[0])}, by {name} {duration(means[1])}"
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small"], help="of the arguments")
     names = [*THEMES, *KERNELS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="kernels, or themes")
-    parser.add_argument("--peers", action="store_true", help="time Numba, too")
+    parser.add_argument("--peers", action="store_true", help="time Numba and JAX, too, where they are")
     parser.add_argument("--breaks", action="store_true", help="say below each kernel where and why it breaks")
     parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least five (0.5)")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a kernel is stopped (120)")
@@ -236,8 +291,10 @@ def main() -> None:
             print(shown(rows[-1]), flush=True)
             for place in rows[-1].get("break places", ()) if options.breaks else ():
                 print(f"    {place}")
-        for side in ("evalframe", "numba"):
-            print(*summary([row for row in rows if row["size"] == size], side), sep="\n")
+        of_size = [row for row in rows if row["size"] == size]
+        for side in ("evalframe", *PEERS):
+            print(*summary(of_size, side), sep="\n")
+        print(*beside_peers(of_size), sep="\n")
     if options.json is not None:
         options.json.write_text(json.dumps({"machine": where, "rows": rows}, indent=1) + "\n")
     if any("DIFFERS" in note for row in rows for note in row["notes"]):

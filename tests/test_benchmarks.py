@@ -1,5 +1,6 @@
 """Runs the cheap cases of the benchmarks, to see that they run, what they print, and what becomes of those that fail."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -87,3 +88,30 @@ def test_loops_that_fail_are_rows(tmp_path: Path) -> None:
     assert notes["dies"] == ["the process ended with -9 in first calls of plain"]
     assert notes["drifts"][0] == "plain DIFFERS: result is 1, not 0"
     assert done.returncode == 1
+
+
+JAXS_VERSIONS = """
+from kernels import KERNELS
+from kernels_jax import VERSIONS, version_of
+import loops
+
+checked = 0
+for kernel in KERNELS.values():
+    version = version_of(kernel.name, kernel.theme)
+    if version is not None:
+        made = kernel.arguments("tiny")
+        wanted, _ = loops.Side(kernel.function).called(made)
+        got, _ = loops.JaxSide(version).called(made)
+        assert not loops.wrong("jax", [got], wanted, kernel), loops.wrong("jax", [got], wanted, kernel)
+        checked += 1
+assert checked == len(VERSIONS) > 60, (checked, len(VERSIONS))
+"""
+
+
+@pytest.mark.slow
+def test_jaxs_versions_come_to_the_same() -> None:
+    pytest.importorskip("scipy")
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX isn't installed")
+    done = run_loops("-c", JAXS_VERSIONS)
+    assert done.returncode == 0, done.stderr

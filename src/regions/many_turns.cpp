@@ -12,7 +12,7 @@ using Kind = Type::Kind;
 
 namespace {
 
-constexpr int64_t kFewestAtOnce = 8;
+constexpr int64_t kFewestAtOnce = 4;
 
 Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
