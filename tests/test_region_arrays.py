@@ -548,3 +548,20 @@ def test_rows_are_swapped_by_lists_of_their_numbers() -> None:
 
     A = R.random((60, 60))
     check(pivots, (A,), (A,), (A.T.copy(),), (A[:50, :50].copy(),), (A,))
+
+
+def test_tuples_and_lists_of_numbers_are_stored_in_rows() -> None:
+    def pairs(out: Any, counts: Any, n: int) -> Any:
+        x, y = 0.5, 1
+        for i in range(n):
+            x, y = x * 0.75 + i, y + 3
+            out[i] = x, y
+            out[i, 0:2] = [out[i, 1], x]
+            counts[i % len(counts)] = y, i
+        return x, y
+
+    counts = np.zeros((7, 2), int)
+    wide, single = np.zeros((70, 3)), np.zeros((70, 1))
+    check(pairs, (np.zeros((70, 2)), counts, 70), (np.zeros((70, 2)), counts, 70), (np.zeros((70, 2))[:, ::-1], counts, 70), (wide, counts, 70), (single, counts, 70))
+    check(pairs, (np.zeros((70, 2), np.float32), counts, 70), (np.zeros((70, 2), int), counts, 70), (np.zeros((70, 2)), counts.astype(float), 70), native=False)
+    check(pairs, (np.zeros((70, 2)), counts.astype(np.int8), 70), (np.zeros((40, 2)), counts, 70), (np.zeros((70, 2), complex), counts, 70), native=False)

@@ -401,17 +401,15 @@ class ArrayNode {
     return std::equal(parts, parts + one.count, nodes_.graph.operands_of(other), [&](Operand x, Operand y) { return are_same(x, y); });
   }
 
+  const Node* node_of(Operand of) const { return of.space == Operand::Space::kNode ? &nodes_.graph.nodes[static_cast<size_t>(of.index)] : nullptr; }
+
   // x[i] += y: what is stored is the part itself, which was changed in place.
   bool stores_itself() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
-    const auto node_of = [&](Operand of, Form form) {
-      const Node* const node = of.space == Operand::Space::kNode ? &nodes_.graph.nodes[static_cast<size_t>(of.index)] : nullptr;
-      return node && node->form == form ? node : nullptr;
-    };
-    const Node* const changed = node_of(operands[2], Form::kBinary);
-    if (!changed || changed->code < bytecode::kBinaryOps) return false;
-    const Node* const taken = node_of(nodes_.graph.operands_of(*changed)[0], Form::kGetItem);
-    return taken && std::equal(operands, operands + 2, nodes_.graph.operands_of(*taken), [&](Operand a, Operand b) { return are_same(a, b); });
+    const Node* const changed = node_of(operands[2]);
+    if (!changed || changed->form != Form::kBinary || changed->code < bytecode::kBinaryOps) return false;
+    const Node* const taken = node_of(nodes_.graph.operands_of(*changed)[0]);
+    return taken && taken->form == Form::kGetItem && std::equal(operands, operands + 2, nodes_.graph.operands_of(*taken), [&](Operand a, Operand b) { return are_same(a, b); });
   }
 
   Written store() const {
@@ -419,6 +417,7 @@ class ArrayNode {
     const Strided part = part_of(block_, located(meaning_.target), items());
     const Written from = value(meaning_.args[0]);
     if (part.sizes.empty()) throw Unsupported("an array stored as an element");
+    if (const Node* const made = node_of(meaning_.args[0]); made && (made->form == Form::kTuple || made->form == Form::kList)) return store_items(part, *made), Written{};
     if (from.type.is_array()) {
       nodes_.before_reading();
       put(part, cast_to(leaf(block_, value(meaning_.args[0])), part.type.dtype));
@@ -427,6 +426,25 @@ class ArrayNode {
     check_writable(part);
     block_.stores.push_back({{}, as_element(block_, from, part.type.dtype), std::make_shared<Strided>(part), {}});
     return {};
+  }
+
+  // As many numbers as there are elements. NumPy makes an array of them first, which comes to the same for these types.
+  void store_items(const Strided& part, const Node& made) const {
+    check_writable(part);
+    std::vector<Written> numbers;
+    for (uint32_t i = 0; i < made.count; i++) numbers.push_back(value(nodes_.graph.operands_of(made)[i]));
+    const DType dtype = part.type.dtype;
+    const auto fits = [&](const Written& number) {
+      if (number.type.kind == Kind::kInt) return dtype == DType::int64 || dtype == DType::float64;
+      return number.type.is_number() && number.type.kind != Kind::kBool && number.number.dtype == dtype;
+    };
+    if (part.sizes.size() != 1 || !std::all_of(numbers.begin(), numbers.end(), fits)) throw Unsupported("a tuple or list stored in such an array");
+    block_.leave_unless(compare("eq", part.sizes[0], static_cast<int64_t>(numbers.size())));
+    for (size_t i = 0; i < numbers.size(); i++) {
+      const Term offset = part.strides[0] * emitter().integer("i64", static_cast<int64_t>(i));
+      const Term address = emitter().let("ptr", "getelementptr i8, ptr " + part.data.ref + ", i64 " + offset.ref);
+      block_.stores.push_back({.address = address, .value = as_element(block_, numbers[i], dtype)});
+    }
   }
 
   static void check_writable(const Strided& to) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "backends/effects.h"
 #include "cpython/codec.h"
@@ -22,11 +23,15 @@ namespace {
 // Functions that warn of arrays without elements, or of what a conversion leaves out.
 constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype", "average", "nanmean", "nanmin", "nanmax"};
 
-bool may_warn(PyObject* callable) {
+bool is_named(PyObject* callable, std::span<const char* const> names) {
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  if (!text) return PyErr_Clear(), true;
-  return std::any_of(std::begin(kWarning), std::end(kWarning), [&](const char* other) { return std::strcmp(text, other) == 0; });
+  if (!text) PyErr_Clear();
+  return text && std::any_of(names.begin(), names.end(), [&](const char* other) { return std::strcmp(text, other) == 0; });
+}
+
+bool is_one_number(const graph::Meta& meta) {
+  return meta.kind == graph::Kind::kFloat || meta.kind == graph::Kind::kInt || (meta.kind == graph::Kind::kNumpyScalar && is_computed(meta.dtype));
 }
 
 // Whether an index has an array or a list in it: what it gives is a copy.
@@ -40,6 +45,13 @@ bool has_array(const Graph& graph, graph::Operand index) {
   const graph::Operand* const items = graph.operands_of(node);
   return std::any_of(items, items + node.count, [&](graph::Operand item) { return has_array(graph, item); });
 }
+
+// Methods of NumPy's random generators that give one number for numbers, always of the same type, and raise before they draw.
+constexpr const char* kDraws[] = {
+    "random", "normal", "standard_normal", "uniform", "exponential", "standard_exponential", "gamma", "standard_gamma", "beta", "chisquare",
+    "lognormal", "laplace", "logistic", "rayleigh", "weibull", "pareto", "triangular", "vonmises", "wald", "standard_t", "standard_cauchy",
+    "poisson", "binomial", "geometric", "integers", "rand", "randn", "randint", "random_sample",
+};
 
 bool gathers(const Graph& graph, const Node& node) {
   return (node.form == Form::kGetItem || node.form == Form::kSetItem) && has_array(graph, graph.operands_of(node)[1]);
@@ -88,6 +100,10 @@ class CallWriter {
     if (value.is_tuple) throw Unsupported("a shape for a call of NumPy");
     if (value.type.is_array()) return array(value, of);
     if (value.constant && !value.type.is_number()) return known(value.constant);
+    if (value.type.kind == Kind::kObject && value.type.object >= 0 && is_draw(nodes_.graph, node_)) {
+      text_ += "object " + std::to_string(value.type.object) + " ";
+      return {.kind = Given::Kind::kObject, .known = value.type.object};
+    }
     if (!value.type.is_number()) throw Unsupported("a call of NumPy with " + text_of(value.type));
     return words(value);
   }
@@ -110,7 +126,7 @@ class CallWriter {
     const bool is_memory = array.type.kind == Kind::kFresh || array.is_of_fresh;
     if (is_memory && may_alias_) throw Unsupported("a new array seen in another shape");
     if (array.is_of_fresh) throw Unsupported("a part of a new array for a call of NumPy");
-    if (node_.form == Form::kCall && may_warn(callable())) {
+    if (node_.form == Form::kCall && is_named(callable(), kWarning)) {
       for (const Term& size : sizes_of(block_, array)) block_.leave_unless(compare("sgt", size, 0));
       if (native::is_complex(array.type.dtype)) throw Unsupported("a conversion of complex numbers");
     }
@@ -134,7 +150,7 @@ class CallWriter {
     if (node.callable >= 0) node.callable = known(callable()).known;
     if (node.keywords) node.keyword_names = known(nodes_.graph.constants[static_cast<size_t>(node_.keyword_names)].get()).known;
     call_.graph.nodes.push_back(node);
-    call_.may_report = node.form != Form::kGetItem && node.form != Form::kGetAttr;
+    call_.may_report = node.form != Form::kGetItem && node.form != Form::kGetAttr && !is_draw(nodes_.graph, node_);
   }
 
   Type result_type() {
@@ -142,6 +158,8 @@ class CallWriter {
     if (node_.form == Form::kSetItem) return {};
     Type type;
     if (meta.kind == graph::Kind::kNumpyScalar && is_computed(meta.dtype)) type = {Kind::kNumpy, meta.dtype};
+    if (meta.kind == graph::Kind::kFloat) type = {Kind::kFloat};
+    if (meta.kind == graph::Kind::kInt) type = {Kind::kInt};
     const bool fits = meta.rank > 0 && meta.rank <= kMostDimensions && meta.dtype != DType::kNone;
     if (meta.kind == graph::Kind::kArray && fits) type = {Kind::kHeld, meta.dtype, meta.rank, NPY_ARRAY_ALIGNED | (meta.writeable ? NPY_ARRAY_WRITEABLE : 0)};
     if (type.kind == Kind::kUnbound) throw Unsupported("a call of NumPy that gives something else");
@@ -168,10 +186,27 @@ class CallWriter {
 
 }  // namespace
 
+bool is_draw(const Graph& graph, const Node& node) {
+  if (node.form != Form::kCall || node.keywords || !is_one_number(node.meta)) return false;
+  PyObject* const callable = graph.constants[static_cast<size_t>(node.callable)].get();
+  const graph::Operand* const operands = graph.operands_of(node);
+  const auto is_number = [&](graph::Operand of) {
+    if (of.space == graph::Operand::Space::kConstant) return type_of(graph.constants[static_cast<size_t>(of.index)].get()).is_number();
+    const graph::Meta* const meta = graph.meta_of(of);
+    return meta && is_one_number(*meta);
+  };
+  // Of a generator of the program's the method is the class's, and the first operand is the generator.
+  const bool is_method = numpy::is_method_of_random_generators(callable);
+  if (!is_method && !numpy::is_bound_to_random_generator(callable)) return false;
+  if (is_method && node.count == 0) return false;
+  return is_named(callable, kDraws) && std::all_of(operands + is_method, operands + node.count, is_number);
+}
+
 bool may_be_object_call(const Graph& graph, const native::Meanings& meanings, int32_t index) {
   const Node& node = graph.nodes[static_cast<size_t>(index)];
   if (node.form == Form::kSetItem) return gathers(graph, node);
   if (node.form != Form::kCall && node.form != Form::kGetItem) return false;
+  if (is_draw(graph, node)) return true;
   const Effect effect = effect_of(graph, node);
   if (effect != Effect::kPure && effect != Effect::kDerived) return false;
   // What graphs put together into kernels isn't taken apart.

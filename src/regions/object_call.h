@@ -10,9 +10,9 @@ namespace evalframe::regions {
 
 // An operand, to be made an object from words.
 struct Given {
-  enum class Kind : uint8_t { kKnown, kValue, kTuple, kList, kSlice };
+  enum class Kind : uint8_t { kKnown, kObject, kValue, kTuple, kList, kSlice };
   Kind kind = Kind::kKnown;
-  int32_t known = -1;  // kKnown: which of the constants
+  int32_t known = -1;  // kKnown: which of the constants; kObject: which of the region's objects
   Type type = {};      // kValue
   int32_t word = 0;    // kValue: where its words begin
   std::vector<Given> items = {};
@@ -31,6 +31,8 @@ inline constexpr int kMostCallWords = 96;
 
 // Whether the operation, which isn't computed by the loop itself, may be left to NumPy.
 bool may_be_object_call(const graph::Graph& graph, const native::Meanings& meanings, int32_t index);
+// Whether it draws a number from a random generator, which can't be undone.
+bool is_draw(const graph::Graph& graph, const graph::Node& node);
 // Throws Unsupported. Nothing is to be stored yet, and what was put off and is changed is computed.
 Written object_call(const ArrayNodes& nodes, int32_t index);
 

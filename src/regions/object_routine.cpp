@@ -25,11 +25,12 @@ Ref array_over(const Type& type, const int64_t* words) {
 
 class Operands {
  public:
-  Operands(const ObjectCall& call, const int64_t* words) : call_(call), words_(words) {}
+  Operands(const ObjectCall& call, const Held& held, const int64_t* words) : call_(call), held_(held), words_(words) {}
 
   Ref object(const Given& given) {
     switch (given.kind) {
       case Given::Kind::kKnown: return Ref::borrow(call_.graph.constants[static_cast<size_t>(given.known)].get());
+      case Given::Kind::kObject: return Ref::borrow(held_.bound[given.known]);
       case Given::Kind::kValue: return value(given.type, words_ + given.word);
       case Given::Kind::kTuple: return packed(given, PyTuple_New, [](PyObject* all, Py_ssize_t i, PyObject* item) { PyTuple_SET_ITEM(all, i, item); });
       case Given::Kind::kList: return packed(given, PyList_New, [](PyObject* all, Py_ssize_t i, PyObject* item) { PyList_SET_ITEM(all, i, item); });
@@ -67,6 +68,7 @@ class Operands {
   }
 
   const ObjectCall& call_;
+  const Held& held_;
   const int64_t* const words_;
   std::vector<Ref> lent_;
 };
@@ -92,7 +94,7 @@ void Held::release(size_t to) {
 
 bool run_object_call(const ObjectCall& call, Held& held, int64_t* words) {
   if (held.count >= kMostHeld || held.bytes >= kMostHeldBytes) return false;
-  Operands boxes(call, words);
+  Operands boxes(call, held, words);
   Ref result;
   {
     std::vector<Ref> operands;
@@ -100,7 +102,7 @@ bool run_object_call(const ObjectCall& call, Held& held, int64_t* words) {
       operands.push_back(boxes.object(given));
       if (!operands.back()) break;
     }
-    if (!operands.empty() && operands.back()) result = called(call, held, operands);
+    if (operands.empty() || operands.back()) result = called(call, held, operands);
   }
   native::clear_flags();
   if (!result) {

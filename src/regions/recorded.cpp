@@ -310,8 +310,24 @@ Written RecordingWriter::result_of(int32_t index, const Node& node) {
   }
 }
 
+// What follows begins behind it, so that it is never done twice: all that may lead back in front of it comes before.
+Written RecordingWriter::write_draw(int32_t index) {
+  const Instruction& call = region_.code_.instructions[instruction_at(index)];
+  if (!block_.stores.empty()) commit(index);
+  settle(index);
+  const size_t taken = static_cast<size_t>(call.arg) + 2;
+  if (call.op != Op::CALL || state_at(index).size() < taken) throw Unsupported("a number drawn in the midst of something else");
+  Slots there = state_at(index, taken);
+  const Written drawn = object_call(array_nodes(index), index);
+  block_.mark_done();
+  push(there, drawn);
+  leave_behind(instruction_at(index) + 1, there);
+  return drawn;
+}
+
 // What is to be stored is stored, and what was put off may read what this changes.
 Written RecordingWriter::write_object_call(int32_t index) {
+  if (is_draw(recording_.graph, recording_.graph.nodes[static_cast<size_t>(index)])) return write_draw(index);
   if (!block_.stores.empty()) commit(index);
   if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) settle(index);
   Written result = object_call(array_nodes(index), index);
@@ -400,6 +416,11 @@ void RecordingWriter::commit(int32_t next) {
 void RecordingWriter::commit(int32_t instruction, const Slots& there) {
   if (block_.pass != Pass::kTurn) throw Unsupported("stores in the midst of many turns");
   block_.keep();
+  leave_behind(instruction, there);
+}
+
+// From here on it leaves at the instruction.
+void RecordingWriter::leave_behind(int32_t instruction, const Slots& there) {
   const std::string on = block_.new_label(), off = block_.new_label();
   block_.emitter.line("br label %" + on);
   block_.emitter.label(off);

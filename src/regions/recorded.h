@@ -21,7 +21,7 @@ class RecordingWriter {
  public:
   // calls: nodes that are left to NumPy.
   RecordingWriter(RegionWriter& region, int number, const recorder::Recording& recording, Block& block, const std::set<int32_t>& calls = {})
-      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph, native::Indices::kAny), block_(block), calls_(calls) {}
+      : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph, native::Reader::kLoop), block_(block), calls_(calls) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
   // The instruction that it has come to.
@@ -52,6 +52,7 @@ class RecordingWriter {
   void write_node(int32_t index);
   Written result_of(int32_t index, const graph::Node& node);
   Written write_object_call(int32_t index);
+  Written write_draw(int32_t index);
   ArrayNodes array_nodes(int32_t index);
   Written node_value(const graph::Node& node);
   void write_check(int32_t index, const graph::Node& node);
@@ -64,6 +65,7 @@ class RecordingWriter {
   void settle(int32_t next);
   void commit(int32_t next);
   void commit(int32_t instruction, const Slots& there);
+  void leave_behind(int32_t instruction, const Slots& there);
   void commit_behind(int32_t index);
   void commit_done(int32_t index);
   bool reads_arrays_from(int32_t index) const;

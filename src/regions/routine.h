@@ -67,6 +67,7 @@ struct Held {
   int reported = 0;  // conditions, as NPY_FPE_* bits
   Ref raising;       // NumPy's state in which they are raised, once it was needed
   int raising_for = 0;
+  PyObject* const* bound = nullptr;  // the region's objects, by number, of this run
   void release(size_t count);
 };
 

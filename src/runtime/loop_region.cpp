@@ -114,16 +114,19 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   // What NumPy is called for may run any code, this loop's, too.
   regions::Held& held = routines_.held;
   const size_t held_before = held.objects.size();
+  PyObject* const* const bound_before = held.bound;
   held.reported = numpy::reported_conditions();
   regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
                          scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * (region_.logged + 1))), regions::undo, regions::log_many};
   const std::vector<PyObject*> bound = bound_;
+  held.bound = bound.data();
   const Words sources = sources_;
   int32_t number = 0;
   native::without_flags([&] {
     native::clear_flags();
     number = function_(words.data(), sources.data(), &header, entry);
   });
+  held.bound = bound_before;
   entered++;
   turns += static_cast<uint64_t>(header.turns);
   unseen = header.unseen;

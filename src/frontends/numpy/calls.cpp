@@ -7,6 +7,7 @@
 
 #include "core/builtins.h"
 #include "core/made_once.h"
+#include "core/object_text.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::numpy {
@@ -144,6 +145,21 @@ bool is_error_state(const PyTypeObject* type) {
 }
 
 bool is_random_generator(PyObject* object) { return makes_random_generators(Py_TYPE(object)); }
+
+bool is_bound_to_random_generator(PyObject* callable) {
+  if (PyMethod_Check(callable)) return is_random_generator(PyMethod_GET_SELF(callable));
+  PyObject* const self = PyCFunction_CheckExact(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  return self && is_random_generator(self);
+}
+
+bool is_method_of_random_generators(PyObject* callable) {
+  if (!std::string_view(Py_TYPE(callable)->tp_name).ends_with("cython_function_or_method")) return false;
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__")), module = module_of(callable);
+  if (!name) PyErr_Clear();
+  if (!name || !PyUnicode_Check(name.get()) || !module || !PyUnicode_Check(module.get())) return false;
+  const std::string text = std::string(utf8(module.get())) + "." + std::string(utf8(name.get()));
+  return text.starts_with("numpy.random._generator.Generator.") || text.starts_with("numpy.random.mtrand.RandomState.");
+}
 
 bool is_plain_dtype(PyObject* object) {
   if (!PyArray_DescrCheck(object)) return false;

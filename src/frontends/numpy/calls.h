@@ -12,6 +12,9 @@ bool is_exact_array(PyObject* object);
 bool is_scalar(PyObject* object);
 // A stream of random numbers: numpy.random.Generator or RandomState.
 bool is_random_generator(PyObject* object);
+// Methods of theirs: one that is bound, or a function of the class.
+bool is_bound_to_random_generator(PyObject* callable);
+bool is_method_of_random_generators(PyObject* callable);
 // numpy.errstate: making one, entering and leaving it are calls like any other of NumPy's.
 bool is_error_state(const PyTypeObject* type);
 // One of NumPy's own element types, as it is: native, without fields or metadata.

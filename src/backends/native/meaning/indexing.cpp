@@ -29,7 +29,7 @@ Meaning Meanings::store(const Node& node) const {
   const Meta& to = meta(operands[0]);
   const Meta& from = meta(operands[2]);
   if (to.kind != Kind::kArray || !is_typed(to)) return {};
-  if (is_typed(from) ? is_complex(from.dtype) && !is_complex(to.dtype) : !fits(from.kind, to.dtype)) return {};
+  if (!is_items(operands[2]) && (is_typed(from) ? is_complex(from.dtype) && !is_complex(to.dtype) : !fits(from.kind, to.dtype))) return {};
   // NumPy raises where a single number is out of a signed type's range; kernels would wrap it.
   if (from.kind == Kind::kNumpyScalar && is_signed(to.dtype) && !PyArray_CanCastSafely(numpy::type_number(from.dtype), numpy::type_number(to.dtype))) return {};
   Meaning meaning;
@@ -86,9 +86,15 @@ bool Meanings::read_bound(Operand operand, int64_t& bound, Operand& at) const {
   return is_index(operand);
 }
 
+bool Meanings::is_items(Operand operand) const {
+  if (reader_ != Reader::kLoop || operand.space != Operand::Space::kNode) return false;
+  const Form form = graph_.nodes[operand.index].form;
+  return form == Form::kTuple || form == Form::kList;
+}
+
 bool Meanings::is_index(Operand operand) const {
   const Meta& of = meta(operand);
-  return of.kind == Kind::kInt || (indices_ == Indices::kAny && of.kind == Kind::kNumpyScalar && is_integer(of.dtype));
+  return of.kind == Kind::kInt || (reader_ == Reader::kLoop && of.kind == Kind::kNumpyScalar && is_integer(of.dtype));
 }
 
 bool Meanings::read_constant_item(PyObject* object, std::vector<IndexItem>& items) const {

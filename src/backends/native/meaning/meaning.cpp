@@ -23,7 +23,7 @@ bool is_elementary(const Meaning& meaning) {
   }
 }
 
-Meanings::Meanings(const Graph& graph, Indices indices) : graph_(graph), indices_(indices) {
+Meanings::Meanings(const Graph& graph, Reader reader) : graph_(graph), reader_(reader) {
   std::vector<int64_t> sizes;
   for (const Ref& constant : graph.constants) {
     Meta meta = graph::meta_of(constant.get(), sizes);

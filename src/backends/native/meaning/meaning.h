@@ -89,13 +89,13 @@ struct Meaning {
 // An elementary function (vector_math.def) or another one whose last bits may not be NumPy's.
 bool is_elementary(const Meaning& meaning);
 
-// Which ints stand in indices: kernels of graphs are given Python's.
-enum class Indices : uint8_t { kPython, kAny };
+// For whom: kernels of graphs are given Python's ints in indices, and no tuples or lists of numbers to store.
+enum class Reader : uint8_t { kGraph, kLoop };
 
 // Reads the nodes of one graph.
 class Meanings {
  public:
-  explicit Meanings(const Graph& graph, Indices indices = Indices::kPython);
+  explicit Meanings(const Graph& graph, Reader reader = Reader::kGraph);
   Meaning of(int32_t node) const;
   // Meta of any operand, constants included.
   const Meta& meta(Operand operand) const;
@@ -137,12 +137,13 @@ class Meanings {
   bool read_item(Operand operand, std::vector<IndexItem>& items) const;
   bool read_bound(Operand operand, int64_t& bound, Operand& at) const;
   bool is_index(Operand operand) const;
+  bool is_items(Operand operand) const;
   bool read_constant_item(PyObject* object, std::vector<IndexItem>& items) const;
   PyObject* constant(Operand operand) const;
   bool is_element(Operand operand) const;
 
   const Graph& graph_;
-  Indices indices_;
+  Reader reader_;
   std::vector<Meta> constants_;
 };
 
