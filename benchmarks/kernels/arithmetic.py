@@ -251,7 +251,11 @@ def around_the_origin(random, points):
     return points, 1.5, random.random(5) + 1j * random.random(5)
 
 
-@kernel(around_the_origin, 9, 2200, 22_000, 220_000, reference=lambda points, radius, c: c[0] * 2j * np.pi)
+@kernel(
+    *(around_the_origin, 9, 2200, 22_000, 220_000),
+    reference=lambda points, radius, c: c[0] * 2j * np.pi,
+    elementary=True,
+)
 def residue(points, radius, coefficients):
     """The integral of p(z) / z around the origin, one point after the other."""
     total = 0j

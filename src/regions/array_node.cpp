@@ -256,9 +256,9 @@ class ArrayNode {
 
   // --- matrices ---------------------------------------------------------------------------------------------------------
 
-  // Whether the node calls this function of NumPy's, without keywords.
+  // Whether the node calls this function of NumPy's.
   bool is_numpys(const char* name) const {
-    if (node_.form != Form::kCall || node_.keywords) return false;
+    if (node_.form != Form::kCall) return false;
     PyObject* const callable = nodes_.graph.constants[node_.callable].get();
     const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
     const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr);
@@ -326,7 +326,7 @@ class ArrayNode {
   // Each element of one by each of the other.
   Written outer() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
-    if (node_.count != 2) throw Unsupported("an outer product into an array");
+    if (node_.count != 2 || node_.keywords) throw Unsupported("an outer product into an array");
     std::vector<ExpressionRef> factors;
     for (int i = 0; i < 2; i++) {
       const Written of = value(operands[i]);
@@ -340,8 +340,77 @@ class ArrayNode {
 
   Written flip() const {
     const Strided array = located(nodes_.graph.operands_of(node_)[0]);
-    if (node_.count != 1) throw Unsupported("flip() along an axis");
+    if (node_.count != 1 || node_.keywords) throw Unsupported("flip() along an axis");
     return view_of(block_, part_of(block_, array, std::vector<Item>(array.sizes.size(), Item{Item::Kind::kSlice, {}, {}, -1})));
+  }
+
+  // The operand of that place, or the one keyword that may stand for it; none: it isn't given.
+  Operand argument(uint32_t place, const char* keyword) const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    const uint32_t positional = node_.count - node_.keywords;
+    if (place < positional) return operands[place];
+    PyObject* const names = node_.keywords ? nodes_.graph.constants[static_cast<size_t>(node_.keyword_names)].get() : nullptr;
+    if (names && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), keyword) == 0) return operands[positional];
+    return {};
+  }
+
+  // The end of an axis before its beginning: two copies into a new array.
+  Written roll() const {
+    const Operand along = argument(2, "axis");
+    if (node_.keywords > 1 || (node_.keywords && !along) || node_.count != (along ? 3 : 2)) throw Unsupported("such a call of roll()");
+    nodes_.before_reading();
+    const Strided from = located(nodes_.graph.operands_of(node_)[0]);
+    const int rank = static_cast<int>(from.sizes.size());
+    int64_t axis = 0;
+    if (along) {
+      PyObject* const known = along.space == Operand::Space::kConstant ? nodes_.graph.constants[static_cast<size_t>(along.index)].get() : nullptr;
+      if (!known || type_of(known).kind != Kind::kInt) throw Unsupported("roll() along an axis that varies");
+      axis = PyLong_AsLongLong(known);
+      if (axis < 0) axis += rank;
+    }
+    if (rank > 2 || (rank == 2 && !along) || axis < 0 || axis >= rank) throw Unsupported("such a call of roll()");
+    require_c_order(block_, from);
+    for (const Term& size : from.sizes) block_.leave_unless(compare("ult", size - 1.0, kMostSize));
+    const Term none = emitter().integer("i64", 0), one = emitter().integer("i64", 1);
+    const auto a = static_cast<size_t>(axis);
+    const Term length = from.sizes[a], rest = binary("srem", as_int(block_, value(nodes_.graph.operands_of(node_)[1])), length);
+    const Term moved = select(compare("slt", rest, 0), rest + length, rest), kept = length - moved;
+    Written result{.type = fresh_type(from.type.dtype, rank)};
+    Term bytes = emitter().integer("i64", graph::size_of(from.type.dtype));
+    for (const Term& size : from.sizes) bytes = bytes * size;
+    result.words = {block_.allocate(bytes)};
+    result.words.insert(result.words.end(), from.sizes.begin(), from.sizes.end());
+    const Strided to = strided(block_, result);
+    const auto copy = [&](const Term& begin, const Term& end, const Term& count) {
+      const auto rows_of = [&](const Strided& array, const Term& first) -> Block::Rows {
+        const Term data = emitter().let("ptr", "getelementptr i8, ptr " + array.data.ref + ", i64 " + (first * array.strides[a]).ref);
+        return {data, rank == 2 ? array.strides[0] : none, array.strides.back()};
+      };
+      std::vector<Term> sizes = from.sizes;
+      sizes[a] = count;
+      const Routine routine{.kind = rank == 2 ? Routine::Kind::kMove : Routine::Kind::kMoveRow, .dtype = from.type.dtype};
+      block_.call(routine, {rows_of(from, begin), rows_of(to, end)}, rank == 2 ? sizes[0] : one, sizes.back(), true);
+    };
+    copy(none, moved, kept);
+    copy(kept, none, moved);
+    return result;
+  }
+
+  Written median() const {
+    const Written of = value(nodes_.graph.operands_of(node_)[0]);
+    const DType dtype = of.type.dtype;
+    const bool is_known = node_.count == 1 && of.type.is_array() && (of.type.rank == 1 || of.type.rank == 2) && dtype == node_.meta.dtype;
+    if (!is_known || node_.meta.kind != graph::Kind::kNumpyScalar || (dtype != DType::float64 && dtype != DType::float32)) throw Unsupported("such a call of median()");
+    nodes_.before_reading();
+    ExpressionRef copy = operation(ScalarOp::cast, dtype, {leaf(block_, value(nodes_.graph.operands_of(node_)[0]))});
+    broadcast(block_, *copy);
+    const Strided row = strided(block_, computed(block_, written_array(copy)));
+    Term count = row.sizes[0];
+    if (of.type.rank == 2) count = count * row.sizes[1];
+    block_.leave_unless(compare("sgt", count, 0));
+    const Term none = emitter().integer("i64", 0), to = block_.number_at(1);
+    block_.call({.kind = Routine::Kind::kMedian, .dtype = dtype}, {{row.data, none, none}, {to, none, none}}, emitter().integer("i64", 1), count, false);
+    return written_scalar(native::load_element(emitter(), dtype, to.ref, ""));
   }
 
   // --- parts ------------------------------------------------------------------------------------------------------------
@@ -477,7 +546,7 @@ class ArrayNode {
     const char* name;
     Written (ArrayNode::*write)() const;
   };
-  static constexpr Function kFunctions[] = {{"outer", &ArrayNode::outer}, {"flip", &ArrayNode::flip}};
+  static constexpr Function kFunctions[] = {{"outer", &ArrayNode::outer}, {"flip", &ArrayNode::flip}, {"roll", &ArrayNode::roll}, {"median", &ArrayNode::median}};
 
   const ArrayNodes& nodes_;
   Block& block_;

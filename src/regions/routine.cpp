@@ -1,5 +1,7 @@
 #include "regions/routine.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -304,6 +306,34 @@ class ReleaseRoutine final : public LoadedRoutine {
   Held& held_;
 };
 
+// Of NaNs, and of zeros of both signs, NumPy takes what its way of sorting brings to the middle: such are refused.
+class MedianRoutine final : public LoadedRoutine {
+ public:
+  explicit MedianRoutine(graph::DType dtype) : is_wide_(dtype == graph::DType::float64) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t, int64_t columns) {
+    if (static_cast<MedianRoutine*>(self)->is_wide_) return run<double>(data, columns);
+    return run<float>(data, columns);
+  }
+
+ private:
+  template <class Number>
+  static int32_t run(char* const* data, int64_t count) {
+    auto* const begin = reinterpret_cast<Number*>(data[0]);
+    auto *const end = begin + count, *const middle = begin + count / 2;
+    if (std::any_of(begin, end, [](Number number) { return std::isnan(number); })) return 1;
+    std::nth_element(begin, middle, end);
+    Number median = *middle;
+    if (count % 2 == 0) median = (*std::max_element(begin, middle) + median) / Number(2);
+    const auto is_zero = [](bool negative) { return [negative](Number number) { return number == 0 && std::signbit(number) == negative; }; };
+    if (std::isnan(median) || (median == 0 && std::any_of(begin, end, is_zero(true)) && std::any_of(begin, end, is_zero(false)))) return 1;
+    std::memcpy(data[1], &median, sizeof median);
+    return 0;
+  }
+
+  const bool is_wide_;
+};
+
 class ListItemRoutine final : public LoadedRoutine {
  public:
   explicit ListItemRoutine(graph::DType dtype) : is_int_(dtype == graph::DType::int64) {}
@@ -349,6 +379,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kProduct: return loaded<ProductRoutine>(owners, routine.dtype);
     case Routine::Kind::kObject: return loaded<ObjectRoutine>(owners, routine.object, held);
     case Routine::Kind::kRelease: return loaded<ReleaseRoutine>(owners, held);
+    case Routine::Kind::kMedian: return loaded<MedianRoutine>(owners, routine.dtype);
     case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
   }

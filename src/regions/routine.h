@@ -25,6 +25,7 @@ struct Routine {
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
     kObject,   // an operation on objects, see object_call.h: the words of its operands, which those of its result take the place of
     kRelease,  // lets go what was held since: the number that was held before
+    kMedian,   // of one row of neighbours, whose order it changes, as numpy.median has it: the row, the element
     kListItem, // looks at an item of a list of Python's ints or floats: the list, the number that it is; rows: which one. 1: it is another object
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
   };
@@ -36,7 +37,7 @@ struct Routine {
   std::string text = {};  // kKernel, kObject: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce || kind == Kind::kObject; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce || kind == Kind::kObject || kind == Kind::kMedian; }
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem; }
   int traverse(visitproc visit, void* arg) const;
