@@ -426,7 +426,7 @@ def differences(seed: int, calls: int = 6, kind: type[Program] = Program):
 
 
 def copies(arguments):
-    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+    return tuple(a.copy("K") if isinstance(a, np.ndarray) else a for a in arguments)
 
 
 class Kernels(dict):

@@ -139,6 +139,83 @@ def by_rows_and_columns(A: Any, n: int) -> Any:
     return total
 
 
+@kernel(lambda: (R.random(33), R.random((12, 9)), 60))
+def rolled(x: Any, a: Any, n: int) -> Any:
+    """By shifts of either sign, beyond the size, along each axis, of parts and of what isn't in memory yet."""
+    for k in range(-n, n):
+        x = np.roll(x, 1) * 0.5 + 0.5 * np.roll(x + 1.0, k)
+        a[:, 2:5] -= np.roll(a, k, axis=0)[:, 2:5] * 0.25
+        a[1::2] = 0.5 * np.roll(a[1::2], shift=-1, axis=1) + 0.5 * np.roll(a, 2, -1)[::2]
+    return x, a
+
+
+@kernel(lambda: (R.integers(-9, 9, (70, 11)), np.arange(70)))
+def rolled_rows(a: Any, by: Any) -> Any:
+    out = np.zeros_like(a)
+    for i in range(len(a)):
+        out[i] = np.roll(a[i], by[i]) + np.roll(a[i, ::-1], -i)
+    return out
+
+
+def test_what_is_rolled_keeps_its_order() -> None:
+    def turned(a: Any, n: int) -> Any:
+        last = a
+        for k in range(n):
+            last = np.roll(a, k, axis=0)
+            a += last * 0.5
+        return last
+
+    check(turned, *[(np.asfortranarray(R.random((8, 6))), 80) for _ in range(3)], native=False)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (2,), (0, 3), (3, 0), (1, 1)])
+def test_arrays_without_elements_to_move_are_rolled(shape: tuple[int, ...]) -> None:
+    def turned(a: Any, n: int) -> Any:
+        last = a
+        for k in range(n):
+            last = np.roll(a, k, axis=0)
+            a += last * 0.5
+        return last
+
+    check(turned, *[(R.random(shape), 80) for _ in range(3)])
+
+
+@kernel(lambda: (R.normal(size=(40, 40)),))
+def medians(a: Any) -> Any:
+    """Of windows and rows, with odd and even counts."""
+    out = np.zeros(a.shape)
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            out[i, j] = np.median(a[i - 1 : i + 2, j - 1 : j + 2])
+        out[i, 0] = np.median(a[i])
+        out[0, i] = np.median(a[i, ::3] * 2.0)
+        out[i, -1] = np.median(a[:i, i])
+    return out
+
+
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1.7e308])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 9, 24, 25, 300])
+def test_medians_have_the_bits_of_numpys(dtype: str, count: int) -> None:
+    def of_rows(rows: Any, out: Any) -> None:
+        for i in range(len(rows)):
+            out[i] = np.median(rows[i])
+
+    def made() -> tuple[Any, Any]:
+        if dtype.startswith("float"):
+            with np.errstate(over="ignore"):
+                rows = R.choice(SPECIAL, (80, count)).astype(dtype)
+            rows[::2] = R.normal(size=(40, count))
+            rows[1::4][np.isnan(rows[1::4])] = 2.0
+        else:
+            rows = R.integers(0, 2 if dtype == "bool" else 200, (80, count)).astype(dtype)
+        return rows, np.zeros(80, dtype if dtype.startswith("float") else "float64")
+
+    check(of_rows, *[made() for _ in range(4)], native=False)
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run_natively(name: str) -> None:
     assert KERNELS.counters(name, 5)["native_turns"] > 50

@@ -180,7 +180,7 @@ Term Block::allocate(const Term& bytes) {
   // Each has a cache line of its own, so that even those without elements are told apart. More than can be is less than none.
   leave_unless(native::compare("ult", bytes, kMostBytes));
   const Term room = (bytes + static_cast<double>(kCacheLine)) & emitter.integer("i64", -kCacheLine);
-  const Term left = native::convert("ptrtoint", {&emitter, "ptr", "%arena.end"}, "i64") - native::convert("ptrtoint", top, "i64");
+  const Term left = native::convert("ptrtoint", emitter.let("ptr", "load ptr, ptr %half.end"), "i64") - native::convert("ptrtoint", top, "i64");
   leave_unless(compare("sle", room, left));
   const Term next = emitter.let("ptr", "getelementptr i8, ptr " + top.ref + ", i64 " + room.ref);
   emitter.line("store ptr " + next.ref + ", ptr " + kTop);
@@ -193,10 +193,25 @@ void Block::begin_memory() {
   held_before_ = emitter.let("i64", "load i64, ptr %held");
 }
 
-void Block::end_memory(const std::vector<Term>& in_variables) {
+void Block::end_memory(const std::vector<Term>& in_variables, const std::vector<Term>& arrays) {
   const auto keeps = [&](const std::set<std::string>& some) { return std::any_of(in_variables.begin(), in_variables.end(), [&](const Term& word) { return some.count(word.ref) > 0; }); };
   if (!taken_.empty() && !keeps(taken_)) emitter.line("store ptr " + top_.ref + ", ptr " + kTop);
+  else if (!taken_.empty() && done_) change_halves(arrays);
   if (!held_.empty() && !keeps(held_)) call({.kind = Routine::Kind::kRelease}, {}, emitter.integer("i64", 1), held_before_, false);
+}
+
+void Block::change_halves(const std::vector<Term>& arrays) {
+  const auto load = [&](const char* place) { return emitter.let("ptr", std::string("load ptr, ptr ") + place); };
+  const auto as_number = [](const Term& address) { return native::convert("ptrtoint", address, "i64"); };
+  const Term begin = load("%half"), end = load("%half.end"), top = load(kTop);
+  Term all = emitter.integer("i1", -1);
+  for (const Term& array : arrays) all = all & compare("uge", as_number(array), as_number(begin)) & compare("ult", as_number(array), as_number(end));
+  const Term low{&emitter, "ptr", "%arena"}, middle{&emitter, "ptr", "%arena.middle"}, high{&emitter, "ptr", "%arena.end"};
+  const Term is_low = compare("eq", as_number(begin), as_number(low));
+  const auto store = [&](const Term& value, const char* place) { emitter.line("store ptr " + value.ref + ", ptr " + place); };
+  store(select(all, select(is_low, middle, low), top), kTop);
+  store(select(all, select(is_low, high, middle), end), "%half.end");
+  store(select(all, select(is_low, middle, low), begin), "%half");
 }
 
 Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }

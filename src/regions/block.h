@@ -110,9 +110,10 @@ class Block {
 
   // Memory for a new array, which it has to the end of the block, or as long as a variable has it.
   Term allocate(const Term& bytes);
-  // What is taken from here on is free again at its end, unless a variable has some of it.
+  // What is taken from here on is free again at its end, unless a variable has some of it. Then memory is taken from its other half, if
+  // all new arrays that variables have (`arrays`) stand in this one, and a checkpoint is made.
   void begin_memory();
-  void end_memory(const std::vector<Term>& in_variables);
+  void end_memory(const std::vector<Term>& in_variables, const std::vector<Term>& arrays);
   // An object that a call has made: the same.
   void holds(const Term& object) { held_.insert(object.ref); }
   // Where free memory begins, and a number for views: variables of the function.
@@ -161,6 +162,7 @@ class Block {
   void write_store(const Store& store);
   void log(const Store& store);
   void pin();
+  void change_halves(const std::vector<Term>& arrays);
 };
 
 }  // namespace evalframe::regions

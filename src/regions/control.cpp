@@ -32,7 +32,11 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     const std::vector<Term> words = store_slot(block, i, slots[i].value);
     memory.insert(memory.end(), words.begin(), words.end());
   }
-  block.end_memory(memory);
+  std::vector<Term> arrays;
+  for (size_t i = 0; i < slots.size(); i++) {
+    if (slots[i].value.type.kind == Kind::kFresh) arrays.push_back(slots[i].kept ? emitter.let("ptr", "load ptr, ptr " + variable(i, 0, "ptr")) : slots[i].value.words[0]);
+  }
+  block.end_memory(memory, arrays);
   if (many_) {
     const std::string within = next < 0 ? std::string() : many_->label_of(next);
     if (!within.empty()) return emitter.line("br label %" + within);

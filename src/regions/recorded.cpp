@@ -254,6 +254,9 @@ void RecordingWriter::go_on_beside(const Term& holds, Slots slots, int32_t instr
 
 // All that was done is kept.
 void RecordingWriter::finish(Slots slots, int32_t instruction, bool must_run) {
+  // Memory may be taken from elsewhere then, over what the last checkpoint has.
+  const bool keeps_new = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.kept && slot.value.type.kind == Kind::kFresh; });
+  if (keeps_new) block_.mark_done();
   block_.keep();
   region_.go_on(block_, number_, std::move(slots), instruction, must_run);
 }

@@ -407,6 +407,8 @@ std::string RegionWriter::function() {
   text +=
       "  %arena.at = getelementptr i64, ptr %header, i64 4\n  %arena = load ptr, ptr %arena.at\n"
       "  %arena.end.at = getelementptr i64, ptr %header, i64 5\n  %arena.end = load ptr, ptr %arena.end.at\n"
+      "  %arena.low = ptrtoint ptr %arena to i64\n  %arena.high = ptrtoint ptr %arena.end to i64\n  %arena.size = sub i64 %arena.high, %arena.low\n  %arena.half = lshr i64 %arena.size, 1\n"
+      "  %arena.middle = getelementptr i8, ptr %arena, i64 %arena.half\n  %half = alloca ptr\n  store ptr %arena, ptr %half\n  %half.end = alloca ptr\n  store ptr %arena.middle, ptr %half.end\n"
       "  %routines.at = getelementptr i64, ptr %header, i64 6\n  %routines = load ptr, ptr %routines.at\n"
       "  %held.at = getelementptr i64, ptr %header, i64 7\n  %held = load ptr, ptr %held.at\n"
       "  %unseen.at = getelementptr i64, ptr %header, i64 8\n  %unseen.first = load i64, ptr %unseen.at\n  %unseen = alloca i64\n  store i64 %unseen.first, ptr %unseen\n"

@@ -306,7 +306,8 @@ class ReleaseRoutine final : public LoadedRoutine {
   Held& held_;
 };
 
-// Of NaNs, and of zeros of both signs, NumPy takes what its way of sorting brings to the middle: such are refused.
+// Of NaNs NumPy takes what its way of sorting brings to the middle, and what sign a zero has that is the mean of negative ones is its way
+// of adding: such are refused.
 class MedianRoutine final : public LoadedRoutine {
  public:
   explicit MedianRoutine(graph::DType dtype) : is_wide_(dtype == graph::DType::float64) {}
@@ -325,8 +326,8 @@ class MedianRoutine final : public LoadedRoutine {
     std::nth_element(begin, middle, end);
     Number median = *middle;
     if (count % 2 == 0) median = (*std::max_element(begin, middle) + median) / Number(2);
-    const auto is_zero = [](bool negative) { return [negative](Number number) { return number == 0 && std::signbit(number) == negative; }; };
-    if (std::isnan(median) || (median == 0 && std::any_of(begin, end, is_zero(true)) && std::any_of(begin, end, is_zero(false)))) return 1;
+    const auto is_negative_zero = [](Number number) { return number == 0 && std::signbit(number); };
+    if (std::isnan(median) || (median == 0 && std::any_of(begin, end, is_negative_zero))) return 1;
     std::memcpy(data[1], &median, sizeof median);
     return 0;
   }

@@ -93,8 +93,8 @@ static int64_t bits_of(int reported) {
   return (reported & 8 ? 1 : 0) | (reported & 1 ? 4 : 0) | (reported & 2 ? 8 : 0) | (reported & 4 ? 16 : 0);
 }
 
-// Bytes for new arrays, until those that variables don't hold any more are given back at an exit: what turns use of it, again and again, stays in a core's caches.
-constexpr size_t kMemory = size_t{4} << 20;
+// Bytes for new arrays, in two halves: what turns use of it, again and again, stays in a core's caches.
+constexpr size_t kMemory = size_t{8} << 20;
 
 LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
   cpython::Frame* const frame = chain.frames()[0];
