@@ -358,7 +358,30 @@ class InnerProgram(Program):
         return a, b, array((42, 42), self.dtypes[2]), n, choose.choice([0, 1, 1, 2, 3]), choose.choice([0.5, 2, 1.0, -3.0, np.float64(0.25), 1e308])
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "inner": InnerProgram}
+class OfGlobals:
+    """... whose variables are all globals."""
+
+    def text(self) -> str:
+        text = super().text()
+        _, _, body = text.partition("\n")
+        names = compile_program(text).__code__.co_varnames
+        return f"def f(*given):\n    global {', '.join(names)}\n    a, b, c, n, k, x = given\n{body}"
+
+
+class GlobalProgram(OfGlobals, Program):
+    pass
+
+
+class GlobalArrayProgram(OfGlobals, ArrayProgram):
+    pass
+
+
+class GlobalInnerProgram(OfGlobals, InnerProgram):
+    pass
+
+
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "inner": InnerProgram,
+         "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram}
 
 
 def shown(value):

@@ -17,7 +17,7 @@ namespace {
 static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
 static_assert(kPatternFlags == (Py_TPFLAGS_SEQUENCE | Py_TPFLAGS_MAPPING));
 
-bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
+bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object); }
 
 struct CheckRow {
   const char* text;
@@ -449,7 +449,7 @@ std::string GuardTable::path(int32_t index) const {
 
 bool Fact::fixes_number() const {
   if (check == Check::kIdentity) return PyFunction_Check(want.get());  // made anew by a `def` or lambda
-  return check == Check::kLength || (check == Check::kEqual && (PyLong_CheckExact(want.get()) || PyFloat_CheckExact(want.get())));
+  return check == Check::kLength || (check == Check::kEqual && is_number(want.get()));
 }
 
 bool GuardTable::fixes_any_of(const Paths& paths) const {

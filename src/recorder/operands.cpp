@@ -77,7 +77,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kSource:
       if (!is_immutable(object.get())) return false;
       if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
-      if ((PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get())) && varies(value.a)) return false;
+      if (is_python_number(object.get()) && varies(value.a)) return false;
       require_equal(value.a, object);
       return true;
     case Value::Kind::kNode:
@@ -169,13 +169,13 @@ bool Recorder::varies(int32_t source) const {
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind != Value::Kind::kSource) return false;
-  return PyFloat_CheckExact(object.get()) || (PyLong_CheckExact(object.get()) && varies(value.a));
+  return PyFloat_CheckExact(object.get()) || (is_python_number(object.get()) && varies(value.a));
 }
 
 bool Recorder::is_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind == Value::Kind::kNode) return value.of_numbers;
-  const bool number = PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get()) || PyBool_Check(object.get());
+  const bool number = is_python_number(object.get()) || PyBool_Check(object.get());
   return number && (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kSource);
 }
 

@@ -28,9 +28,6 @@ class ArrayNode {
   Written write() const {
     if (nodes_.exact && native::is_elementary(meaning_)) throw Unsupported("an elementary function that has to be NumPy's own");
     if (const std::optional<bool> is_dot = product()) return write_product(*is_dot);
-    for (const auto& [name, write] : kFunctions) {
-      if (is_numpys(name)) return (this->*write)();
-    }
     switch (meaning_.sense) {
       case Sense::kMap: return map();
       case Sense::kWhere: return where();
@@ -42,6 +39,9 @@ class ArrayNode {
       case Sense::kStore: return store();
       case Sense::kQuick:
       case Sense::kCall: break;
+    }
+    for (const auto& [name, write] : kFunctions) {
+      if (is_numpys(name)) return (this->*write)();
     }
     if (node_.form == Form::kGetAttr) return component();
     throw Unsupported(std::string("an operation on arrays: ") + graph::name(node_.form) + callable_text());
@@ -497,6 +497,50 @@ class ArrayNode {
     return {};
   }
 
+  // np.array() of numbers, or of rows of them: nothing but their elements is made.
+  Written array() const {
+    if (block_.pass != Pass::kTurn) throw Unsupported("a new array in each of many turns");
+    if (node_.count != 1) throw Unsupported("such a call of array()");
+    const auto packed = [&](Operand operand) {
+      const Node* const made = node_of(operand);
+      return made && (made->form == Form::kTuple || made->form == Form::kList) ? made : nullptr;
+    };
+    const Node* const outer = packed(nodes_.graph.operands_of(node_)[0]);
+    if (!outer || node_.meta.rank < 1 || node_.meta.rank > 2) throw Unsupported("array() of such an object");
+    std::vector<const Node*> rows{outer};
+    if (node_.meta.rank == 2) {
+      rows.clear();
+      for (uint32_t i = 0; i < outer->count; i++) rows.push_back(packed(nodes_.graph.operands_of(*outer)[i]));
+    }
+    std::vector<Written> numbers;
+    for (const Node* const row : rows) {
+      if (!row || row->count != rows[0]->count) throw Unsupported("array() of such rows");
+      for (uint32_t i = 0; i < row->count; i++) numbers.push_back(value(nodes_.graph.operands_of(*row)[i]));
+    }
+    const DType dtype = node_.meta.dtype;
+    if (!std::all_of(numbers.begin(), numbers.end(), [&](const Written& number) { return becomes(number, dtype); })) throw Unsupported("array() of such numbers");
+    Written result{.type = fresh_type(dtype, node_.meta.rank)};
+    const int size = graph::size_of(dtype);
+    result.words = {block_.allocate(emitter().integer("i64", static_cast<int64_t>(numbers.size()) * size))};
+    if (node_.meta.rank == 2) result.words.push_back(emitter().integer("i64", outer->count));
+    result.words.push_back(emitter().integer("i64", rows.empty() ? 0 : rows[0]->count));
+    for (size_t i = 0; i < numbers.size(); i++) {
+      const Term address = emitter().let("ptr", "getelementptr i8, ptr " + result.words[0].ref + ", i64 " + std::to_string(i * static_cast<size_t>(size)));
+      native::store_element(emitter(), as_element(block_, numbers[i], dtype), address.ref, "");
+    }
+    return result;
+  }
+
+  // Whether NumPy makes such an element of the number, and tells of nothing.
+  static bool becomes(const Written& number, DType dtype) {
+    if (!number.type.is_number()) return false;
+    const DType from = number.type.kind == Kind::kBool ? DType::bool_ : number.number.dtype;
+    if (from == dtype) return true;
+    const std::vector<DType> order{DType::int64, DType::float64, DType::complex128};
+    const auto place = [&](DType of) { return std::find(order.begin(), order.end(), of); };
+    return place(from) != order.end() && place(dtype) != order.end() && place(from) < place(dtype);
+  }
+
   // As many numbers as there are elements. NumPy makes an array of them first, which comes to the same for these types.
   void store_items(const Strided& part, const Node& made) const {
     check_writable(part);
@@ -546,7 +590,7 @@ class ArrayNode {
     const char* name;
     Written (ArrayNode::*write)() const;
   };
-  static constexpr Function kFunctions[] = {{"outer", &ArrayNode::outer}, {"flip", &ArrayNode::flip}, {"roll", &ArrayNode::roll}, {"median", &ArrayNode::median}};
+  static constexpr Function kFunctions[] = {{"array", &ArrayNode::array}, {"outer", &ArrayNode::outer}, {"flip", &ArrayNode::flip}, {"roll", &ArrayNode::roll}, {"median", &ArrayNode::median}};
 
   const ArrayNodes& nodes_;
   Block& block_;

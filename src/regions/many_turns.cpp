@@ -109,23 +109,23 @@ void ManyTurns::find_carriers() {
   const auto at = [&](int number) { return region_.blocks_[static_cast<size_t>(number)].state.instruction; };
   std::sort(in_order.begin(), in_order.end(), [&](int a, int b) { return at(a) < at(b); });
   carriers_[head_] = {item_};
-  const auto variables = static_cast<size_t>(region_.code_.code.as<PyCodeObject>()->co_nlocalsplus);
   for (const int number : in_order) {
     const BlockOf& block = region_.blocks_[static_cast<size_t>(number)];
     const std::set<size_t> here = carriers_[number];
     std::set<size_t> there;
-    for (size_t i = 0; i < variables; i++) there.insert(i);
+    for (size_t i = 0; i < region_.frame_.count(); i++) there.insert(i);
     for (const Recording* recording : block.recordings) {
+      const std::vector<uint32_t> initial = region_.frame_.initial(*recording);
       for (size_t node = 0; node <= recording->graph.nodes.size(); node++) {
-        const std::vector<uint32_t> slots = recording->state_at(static_cast<int32_t>(node))[0].slots;
+        const std::vector<uint32_t> slots = region_.frame_.values_at(*recording, static_cast<int32_t>(node));
         for (size_t i = 0; i < std::min(slots.size(), item_); i++) {
-          if (slots[i] != recording->initial[0][i]) changed_.insert(i);
+          if (slots[i] != initial[i]) changed_.insert(i);
         }
         const auto carries = [&](size_t slot) {
+          if (slots[slot] == Variables::kKept) return here.count(slot) > 0;
           const recorder::Value& value = recording->values[slots[slot]];
-          if (value.kind != recorder::Value::Kind::kSource) return false;
-          const guards::Source& source = recording->guards.sources[static_cast<size_t>(value.a)];
-          return source.reach == guards::Reach::kSlot && source.frame == 0 && here.count(static_cast<size_t>(source.index)) > 0;
+          const std::optional<size_t> from = value.kind == recorder::Value::Kind::kSource ? region_.frame_.slot_of(*recording, value.a) : std::nullopt;
+          return from && here.count(*from) > 0;
         };
         std::erase_if(there, [&](size_t slot) { return !carries(slot); });
       }

@@ -8,6 +8,7 @@
 #include "regions/expression.h"
 #include "regions/iterators.h"
 #include "regions/many_turns.h"
+#include "regions/names.h"
 #include "regions/numbers.h"
 #include "regions/object_call.h"
 #include "regions/uses.h"
@@ -29,25 +30,52 @@ void RecordingWriter::check_recording() const {
   no(recording_.handles, "an exception that is handled");
   no(recording_.keeps_ended || recording_.needs_frames, "objects whose end is told, or frames that are looked at");
   no(!recording_.generators.empty(), "a generator");
-  no(!recording_.names.empty(), "a store into an attribute, a name or an item of a container");
   no(recording_.start[0].names != 0 || recording_.start[0].globals != 0, "a dict of names");
-  no(recording_.initial[0].size() != state_.types.size(), "other slots in use");
+  const std::vector<uint32_t> initial = region_.frame_.initial(recording_);
+  no(initial.size() != state_.types.size(), "other slots in use");
   for (size_t i = 0; i < state_.types.size(); i++) {
-    no((recording_.initial[0][i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
+    no(!region_.frame_.is_name(i) && (initial[i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
   }
 }
 
-Written RecordingWriter::slot_value(int32_t slot) {
+Written RecordingWriter::slot_value(size_t slot) {
   const auto found = slots_.find(slot);
   if (found != slots_.end()) return found->second;
-  const Type& type = state_.types[static_cast<size_t>(slot)];
-  Written value = block_.pass == Pass::kTurn ? written(type, region_.read_slot(block_.emitter, static_cast<size_t>(slot), type))
-                                             : region_.many_->slot_value(block_.emitter, number_, static_cast<size_t>(slot), type, item_);
+  const Type& type = state_.types[slot];
+  Written value = block_.pass == Pass::kTurn ? written(type, region_.read_slot(block_.emitter, slot, type))
+                                             : region_.many_->slot_value(block_.emitter, number_, slot, type, item_);
   return slots_.emplace(slot, std::move(value)).first->second;
 }
 
-void RecordingWriter::check_slot(const guards::Source& source, const guards::Fact& fact) {
-  const Type& type = state_.types[static_cast<size_t>(source.index)];
+// What is asked of the identity of an array in a variable is checked where the recording begins.
+bool RecordingWriter::is_checked_here(int32_t source, const guards::Fact& fact) const {
+  return (fact.check == Check::kSame || fact.check == Check::kDistinct) && (is_typed(slot_of(source)) || is_typed(slot_of(fact.other)));
+}
+
+Written RecordingWriter::array_of(int32_t source) {
+  const std::optional<size_t> slot = slot_of(source);
+  if (slot && block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(*slot)) throw Unsupported("arrays that vary in many turns");
+  Written array = read_source(source);
+  if (!array.type.is_array()) throw Unsupported("the identity of numbers");
+  return array;
+}
+
+void RecordingWriter::check_identity(int32_t source, const guards::Fact& fact) {
+  const std::optional<size_t> a = slot_of(source), b = slot_of(fact.other);
+  // Objects of unlike kinds are two.
+  if (fact.check == Check::kDistinct && a && b && state_.types[*a] != state_.types[*b]) return;
+  const Written one = array_of(source), other = array_of(fact.other);
+  if (one.type.kind != other.type.kind) {
+    // What the loop has made is none that was there before.
+    if (fact.check == Check::kSame) throw Unsupported("the identity of unlike arrays");
+    return;
+  }
+  const auto identity = [](const Written& array) { return array.words[static_cast<size_t>(identity_word(array.type))]; };
+  require(compare(fact.check == Check::kSame ? "eq" : "ne", identity(one), identity(other)));
+}
+
+void RecordingWriter::check_slot(size_t slot, const guards::Fact& fact) {
+  const Type& type = state_.types[slot];
   const auto no = [&] { throw Unsupported("another type: " + text_of(type)); };
   switch (fact.check) {
     case Check::kNone: return;
@@ -58,30 +86,15 @@ void RecordingWriter::check_slot(const guards::Source& source, const guards::Fac
       if (!type.is_array() || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
       return;
     case Check::kEqual: {
-      if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(static_cast<size_t>(source.index))) throw Unsupported("a number that has to be the same in many turns");
+      if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(slot)) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
       if (want.type != type || !type.is_number()) no();
-      const Written here = slot_value(source.index);
+      const Written here = slot_value(slot);
       const auto same = [](const Term& a, const Term& b) { return compare("eq", a.is_float() ? native::as_bits(a) : a, a.is_float() ? native::as_bits(b) : b); };
       require(type.is_complex() ? same(here.number.real, want.number.real) & same(here.number.imag, want.number.imag) : same(here.number.real, want.number.real));
       // What follows may know it.
-      slots_[source.index].constant = fact.want.get();
-      slots_[source.index].number = want.number;
-      return;
-    }
-    case Check::kSame:
-    case Check::kDistinct: {
-      const guards::Source& other = recording_.guards.sources[static_cast<size_t>(fact.other)];
-      const bool both = type.is_array() && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)].kind == type.kind;
-      if (!both) {
-        // Objects of unlike kinds are two.
-        if (fact.check == Check::kDistinct && other.reach == Reach::kSlot && state_.types[static_cast<size_t>(other.index)] != type) return;
-        throw Unsupported("the identity of numbers");
-      }
-      const auto is_fixed = [&](int32_t slot) { return block_.pass == Pass::kTurn || region_.many_->is_fixed_slot(static_cast<size_t>(slot)); };
-      if (!is_fixed(source.index) || !is_fixed(other.index)) throw Unsupported("arrays that vary in many turns");
-      const auto identity = [&](int32_t slot) { return slot_value(slot).words[static_cast<size_t>(identity_word(type))]; };
-      require(compare(fact.check == Check::kSame ? "eq" : "ne", identity(source.index), identity(other.index)));
+      slots_[slot].constant = fact.want.get();
+      slots_[slot].number = want.number;
       return;
     }
     default: throw Unsupported("a guard on " + text_of(type));
@@ -93,11 +106,17 @@ int32_t RecordingWriter::merged(int32_t index) {
   if (const auto found = merged_.find(index); found != merged_.end()) return found->second;
   guards::Source source = recording_.guards.sources[static_cast<size_t>(index)].copy();
   if (source.reach == Reach::kTurn) throw Unsupported("the items of an iterator ahead");
-  if (source.reach == Reach::kSlot) {
-    const Type& type = state_.types[static_cast<size_t>(source.index)];
+  const auto is_here = [&](const guards::Fact& fact) { return is_checked_here(index, fact); };
+  if (is_here(source.fact)) source.fact = guards::Fact();
+  std::erase_if(source.more, is_here);
+  if (const std::optional<size_t> slot = slot_of(index)) {
+    const Type& type = state_.types[*slot];
     if (type.kind != Kind::kObject) throw Unsupported("a part of " + text_of(type));
+    source.reach = Reach::kSlot;
     source.frame = 0;
     source.index = type.object;
+    source.parent = -1;
+    source.object = Ref();
   }
   if (source.parent >= 0) source.parent = merged(source.parent);
   const auto renumber = [&](guards::Fact& fact) {
@@ -111,17 +130,24 @@ int32_t RecordingWriter::merged(int32_t index) {
 }
 
 void RecordingWriter::check_guards() {
+  for (const guards::DictGuard& guard : recording_.guards.dicts) {
+    for (const auto& [name, value] : guard.names) {
+      if (region_.region_.names.find(guard.dict.get(), name.get())) throw Unsupported("a name that the loop stores into, and that has to be the same");
+    }
+  }
   if (!region_.region_.guards.take_surroundings(recording_.guards)) throw Unsupported("other functions or names than elsewhere in the loop");
   for (size_t i = 0; i < recording_.guards.sources.size(); i++) {
     const guards::Source& source = recording_.guards.sources[i];
     if (source.reach == Reach::kSlot && source.frame != 0) throw Unsupported("the frame of an inlined call");
-    const bool is_typed = source.reach == Reach::kSlot && state_.types[static_cast<size_t>(source.index)].kind != Kind::kObject;
-    if (!is_typed) {
-      merged(static_cast<int32_t>(i));
-      continue;
-    }
-    check_slot(source, source.fact);
-    for (const guards::Fact& fact : source.more) check_slot(source, fact);
+    const auto index = static_cast<int32_t>(i);
+    const std::optional<size_t> slot = slot_of(index);
+    if (!is_typed(slot)) merged(index);
+    const auto check = [&](const guards::Fact& fact) {
+      if (is_checked_here(index, fact)) check_identity(index, fact);
+      else if (is_typed(slot)) check_slot(*slot, fact);
+    };
+    check(source.fact);
+    for (const guards::Fact& fact : source.more) check(fact);
   }
 }
 
@@ -139,7 +165,8 @@ static Type type_of_meta(const graph::Meta& meta) {
 // What a source that isn't a slot of the frame holds all the time.
 Written RecordingWriter::read_source(int32_t index) {
   const guards::Source& source = recording_.guards.sources[static_cast<size_t>(index)];
-  if (source.reach == Reach::kSlot && state_.types[static_cast<size_t>(source.index)].kind != Kind::kObject) return slot_value(source.index);
+  const std::optional<size_t> slot = slot_of(index);
+  if (is_typed(slot)) return slot_value(*slot);
   const int32_t number = merged(index);
   Type type{Kind::kObject};
   for (size_t i = 0; i < recording_.input_sources.size(); i++) {
@@ -151,7 +178,7 @@ Written RecordingWriter::read_source(int32_t index) {
     flags_of(source.fact);
     for (const guards::Fact& fact : source.more) flags_of(fact);
   }
-  if (source.reach == Reach::kSlot && type.kind == Kind::kObject) return {.type = state_.types[static_cast<size_t>(source.index)]};
+  if (slot && type.kind == Kind::kObject) return {.type = state_.types[*slot]};
   if (type.kind == Kind::kObject || (type.kind == Kind::kNumpy && !is_computed(type.dtype))) throw Unsupported("an object that isn't in a variable");
   std::vector<Type>& sources = region_.region_.sources;
   if (sources.size() <= static_cast<size_t>(number)) sources.resize(static_cast<size_t>(number) + 1);
@@ -367,15 +394,15 @@ void RecordingWriter::find_uses() {
     }
     for (const int32_t index : taken) last_needed_[static_cast<size_t>(index)] = static_cast<int32_t>(i), takers_[static_cast<size_t>(index)]++;
   }
+  const auto need = [&](uint32_t value, size_t at) {
+    const recorder::Value& there = recording_.values[value];
+    if (there.kind == recorder::Value::Kind::kNode) last_needed_[static_cast<size_t>(there.a)] = std::max(last_needed_[static_cast<size_t>(there.a)], static_cast<int32_t>(at));
+  };
   for (size_t i = 0; i <= count; i++) {
     for (const recorder::FrameState& state : recording_.state_at(static_cast<int32_t>(i))) {
-      for (const uint32_t slot : state.slots) {
-        const recorder::Value& there = recording_.values[slot];
-        if (there.kind != recorder::Value::Kind::kNode) continue;
-        int32_t& last = last_needed_[static_cast<size_t>(there.a)];
-        last = std::max(last, static_cast<int32_t>(i));
-      }
+      for (const uint32_t slot : state.slots) need(slot, i);
     }
+    for (const recorder::PendingStore& store : recording_.stores_at(static_cast<int32_t>(i))) need(store.value, i);
   }
 }
 
@@ -481,17 +508,15 @@ Written RecordingWriter::made(const recorder::Container& call) {
   return enumerate_of(block_, arguments[0]);
 }
 
-size_t RecordingWriter::variables() const { return static_cast<size_t>(region_.code_.code.as<PyCodeObject>()->co_nlocalsplus); }
-
 // An object that a variable loses may end there, which someone may be told of: the frame holds it until the loop is left.
 void RecordingWriter::check_lost(const Slots& slots) {
   const auto has = [&](const Slot& slot, size_t variable) {
     const Type& type = state_.types[variable];
     if (slot.value.type != type) return false;
     if (type.kind == Kind::kObject || slot.kept) return type.kind == Kind::kObject;
-    return !slot.kept && slot.value.words[0].ref == slot_value(static_cast<int32_t>(variable)).words[0].ref;
+    return !slot.kept && slot.value.words[0].ref == slot_value(variable).words[0].ref;
   };
-  for (size_t i = 0; i < std::min(variables(), state_.types.size()); i++) {
+  for (size_t i = 0; i < std::min(region_.frame_.count(), state_.types.size()); i++) {
     const Type& type = state_.types[i];
     const bool is_outside = type.kind == Kind::kObject && !region_.region_.objects[static_cast<size_t>(type.object)];
     if (!is_outside && type.kind != Kind::kArray) continue;
@@ -505,13 +530,15 @@ void RecordingWriter::check_lost(const Slots& slots) {
 Slots RecordingWriter::state_at(int32_t node, size_t without) {
   const std::vector<recorder::FrameState> states = recording_.state_at(node);
   if (states.size() != 1 || states[0].identity != recording_.start[0].identity) throw Unsupported("the frame of an inlined call");
-  if (states[0].names || states[0].globals || !recording_.stores_at(node).empty()) throw Unsupported("a dict of names");
+  if (states[0].names || states[0].globals) throw Unsupported("a dict of names");
+  const std::vector<uint32_t> initial = region_.frame_.initial(recording_), values = region_.frame_.values_at(recording_, node);
   Slots slots;
-  for (size_t i = 0; i + without < states[0].slots.size(); i++) {
-    const uint32_t there = states[0].slots[i];
-    const bool kept = i < recording_.initial[0].size() && recording_.initial[0][i] == there;
-    slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(there)});
-    if (i < variables() && slots.back().value.type.is_iterator()) throw Unsupported("an iterator in a variable");
+  for (size_t i = 0; i + without < values.size(); i++) {
+    const bool kept = i < initial.size() && initial[i] == values[i];
+    slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(values[i])});
+    if (i < region_.frame_.count() && slots.back().value.type.is_iterator()) throw Unsupported("an iterator in a variable");
+    // Names stand in their dict in the order in which they were bound.
+    if (!kept && region_.frame_.is_name(i) && state_.types[i].kind == Kind::kUnbound) throw Unsupported("a name that isn't bound yet");
   }
   check_lost(slots);
   return slots;
@@ -528,7 +555,7 @@ bool RecordingWriter::end_turn(int32_t index) {
   } catch (const Unsupported&) {
     return false;
   }
-  if (region_.recordings_(branch.target, static_cast<int32_t>(there.size()) - 1).empty()) return false;
+  if (region_.recordings_(branch.target, static_cast<int32_t>(region_.frame_.depth_of(there.size())) - 1).empty()) return false;
   settle(index);
   finish(std::move(there), instruction_at(index), true);
   return true;
@@ -556,7 +583,7 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
     if (!block_.stores.empty() && recording_.graph.nodes[static_cast<size_t>(i)].form == Form::kSetItem) stores[i] = block_.stores.back().varies;
   }
   // Conditions are looked at in the end: whatever meets one has to be computed, which LLVM does where something comes of it.
-  const Uses uses(recording_, stores);
+  const Uses uses(recording_, region_.frame_, stores);
   for (const int32_t index : watched) {
     if (!uses.is_needed_in_each_turn(index)) throw Unsupported("a result that nothing takes");
   }

@@ -38,12 +38,17 @@ class RecordingWriter {
 
  private:
   void check_recording() const;
-  void check_slot(const guards::Source& source, const guards::Fact& fact);
+  bool is_typed(std::optional<size_t> slot) const { return slot && state_.types[*slot].kind != Type::Kind::kObject; }
+  std::optional<size_t> slot_of(int32_t source) const { return region_.frame_.slot_of(recording_, source); }
+  bool is_checked_here(int32_t source, const guards::Fact& fact) const;
+  void check_slot(size_t slot, const guards::Fact& fact);
+  void check_identity(int32_t source, const guards::Fact& fact);
+  Written array_of(int32_t source);
   void require(const Term& condition) { conditions_.push_back(condition); }
   int32_t merged(int32_t source);
   int32_t count() const { return static_cast<int32_t>(recording_.graph.nodes.size()); }
   Written read_source(int32_t source);
-  Written slot_value(int32_t slot);
+  Written slot_value(size_t slot);
   Written constant(PyObject* object);
   Written operand(graph::Operand operand);
   Written landed(const Written& node);
@@ -71,7 +76,6 @@ class RecordingWriter {
   bool reads_arrays_from(int32_t index) const;
   // without: so many of the top of the stack.
   Slots state_at(int32_t node, size_t without = 0);
-  size_t variables() const;
   void check_lost(const Slots& slots);
   int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
 
@@ -88,7 +92,7 @@ class RecordingWriter {
   std::vector<int32_t> last_needed_;  // for each node: the last one that takes it, or before which a slot has it
   std::vector<int> takers_;           // how many nodes take it
   std::map<int32_t, int32_t> merged_;
-  std::map<int32_t, Written> slots_;
+  std::map<size_t, Written> slots_;
   const Term* item_ = nullptr;
   std::function<void()> watches_;
 };

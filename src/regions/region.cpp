@@ -72,6 +72,7 @@ int Region::traverse(visitproc visit, void* arg) const {
   for (const Routine& routine : routines) {
     if (const int stopped = routine.traverse(visit, arg)) return stopped;
   }
+  if (const int stopped = names.traverse(visit, arg)) return stopped;
   return guards.traverse(visit, arg);
 }
 
@@ -206,7 +207,7 @@ void RegionWriter::write_block(int number) {
   std::string text;
   std::vector<Obstacle> why;
   const auto label = [&](int which) { return name + "." + std::to_string(which); };
-  const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(state.types.size()));
+  const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(frame_.depth_of(state.types.size())));
   for (const Recording* recording : recordings) {
     std::string body;
     if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
@@ -479,8 +480,8 @@ Region RegionWriter::write(const State& from) {
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within) {
-  return RegionWriter(code, recordings, exact, within, std::move(objects)).write(from);
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within) {
+  return RegionWriter(code, recordings, exact, within, std::move(names), std::move(objects)).write(from);
 }
 
 }  // namespace evalframe::regions

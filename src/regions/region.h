@@ -17,12 +17,13 @@
 #include "bytecode/instruction.h"
 #include "guards/guards.h"
 #include "recorder/recording.h"
+#include "regions/names.h"
 #include "regions/routine.h"
 #include "regions/type.h"
 
 namespace evalframe::regions {
 
-// Where a frame stands: before this instruction, with slots (locals, stack) of these types.
+// Where a frame stands: before this instruction, with slots (locals, names, stack) of these types.
 struct State {
   int32_t instruction;
   std::vector<Type> types;
@@ -66,6 +67,7 @@ struct Region {
   // What has to hold at an entry. Its frame 0 has the objects as slots.
   guards::GuardTable guards;
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
+  Names names;
   std::vector<Routine> routines;  // that the code calls
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
   int64_t logged = 0;             // elements that a turn may log
@@ -103,8 +105,8 @@ struct Within {
   bool has(int32_t instruction) const { return instruction >= first && instruction <= last; }
 };
 
-// objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
+// names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state.
-Region make_region(const bytecode::Code& code, const State& from, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within = {});
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within = {});
 
 }  // namespace evalframe::regions

@@ -56,20 +56,17 @@ bool Uses::comes_of_value(const Operand& value, std::set<int32_t>& seen, std::se
 }
 
 // What a slot has behind a turn is what the next one begins with.
-bool Uses::comes_of_slot(int32_t slot, std::set<int32_t>& seen, std::set<int32_t>& way, int moves) const {
-  const auto is_slot = [&](int32_t source) {
-    const guards::Source& of = recording_.guards.sources[static_cast<size_t>(source)];
-    return of.reach == guards::Reach::kSlot && of.frame == 0 && of.index == slot;
-  };
+bool Uses::comes_of_slot(size_t slot, std::set<int32_t>& seen, std::set<int32_t>& way, int moves) const {
+  const auto is_slot = [&](int32_t source) { return frame_.slot_of(recording_, source) == slot; };
   for (size_t i = 0; i < recording_.input_sources.size(); i++) {
     if (is_slot(recording_.input_sources[i]) && comes_of_value(Operand::input(static_cast<int32_t>(i)), seen, way)) return true;
   }
   constexpr int kMostMoves = 4;
-  const std::vector<recorder::FrameState> states = recording_.state_at(static_cast<int32_t>(nodes_.size()));
-  for (size_t i = 0; moves < kMostMoves && i < states[0].slots.size(); i++) {
-    const recorder::Value& there = recording_.values[states[0].slots[i]];
-    const bool moves_on = there.kind == recorder::Value::Kind::kSource && static_cast<int32_t>(i) != slot && is_slot(there.a);
-    if (moves_on && comes_of_slot(static_cast<int32_t>(i), seen, way, moves + 1)) return true;
+  for (size_t i = 0; moves < kMostMoves && i < at_end_.size(); i++) {
+    if (at_end_[i] == Variables::kKept) continue;
+    const recorder::Value& there = recording_.values[at_end_[i]];
+    const bool moves_on = there.kind == recorder::Value::Kind::kSource && i != slot && is_slot(there.a);
+    if (moves_on && comes_of_slot(i, seen, way, moves + 1)) return true;
   }
   return false;
 }
@@ -80,10 +77,10 @@ bool Uses::comes_of(int32_t node, std::set<int32_t>& seen, std::set<int32_t>& wa
   if (!seen.insert(node).second) return false;
   way.insert(node);
   bool comes = comes_of_value(Operand::node(node), seen, way);
-  const std::vector<recorder::FrameState> states = recording_.state_at(static_cast<int32_t>(nodes_.size()));
-  for (size_t i = 0; !comes && i < states[0].slots.size(); i++) {
-    const recorder::Value& there = recording_.values[states[0].slots[i]];
-    if (there.kind == recorder::Value::Kind::kNode && there.a == node) comes = comes_of_slot(static_cast<int32_t>(i), seen, way, 0);
+  for (size_t i = 0; !comes && i < at_end_.size(); i++) {
+    if (at_end_[i] == Variables::kKept) continue;
+    const recorder::Value& there = recording_.values[at_end_[i]];
+    if (there.kind == recorder::Value::Kind::kNode && there.a == node) comes = comes_of_slot(i, seen, way, 0);
   }
   way.erase(node);
   return comes;

@@ -36,8 +36,9 @@ class ManyTurns;
 
 class RegionWriter {
  public:
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, Within within, std::vector<Ref> objects)
-      : code_(code), recordings_(recordings), exact_(exact), within_(within) {
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, Within within, Names names, std::vector<Ref> objects)
+      : code_(code), recordings_(recordings), exact_(exact), within_(within), frame_(code, region_.names) {
+    region_.names = std::move(names);
     region_.objects = std::move(objects);
   }
   Region write(const State& from);
@@ -90,6 +91,7 @@ class RegionWriter {
   const bool exact_;
   const Within within_;
   Region region_;
+  const Variables frame_;
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;

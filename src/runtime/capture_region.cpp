@@ -124,11 +124,14 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
     return result;
   };
   std::vector<Ref> objects;
-  state = state_of(run.chain, entries.place.frames[0].next, objects);
+  const int32_t at = entries.place.frames[0].next;
+  const bytecode::Code& decoded = *cpython::decoded(code);
+  const auto names = [&] { return regions::names_of(decoded, at, cpython::globals_of(run.chain.frames()[0])); };
+  state = state_of(run.chain, at, names(), objects);
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;
     for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
-    return regions::make_region(*cpython::decoded(code), state, std::move(own), recordings, settings_.exact, within);
+    return regions::make_region(decoded, state, names(), std::move(own), recordings, settings_.exact, within);
   };
   Region region = made({});
   if (region.lines() < kManyLines) return region;
@@ -202,7 +205,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   counters_.compile_seconds += made->compile_seconds;
   count(&Counters::native_loops);
   for (const State& entry : made->region().entries) {
-    entries_at(Place{{{code_object, entry.instruction, static_cast<int32_t>(entry.types.size())}}})->region = made;
+    entries_at(Place{{{code_object, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}})->region = made;
   }
   const std::vector<Held<LoopRegion>> before = std::move(regions_);
   regions_ = {made};

@@ -18,18 +18,28 @@ int64_t LoopRegion::most_turns = INT64_MAX;
 double RegionTrial::least_seconds = 0.02;
 
 LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
-    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
+    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
   for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
   for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
 }
 
-State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& objects) {
-  cpython::Frame* const frame = chain.frames()[0];
+// Variables, names, stack: borrowed.
+static std::vector<PyObject*> slots_of(cpython::Frame* frame, const regions::Names& names) {
   PyObject* const* const slots = cpython::slots(frame).base();
-  const int variables = cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus;
+  const int own = cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus;
+  std::vector<PyObject*> all(slots, slots + own);
+  for (size_t i = 0; i < names.count(); i++) all.push_back(names.value(i));
+  all.insert(all.end(), slots + own, slots + cpython::depth_of(frame));
+  return all;
+}
+
+State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects) {
+  cpython::Frame* const frame = chain.frames()[0];
+  const std::vector<PyObject*> slots = slots_of(frame, names);
+  const size_t variables = static_cast<size_t>(cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus) + names.count();
   State state{instruction, {}};
   std::vector<PyObject*> seen;
-  for (int i = 0; i < cpython::depth_of(frame); i++) {
+  for (size_t i = 0; i < slots.size(); i++) {
     Type type = i < variables ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]);
     if (type.kind == Kind::kObject) {
       const auto known = std::find(seen.begin(), seen.end(), slots[i]);
@@ -45,7 +55,7 @@ State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& object
 }
 
 // Finds the objects that the loop carries along. False: they aren't of this entry.
-bool LoopRegion::bind(PyObject* const* slots, const State& entry) {
+bool LoopRegion::bind(const std::vector<PyObject*>& slots, const State& entry) {
   bound_.clear();
   for (const Ref& object : region_.objects) bound_.push_back(object.get());
   for (size_t i = 0; i < entry.types.size(); i++) {
@@ -60,14 +70,13 @@ bool LoopRegion::bind(PyObject* const* slots, const State& entry) {
   return true;
 }
 
-int LoopRegion::find_entry(PyObject* const* slots, int32_t depth, int32_t instruction) {
+int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruction) {
   types_.clear();
   for (size_t e = 0; e < region_.entries.size(); e++) {
     const State& entry = region_.entries[e];
-    if (entry.instruction != instruction || entry.types.size() != static_cast<size_t>(depth)) continue;
+    if (entry.instruction != instruction || entry.types.size() != slots.size()) continue;
     if (types_.empty()) {
-      const int variables = code_.code.as<PyCodeObject>()->co_nlocalsplus;
-      for (int32_t i = 0; i < depth; i++) types_.push_back(i < variables ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
+      for (size_t i = 0; i < slots.size(); i++) types_.push_back(i < variables_.count() ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
     }
     const auto same = [](Type wanted, const Type& there) {
       if (there.kind == Kind::kObject) wanted.object = -1;
@@ -88,6 +97,15 @@ bool LoopRegion::read_sources(const guards::Objects& objects) {
   return true;
 }
 
+// NumPy's functions may let other threads run, which see names, and change them and what else is read once, at the entry.
+bool LoopRegion::may_be_changed_meanwhile(PyThreadState* thread) const {
+  const bool calls = std::any_of(region_.routines.begin(), region_.routines.end(), [](const regions::Routine& routine) { return routine.kind == regions::Routine::Kind::kObject; });
+  const bool reads = region_.names.count() || std::any_of(region_.sources.begin(), region_.sources.end(), [](const Type& type) { return type.kind != Kind::kUnbound; });
+  if (!calls || !reads) return false;
+  PyThreadState* const first = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(thread));
+  return first != thread || PyThreadState_Next(first);
+}
+
 // Conditions as bits of MXCSR: invalid, divide by zero, overflow, underflow.
 static int64_t bits_of(int reported) {
   return (reported & 8 ? 1 : 0) | (reported & 1 ? 4 : 0) | (reported & 2 ? 8 : 0) | (reported & 4 ? 16 : 0);
@@ -98,8 +116,10 @@ constexpr size_t kMemory = size_t{8} << 20;
 
 LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
   cpython::Frame* const frame = chain.frames()[0];
-  PyObject* const* const slots = cpython::slots(frame).base();
-  const int entry = is_broken_ ? -1 : find_entry(slots, cpython::depth_of(frame), instruction);
+  const bool is_of_frame = !region_.names.dict || region_.names.dict.get() == cpython::globals_of(frame).get();
+  if (is_broken_ || !is_of_frame || may_be_changed_meanwhile(thread)) return {};
+  const std::vector<PyObject*> slots = slots_of(frame, region_.names);
+  const int entry = find_entry(slots, instruction);
   if (entry < 0) return {};
   const State& from = region_.entries[static_cast<size_t>(entry)];
   guards::Objects objects;
@@ -134,7 +154,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);  // that a handler of a signal raised
-  Left left{true, !stays && !leave(chain, from, exit, before, words, bound), exit.steps, stays, header.turns};
+  Left left{true, !stays && !leave(chain, slots, from, exit, before, words, bound), exit.steps, stays, header.turns};
   held.release(held_before);
   if (type && !left.failed) PyErr_Restore(type, value, traceback), left.failed = true;
   try {
@@ -147,11 +167,11 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
 }
 
 // Brings the frame to where the loop was left. False with MemoryError.
-bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exit, const Words& before, const Words& all_words,
-                       const std::vector<PyObject*>& bound) const {
-  PyObject* const* const slots = cpython::slots(chain.frames()[0]).base();
+bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const State& from, const regions::Exit& exit, const Words& before,
+                       const Words& all_words, const std::vector<PyObject*>& bound) const {
   const std::vector<Type>& types = exit.state.types;
   Chain::Slots changed;
+  std::vector<std::pair<size_t, Ref>> changed_names;
   Chain::Old old;
   regions::Boxes boxes;
   for (size_t i = 0; i < types.size(); i++) {
@@ -162,9 +182,13 @@ bool LoopRegion::leave(Chain& chain, const State& from, const regions::Exit& exi
     if (same_type && types[i].is_iterator() && regions::set_iterator(types[i], slots[i], words)) continue;  // no one else has it
     Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : boxes.box(types[i], words);
     if (!value && types[i].kind != Kind::kUnbound) return false;
-    changed.emplace_back(static_cast<int>(i), std::move(value));
+    if (variables_.is_name(i)) changed_names.emplace_back(i - variables_.own(), std::move(value));
+    else changed.emplace_back(static_cast<int>(i < variables_.own() ? i : variables_.depth_of(i)), std::move(value));
   }
-  chain.refill(0, code_, std::move(changed), static_cast<int>(types.size()), exit.state.instruction, old);
+  for (const auto& [name, value] : changed_names) {
+    if (PyDict_SetItem(region_.names.dict.get(), region_.names.names[name].get(), value.get()) < 0) return false;
+  }
+  chain.refill(0, code_, std::move(changed), static_cast<int>(variables_.depth_of(types.size())), exit.state.instruction, old);
   return true;
 }
 

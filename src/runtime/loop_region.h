@@ -39,19 +39,21 @@ class LoopRegion : public Holdable {
   static int64_t most_turns;
 
  private:
-  int find_entry(PyObject* const* slots, int32_t depth, int32_t instruction);
+  int find_entry(const std::vector<PyObject*>& slots, int32_t instruction);
+  bool may_be_changed_meanwhile(PyThreadState* thread) const;
   // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
   using Words = std::vector<int64_t>;
-  bool bind(PyObject* const* slots, const regions::State& entry);
+  bool bind(const std::vector<PyObject*>& slots, const regions::State& entry);
   bool read_sources(const guards::Objects& objects);
-  bool leave(Chain& chain, const regions::State& from, const regions::Exit& exit, const Words& before, const Words& words,
-             const std::vector<PyObject*>& bound) const;
+  bool leave(Chain& chain, const std::vector<PyObject*>& slots, const regions::State& from, const regions::Exit& exit, const Words& before,
+             const Words& words, const std::vector<PyObject*>& bound) const;
 
   const regions::Region region_;
   const guards::Program guards_;
   regions::LoadedRoutines routines_;
   bool is_broken_ = false;  // a routine couldn't be made
   const bytecode::Code& code_;
+  const regions::Variables variables_;
   regions::Function function_ = nullptr;
   size_t most_slots_ = 0;
   // Of one entry, until the code has run.
@@ -61,7 +63,7 @@ class LoopRegion : public Holdable {
 };
 
 // Where a loop stands: as a state of its region, and its objects.
-regions::State state_of(const Chain& chain, int32_t instruction, std::vector<Ref>& objects);
+regions::State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects);
 
 // Whether a loop has taken long enough for native code to be made of it: at least as long as that takes.
 class RegionTrial {
