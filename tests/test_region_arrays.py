@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import subprocess
 import sys
@@ -191,6 +192,41 @@ def medians(a: Any) -> Any:
         out[0, i] = np.median(a[i, ::3] * 2.0)
         out[i, -1] = np.median(a[:i, i])
     return out
+
+
+@kernel(lambda: (R.random(3), 150))
+def orbit(s: Any, n: int) -> Any:
+    """Small arrays made of numbers, in inlined functions and variables."""
+
+    def slope(state: Any) -> Any:
+        x, y, z = state
+        return np.array([10.0 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+
+    path = np.empty((n, 3))
+    turn = np.eye(2)
+    for i in range(n):
+        first = slope(s)
+        second = slope(s + 0.005 * first)
+        s = s + 0.005 * (first + second)
+        path[i] = s
+        turn = turn @ np.array([[math.cos(0.1 * i), -math.sin(0.1 * i)], [math.sin(0.1 * i), math.cos(0.1 * i)]])
+    return path, turn, first
+
+
+@kernel(lambda: (np.arange(90), R.random(90).astype(np.float32)))
+def arrays_of_numbers(k: Any, x: Any) -> Any:
+    """Of several types: what NumPy makes of them."""
+    out = np.zeros((len(k), 4))
+    kinds = np.zeros(len(k), dtype=complex)
+    for i in range(len(k)):
+        both = np.array([i, 0.5, True and i * 0.25])
+        whole = np.array((i, k[i]))
+        narrow = np.array([x[i], x[-i]])
+        flags = np.array([i > 3, i % 2 == 0])
+        empty = np.array([[i], [2]])
+        out[i] = both.sum(), whole[0] / 2.0, narrow[1] * 1.0, flags.sum() + empty[1, 0]
+        kinds[i] = np.array([1j * i, i, 0.5])[1]
+    return out, kinds, both, whole, narrow, flags, empty
 
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1.7e308])

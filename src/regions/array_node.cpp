@@ -264,7 +264,8 @@ class ArrayNode {
     const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr);
     PyErr_Clear();
     // A program may have put a function of its own there.
-    return function.get() == callable && std::string_view(Py_TYPE(callable)->tp_name) == "numpy._ArrayFunctionDispatcher";
+    const bool is_builtin = PyCFunction_CheckExact(callable) && std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == name;
+    return function.get() == callable && (is_builtin || std::string_view(Py_TYPE(callable)->tp_name) == "numpy._ArrayFunctionDispatcher");
   }
 
   bool is_dot_method() const {
@@ -536,9 +537,8 @@ class ArrayNode {
     if (!number.type.is_number()) return false;
     const DType from = number.type.kind == Kind::kBool ? DType::bool_ : number.number.dtype;
     if (from == dtype) return true;
-    const std::vector<DType> order{DType::int64, DType::float64, DType::complex128};
-    const auto place = [&](DType of) { return std::find(order.begin(), order.end(), of); };
-    return place(from) != order.end() && place(dtype) != order.end() && place(from) < place(dtype);
+    const bool is_real = from == DType::int64 || from == DType::float32 || from == DType::float64;
+    return is_real && (dtype == DType::complex128 || dtype == DType::float64);
   }
 
   // As many numbers as there are elements. NumPy makes an array of them first, which comes to the same for these types.
@@ -547,10 +547,7 @@ class ArrayNode {
     std::vector<Written> numbers;
     for (uint32_t i = 0; i < made.count; i++) numbers.push_back(value(nodes_.graph.operands_of(made)[i]));
     const DType dtype = part.type.dtype;
-    const auto fits = [&](const Written& number) {
-      if (number.type.kind == Kind::kInt) return dtype == DType::int64 || dtype == DType::float64;
-      return number.type.is_number() && number.type.kind != Kind::kBool && number.number.dtype == dtype;
-    };
+    const auto fits = [&](const Written& number) { return becomes(number, dtype); };
     if (part.sizes.size() != 1 || !std::all_of(numbers.begin(), numbers.end(), fits)) throw Unsupported("a tuple or list stored in such an array");
     block_.leave_unless(compare("eq", part.sizes[0], static_cast<int64_t>(numbers.size())));
     for (size_t i = 0; i < numbers.size(); i++) {
