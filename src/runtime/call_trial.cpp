@@ -15,6 +15,8 @@ constexpr uint64_t kWarmCalls = 50, kFewWarmCalls = 8;
 constexpr double kLong = 0.03;
 // A plain sample has a frame made by hand, which CPython does faster.
 constexpr double kMuchSlower = 1.03;
+// As many times the time of a served call in a plain one say it at once: a long plain call is what the program loses by a trial.
+constexpr double kClearlySlower = 2.0;
 
 }  // namespace
 
@@ -58,6 +60,7 @@ void CallTrial::add(Turn turn, double seconds) {
   Samples& samples = turn == Turn::kTimedPlain ? plain_ : served_;
   if (samples.count == kSamples) return;
   samples.seconds[samples.count++] = seconds;
+  if (served_.count > 1 && plain_.count > 0 && kClearlySlower * served_.most() < plain_.least()) return decide(true);
   if (served_.count < kFewSamples || plain_.count < kFewSamples) return;
   if (served_.most() < plain_.least()) return decide(true);
   if (served_.least() > plain_.most()) return decide(false);

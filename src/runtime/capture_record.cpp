@@ -19,6 +19,9 @@ namespace {
 
 // Turns after which several are recorded at once.
 constexpr uint64_t kHotTurns = 16;
+// A turn whose recorded run, NumPy's work included, took longer gains nothing by being one of several: what that saves is some
+// microseconds, and temporaries of many turns don't stay in a cache.
+constexpr double kLongTurn = 1e-3;
 
 // GraphBreakError, with the place, the reason and what to do.
 void raise_graph_break(const BreakNote& note) {
@@ -91,6 +94,7 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
 bool Capture::wants_several(const Entries& entries, const Compilation& one, const Chain& chain) const {
   if (entries.several_tried || one.hits < kHotTurns || settings_.custom || settings_.fullgraph) return false;
   const Recording& recording = *one.recording;
+  if (recording.seconds > kLongTurn) return false;
   const int32_t head = entries.place.frames.back().next - 1;
   // A whole turn, from behind the FOR_ITER to it.
   if (recording.returns || recording.why != recorder::Break::kIterator || recording.marks.back().instruction != head) return false;

@@ -11,7 +11,7 @@ namespace evalframe::native {
 namespace {
 constexpr size_t kFirstBlock = 64 << 10;
 // What a thread keeps when no run is active.
-constexpr size_t kKept = 64 << 20;
+constexpr size_t kKept = 256 << 20;
 // Large blocks are new to the process at every run: with small pages the page faults would cost more than the computation.
 constexpr size_t kLarge = 4 << 20;
 constexpr size_t kHugePage = 2 << 20;
