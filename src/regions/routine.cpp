@@ -266,11 +266,18 @@ class DotRoutine final : public LoadedRoutine {
       // What BLAS can't walk, numpy.dot copies (_bad_strides in NumPy's cblasfuncs.c): it is added up in another order.
       if (count <= 1 || (steps[i] > 0 && steps[i] % size_ == 0)) continue;
       copies_[i].resize(static_cast<size_t>(count * size_));
-      for (int64_t k = 0; k < count; k++) std::memcpy(copies_[i].data() + k * size_, rows[i] + k * steps[i], static_cast<size_t>(size_));
+      if (size_ == 8) copy<8>(rows[i], steps[i], copies_[i].data(), count);
+      else if (size_ == 4) copy<4>(rows[i], steps[i], copies_[i].data(), count);
+      else for (int64_t k = 0; k < count; k++) std::memcpy(copies_[i].data() + k * size_, rows[i] + k * steps[i], static_cast<size_t>(size_));
       rows[i] = copies_[i].data();
       steps[i] = size_;
     }
     dot_(rows[0], steps[0], rows[1], steps[1], data[2], count, nullptr);
+  }
+
+  template <size_t kSize>
+  static void copy(const char* from, int64_t step, char* to, int64_t count) {
+    for (int64_t k = 0; k < count; k++) std::memcpy(to + static_cast<size_t>(k) * kSize, from + k * step, kSize);
   }
 
   PyArray_DotFunc* const dot_;
