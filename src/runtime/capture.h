@@ -131,7 +131,7 @@ class Capture {
   bool may_have_regions(const Run& run, const Entries& entries) const;
   // Whether the loop is served on, though it doesn't pay, until it is time to make native code of it.
   bool still_pays(Run& run, Entries& entries);
-  bool hopes_for_region(const Run& run, Entries& entries);
+  bool hopes_for_region(Run& run, Entries& entries);
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   // Whether a loop is served on until it has taken long enough to be made native.

@@ -98,6 +98,7 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
     return Ended::kRaised;
   }
   run.trial.stop();
+  run.waited = 0;
   counters_.native_turns += static_cast<uint64_t>(left.turns);
   run.worth.nodes += static_cast<uint64_t>(left.turns) + 1;
   if (region->entered > kFewRuns && region->turns < 2 * region->entered && entries.region.get() == region.get()) {
@@ -139,13 +140,13 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
   return inner.entries.empty() ? std::move(region) : std::move(inner);
 }
 
-bool Capture::hopes_for_region(const Run& run, Entries& entries) {
+bool Capture::hopes_for_region(Run& run, Entries& entries) {
   if (!may_have_regions(run, entries)) return false;
   if (entries.region_trial.is_fruitless()) return false;
   // A loop that is native once all of its variables are bound begins with a turn that isn't.
   PyObject* const code = entries.place.frames[0].code;
   const bool is_native = std::any_of(regions_.begin(), regions_.end(), [&](const Held<LoopRegion>& region) { return region->code().code.get() == code; });
-  if (is_native && run.worth.waited < kMostWaited) return run.worth.waited++, true;
+  if (is_native && run.waited < kMostWaited) return run.waited++, true;
   if (!entries.region_trial.hope) {
     State state;
     const Region region = find_region(run, entries, state);

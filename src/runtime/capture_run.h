@@ -95,6 +95,7 @@ struct Capture::Run {
   Ref& result;
   Trial trial;
   TurnTimes times;
+  int waited = 0;  // places passed since native code ran, though their loops don't pay
 };
 
 }  // namespace evalframe::runtime
