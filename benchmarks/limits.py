@@ -1,4 +1,4 @@
-"""Times captured programs beside what the machine allows: memory's bandwidth, BLAS itself, NumPy's own peak of memory, and its cores.
+"""Times captured programs beside what the machine allows: memory's bandwidth, BLAS, NumPy's peak of memory, its cores.
 
 python benchmarks/limits.py [--quick] [--only NAME ...] [--json FILE]
 
@@ -137,8 +137,8 @@ def resident() -> int:
 
 
 def peak_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
-    """Bytes that a call takes at its peak, in a process that has called it before, with fewer elements. (A process's peak can't be put back.)"""
-    before = max(resident(), 0)
+    """Bytes that a call takes at its peak, in a process that has called it with fewer elements."""
+    before = resident()
     function(*arguments)
     return max(bytes_at_peak() - before, 0)
 
@@ -198,16 +198,19 @@ def in_process(task: Callable[..., Any], *arguments: Any) -> Any:
 def row_of(name: str, elements: int) -> Row:
     row: Row = {"program": name, "elements": elements, **in_process(compared, name, elements)}
     row["one core"] = in_process(measured, name, "one core", elements)
-    row["peak"], row["plain peak"] = in_process(measured, name, "peak", elements), in_process(measured, name, "peak of plain", elements)
+    row["peak"] = in_process(measured, name, "peak", elements)
+    row["plain peak"] = in_process(measured, name, "peak of plain", elements)
     row["limited by"] = "BLAS" if PROGRAMS[name].products else "memory"
     return row
 
 
-HEAD = f"{'program':12} {'elements':>10} {'plain':>10} {'evalframe':>10} {'limit':>10}  {'of':7} {'evalframe / limit':>17} {'one core / all':>15} {'peak':>8} {'plain':>8}"
+TIMES = ("plain", "evalframe", "limit")
+HEAD = " ".join([f"{'program':12} {'elements':>10}", *(f"{name:>10}" for name in TIMES)])
+HEAD += f"  {'of':7} {'evalframe / limit':>17} {'one core / all':>15} {'peak':>8} {'plain':>8}"
 
 
 def line(row: Row) -> str:
-    times = " ".join(f"{duration(row[key]):>10}" for key in ("plain", "evalframe", "limit"))
+    times = " ".join(f"{duration(row[key]):>10}" for key in TIMES)
     peaks = " ".join(f"{row[key] / 2**20:4.0f} MiB" for key in ("peak", "plain peak"))
     ratios = f"{row['evalframe'] / row['limit']:17.2f} {row['one core'] / row['evalframe']:15.2f}"
     return f"{row['program']:12} {row['elements']:10,} {times}  {row['limited by']:7} {ratios} {peaks}"
@@ -215,7 +218,8 @@ def line(row: Row) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=PROGRAMS, metavar="NAME", default=list(PROGRAMS), help=", ".join(PROGRAMS))
+    names = list(PROGRAMS)
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names, help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="a hundredth of the elements, to see that it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine to FILE")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""``exact=True``: kernels compute every bit as NumPy does."""
+"""``exact=True``: kernels compute every bit as NumPy does. ``fastmath=True``: native loops add in another order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import evalframe
+from evalframe import _core
 
 ELEMENTARY = [
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
@@ -108,3 +109,46 @@ def test_products_of_complex_numbers_have_numpys_bits(dtype: str, layout: slice)
     for _ in range(3):
         for got, wanted in zip(captured(x, y), products(x, y), strict=True):
             assert bits(got) == bits(wanted)
+
+
+def added_up(x: Any, y: Any, n: int) -> float:
+    total = 0.0
+    for _ in range(n):
+        total = 0.0
+        for i in range(len(x)):
+            total += x[i] * y[i]
+    return total
+
+
+def test_sums_in_another_order_are_close(native_loops_at_once: None) -> None:
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=1000), random.normal(size=1000)
+    plain, fast, ordered = added_up(x, y, 1), evalframe.jit(added_up, fastmath=True), evalframe.jit(added_up)
+    for _ in range(3):
+        assert ordered(x, y, 40) == plain
+        assert fast(x, y, 40) == pytest.approx(plain, abs=1e-10)
+    assert _core.jit_counters(fast)["native_turns"] > 1000
+    assert fast(x, y, 40) != plain  # else nothing was put in another order
+
+
+def test_loops_meet_what_they_meet_in_any_order(native_loops_at_once: None) -> None:
+    x = np.ones(300)
+    fast = evalframe.jit(added_up, fastmath=True)
+    for _ in range(3):
+        fast(x, x, 40)
+    x[150] = np.inf
+    y = np.ones(300)
+    y[200], x[200] = 0.0, -np.inf
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        assert np.isnan(fast(x, y, 40))
+    with pytest.raises(IndexError):
+        fast(x, y[:100], 40)
+
+
+def test_numerics_exclude_one_another() -> None:
+    with pytest.raises(ValueError, match="ask for one of them"):
+        evalframe.jit(added_up, exact=True, fastmath=True)
+    with pytest.raises(ValueError, match="ask for one of them"):
+        evalframe.enabled(exact=True, fastmath=True)
+    with pytest.raises(TypeError, match="fastmath must be True or False"):
+        evalframe.jit(added_up, fastmath=1)  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ def jit(
     fullgraph: bool = ...,
     max_entries: int = ...,
     exact: bool = ...,
+    fastmath: bool = ...,
     dynamic: bool | None = ...,
 ) -> F: ...
 @overload
@@ -42,6 +43,7 @@ def jit(
     fullgraph: bool = ...,
     max_entries: int = ...,
     exact: bool = ...,
+    fastmath: bool = ...,
     dynamic: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def jit(
@@ -51,6 +53,7 @@ def jit(
     fullgraph: bool = False,
     max_entries: int = 8,
     exact: bool = False,
+    fastmath: bool = False,
     dynamic: bool | None = None,
 ) -> Any:
     """Captures a function's calls as graphs with guards; later calls run compiled code.
@@ -59,6 +62,8 @@ def jit(
     ``max_entries`` bounds how many recordings may start at one place; beyond it the call runs as plain Python.
     With ``exact`` the native backend computes every bit as NumPy does: elementary functions (``exp``, ``sin`` ...), of
     which its own are at most 2 ulp off, are called as they are.
+    With ``fastmath`` loops that run as native code may add and multiply floats in another order than they say, so that
+    sums over elements are computed several at a time. ValueError together with ``exact``.
     An int argument is fixed by a guard until it is seen to change; from then on it is an input of the graph, where that
     can have it as one. With ``dynamic=True`` it is one from the start, with ``dynamic=False`` never: each value has a
     recording of its own. :func:`mark` says it of single parameters.
@@ -67,7 +72,7 @@ def jit(
     builtin.
     """
     options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
-    options |= {"exact": exact, "dynamic": dynamic}
+    options |= {"exact": exact, "fastmath": fastmath, "dynamic": dynamic}
     if function is None:
         return lambda wrapped: jit(wrapped, **options)
     if isinstance(function, (staticmethod, classmethod)):
@@ -76,12 +81,13 @@ def jit(
         return function
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
-    _check_options(fullgraph, max_entries, exact)
+    _check_options(fullgraph, max_entries)
+    _check_numerics(exact, fastmath)
     if dynamic is not None:
         _check_flag("dynamic", dynamic)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, name, custom, fullgraph, max_entries, exact, _DYNAMIC[dynamic])
+    made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, _DYNAMIC[dynamic])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -101,13 +107,19 @@ def _advice(given: object) -> str:
     return f"{given!r} has no Python code to capture; decorate the function that calls it"
 
 
-def _check_options(fullgraph: object, max_entries: object, exact: object) -> None:
+def _check_options(fullgraph: object, max_entries: object) -> None:
     _check_flag("fullgraph", fullgraph)
-    _check_flag("exact", exact)
     if not isinstance(max_entries, int) or isinstance(max_entries, bool):
         raise TypeError(f"max_entries must be an int, not {type(max_entries).__name__}")
     if not 1 <= max_entries <= _MOST_ENTRIES:
         raise ValueError(f"max_entries must be from 1 to {_MOST_ENTRIES:,}, not {max_entries}")
+
+
+def _check_numerics(exact: object, fastmath: object) -> None:
+    _check_flag("exact", exact)
+    _check_flag("fastmath", fastmath)
+    if exact and fastmath:
+        raise ValueError("exact=True keeps the bits that fastmath=True gives up: ask for one of them")
 
 
 def _check_flag(name: str, value: object) -> None:
@@ -119,18 +131,18 @@ class enabled:
     """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
 
     A function is captured if it gets arrays or names a NumPy module; library code and module bodies run as
-    they are. ``backend`` and ``exact`` as for :func:`jit`. Nothing is left installed behind the block, once its
-    generators have ended, too.
+    they are. ``backend``, ``exact`` and ``fastmath`` as for :func:`jit`. Nothing is left installed behind the block,
+    once its generators have ended, too.
     """
 
-    def __init__(self, *, backend: Any = "native", exact: bool = False) -> None:
-        _check_flag("exact", exact)
+    def __init__(self, *, backend: Any = "native", exact: bool = False, fastmath: bool = False) -> None:
+        _check_numerics(exact, fastmath)
         self._backend = resolve(backend)
-        self._exact = exact
+        self._numerics = exact, fastmath
         self._hooks: list[int] = []
 
     def __enter__(self) -> enabled:
-        self._hooks.append(_core.enable(*self._backend, self._exact))
+        self._hooks.append(_core.enable(*self._backend, *self._numerics))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

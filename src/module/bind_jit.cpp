@@ -204,16 +204,17 @@ void bind_jit(nb::module_& module) {
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",
-      [](const std::string& backend, nb::handle custom, bool exact, bool all_threads) {
+      [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool all_threads) {
         runtime::Settings settings;
         settings.backend = backend;
         settings.exact = exact;
+        settings.fastmath = fastmath;
         if (!custom.is_none()) settings.custom = Ref::borrow(custom.ptr());
         const cpython::HookId id = runtime::enable(std::move(settings), all_threads);
         if (!id) throw nb::python_error();
         return id;
       },
-      nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("all_threads") = false,
+      nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("fastmath") = false, nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("set_region_seconds", [](double seconds) { runtime::RegionTrial::least_seconds = seconds; }, nb::arg("seconds"),

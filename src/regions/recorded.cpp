@@ -229,7 +229,7 @@ Written RecordingWriter::node_value(const Node& node) {
     case Form::kSlice: return {};  // what takes it reads its parts
     case Form::kCall:
       if (node.keywords) throw Unsupported("a call with keywords");
-      return call(block_, constant(node.callable), in, node.meta, region_.exact_);
+      return call(block_, constant(node.callable), in, node.meta, region_.numerics_.exact);
     case Form::kCheckMeta:
       if (!agrees(in[0].type, node.meta)) throw Unsupported("another type of result");
       return {};
@@ -325,7 +325,7 @@ bool RecordingWriter::reads_arrays_from(int32_t index) const {
 }
 
 ArrayNodes RecordingWriter::array_nodes(int32_t index) {
-  return {block_, recording_.graph, meanings_, region_.exact_, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); }};
+  return {block_, recording_.graph, meanings_, region_.numerics_.exact, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); }};
 }
 
 Written RecordingWriter::result_of(int32_t index, const Node& node) {

@@ -461,6 +461,14 @@ attributes #2 = { nobuiltin }
 )";
 }
 
+// LLVM's flags: the operations may be put in another order, a product and a sum be rounded once, and zeros lose their signs.
+static void allow_any_order(std::string& ir) {
+  for (const std::string_view operation : {"= fadd ", "= fsub ", "= fmul "}) {
+    constexpr std::string_view kFlags = "reassoc nsz contract ";
+    for (size_t at = ir.find(operation); at != std::string::npos; at = ir.find(operation, at + operation.size())) ir.insert(at + operation.size(), kFlags);
+  }
+}
+
 Region RegionWriter::write(const State& from) {
   block_of(from);
   for (size_t i = 0, many = 0; many < blocks_.size();) {
@@ -477,11 +485,12 @@ Region RegionWriter::write(const State& from) {
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
   region_.ir = function();
+  if (numerics_.fast) allow_any_order(region_.ir);
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within) {
-  return RegionWriter(code, recordings, exact, within, std::move(names), std::move(objects)).write(from);
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, Numerics numerics, Within within) {
+  return RegionWriter(code, recordings, numerics, within, std::move(names), std::move(objects)).write(from);
 }
 
 }  // namespace evalframe::regions

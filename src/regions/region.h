@@ -105,8 +105,13 @@ struct Within {
   bool has(int32_t instruction) const { return instruction >= first && instruction <= last; }
 };
 
-// names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. exact: elementary functions aren't ours. Nothing is changed. The result has no
+// What results may differ in: exact: elementary functions aren't ours; fast: sums and products may be computed in another order.
+struct Numerics {
+  bool exact = false, fast = false;
+};
+
+// names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state.
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, bool exact, Within within = {});
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, Numerics numerics, Within within = {});
 
 }  // namespace evalframe::regions

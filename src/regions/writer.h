@@ -36,8 +36,8 @@ class ManyTurns;
 
 class RegionWriter {
  public:
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, bool exact, Within within, Names names, std::vector<Ref> objects)
-      : code_(code), recordings_(recordings), exact_(exact), within_(within), frame_(code, region_.names) {
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, Names names, std::vector<Ref> objects)
+      : code_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names) {
     region_.names = std::move(names);
     region_.objects = std::move(objects);
   }
@@ -88,7 +88,7 @@ class RegionWriter {
 
   const bytecode::Code& code_;
   const Recordings& recordings_;
-  const bool exact_;
+  const Numerics numerics_;
   const Within within_;
   Region region_;
   const Variables frame_;

@@ -132,7 +132,7 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;
     for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
-    return regions::make_region(decoded, state, names(), std::move(own), recordings, settings_.exact, within);
+    return regions::make_region(decoded, state, names(), std::move(own), recordings, {settings_.exact, settings_.fastmath}, within);
   };
   Region region = made({});
   if (region.lines() < kManyLines) return region;

@@ -113,6 +113,7 @@ class CaptureHook final : public cpython::FrameHook {
     settings.custom = Ref::borrow(settings_.custom.get());
     settings.max_entries = settings_.max_entries;
     settings.exact = settings_.exact;
+    settings.fastmath = settings_.fastmath;
     settings.dynamic = settings_.dynamic;
     settings.everything = settings_.everything;
     return settings;
