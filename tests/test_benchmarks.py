@@ -90,6 +90,16 @@ def test_loops_that_fail_are_rows(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+def test_programs_are_timed_beside_what_the_machine_allows(tmp_path: Path) -> None:
+    output = tmp_path / "rows.json"
+    done = run_loops(str(BENCHMARKS / "limits.py"), "--quick", "--only", "axpy", "dense", "--json", str(output))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(output.read_text())["rows"]
+    assert [(row["program"], row["limited by"]) for row in rows] == [("axpy", "memory"), ("dense", "BLAS")]
+    assert all(row[side] > 0 for row in rows for side in ("plain", "evalframe", "limit", "one core"))
+    assert done.stdout.count("MiB") == 4
+
+
 JAXS_VERSIONS = """
 from kernels import KERNELS
 from kernels_jax import VERSIONS, version_of

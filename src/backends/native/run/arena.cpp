@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <new>
 
+#include "backends/native/run/result_memory.h"
+
 namespace evalframe::native {
 
 namespace {
 constexpr size_t kFirstBlock = 64 << 10;
-// What a thread keeps when no run is active.
-constexpr size_t kKept = 256 << 20;
 // Large blocks are new to the process at every run: with small pages the page faults would cost more than the computation.
 constexpr size_t kLarge = 4 << 20;
 constexpr size_t kHugePage = 2 << 20;
@@ -58,8 +58,9 @@ void Arena::return_to(size_t block, std::byte* next) {
     next_ = next;
     return;
   }
+  static const size_t most = most_kept_memory();  // by a thread when no run is active
   size_t kept = 0, count = 0;
-  for (; count < blocks_.size() && kept + blocks_[count].size <= kKept; count++) kept += blocks_[count].size;
+  for (; count < blocks_.size() && kept + blocks_[count].size <= most; count++) kept += blocks_[count].size;
   blocks_.resize(std::max<size_t>(count, 1));
   block_ = 0;
   next_ = end_ = nullptr;

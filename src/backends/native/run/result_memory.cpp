@@ -115,15 +115,10 @@ class Pool {
     return any;
   }
 
-  static size_t most_kept() {
-    const size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return std::min(kMostKept, memory / 16);
-  }
-
   std::vector<Block> kept_;  // oldest first
   size_t bytes_ = 0;
   size_t margin_ = 0;  // of the last block that was allocated
-  const size_t most_ = most_kept();
+  const size_t most_ = most_kept_memory();
 };
 
 // Never destroyed: arrays may be freed after everything else.
@@ -190,6 +185,11 @@ Ref new_result(graph::DType dtype, int rank, const int64_t* sizes, const int64_t
   PyArray_UpdateFlags(made, NPY_ARRAY_UPDATE_ALL);
   evalframe_trace_memory(kTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
   return array;
+}
+
+size_t most_kept_memory() {
+  const size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(kMostKept, memory / 16);
 }
 
 void keep_freed_memory() {
