@@ -158,26 +158,20 @@ def rolled_rows(a: Any, by: Any) -> Any:
     return out
 
 
-def test_what_is_rolled_keeps_its_order() -> None:
-    def turned(a: Any, n: int) -> Any:
-        last = a
-        for k in range(n):
-            last = np.roll(a, k, axis=0)
-            a += last * 0.5
-        return last
+def turned(a: Any, n: int) -> Any:
+    last = a
+    for k in range(n):
+        last = np.roll(a, k, axis=0)
+        a += last * 0.5
+    return last
 
+
+def test_what_is_rolled_keeps_its_order() -> None:
     check(turned, *[(np.asfortranarray(R.random((8, 6))), 80) for _ in range(3)], native=False)
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (2,), (0, 3), (3, 0), (1, 1)])
 def test_arrays_without_elements_to_move_are_rolled(shape: tuple[int, ...]) -> None:
-    def turned(a: Any, n: int) -> Any:
-        last = a
-        for k in range(n):
-            last = np.roll(a, k, axis=0)
-            a += last * 0.5
-        return last
-
     check(turned, *[(R.random(shape), 80) for _ in range(3)])
 
 
