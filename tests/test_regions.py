@@ -983,3 +983,23 @@ def test_round_of_numpys_numbers() -> None:
     bad = np.where(np.arange(66) == 40, np.nan, x)
     out = np.zeros(66, np.uint8)
     check(levels, (x, out), (x, out), (x.astype(np.float32), out), (bad, out), (x, out))
+
+
+def test_turns_of_while_loops_are_blocks_of_their_own() -> None:
+    """A recording has hundreds of them, one behind the other, and where it jumps back depends on the version."""
+
+    def counted(most: int) -> Any:
+        n, s = 0, 0.0
+        x = np.zeros(4)
+        while n < most:
+            n += 1
+            s += 1.0
+            x[n % 4] = n
+        return n, s, x
+
+    captured = evalframe.jit(counted)
+    for most in (4000, 5000, 3000):
+        assert repr(captured(most)) == repr(counted(most))
+    loops = [loop for loop in _core.jit_loops(captured) if loop["native"]]
+    assert loops and all(loop["ir_lines"] < 2000 for loop in loops), loops
+    assert _core.jit_counters(captured)["native_turns"] > 8000

@@ -544,18 +544,26 @@ Slots RecordingWriter::state_at(int32_t node, size_t without) {
   return slots;
 }
 
+// Where a conditional jump of a while loop goes back to, by itself (3.11) or by the jump behind it (3.12, 3.13); -1: nowhere.
+static int32_t back_of(const std::vector<Instruction>& code, int32_t at) {
+  const Instruction& branch = code[static_cast<size_t>(at)];
+  if (branch.op != Op::POP_JUMP_IF_TRUE && branch.op != Op::POP_JUMP_IF_FALSE) return -1;
+  if (branch.target <= at) return branch.target;
+  const Instruction& behind = code[static_cast<size_t>(at) + 1];
+  return behind.op == Op::JUMP_BACKWARD && behind.target <= at ? behind.target : -1;
+}
+
 // Recordings have many turns of a while loop, one behind the other. Where other recordings begin with a turn, one turn is the block.
 bool RecordingWriter::end_turn(int32_t index) {
-  const Instruction& branch = region_.code_.instructions[instruction_at(index)];
-  const bool jumps_back = (branch.op == Op::POP_JUMP_IF_TRUE || branch.op == Op::POP_JUMP_IF_FALSE) && branch.target <= instruction_at(index);
-  if (!jumps_back || recording_.graph.nodes[static_cast<size_t>(index)].form != Form::kCheck) return false;
+  const int32_t head = back_of(region_.code_.instructions, instruction_at(index));
+  if (head < 0 || recording_.graph.nodes[static_cast<size_t>(index)].form != Form::kCheck) return false;
   Slots there;
   try {
     there = state_at(index);
   } catch (const Unsupported&) {
     return false;
   }
-  if (region_.recordings_(branch.target, static_cast<int32_t>(region_.frame_.depth_of(there.size())) - 1).empty()) return false;
+  if (region_.recordings_(head, static_cast<int32_t>(region_.frame_.depth_of(there.size())) - 1).empty()) return false;
   settle(index);
   finish(std::move(there), instruction_at(index), true);
   return true;
