@@ -13,13 +13,9 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
-
-# First calls are to be those of a user who has never run the program.
-os.environ.setdefault("EVALFRAME_CACHE", "0")
 
 import numpy as np
 from machine import duration, machine
@@ -111,7 +107,7 @@ PROGRAMS = {
     "dense": Program(dense, _layers, 1_440_000, products=one_product),
     "two_layers": Program(two_layers, _layers, 1_440_000, products=two_products),
 }
-SETTLE = 6  # calls until everything is compiled and trials have ended
+SETTLE = 6  # calls until everything is compiled
 
 
 def seconds_of_copy(n: int) -> float:
@@ -128,35 +124,25 @@ def seconds_of_copy(n: int) -> float:
     return min(times)
 
 
-def bytes_at_peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def peak_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
-    """Bytes that a call takes at its peak, in a process that has called it with fewer elements."""
-    before = resident()
-    function(*arguments)
-    return max(bytes_at_peak() - before, 0)
-
-
-def measured(name: str, what: str, elements: int) -> float:
-    program = PROGRAMS[name]
-    if what == "one core":
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    captured = evalframe.jit(program.function)
-    if what.startswith("peak"):
-        function = captured if what == "peak" else program.function
-        for _ in range(SETTLE):
-            function(*program.make(elements // 100))
-        return float(peak_of(function, program.make(elements)))
-    arguments = program.make(elements)
+def seconds_on_one_core(name: str, elements: int) -> float:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    captured = evalframe.jit(PROGRAMS[name].function)
+    arguments = PROGRAMS[name].make(elements)
     for _ in range(SETTLE):
         captured(*arguments)
     return least({"captured": lambda: captured(*arguments)}, 7, 0.3)["captured"]
+
+
+def peak(name: str, elements: int, captured: bool) -> int:
+    """Bytes that a call takes at its peak, in a process that has called it with fewer elements."""
+    program = PROGRAMS[name]
+    function = evalframe.jit(program.function) if captured else program.function
+    for _ in range(SETTLE):
+        function(*program.make(elements // 100))
+    arguments = program.make(elements)
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    function(*arguments)
+    return max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before, 0)
 
 
 def compared(name: str, elements: int) -> Row:
@@ -177,29 +163,16 @@ def compared(name: str, elements: int) -> Row:
     return times
 
 
-def _work(pipe: Connection, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    pipe.send(task(*arguments))
-    pipe.close()
-
-
 def in_process(task: Callable[..., Any], *arguments: Any) -> Any:
     """What it gives, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, task, arguments))
-    process.start()
-    theirs.close()
-    try:
-        return ours.recv()
-    finally:
-        process.join()
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(task, *arguments).result()
 
 
 def row_of(name: str, elements: int) -> Row:
     row: Row = {"program": name, "elements": elements, **in_process(compared, name, elements)}
-    row["one core"] = in_process(measured, name, "one core", elements)
-    row["peak"] = in_process(measured, name, "peak", elements)
-    row["plain peak"] = in_process(measured, name, "peak of plain", elements)
+    row["one core"] = in_process(seconds_on_one_core, name, elements)
+    row["peak"], row["plain peak"] = (in_process(peak, name, elements, captured) for captured in (True, False))
     row["limited by"] = "BLAS" if PROGRAMS[name].products else "memory"
     return row
 

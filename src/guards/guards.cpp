@@ -17,8 +17,6 @@ namespace {
 static_assert(kArrayFlags == (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE));
 static_assert(kPatternFlags == (Py_TPFLAGS_SEQUENCE | Py_TPFLAGS_MAPPING));
 
-bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object); }
-
 struct CheckRow {
   const char* text;
   const char* hint;
@@ -429,7 +427,9 @@ std::string path_of_slot(int frame, int slot) { return "s" + std::to_string(fram
 
 std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }
 
-bool is_data(Borrowed object) { return is_number(object.get()) || numpy::is_array(object.get()); }
+bool is_number(Borrowed object) { return PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get()) || PyComplex_CheckExact(object.get()); }
+
+bool is_data(Borrowed object) { return is_number(object) || numpy::is_array(object.get()); }
 
 std::string GuardTable::path(int32_t index) const {
   const Source& source = sources[index];

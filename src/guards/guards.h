@@ -132,6 +132,7 @@ struct FunctionGuard {
 
 std::string path_of_slot(int frame, int slot);
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
+bool is_number(Borrowed object);  // an exact int, float or complex
 // An array or a number: what a program gives new values to, where functions and modules stay what they are.
 bool is_data(Borrowed object);
 

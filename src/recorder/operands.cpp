@@ -23,10 +23,6 @@ bool is_singular(PyObject* object) {
   return numpy::is_plain_dtype(object);
 }
 
-bool is_python_number(PyObject* object) {
-  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
-}
-
 }  // namespace
 
 bool has_immutable_elements(PyObject* set) {
@@ -77,7 +73,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
     case Value::Kind::kSource:
       if (!is_immutable(object.get())) return false;
       if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
-      if (is_python_number(object.get()) && varies(value.a)) return false;
+      if (guards::is_number(object) && varies(value.a)) return false;
       require_equal(value.a, object);
       return true;
     case Value::Kind::kNode:
@@ -169,13 +165,13 @@ bool Recorder::varies(int32_t source) const {
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind != Value::Kind::kSource) return false;
-  return PyFloat_CheckExact(object.get()) || (is_python_number(object.get()) && varies(value.a));
+  return PyFloat_CheckExact(object.get()) || (guards::is_number(object) && varies(value.a));
 }
 
 bool Recorder::is_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind == Value::Kind::kNode) return value.of_numbers;
-  const bool number = is_python_number(object.get()) || PyBool_Check(object.get());
+  const bool number = guards::is_number(object) || PyBool_Check(object.get());
   return number && (value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kSource);
 }
 
@@ -212,7 +208,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
-  } else if (numpy::is_scalar(object) || is_python_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
+  } else if (numpy::is_scalar(object) || guards::is_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);

@@ -524,7 +524,7 @@ class ArrayNode {
     const int size = graph::size_of(dtype);
     result.words = {block_.allocate(emitter().integer("i64", static_cast<int64_t>(numbers.size()) * size))};
     if (node_.meta.rank == 2) result.words.push_back(emitter().integer("i64", outer->count));
-    result.words.push_back(emitter().integer("i64", rows.empty() ? 0 : rows[0]->count));
+    result.words.push_back(emitter().integer("i64", rows[0]->count));
     for (size_t i = 0; i < numbers.size(); i++) {
       const Term address = emitter().let("ptr", "getelementptr i8, ptr " + result.words[0].ref + ", i64 " + std::to_string(i * static_cast<size_t>(size)));
       native::store_element(emitter(), as_element(block_, numbers[i], dtype), address.ref, "");

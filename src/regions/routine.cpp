@@ -107,6 +107,22 @@ class ReduceRoutine final : public LoadedRoutine {
   const native::CompiledKernel& compiled_;
 };
 
+template <size_t size>
+void copy_elements_of(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
+  for (int64_t i = 0; i < count; i++) std::memmove(to + i * to_step, from + i * step, size);
+}
+
+// One after the other. A size that the compiler knows makes an instruction of each.
+void copy_elements(int64_t size, const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
+  switch (size) {
+    case 1: return copy_elements_of<1>(from, step, to, to_step, count);
+    case 2: return copy_elements_of<2>(from, step, to, to_step, count);
+    case 4: return copy_elements_of<4>(from, step, to, to_step, count);
+    case 8: return copy_elements_of<8>(from, step, to, to_step, count);
+    default: return copy_elements_of<16>(from, step, to, to_step, count);
+  }
+}
+
 // As PyArray_AssignArray does (NumPy's array_assign_array.c), which shows where arrays overlap each other, or themselves.
 class MoveRoutine final : public LoadedRoutine {
  public:
@@ -169,18 +185,7 @@ class MoveRoutine final : public LoadedRoutine {
       std::memmove(to.data, from.data, static_cast<size_t>(count * size_));
       return;
     }
-    switch (size_) {
-      case 1: return copy_elements<1>(from, to, count);
-      case 2: return copy_elements<2>(from, to, count);
-      case 4: return copy_elements<4>(from, to, count);
-      case 8: return copy_elements<8>(from, to, count);
-      default: return copy_elements<16>(from, to, count);
-    }
-  }
-
-  template <size_t size>
-  static void copy_elements(const Side& from, const Side& to, int64_t count) {
-    for (int64_t i = 0; i < count; i++) std::memmove(to.data + i * to.inner, from.data + i * from.inner, size);
+    copy_elements(size_, from.data, from.inner, to.data, to.inner, count);
   }
 
   const int64_t size_;
@@ -266,18 +271,11 @@ class DotRoutine final : public LoadedRoutine {
       // What BLAS can't walk, numpy.dot copies (_bad_strides in NumPy's cblasfuncs.c): it is added up in another order.
       if (count <= 1 || (steps[i] > 0 && steps[i] % size_ == 0)) continue;
       copies_[i].resize(static_cast<size_t>(count * size_));
-      if (size_ == 8) copy<8>(rows[i], steps[i], copies_[i].data(), count);
-      else if (size_ == 4) copy<4>(rows[i], steps[i], copies_[i].data(), count);
-      else for (int64_t k = 0; k < count; k++) std::memcpy(copies_[i].data() + k * size_, rows[i] + k * steps[i], static_cast<size_t>(size_));
+      copy_elements(size_, rows[i], steps[i], copies_[i].data(), size_, count);
       rows[i] = copies_[i].data();
       steps[i] = size_;
     }
     dot_(rows[0], steps[0], rows[1], steps[1], data[2], count, nullptr);
-  }
-
-  template <size_t kSize>
-  static void copy(const char* from, int64_t step, char* to, int64_t count) {
-    for (int64_t k = 0; k < count; k++) std::memcpy(to + static_cast<size_t>(k) * kSize, from + k * step, kSize);
   }
 
   PyArray_DotFunc* const dot_;

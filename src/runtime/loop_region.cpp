@@ -21,6 +21,10 @@ LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
     : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
   for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
   for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
+  // NumPy's functions may let other threads run, which see names, and change them and what else is read once, at the entry.
+  const bool calls = std::any_of(region_.routines.begin(), region_.routines.end(), [](const regions::Routine& routine) { return routine.kind == regions::Routine::Kind::kObject; });
+  const bool reads = std::any_of(region_.sources.begin(), region_.sources.end(), [](const Type& type) { return type.kind != Kind::kUnbound; });
+  is_for_one_thread_ = calls && (reads || region_.names.count());
 }
 
 // Variables, names, stack: borrowed.
@@ -97,11 +101,7 @@ bool LoopRegion::read_sources(const guards::Objects& objects) {
   return true;
 }
 
-// NumPy's functions may let other threads run, which see names, and change them and what else is read once, at the entry.
-bool LoopRegion::may_be_changed_meanwhile(PyThreadState* thread) const {
-  const bool calls = std::any_of(region_.routines.begin(), region_.routines.end(), [](const regions::Routine& routine) { return routine.kind == regions::Routine::Kind::kObject; });
-  const bool reads = region_.names.count() || std::any_of(region_.sources.begin(), region_.sources.end(), [](const Type& type) { return type.kind != Kind::kUnbound; });
-  if (!calls || !reads) return false;
+static bool has_others(PyThreadState* thread) {
   PyThreadState* const first = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(thread));
   return first != thread || PyThreadState_Next(first);
 }
@@ -117,7 +117,7 @@ constexpr size_t kMemory = size_t{8} << 20;
 LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
   cpython::Frame* const frame = chain.frames()[0];
   const bool is_of_frame = !region_.names.dict || region_.names.dict.get() == cpython::globals_of(frame).get();
-  if (is_broken_ || !is_of_frame || may_be_changed_meanwhile(thread)) return {};
+  if (is_broken_ || !is_of_frame || (is_for_one_thread_ && has_others(thread))) return {};
   const std::vector<PyObject*> slots = slots_of(frame, region_.names);
   const int entry = find_entry(slots, instruction);
   if (entry < 0) return {};
@@ -186,6 +186,7 @@ bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const 
     else changed.emplace_back(static_cast<int>(i < variables_.own() ? i : variables_.depth_of(i)), std::move(value));
   }
   for (const auto& [name, value] : changed_names) {
+    old.push_back(Ref::borrow(region_.names.value(name)));  // that ends when all is in place
     if (PyDict_SetItem(region_.names.dict.get(), region_.names.names[name].get(), value.get()) < 0) return false;
   }
   chain.refill(0, code_, std::move(changed), static_cast<int>(variables_.depth_of(types.size())), exit.state.instruction, old);

@@ -40,7 +40,6 @@ class LoopRegion : public Holdable {
 
  private:
   int find_entry(const std::vector<PyObject*>& slots, int32_t instruction);
-  bool may_be_changed_meanwhile(PyThreadState* thread) const;
   // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
   using Words = std::vector<int64_t>;
   bool bind(const std::vector<PyObject*>& slots, const regions::State& entry);
@@ -56,6 +55,7 @@ class LoopRegion : public Holdable {
   const regions::Variables variables_;
   regions::Function function_ = nullptr;
   size_t most_slots_ = 0;
+  bool is_for_one_thread_ = false;  // while others run, they may see or change what it has in registers
   // Of one entry, until the code has run.
   std::vector<PyObject*> bound_;
   Words sources_;

@@ -62,7 +62,7 @@ bool any_in_graph(const Site& site, const Activation::CallSite& call) {
 }
 
 bool is_python_number(PyObject* object) {
-  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || PyBool_Check(object);
+  return guards::is_number(object) || PyBool_Check(object);
 }
 
 bool all_known(const Site& site, const Activation::CallSite& call) {
