@@ -14,9 +14,9 @@ from evalframe.modes import evaluating
 from evalframe.user_backends import resolve
 from evalframe.variables import variables_of_file
 
-_RUN_USAGE = """evalframe run [--report FILE] [--backend NAME] [--exact|--fastmath] [--mode MODE] SCRIPT [ARGUMENT ...]
-       evalframe run [--report FILE] [--backend NAME] [--exact|--fastmath] [--mode MODE] -m MODULE [ARGUMENT ...]
-       evalframe run [--report FILE] [--backend NAME] [--exact|--fastmath] [--mode MODE] -c COMMAND [ARGUMENT ...]"""
+_RUN_USAGE = """evalframe run [OPTION ...] SCRIPT [ARGUMENT ...]
+       evalframe run [OPTION ...] -m MODULE [ARGUMENT ...]
+       evalframe run [OPTION ...] -c COMMAND [ARGUMENT ...]"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +78,7 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
     parser.add_argument("--exact", action="store_true", help="every bit as NumPy computes it: its own exp, sin ...")
     parser.add_argument("--fastmath", action="store_true", help="loops may add and multiply floats in another order")
+    parser.add_argument("--background", action="store_true", help="loops are compiled while plain Python goes on")
     parser.add_argument(
         "--mode", choices=("capture", "evaluate"), default="capture",
         help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
@@ -112,7 +113,8 @@ def _run(arguments: list[str]) -> int:
             except OSError as error:
                 _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
 
-    capturing = evalframe.enabled(backend=options.backend, exact=options.exact, fastmath=options.fastmath)
+    numerics = {"exact": options.exact, "fastmath": options.fastmath}
+    capturing = evalframe.enabled(backend=options.backend, background=options.background, **numerics)
     return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell)
 
 

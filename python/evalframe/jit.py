@@ -33,6 +33,7 @@ def jit(
     max_entries: int = ...,
     exact: bool = ...,
     fastmath: bool = ...,
+    background: bool = ...,
     dynamic: bool | None = ...,
 ) -> F: ...
 @overload
@@ -44,6 +45,7 @@ def jit(
     max_entries: int = ...,
     exact: bool = ...,
     fastmath: bool = ...,
+    background: bool = ...,
     dynamic: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def jit(
@@ -54,6 +56,7 @@ def jit(
     max_entries: int = 8,
     exact: bool = False,
     fastmath: bool = False,
+    background: bool = False,
     dynamic: bool | None = None,
 ) -> Any:
     """Captures a function's calls as graphs with guards; later calls run compiled code.
@@ -64,6 +67,7 @@ def jit(
     which its own are at most 2 ulp off, are called as they are.
     With ``fastmath`` loops that run as native code may add and multiply floats in another order than they say, so that
     sums over elements are computed several at a time. ValueError together with ``exact``.
+    With ``background`` loops are made native on a thread of their own, while plain Python goes on with them.
     An int argument is fixed by a guard until it is seen to change; from then on it is an input of the graph, where that
     can have it as one. With ``dynamic=True`` it is one from the start, with ``dynamic=False`` never: each value has a
     recording of its own. :func:`mark` says it of single parameters.
@@ -72,7 +76,7 @@ def jit(
     builtin.
     """
     options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
-    options |= {"exact": exact, "fastmath": fastmath, "dynamic": dynamic}
+    options |= {"exact": exact, "fastmath": fastmath, "background": background, "dynamic": dynamic}
     if function is None:
         return lambda wrapped: jit(wrapped, **options)
     if isinstance(function, (staticmethod, classmethod)):
@@ -83,11 +87,12 @@ def jit(
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
     _check_options(fullgraph, max_entries)
     _check_numerics(exact, fastmath)
+    _check_flag("background", background)
     if dynamic is not None:
         _check_flag("dynamic", dynamic)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, _DYNAMIC[dynamic])
+    made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, background, _DYNAMIC[dynamic])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -131,14 +136,18 @@ class enabled:
     """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
 
     A function is captured if it gets arrays or names a NumPy module; library code and module bodies run as
-    they are. ``backend``, ``exact`` and ``fastmath`` as for :func:`jit`. Nothing is left installed behind the block,
+    they are. ``backend``, ``exact``, ``fastmath`` and ``background`` as for
+    :func:`jit`. Nothing is left installed behind the block,
     once its generators have ended, too.
     """
 
-    def __init__(self, *, backend: Any = "native", exact: bool = False, fastmath: bool = False) -> None:
+    def __init__(
+        self, *, backend: Any = "native", exact: bool = False, fastmath: bool = False, background: bool = False
+    ) -> None:
         _check_numerics(exact, fastmath)
+        _check_flag("background", background)
         self._backend = resolve(backend)
-        self._numerics = exact, fastmath
+        self._numerics = exact, fastmath, background
         self._hooks: list[int] = []
 
     def __enter__(self) -> enabled:
@@ -227,8 +236,9 @@ class Loop:
     """A loop that runs as native code, is to, or can't.
 
     One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling
-    it costs; 0 where something is in the way. ``obstacles`` are lines and reasons: all there is in the way, or where
-    native code is left. ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
+    it costs; 0 where something is in the way. ``compiling``: a thread in the background
+    makes its code now. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left.
+    ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
     size of its code; ``at_once`` is how many inner loops have code for many turns at a time.
     """
 
@@ -236,6 +246,7 @@ class Loop:
     function: str
     line: int
     native: bool
+    compiling: bool
     blocks: int
     at_once: int
     ir_lines: int
@@ -251,6 +262,8 @@ class Loop:
         if self.native:
             ran = f"{counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
             became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {ran}"
+        elif self.compiling:
+            became = f"being made native in the background: {size}"
         elif self.wait_seconds:
             became = f"to be native once it has taken {milliseconds(self.wait_seconds)}: {size}"
         else:

@@ -12,12 +12,19 @@ _MODES = ("capture", "evaluate")
 _captures: list[int] = []  # the hook of mode="capture", while it is there
 
 
-def enable(*, mode: str = "evaluate", backend: Any = "native", exact: bool = False, fastmath: bool = False) -> None:
+def enable(
+    *,
+    mode: str = "evaluate",
+    backend: Any = "native",
+    exact: bool = False,
+    fastmath: bool = False,
+    background: bool = False,
+) -> None:
     """Take over every Python frame of the process, in all of its threads, until :func:`disable`.
 
     ``mode="evaluate"`` runs them in evalframe's own evaluator and captures nothing. ``mode="capture"`` captures
-    functions as :func:`evalframe.enabled` does for a block and a thread, with the same ``backend``, ``exact`` and
-    ``fastmath``.
+    functions as :func:`evalframe.enabled` does for a block and a thread, with the same ``backend``, ``exact``,
+    ``fastmath`` and ``background``.
     Called again with another backend, it takes the first one's place. Raises ValueError for an unknown mode or backend.
     """
     if mode not in _MODES:
@@ -27,7 +34,7 @@ def enable(*, mode: str = "evaluate", backend: Any = "native", exact: bool = Fal
         return
     chosen = resolve(backend)
     _stop_capturing()
-    _captures.append(_core.enable(*chosen, exact, fastmath, all_threads=True))
+    _captures.append(_core.enable(*chosen, exact, fastmath, background, all_threads=True))
 
 
 def disable() -> None:

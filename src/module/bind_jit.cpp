@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "frontends/numpy/numpy_api.h"
 #include "module/bindings.h"
+#include "runtime/background.h"
 #include "runtime/enabled.h"
 #include "runtime/jit.h"
 #include "runtime/verify.h"
@@ -128,6 +129,7 @@ nb::list loops(const runtime::Capture& capture) {
     row["function"] = note.function;
     row["line"] = note.line;
     row["native"] = note.is_native;
+    row["compiling"] = note.is_compiling;
     row["blocks"] = note.blocks;
     row["at_once"] = note.at_once;
     row["ir_lines"] = note.ir_lines;
@@ -204,23 +206,27 @@ void bind_jit(nb::module_& module) {
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",
-      [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool all_threads) {
+      [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool background, bool all_threads) {
         runtime::Settings settings;
         settings.backend = backend;
         settings.exact = exact;
         settings.fastmath = fastmath;
+        settings.background = background;
         if (!custom.is_none()) settings.custom = Ref::borrow(custom.ptr());
         const cpython::HookId id = runtime::enable(std::move(settings), all_threads);
         if (!id) throw nb::python_error();
         return id;
       },
-      nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("fastmath") = false, nb::arg("all_threads") = false,
+      nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("fastmath") = false, nb::arg("background") = false, nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("set_region_seconds", [](double seconds) { runtime::RegionTrial::least_seconds = seconds; }, nb::arg("seconds"),
              "For tests: how long a loop has to take before native code is made of it.");
   module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),
              "For tests: after how many turns native loops are left.");
+  module.def("wait_for_background", runtime::wait_for_background, "Waits until no loop is being compiled in the background.");
+  nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(runtime::wait_for_background));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(runtime::stop_background));
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),

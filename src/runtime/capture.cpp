@@ -88,6 +88,7 @@ void Capture::clear() {
   const Held<Entries> first = std::move(first_);
   const auto lately = std::move(lately_);
   const auto regions = std::move(regions_);
+  const auto making = std::move(making_);
   places_.clear();
   regions_.clear();
   code_ = nullptr;

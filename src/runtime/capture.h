@@ -11,6 +11,7 @@
 #include "runtime/call_trial.h"
 #include "runtime/counters.h"
 #include "runtime/entries.h"
+#include "runtime/region_in_the_making.h"
 
 namespace evalframe::runtime {
 
@@ -27,7 +28,7 @@ struct BreakNote {
 struct LoopNote {
   std::string file, function;
   int line = 0;
-  bool is_native = false;
+  bool is_native = false, is_compiling = false;
   int blocks = 0, at_once = 0;
   int64_t ir_lines = 0;
   double compile_seconds = 0;
@@ -134,6 +135,7 @@ class Capture {
   bool hopes_for_region(Run& run, Entries& entries);
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
+  void take_region();  // that has been made
   // Whether a loop is served on until it has taken long enough to be made native.
   bool awaits_region() const;
   void drop_regions();  // they may hold what is dead
@@ -161,6 +163,7 @@ class Capture {
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<Held<LoopRegion>> regions_;
+  std::shared_ptr<RegionInTheMaking> making_;
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   std::vector<BreakNote> breaks_;
   Counters counters_;

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/object_text.h"
 #include "cpython/codec.h"
+#include "runtime/background.h"
 #include "runtime/capture_run.h"
 #include "runtime/log_compilation.h"
 
@@ -82,12 +83,14 @@ void Capture::drop_regions() {
   for (const auto& [place, entries] : places_) entries->region = Held<LoopRegion>();
   const std::vector<Held<LoopRegion>> dropped = std::move(regions_);
   regions_.clear();
+  const std::shared_ptr<RegionInTheMaking> making = std::move(making_);
 }
 
 Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   if (!may_have_regions(run, entries)) return Ended::kRunning;
+  if (making_ && making_->is_done) take_region();
   // Only what has been recorded since it was made can make another one of it.
-  if (counters_.recordings > (entries.region ? entries.region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
+  if (!making_ && counters_.recordings > (entries.region ? entries.region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
   const Held<LoopRegion> region = entries.region;
   LoopRegion::Left left;
   if (region) left = region->run(run.thread, run.chain, entries.place.frames[0].next);
@@ -170,7 +173,6 @@ bool Capture::still_pays(Run& run, Entries& entries) {
 }
 
 void Capture::make_region(const Run& run, Entries& entries) {
-  const Stopwatch watch;
   PyObject* const code_object = entries.place.frames[0].code;
   const bytecode::Code* const code = cpython::decoded(code_object);
   if (!code) return PyErr_Clear();
@@ -188,25 +190,38 @@ void Capture::make_region(const Run& run, Entries& entries) {
   note.blocks = region.blocks, note.at_once = region.at_once, note.ir_lines = region.lines();
   note.wait_seconds = std::max(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines), RegionTrial::least_seconds);
   if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines))) return note_loop(std::move(note));
-  Held<LoopRegion> made;
-  const uint64_t recorded = counters_.recordings;
-  try {
-    made = Held<LoopRegion>(new LoopRegion(std::move(region), *code));
-  } catch (const std::runtime_error& error) {
-    if (log::is_on(log::Channel::regions)) log_no_region(*code, state, {{state.instruction, error.what()}});
-    PyErr_Clear();
-    entries.region_trial.was_fruitless();
+  const auto making = std::make_shared<RegionInTheMaking>();
+  making->code_object = Ref::borrow(code_object);
+  making->place = entries.place;
+  making->region = std::move(region);
+  making->state = std::move(state);
+  making->recordings = counters_.recordings;
+  making_ = making;
+  note.is_compiling = settings_.background && run_in_background([making] { making->make(); });
+  if (note.is_compiling) return note_loop(std::move(note));
+  making->make();
+  take_region();
+}
+
+void Capture::take_region() {
+  const std::shared_ptr<RegionInTheMaking> making = std::move(making_);
+  if (!making) return;  // dropped while it was compiled
+  const Held<LoopRegion>& made = making->made;
+  PyObject* const code = making->code_object.get();
+  if (!made) {
+    const regions::Obstacle obstacle{making->state.instruction, making->error};
+    note_loop(note_of(*cpython::decoded(code), making->state.instruction, {obstacle}));
+    if (log::is_on(log::Channel::regions)) log_no_region(*cpython::decoded(code), making->state, {obstacle});
+    entries_at(making->place)->region_trial.was_fruitless();
     return;
   }
-  made->recordings = recorded;
-  made->instruction = state.instruction;
+  LoopNote note = note_of(*cpython::decoded(code), made->instruction, {});
   note.is_native = true;
   note_loop(std::move(note));
-  made->compile_seconds = watch.seconds();
   counters_.compile_seconds += made->compile_seconds;
   count(&Counters::native_loops);
   for (const State& entry : made->region().entries) {
-    entries_at(Place{{{code_object, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}})->region = made;
+    entries_at(Place{{{code, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}})->region = made;
   }
   const std::vector<Held<LoopRegion>> before = std::move(regions_);
   regions_ = {made};
@@ -214,7 +229,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
     // Those that can be entered yet are held there, too.
     if (region->holders() > 1) regions_.push_back(region);
   }
-  if (log::is_on(log::Channel::regions)) log_region(state, *made);
+  if (log::is_on(log::Channel::regions)) log_region(making->state, *made);
 }
 
 }  // namespace evalframe::runtime

@@ -114,6 +114,7 @@ class CaptureHook final : public cpython::FrameHook {
     settings.max_entries = settings_.max_entries;
     settings.exact = settings_.exact;
     settings.fastmath = settings_.fastmath;
+    settings.background = settings_.background;
     settings.dynamic = settings_.dynamic;
     settings.everything = settings_.everything;
     return settings;

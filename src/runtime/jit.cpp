@@ -198,13 +198,13 @@ PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.ji
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", "fastmath", "dynamic", nullptr};
+  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", "fastmath", "background", "dynamic", nullptr};
   PyObject* function = nullptr;
   const char* backend = "native";
   PyObject* custom = Py_None;
-  int fullgraph = 0, max_entries = 8, exact = 0, fastmath = 0, dynamic = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpippi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
-                                   &custom, &fullgraph, &max_entries, &exact, &fastmath, &dynamic)) {
+  int fullgraph = 0, max_entries = 8, exact = 0, fastmath = 0, background = 0, dynamic = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpipppi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
+                                   &custom, &fullgraph, &max_entries, &exact, &fastmath, &background, &dynamic)) {
     return nullptr;
   }
   Settings settings;
@@ -214,6 +214,7 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   settings.max_entries = max_entries;
   settings.exact = exact;
   settings.fastmath = fastmath;
+  settings.background = background;
   settings.dynamic = static_cast<Dynamic>(dynamic);
   auto* jit = as_jit(type->tp_alloc(type, 0));
   if (!jit) return nullptr;

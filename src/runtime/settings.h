@@ -21,6 +21,7 @@ struct Settings {
   bool fullgraph = false;  // a break is an error
   bool exact = false;      // every bit as NumPy computes it: no elementary functions of our own
   bool fastmath = false;   // native loops may add and multiply in another order
+  bool background = false;  // loops are compiled on a thread of their own
   Dynamic dynamic = Dynamic::kWhereSeen;
   int max_entries = 8;     // recordings that start at the same place
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
