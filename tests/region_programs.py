@@ -380,8 +380,33 @@ class GlobalInnerProgram(OfGlobals, InnerProgram):
     pass
 
 
+class InCallee:
+    """... in a function that the captured one calls, twice."""
+
+    def text(self) -> str:
+        parameters = "a, b, c, n, k, x"
+        return super().text().replace("def f(", "def called(") + f"def f({parameters}):\n    first = called({parameters})\n    return first, called({parameters}), a[0]\n"
+
+
+class CalledProgram(InCallee, Program):
+    pass
+
+
+class CalledArrayProgram(InCallee, ArrayProgram):
+    pass
+
+
+class CalledInnerProgram(InCallee, InnerProgram):
+    pass
+
+
+class CalledGlobalProgram(InCallee, GlobalProgram):
+    pass
+
+
 KINDS = {"numbers": Program, "arrays": ArrayProgram, "inner": InnerProgram,
-         "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram}
+         "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
+         "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}
 
 
 def shown(value):

@@ -187,7 +187,9 @@ nb::list generated_code(nb::handle jit, bool capture_resumed) {
   });
   nb::list result;
   int number = 0;
-  for (const auto& [place, entry] : capture->entries()) result.append(generate(entry, number++, resumes));
+  for (const runtime::Capture* part : capture->with_callees()) {
+    for (const auto& [place, entry] : part->entries()) result.append(generate(entry, number++, resumes));
+  }
   return result;
 }
 

@@ -145,6 +145,13 @@ nb::list loops(const runtime::Capture& capture) {
   return result;
 }
 
+// What a jit object tells: of its function, and of those that this calls.
+nb::list of_all(const runtime::Capture& capture, nb::list (*tell)(const runtime::Capture&)) {
+  nb::list all;
+  for (const runtime::Capture* part : capture.with_callees()) all.extend(tell(*part));
+  return all;
+}
+
 // All that is captured in the process, one dict a function.
 nb::list captures() {
   nb::list result;
@@ -186,15 +193,15 @@ void bind_jit(nb::module_& module) {
     throw nb::value_error("the environment variable EVALFRAME_VERIFY must be 1 (now and then), all (each hit), or 0");
   }
   module.attr("BACKENDS") = built_in_backends();
-  module.def("jit_entries", [](nb::handle jit) { return entries(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_entries", [](nb::handle jit) { return of_all(*capture(jit), entries); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
-  module.def("jit_breaks", [](nb::handle jit) { return breaks(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_breaks", [](nb::handle jit) { return of_all(*capture(jit), breaks); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),
              "The graph breaks that were met: reason, detail, hint, file, line, column, count.");
-  module.def("jit_limits", [](nb::handle jit) { return limits(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_limits", [](nb::handle jit) { return of_all(*capture(jit), limits); }, nb::arg("jit"), nb::sig("def jit_limits(jit: object) -> list[dict[str, typing.Any]]"),
              "Places with as many recordings as there may be: which guard failed most, calls left to CPython, what to do.");
-  module.def("jit_loops", [](nb::handle jit) { return loops(*capture(jit)); }, nb::arg("jit"), nb::sig("def jit_loops(jit: object) -> list[dict[str, typing.Any]]"),
+  module.def("jit_loops", [](nb::handle jit) { return of_all(*capture(jit), loops); }, nb::arg("jit"), nb::sig("def jit_loops(jit: object) -> list[dict[str, typing.Any]]"),
              "Loops that run as native code, wait for it, or can't: size, times, turns, and what is in the way.");
-  module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters()); }, nb::arg("jit"));
+  module.def("jit_counters", [](nb::handle jit) { return counters(capture(jit)->counters_with_callees()); }, nb::arg("jit"));
   module.def("jit_clear", [](nb::handle jit) { capture(jit)->clear(); }, nb::arg("jit"), "Drops all that was captured.");
   module.def("total_counters", [] { return counters(runtime::Capture::total_counters()); });
   module.def("captures", captures, nb::sig("def captures() -> list[dict[str, typing.Any]]"),

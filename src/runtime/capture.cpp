@@ -89,6 +89,8 @@ void Capture::clear() {
   const auto lately = std::move(lately_);
   const auto regions = std::move(regions_);
   const auto making = std::move(making_);
+  const auto callees = std::move(callees_);
+  callees_.clear();
   places_.clear();
   regions_.clear();
   code_ = nullptr;
@@ -119,6 +121,14 @@ std::vector<LimitNote> Capture::limits() const {
   std::vector<LimitNote> notes;
   for (const Held<Entries>& entries : full) notes.push_back(limit_note(*entries));
   return notes;
+}
+
+int Capture::traverse_with_callees(visitproc visit, void* arg) const {
+  for (const auto& [callee, capture] : callees_) {
+    if (capture.use_count() > 1) continue;
+    if (const int stop = capture->traverse(visit, arg)) return stop;
+  }
+  return traverse(visit, arg);
 }
 
 int Capture::traverse(visitproc visit, void* arg) const {

@@ -71,9 +71,13 @@ class Capture {
   const std::vector<BreakNote>& breaks() const { return breaks_; }
   std::vector<LoopNote> loops() const;
   const Counters& counters() const { return counters_; }
+  // Itself, and the captures of the functions that it calls.
+  std::vector<const Capture*> with_callees() const;
+  Counters counters_with_callees() const;
   const Settings& settings() const { return settings_; }
-  // Visits what only this Capture holds; what is running now is held by its run, too.
+  // Visits what only this Capture holds; what is running now is held by its run, too, and what its callees hold is theirs.
   int traverse(visitproc visit, void* arg) const;
+  int traverse_with_callees(visitproc visit, void* arg) const;
 
   // For tests: every graph is left before this node from now on (-1: nowhere). Returns how many were, where the last call said.
   static uint64_t set_leave_before(int32_t node);
@@ -136,6 +140,12 @@ class Capture {
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   void take_region();  // that has been made
+  // Whether the innermost frame, a followed call's, is to go on as a call of its own function, as it stands in a loop.
+  bool hands_over(const Run& run, Entries& entries) const;
+  Ended hand_over(Run& run, bool& handed);
+  std::shared_ptr<Capture> callee_of(cpython::Frame* frame);
+  // Runs the rest of a frame, which it takes.
+  Ref finish_call(PyThreadState* thread, cpython::Frame* frame);
   // Whether a loop is served on until it has taken long enough to be made native.
   bool awaits_region() const;
   void drop_regions();  // they may hold what is dead
@@ -165,6 +175,12 @@ class Capture {
   std::vector<Held<LoopRegion>> regions_;
   std::shared_ptr<RegionInTheMaking> making_;
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
+  struct Callee {
+    PyObject *code, *globals, *builtins;
+    auto operator<=>(const Callee&) const = default;
+  };
+  std::map<Callee, std::shared_ptr<Capture>> callees_;  // whose calls were followed, and have loops
+  Capture* root_ = nullptr;                             // of such a callee: whose callees it shares
   std::vector<BreakNote> breaks_;
   Counters counters_;
   Worth worth_;

@@ -54,7 +54,10 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
   const bool served_before = trial_.serves();
-  const auto things_made = [&] { return counters_.recordings + counters_.native_loops; };
+  const auto things_made = [&] {
+    const Counters counters = counters_with_callees();
+    return counters.recordings + counters.native_loops;
+  };
   const uint64_t made = things_made();
   Ref result;
   {
@@ -66,7 +69,9 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
     if (made != things_made() && busy_calls_++ < kMostBusyCalls) timed.leave_out();
   }
   if (!served_before || trial_.serves()) return result;
-  if (awaits_region() && put_off_++ < kMostPutOff) trial_.begin_again();
+  const std::vector<const Capture*> parts = with_callees();
+  const bool awaits = std::any_of(parts.begin(), parts.end(), [](const Capture* part) { return part->awaits_region(); });
+  if (awaits && put_off_++ < kMostPutOff) trial_.begin_again();
   else count(&Counters::given_up);
   return result;
 }

@@ -222,6 +222,12 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     if (!still_pays(run, *entries)) return Ended::kRunning;
     const int32_t next = entries->place.frames[0].next;
     if (next < stretch.first || next > stretch.last) return Ended::kRunning;
+    if (hands_over(run, *entries)) {
+      bool handed = false;
+      const Ended ended = hand_over(run, handed);
+      if (ended != Ended::kRunning) return ended;
+      if (handed) continue;
+    }
     bool ran = run.times.arrive(*entries);
     if (ran) run.trial.stop();
     if (!ran) {

@@ -246,6 +246,19 @@ Ref Chain::run_outermost_in_cpython(cpython::Frame* frame, bool raise) {
   return value;
 }
 
+bool Chain::ends_in_call() const {
+  return frames_.size() > 1 && !generators_.back() && (cpython::code_of(frames_.back()).as<PyCodeObject>()->co_flags & CO_OPTIMIZED);
+}
+
+Ended Chain::finish_call(const std::function<Ref(cpython::Frame*)>& finish, Ref& result) {
+  cpython::Frame* const frame = take_last();
+  Live live(thread_, frames_, true);
+  const Ref asked = asked_for_attribute(frame, calling(live.back()));
+  Ref value = finish(frame);
+  if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
+  return settle(live, live.back().finish_call(std::move(value)), result);
+}
+
 Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
     const Ref generator = Ref::borrow(generators_.back().get());

@@ -68,6 +68,10 @@ class Chain {
   // Runs the rest of all frames in CPython's evaluator. raise: the exception that is set is thrown at the innermost's
   // present instruction. Empties the chain. Null with an exception.
   Ref finish_in_cpython(bool raise);
+  // The innermost frame is a call's, and no generator's or class body's.
+  bool ends_in_call() const;
+  // `finish`, which takes that frame, runs the rest of it: its caller goes on with what comes of it.
+  Ended finish_call(const std::function<Ref(cpython::Frame*)>& finish, Ref& result);
   // Throws the exception that is set at the innermost's next instruction; CPython runs what comes of it.
   Ref throw_here();
   // The innermost, a generator's frame, goes on with the exception that is set.

@@ -101,23 +101,10 @@ class CaptureHook final : public cpython::FrameHook {
  private:
   Decision run_module(PyThreadState* thread, const cpython::EntryFrame& frame, Ref& value) {
     if (modules_++ >= kMostModules) return Decision::kPass;
-    const auto capture = std::make_shared<Capture>(frame.function(), settings());
+    const auto capture = std::make_shared<Capture>(frame.function(), settings_.copy());
     const cpython::HooksResumed resumed;
     value = capture->run_module(thread);
     return value ? Decision::kResult : Decision::kRaised;
-  }
-
-  Settings settings() const {
-    Settings settings;
-    settings.backend = settings_.backend;
-    settings.custom = Ref::borrow(settings_.custom.get());
-    settings.max_entries = settings_.max_entries;
-    settings.exact = settings_.exact;
-    settings.fastmath = settings_.fastmath;
-    settings.background = settings_.background;
-    settings.dynamic = settings_.dynamic;
-    settings.everything = settings_.everything;
-    return settings;
   }
 
   struct Known {
@@ -141,7 +128,7 @@ class CaptureHook final : public cpython::FrameHook {
     if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
     const bool others = functions_of_[code]++ > 0;
     const std::vector<Known> dead = others ? take_dead(code) : std::vector<Known>();
-    auto capture = std::make_shared<Capture>(function, settings());
+    auto capture = std::make_shared<Capture>(function, settings_.copy());
     known_.emplace(function, Known{capture, Ref()});
     return capture;
   }

@@ -49,6 +49,7 @@ struct Entries : Holdable {
   RegionTrial region_trial;
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller
+  int turns_in_callee = 0;                  // times that a call of a followed function stood here
   bool at_start = false;  // of the function: the slots of its parameters are bound, and no others
 };
 

@@ -155,7 +155,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(jit->function);
   Py_VISIT(jit->dict);
-  return jit->capture ? jit->capture->traverse(visit, arg) : 0;
+  return jit->capture ? jit->capture->traverse_with_callees(visit, arg) : 0;
 }
 
 int clear(PyObject* self) {

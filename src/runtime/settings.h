@@ -25,6 +25,8 @@ struct Settings {
   Dynamic dynamic = Dynamic::kWhereSeen;
   int max_entries = 8;     // recordings that start at the same place
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
+
+  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, everything}; }
 };
 
 }  // namespace evalframe::runtime
