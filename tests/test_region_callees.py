@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from region_programs import KINDS, differences
 
 import evalframe
 from evalframe import _core
+from region_programs import KINDS, differences
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
