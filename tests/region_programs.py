@@ -290,6 +290,94 @@ class ArrayProgram(Program):
         return text.replace("return n, k, x, s, t", "return n, k, x, s, t, p, q, p is q, p.base is c, np.shares_memory(p, q)")
 
 
+class SpaceProgram(ArrayProgram):
+    """... and over arrays of three and four dimensions."""
+
+    def space(self, level: int = 0) -> str:
+        """An array of three dimensions, most often of three planes."""
+        kind = self.random.random()
+        if level > 2 or kind < 0.4:
+            return self.pick("d", "w", "w", "d[::-1]", "d[:, ::-1]", "d[:, :, ::-1]", "e[0]", "e[k % 2]", "e[:, k % 3]", "d[:, None, 1]", "d[1:]", "d[..., :1]", "d.transpose(0, 2, 1)", "e[1, :, :, ::-1]", "d[k % 3, None]", f"e[{self.index()}]")
+        if kind < 0.7:
+            return f"({self.space(level + 1)} {self.pick('+', '-', '*', '*', '/')} {self.pick(self.space(level + 1), self.space(level + 1), self.vector(2), 'c', self.number(2))})"
+        if kind < 0.8:
+            return self.pick("np.maximum({}, 0.5)", "(-{})", "({}).copy()", "np.where({} > 1, d, w)", "(e * {}).sum(axis=0)", "(e + {}).max(axis=0)", "e.min(axis=1)", "(e - {}).mean(axis=1)", "np.zeros_like({})").format(self.space(level + 1))
+        return f"({self.space(level + 1)} * {self.pick('2', '0.5', '2.0')})"
+
+    def vector(self, level: int = 0) -> str:
+        if level < 2 and self.often(0.12):
+            made = self.pick("({}).sum(axis=(0, 1))", "({}).max(axis=(0, 2))", "({}).sum(axis=(1, 2))", "({}).mean(axis=0)[k]", "({}).prod(axis=2)[1]", "({}).sum(axis=1)[0]", "({})[1, k]", "e.sum(axis=(0, 1, 2)) + ({})[0, 0]", "e[:, :, 1:].sum(axis=(1, 2))[0] * ({})[0, 1]", "(e * {}).sum(axis=(0, 2))[1]")
+            return made.format(self.space(level))
+        return super().vector(level)
+
+    def reduced(self) -> str:
+        return self.pick("({}).sum()", "({}).max()", "np.min({})", "np.argmax({})", "({}).any()").format(self.space(1)) if self.often(0.2) else super().reduced()
+
+    def statement(self, room: int) -> None:
+        kind = self.random.random()
+        if kind < 0.12:
+            target = self.pick("d[:]", "d[::-1]", "e[k % 2]", "d[:, 1:-1]", "d[:, :, 1:]", "w[...]", "e[1, ..., ::-1]", "d[:, ::-1]", "e[:]")
+            self.line(f"{target} {self.pick('=', '=', '+=', '-=')} {self.pick(self.space(), self.number(1), self.vector(1))}")
+        elif kind < 0.16:
+            inside = self.pick("1:-1, 1:-1", "1:-1, 1:", "::2, :3")
+            self.line(f"d[:, {inside}] = d[:, {inside}] * 0.5 + w[:, {inside}]")
+        elif kind < 0.24:
+            self.line(f"w = {self.pick(self.space(), self.space(), 'd', 'd * 2.0', 'e[1]', 'd[:]')}")
+        elif kind < 0.28 and room > 0:
+            self.line(f"for r in {self.pick('d[k % 3]', 'd[:, k]', 'e[k % 2, 1]')}:")
+            self.vectors.append("r")
+            self.body(room - 1)
+            self.vectors.pop()
+        else:
+            super().statement(room)
+
+    def text(self) -> str:
+        self.line(f"w = {self.pick('np.zeros((3, 6, 6))', 'd', 'd * 1.5', 'e[1]')}")
+        text = super().text().replace("return n, k, x, s, t,", "return n, k, x, s, t, w, w is d, w.base is e,")
+        return text.replace("def f(a, b, c, n, k, x):", "def f(a, b, c, n, k, x, d, e):")
+
+    def arguments(self):
+        return *super().arguments(), *(self.other(shape) for shape in ((3, 6, 6), (2, 3, 6, 6)))
+
+    def other(self, shape):
+        dtype = np.dtype(self.random.choice(self.dtypes))
+        values = np.random.default_rng(self.random.randrange(2**32)).integers(0, 9, shape) / self.random.choice([1, 3])
+        made = values.astype(dtype)
+        return made if self.often(0.7) else np.repeat(made, 2, axis=0)[::2]
+
+
+class TupleProgram(Program):
+    """... and over lists and tuples of numbers and of tuples of numbers, a few of which are of another kind."""
+
+    def items(self, room: int) -> None:
+        counter, item = f"i{len(self.loops)}", self.pick("v", "u")
+        pairs, row = self.pick("pairs", "pairs", "fixed"), self.pick("ints", "floats", "ints")
+        self.line(f"{counter} = 0")
+        one = self.pick("a", "range(n)", row)
+        self.line(self.pick(f"for {item}, w in {pairs}:", f"for {counter}, ({item}, w) in enumerate({pairs}):", f"for {item} in {row}:", f"for {item}, (t, w) in zip({one}, {pairs}):",
+                            f"for ({item}, t), w in zip({pairs}, {row}):", f"for {item}, w in zip({row}, {one}):", f"for {item}, w in {pairs}:"))
+        self.numbers.append(item)
+        self.loops.append(counter)
+        self.body(room)
+        if self.often(0.1):
+            self.depth += 1
+            self.line(self.pick("pairs = pairs[1:]", "ints.append(k)", "pairs = fixed"))
+            self.depth -= 1
+        self.loops.pop()
+        self.numbers.pop()
+
+    def loop(self, room: int) -> None:
+        self.items(room) if self.often(0.5) else super().loop(room)
+
+    def text(self) -> str:
+        odd = self.pick("(1, 2.5)", "(1, 2.5)", "(2, 3)", "(True, 0.5)", "(1 << 70, 0.5)", "(1, 2.5, 3)", "[1, 2.5]", "(x, 1.0)")
+        self.line(f"pairs = [(0, 1.5), (2, -1.0), (k, 0.5), (1, 0.25)] * {self.pick('1', '3', 'k')} + [{odd}, (3, 0.0)]")
+        self.line(f"fixed = {self.pick('((0, 1), (1, 0), (2, 2))', 'tuple(pairs)', '((1, 2.0, 3), (0, 1.0, 2))')}")
+        self.line(f"ints = [3, 1, k, 2, {self.pick('0', 'n', 'x', 'True', '1 << 70')}]")
+        self.line(f"floats = [0.5, 2.0, {self.pick('1.5', 'x', '3')}]")
+        return super().text()
+
+
 class InnerProgram(Program):
     """... of nests whose inner loops take dozens of turns, by indices that mostly vary evenly; what goes wrong does so in the midst."""
 
@@ -404,7 +492,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
     pass
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "inner": InnerProgram,
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "inner": InnerProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}
 

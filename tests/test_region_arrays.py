@@ -16,7 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from region_programs import ArrayProgram, Kernels, check, copies, differences, shown
+from region_programs import ArrayProgram, Kernels, SpaceProgram, check, copies, differences, shown
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -223,6 +223,35 @@ def arrays_of_numbers(k: Any, x: Any) -> Any:
     return out, kinds, both, whole, narrow, flags, empty
 
 
+@kernel(lambda: (15, R.random((7, 8, 9)), R.random((7, 8, 9))))
+def heat_in_space(steps: int, A: Any, B: Any) -> None:
+    for _ in range(steps):
+        B[1:-1, 1:-1, 1:-1] = 0.125 * (A[2:, 1:-1, 1:-1] - 2.0 * A[1:-1, 1:-1, 1:-1] + A[:-2, 1:-1, 1:-1]) + A[1:-1, 1:-1, 1:-1]
+        A[1:-1, 1:-1, 1:-1] = 0.125 * (B[1:-1, 1:-1, 2:] - 2.0 * B[1:-1, 1:-1, 1:-1] + B[1:-1, 1:-1, :-2]) + B[1:-1, 1:-1, 1:-1]
+
+
+@kernel(lambda: (R.random((2, 16, 14, 3)).astype(np.float32), R.random((3, 3, 3, 4)).astype(np.float32)))
+def convolution(images: Any, W: Any) -> Any:
+    k = W.shape[0]
+    n, rows, columns, _ = images.shape
+    out = np.empty((n, rows - k + 1, columns - k + 1, W.shape[3]), dtype=images.dtype)
+    for i in range(rows - k + 1):
+        for j in range(columns - k + 1):
+            window = images[:, i : i + k, j : j + k, :, np.newaxis]
+            out[:, i, j, :] = np.sum(window * W[np.newaxis], axis=(1, 2, 3))
+    return out, window.shape, window.base is images
+
+
+@kernel(lambda: (R.random((3, 24, 26, 5)),))
+def pooled(x: Any) -> Any:
+    n, rows, columns, channels = x.shape
+    out = np.empty((n, rows // 2, columns // 2, channels))
+    for i in range(rows // 2):
+        for j in range(columns // 2):
+            out[:, i, j, :] = np.max(x[:, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2, :], axis=(1, 2))
+    return out
+
+
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1.7e308])
 
 
@@ -265,12 +294,34 @@ def test_random_programs(seed: int) -> None:
     assert not found, text
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_of_more_dimensions(seed: int) -> None:
+    text, found, _ = differences(seed, kind=SpaceProgram)
+    assert not found, text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(10000, 10600, 50))
 def test_more_random_programs(first: int) -> None:
     for seed in range(first, first + 50):
         text, found, _ = differences(seed, kind=ArrayProgram)
         assert not found, (seed, text)
+
+
+def test_more_dimensions_where_memory_overlaps_and_axes_have_one_element() -> None:
+    def shift(A: Any, B: Any, n: int) -> Any:
+        for i in range(n):
+            A[:, 1:, 1:] = A[:, :-1, :-1]
+            A[:, ::-1] += B
+            B[...] = A[::-1, ::-1, ::-1]
+            B[:, :, i % 3] = i
+        return A.sum(axis=(0, 2)), B.max(axis=1)
+
+    def made(*shape: int) -> tuple[Any, Any, int]:
+        return R.random(shape), R.random(shape), 40
+
+    whole = np.arange(2.0 * 5 * 4 * 6).reshape(2, 5, 4, 6)
+    check(shift, made(3, 4, 5), made(3, 4, 5), made(1, 4, 5), made(3, 1, 3), (whole[0].transpose(2, 0, 1), whole[1].transpose(2, 0, 1), 40), made(0, 4, 5), made(3, 4, 2))
 
 
 def test_shapes_that_do_not_fit_raise_at_their_lines() -> None:

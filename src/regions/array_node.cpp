@@ -188,10 +188,11 @@ class ArrayNode {
     if (meaning_.keepdims) throw Unsupported("a reduction that keeps its dimensions");
     nodes_.before_reading();
     ExpressionRef elements = cast_to(leaf(block_, value(meaning_.args[0])), meaning_.loop);
-    if (of.type.rank == 2 && (meaning_.axes == 1 || meaning_.axes == 2)) return reduce_axis(elements);
-    if (of.type.rank > 2 || (of.type.rank == 2 && meaning_.statistic != Statistic::kPlain)) throw Unsupported("a reduction of " + text_of(of.type));
+    const uint32_t all = (1u << of.type.rank) - 1;
+    if (meaning_.axes != all) return reduce_axes(elements);
+    if (of.type.rank > 1 && meaning_.statistic != Statistic::kPlain) throw Unsupported("a reduction of " + text_of(of.type));
     // All of them in a row, one element beside the other.
-    if (of.type.rank == 2) {
+    if (of.type.rank > 1) {
       require_one_row(elements);
     } else if (elements->is_leaf() && !elements->array->base.type.empty()) {
       ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
@@ -199,7 +200,7 @@ class ArrayNode {
       elements = copy;
     }
     Term count = elements->sizes[0];
-    if (of.type.rank == 2) count = count * elements->sizes[1];
+    for (size_t axis = 1; axis < elements->sizes.size(); axis++) count = count * elements->sizes[axis];
     const Strided row = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
     native::Value result = folded(row.data, elements->dtype, count);
     if (meaning_.statistic != Statistic::kPlain) {
@@ -225,31 +226,45 @@ class ArrayNode {
     require_c_order(block_, written_array(elements));
     if (!elements->is_leaf() || elements->array->base.type.empty()) return;
     const Strided& array = *elements->array;
-    const int64_t size = graph::size_of(array.type.dtype);
-    block_.leave_unless(compare("eq", array.strides[1], size) & compare("eq", array.strides[0], array.sizes[1] * emitter().integer("i64", size)));
+    Term step = emitter().integer("i64", graph::size_of(array.type.dtype));
+    for (size_t axis = array.sizes.size(); axis-- > 0; step = step * array.sizes[axis]) block_.leave_unless(compare("eq", array.strides[axis], step));
   }
 
-  // A row for each row, or for each column.
-  Written reduce_axis(const ExpressionRef& elements) const {
+  // Of each row, column and so on.
+  Written reduce_axes(const ExpressionRef& elements) const {
     const bool averages = meaning_.statistic == Statistic::kMean;
-    if ((meaning_.statistic != Statistic::kPlain && !averages) || is_position()) throw Unsupported("such a reduction of rows or columns");
+    if ((meaning_.statistic != Statistic::kPlain && !averages) || is_position() || meaning_.axes == 0) throw Unsupported("such a reduction of rows or columns");
     require_c_order(block_, written_array(elements));
-    const bool over_rows = meaning_.axes == 1;
-    const Term kept = elements->sizes[over_rows ? 1 : 0], gone = elements->sizes[over_rows ? 0 : 1];
-    block_.leave_unless(compare("sgt", gone, 0) & compare("sgt", kept, 0));
     const DType dtype = meaning_.loop;
-    Written result{.type = fresh_type(dtype, 1)};
-    block_.leave_unless(compare("ult", kept, kMostSize));
-    const Term none = emitter().integer("i64", 0), size = emitter().integer("i64", graph::size_of(dtype));
     const Strided from = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
-    result.words = {block_.allocate(kept * size), kept};
-    native::Kernel kernel{.rank = 2, .reduced = meaning_.axes, .inputs = {{dtype, false}}, .outputs = {{0, dtype, meaning_.reduce}}};
-    const Routine routine{.kind = Routine::Kind::kReduce, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
-    block_.call(routine, {{from.data, from.strides[0], from.strides[1]}, {result.words[0], over_rows ? none : size, over_rows ? size : none}}, elements->sizes[0], elements->sizes[1], false);
-    if (dtype != node_.meta.dtype || node_.meta.rank != 1) throw Unsupported("a reduction to another type");
+    const size_t rank = from.sizes.size();
+    const auto is_gone = [&](size_t axis) { return (meaning_.axes >> axis & 1) != 0; };
+    std::vector<Term> kept;
+    const Term one = emitter().integer("i64", 1), none = emitter().integer("i64", 0);
+    Term count = one, gone = one;
+    for (size_t axis = 0; axis < rank; axis++) {
+      block_.leave_unless(compare("sgt", from.sizes[axis], 0) & compare("ult", from.sizes[axis], kMostSize));
+      if (is_gone(axis)) {
+        gone = gone * from.sizes[axis];
+      } else {
+        kept.push_back(from.sizes[axis]);
+        count = count * from.sizes[axis];
+        block_.leave_unless(compare("ult", count, kMostSize));
+      }
+    }
+    Written result{.type = fresh_type(dtype, static_cast<int>(kept.size()))};
+    if (dtype != node_.meta.dtype || node_.meta.rank != result.type.rank) throw Unsupported("a reduction to another type");
+    result.words = {block_.allocate(count * emitter().integer("i64", graph::size_of(dtype)))};
+    result.words.insert(result.words.end(), kept.begin(), kept.end());
+    Block::Place to{result.words[0], {}};
+    const std::vector<Term> strides = strided(block_, result).strides;
+    for (size_t axis = 0, next = 0; axis < rank; axis++) to.strides.push_back(is_gone(axis) ? none : strides[next++]);
+    native::Kernel kernel{.rank = static_cast<int>(rank), .reduced = meaning_.axes, .inputs = {{dtype, false}}, .outputs = {{0, dtype, meaning_.reduce}}};
+    const Routine routine{.kind = Routine::Kind::kSpace, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
+    block_.call_over(routine, from.sizes, {{from.data, from.strides}, to});
     if (!averages) return result;
-    const native::Value count = native::exact(DType::float64, convert("sitofp", gone, "double"));
-    ExpressionRef mean = operation(ScalarOp::divide, DType::float64, {cast_to(leaf(block_, result), DType::float64), leaf(count)});
+    const native::Value number = native::exact(DType::float64, convert("sitofp", gone, "double"));
+    ExpressionRef mean = operation(ScalarOp::divide, DType::float64, {cast_to(leaf(block_, result), DType::float64), leaf(number)});
     broadcast(block_, *mean);
     return written_array(cast_to(std::move(mean), dtype));
   }
@@ -559,7 +574,6 @@ class ArrayNode {
 
   static void check_writable(const Strided& to) {
     if (!(to.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-    if (to.sizes.size() > 2) throw Unsupported("a store into an array of more than two dimensions");
   }
 
   // Is to be stored, as soon as nothing can fail.

@@ -126,6 +126,12 @@ void Block::write_store(const Store& store) {
   if (!store.to) return native::store_element(emitter, store.value, store.address.ref, "");
   const Term none = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   const size_t rank = store.to->sizes.size();
+  if (rank > 2) {
+    Place from{number_at(0), std::vector<Term>(rank, none)};
+    if (store.from) from = {store.from->data, store.from->strides};
+    else native::store_element(emitter, store.value, from.data.ref, "");
+    return call_over({.kind = Routine::Kind::kMoveSpace, .dtype = store.to->type.dtype, .rank = static_cast<int>(rank)}, store.to->sizes, {from, {store.to->data, store.to->strides}});
+  }
   const auto rows_of = [&](const Strided& array) -> Rows { return {array.data, rank == 2 ? array.strides[0] : none, array.strides.back()}; };
   Rows from{number_at(0), none, none};
   if (store.from) from = rows_of(*store.from);
@@ -221,6 +227,26 @@ void Block::call(const Routine& routine, const std::vector<Rows>& operands, cons
   if (routine.may_refuse()) leave_unless(compare("eq", given, 0));
 }
 
+void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands) {
+  if (operands.size() > kMostOperands || sizes.size() > static_cast<size_t>(kMostDimensions)) throw Unsupported("an operation on so many arrays");
+  size_t at = 0;
+  Term count = emitter.integer("i64", 1);
+  for (const Term& size : sizes) {
+    put("%outer", at++, size);
+    count = count * size;
+  }
+  for (size_t i = 0; i < operands.size(); i++) {
+    put("%data", i, operands[i].data);
+    for (const Term& stride : operands[i].strides) put("%outer", at++, stride);
+  }
+  call(routine, {}, count, emitter.integer("i64", 1), true);
+}
+
+void Block::put(const char* list, size_t index, const Term& value) {
+  const Term at = emitter.let("ptr", std::string("getelementptr i64, ptr ") + list + ", i64 " + std::to_string(index));
+  emitter.line("store " + value.type + " " + value.ref + ", ptr " + at.ref);
+}
+
 Term Block::called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
   if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
@@ -233,10 +259,6 @@ Term Block::called(const Routine& routine, const std::vector<Rows>& operands, co
   const Term any = skips_empty ? compare("sgt", rows, 0) & compare("sgt", columns, 0) : emitter.integer("i1", -1);
   emitter.line("br i1 " + any.ref + ", label %" + calls + ", label %" + behind);
   emitter.label(calls);
-  const auto put = [&](const char* list, size_t index, const Term& value) {
-    const Term at = emitter.let("ptr", std::string("getelementptr i64, ptr ") + list + ", i64 " + std::to_string(index));
-    emitter.line("store " + value.type + " " + value.ref + ", ptr " + at.ref);
-  };
   for (size_t i = 0; i < operands.size(); i++) {
     put("%data", i, operands[i].data);
     put("%outer", i, operands[i].outer);

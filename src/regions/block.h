@@ -128,6 +128,12 @@ class Block {
   void call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
   // What it gives (an i32).
   Term called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
+  // The same of a routine for any dimensions, which isn't called for no elements.
+  struct Place {
+    Term data;
+    std::vector<Term> strides;
+  };
+  void call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands);
   // Memory for the number that is a call's operand of that index.
   Term number_at(int index);
 
@@ -160,6 +166,7 @@ class Block {
   Term held_before_;  // how many objects were held
 
   void write_store(const Store& store);
+  void put(const char* list, size_t index, const Term& value);
   void log(const Store& store);
   void pin();
   void change_halves(const std::vector<Term>& arrays);

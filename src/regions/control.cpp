@@ -90,6 +90,13 @@ std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Writ
   return words;
 }
 
+Written RegionWriter::iterator_over(Block& block, const Written& iterable) {
+  const Type& type = iterable.type;
+  if (type.kind != Kind::kObject || type.object < 0) return regions::iterator_over(block, iterable);
+  const Term at = block.emitter.let("ptr", "getelementptr ptr, ptr %bound, i64 " + std::to_string(type.object));
+  return iterator_over_list(block, items_[static_cast<size_t>(type.object)], block.emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1"));
+}
+
 // FOR_ITER, and the unpacking of what it gives.
 void RegionWriter::step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction) {
   const std::set<int> before = std::exchange(blocks_[number].next, {});
@@ -181,10 +188,17 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
       try {
         const Type& type = slots.back().value.type;
         PyObject* const known = type.kind == Kind::kObject ? region_.objects[static_cast<size_t>(type.object)].get() : nullptr;
-        slots.back() = {false, iterator_over(block, known && PyRange_Check(known) ? known_range(block.emitter, known) : top())};
+        slots.back() = {false, known && PyRange_Check(known) ? iterator_over(block, known_range(block.emitter, known)) : iterator_over(block, top())};
       } catch (const Unsupported&) {
         break;
       }
+      return go_on(block, number, std::move(slots), instruction + 1, false);
+    }
+    case Op::UNPACK_SEQUENCE: {
+      if (slots.empty() || slots.back().value.type.kind != Kind::kTuple || slots.back().value.type.asked.size() != static_cast<size_t>(i.arg)) break;
+      const Written tuple = top();
+      slots.pop_back();
+      for (size_t part = tuple.type.asked.size(); part > 0; part--) push(slots, written(tuple.type.asked[part - 1], {tuple.words[part]}));
       return go_on(block, number, std::move(slots), instruction + 1, false);
     }
     case Op::FOR_ITER: {

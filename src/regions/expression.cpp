@@ -76,16 +76,26 @@ class KernelOf {
     if (leaves_.size() >= kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
   }
 
-  Routine routine() const { return {.kind = Routine::Kind::kKernel, .kernel = std::make_shared<const Kernel>(kernel_), .text = native::print(kernel_)}; }
+  Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = native::print(kernel_)}; }
+
+  // Of any dimensions.
+  std::vector<Block::Place> places(Block& block) const {
+    std::vector<Block::Place> all;
+    const size_t rank = root_.sizes.size();
+    for (const Expression* leaf : leaves_) {
+      Block::Place place{leaf->array ? leaf->array->data : number(block, *leaf, all.size()), {}};
+      for (size_t axis = 0; axis < rank; axis++) place.strides.push_back(leaf->array ? stride(block, *leaf, rank - axis) : block.emitter.integer("i64", 0));
+      all.push_back(std::move(place));
+    }
+    return all;
+  }
 
   std::vector<Block::Rows> operands(Block& block) const {
     std::vector<Block::Rows> all;
     const Term none = block.emitter.integer("i64", 0);
     for (const Expression* leaf : leaves_) {
       if (!leaf->array) {
-        const Term at = block.number_at(static_cast<int>(all.size()));
-        native::store_element(block.emitter, leaf->number, at.ref, "");
-        all.push_back({at, none, none});
+        all.push_back({number(block, *leaf, all.size()), none, none});
         continue;
       }
       const size_t rank = root_.sizes.size();
@@ -96,6 +106,12 @@ class KernelOf {
 
  private:
   static constexpr size_t kMostOperations = 64;
+
+  static Term number(Block& block, const Expression& leaf, size_t operand) {
+    const Term at = block.number_at(static_cast<int>(operand));
+    native::store_element(block.emitter, leaf.number, at.ref, "");
+    return at;
+  }
 
   Term stride(Block& block, const Expression& leaf, size_t from_end) const {
     if (leaf.sizes.size() < from_end) return block.emitter.integer("i64", 0);
@@ -137,21 +153,30 @@ void visit_arrays(const Expression& expression, const std::function<void(const S
   for (const ExpressionRef& operand : expression.operands) visit_arrays(*operand, visit);
 }
 
-Term product(Emitter& emitter, const std::vector<Term>& sizes) {
-  Term all = emitter.integer("i64", 1);
-  for (const Term& size : sizes) all = all * size;
+// How many elements; leaves where that may be more than 64 bits hold.
+Term count_of(Block& block, const std::vector<Term>& sizes) {
+  Term all = block.emitter.integer("i64", 1);
+  for (size_t axis = 0; axis < sizes.size(); axis++) {
+    block.leave_unless(compare("ult", sizes[axis], kMostSize));
+    all = all * sizes[axis];
+    if (axis > 0 && sizes.size() > 2) block.leave_unless(compare("ult", all, kMostSize));
+  }
   return all;
 }
 
 }  // namespace
 
 void require_c_order(Block& block, const Strided& array) {
-  if (array.base.type.empty() || array.sizes.size() < 2) return;
-  if (array.sizes[0].ref == "1" || array.sizes[1].ref == "1") return;
+  if (array.base.type.empty()) return;
   const auto size_of = [](const Term& stride) { return select(compare("slt", stride, 0), -stride, stride); };
-  // Axes of one element have no place in it.
-  const Term single = compare("eq", array.sizes[0], 1) | compare("eq", array.sizes[1], 1);
-  block.leave_unless(single | compare("sge", size_of(array.strides[0]), size_of(array.strides[1])));
+  for (size_t one = 0; one < array.sizes.size(); one++) {
+    for (size_t other = one + 1; other < array.sizes.size(); other++) {
+      if (array.sizes[one].ref == "1" || array.sizes[other].ref == "1") continue;
+      // Axes of one element have no place in it.
+      const Term single = compare("eq", array.sizes[one], 1) | compare("eq", array.sizes[other], 1);
+      block.leave_unless(single | compare("sge", size_of(array.strides[one]), size_of(array.strides[other])));
+    }
+  }
 }
 
 void require_c_order(Block& block, const Written& array) {
@@ -164,19 +189,25 @@ Written computed(Block& block, const Written& array) {
   Expression& expression = *array.expression;
   if (expression.made) return *expression.made;
   const size_t rank = expression.sizes.size();
-  if (rank == 0 || rank > 2) throw Unsupported("arrays of " + std::to_string(rank) + " dimensions");
+  if (rank == 0 || rank > kMostDimensions) throw Unsupported("arrays of " + std::to_string(rank) + " dimensions");
   Emitter& emitter = block.emitter;
-  for (const Term& size : expression.sizes) block.leave_unless(compare("ult", size, kMostSize));
+  const Term count = count_of(block, expression.sizes);
   const KernelOf kernel(expression);
   Written made{.type = array.type};
   const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
-  made.words = {block.allocate(product(emitter, expression.sizes) * size)};
+  made.words = {block.allocate(count * size)};
   made.words.insert(made.words.end(), expression.sizes.begin(), expression.sizes.end());
+  expression.made = std::make_shared<Written>(made);
+  if (rank > 2) {
+    std::vector<Block::Place> places = kernel.places(block);
+    places.push_back({made.words[0], strided(block, made).strides});
+    block.call_over(kernel.routine(Routine::Kind::kSpace), expression.sizes, places);
+    return made;
+  }
   std::vector<Block::Rows> operands = kernel.operands(block);
   const Term rows = rank == 2 ? expression.sizes[0] : emitter.integer("i64", 1);
   operands.push_back({made.words[0], expression.sizes.back() * size, size});
-  block.call(kernel.routine(), operands, rows, expression.sizes.back(), true);
-  expression.made = std::make_shared<Written>(made);
+  block.call(kernel.routine(Routine::Kind::kKernel), operands, rows, expression.sizes.back(), true);
   return made;
 }
 

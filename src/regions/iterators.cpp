@@ -26,8 +26,23 @@ void for_each_asked(Written& iterator, Visit visit) {
   }
 }
 
-// An item of a list is an object: it stands where numbers for calls do, each iterator's in a place of its own.
-Term item_place(Block& block, size_t number) { return block.number_at(static_cast<int>(number)); }
+// An item of a list is an object: what it holds stands where numbers for calls do, each iterator's in a place of its own.
+constexpr int kNumbersOfItem = 2;
+static_assert((kMostOfTuple + 1) * 8 <= static_cast<Py_ssize_t>(kNumbersOfItem * kBytesOfNumber) && kWordsOfSlot / 2 * kNumbersOfItem <= static_cast<int>(kMostOperands));
+Term item_place(Block& block, size_t number) { return block.number_at(static_cast<int>(number) * kNumbersOfItem); }
+
+Routine item_routine(const Type& type) {
+  Routine routine{.kind = Routine::Kind::kListItem, .dtype = type.dtype, .text = type.flags ? "tuple " : "list "};
+  if (type.asked.empty()) return routine;
+  for (const Type& number : type.asked[0].asked) routine.text += number.kind == Kind::kInt ? 'i' : 'f';
+  return routine;
+}
+
+// What the routine gives for the item of that number (an i32); nothing else is done for one that there isn't.
+Term item_fits(Block& block, const Type& type, const Term& list, const Term& number, const Term& place) {
+  const Term none = block.emitter.integer("i64", 0);
+  return compare("eq", block.called(item_routine(type), {{list, none, none}, {place, none, none}}, number, block.emitter.integer("i64", 1), false), 0);
+}
 
 Term size_of_list(Block& block, const Term& list) {
   const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + list.ref + ", i64 " + std::to_string(offsetof(PyVarObject, ob_size)));
@@ -45,6 +60,15 @@ Written next_one(Block& block, const Type& type, std::span<Term> words, size_t n
   if (type.kind == Kind::kListItems) {
     words[1] = words[1] + 1.0;
     const Term at = item_place(block, number_of_iterator);
+    if (!type.asked.empty()) {
+      const Type& tuple = type.asked[0];
+      std::vector<Term> loaded;
+      for (const std::string& word : words_of(tuple)) {
+        const Term part = block.emitter.let("ptr", "getelementptr i64, ptr " + at.ref + ", i64 " + std::to_string(loaded.size()));
+        loaded.push_back(block.emitter.let(word, "load " + word + ", ptr " + part.ref));
+      }
+      return written(tuple, std::move(loaded));
+    }
     return type.dtype == DType::int64 ? written_int(block.emitter.let("i64", "load i64, ptr " + at.ref)) : written_float(block.emitter.let("double", "load double, ptr " + at.ref));
   }
   if (type.kind == Kind::kRangeIterator) {
@@ -71,7 +95,7 @@ size_t items_of_step(const Type& iterator) {
 }
 
 Term has_next(Block& block, const Written& iterator) {
-  if (iterator.type.asked.empty()) return has_one(block, iterator.type, iterator.words);
+  if (!iterator.type.asks()) return has_one(block, iterator.type, iterator.words);
   Written copy = iterator;
   Term all = block.emitter.integer("i1", -1);
   for_each_asked(copy, [&](const Type& type, std::span<Term> words) { all = all & has_one(block, type, words); });
@@ -84,20 +108,17 @@ std::optional<Term> next_fits(Block& block, const Written& iterator) {
   const auto look = [&](const Type& type, std::span<const Term> words) {
     const size_t place = number++;
     if (type.kind != Kind::kListItems) return;
-    const Term none = block.emitter.integer("i64", 0);
-    const Routine routine{.kind = Routine::Kind::kListItem, .dtype = type.dtype};
-    const Term given = block.called(routine, {{words[0], none, none}, {item_place(block, place), none, none}}, words[1], block.emitter.integer("i64", 1), false);
-    const Term fits = compare("eq", given, 0);
+    const Term fits = item_fits(block, type, words[0], words[1], item_place(block, place));
     all = all ? *all & fits : fits;
   };
   Written copy = iterator;
-  if (iterator.type.asked.empty()) look(iterator.type, iterator.words);
+  if (!iterator.type.asks()) look(iterator.type, iterator.words);
   else for_each_asked(copy, [&](const Type& type, std::span<Term> words) { look(type, words); });
   return all;
 }
 
 std::vector<Written> next_items(Block& block, Written& iterator) {
-  if (iterator.type.asked.empty()) return {next_one(block, iterator.type, iterator.words, 0)};
+  if (!iterator.type.asks()) return {next_one(block, iterator.type, iterator.words, 0)};
   std::vector<Written> items;
   size_t number = 0;
   if (iterator.type.kind == Kind::kEnumerate) {
@@ -120,6 +141,13 @@ Written iterator_over(Block& block, const Written& iterable) {
   }
   if (!has_elements(type) || type.kind != Kind::kArray || type.rank < 1 || type.rank > kMostDimensions + 1) throw Unsupported("iteration over " + text_of(type));
   return {.type = {Kind::kItems, type.dtype, type.rank, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
+}
+
+Written iterator_over_list(Block& block, const Type& items, const Term& list) {
+  if (items.kind != Kind::kListItems) throw Unsupported("iteration over an object");
+  // It is another object's turn to be there.
+  block.leave_unless(item_fits(block, items, list, block.emitter.integer("i64", INT64_MAX), item_place(block, 0)));
+  return {.type = items, .words = {list, block.emitter.integer("i64", 0)}};
 }
 
 Written known_range(Emitter& emitter, Borrowed range) {
@@ -156,7 +184,7 @@ namespace {
 Written asking(Kind kind, std::vector<Term> words, const std::vector<Written>& iterators) {
   Written all{.type = {kind}, .words = std::move(words)};
   for (const Written& iterator : iterators) {
-    if (!iterator.type.asked.empty()) throw Unsupported("iterators that ask iterators that ask others");
+    if (iterator.type.asks()) throw Unsupported("iterators that ask iterators that ask others");
     all.type.asked.push_back(iterator.type);
     for (const Term& word : iterator.words) all.words.push_back(word);
   }

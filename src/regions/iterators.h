@@ -17,6 +17,8 @@ std::optional<Term> next_fits(Block& block, const Written& iterator);
 std::vector<Written> next_items(Block& block, Written& iterator);
 // iter() of an array of one dimension, of a range, or of an iterator; throws Unsupported.
 Written iterator_over(Block& block, const Written& iterable);
+// ... of a list or tuple, if it is one; items: as of type_of_items().
+Written iterator_over_list(Block& block, const Type& items, const Term& list);
 // A range object that is known; throws Unsupported where its numbers are too large.
 Written known_range(Emitter& emitter, Borrowed range);
 // The iterator, that has given so many items more.

@@ -89,16 +89,47 @@ void RecordingWriter::check_slot(size_t slot, const guards::Fact& fact) {
       if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(slot)) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
       if (want.type != type || !type.is_number()) no();
-      const Written here = slot_value(slot);
-      const auto same = [](const Term& a, const Term& b) { return compare("eq", a.is_float() ? native::as_bits(a) : a, a.is_float() ? native::as_bits(b) : b); };
-      require(type.is_complex() ? same(here.number.real, want.number.real) & same(here.number.imag, want.number.imag) : same(here.number.real, want.number.real));
+      require_same(slot_value(slot), want);
       // What follows may know it.
       slots_[slot].constant = fact.want.get();
       slots_[slot].number = want.number;
       return;
     }
+    case Check::kLength:
+      if (type.kind != Kind::kTuple || fact.want.as<PyTypeObject>() != &PyTuple_Type || fact.length != static_cast<Py_ssize_t>(type.asked.size())) no();
+      return;
     default: throw Unsupported("a guard on " + text_of(type));
   }
+}
+
+// Of numbers of one type.
+void RecordingWriter::require_same(const Written& here, const Written& there) {
+  const auto same = [](const Term& a, const Term& b) { return compare("eq", a.is_float() ? native::as_bits(a) : a, a.is_float() ? native::as_bits(b) : b); };
+  const Term real = same(here.number.real, there.number.real);
+  require(here.type.is_complex() ? real & same(here.number.imag, there.number.imag) : real);
+}
+
+std::optional<Written> RecordingWriter::part_of_tuple(int32_t index) {
+  const guards::Source& source = recording_.guards.sources[static_cast<size_t>(index)];
+  const std::optional<size_t> slot = source.reach == Reach::kItem && source.parent >= 0 ? slot_of(source.parent) : std::nullopt;
+  if (!slot || state_.types[*slot].kind != Kind::kTuple) return std::nullopt;
+  const Written tuple = slot_value(*slot);
+  const auto part = static_cast<size_t>(source.index);
+  if (part >= tuple.type.asked.size()) throw Unsupported("an item that a tuple doesn't have");
+  return written(tuple.type.asked[part], {tuple.words[part + 1]});
+}
+
+void RecordingWriter::check_part(const Written& part, const guards::Fact& fact) {
+  const auto no = [&] { throw Unsupported("another type: " + text_of(part.type)); };
+  if (fact.check == Check::kNone) return;
+  if (fact.check == Check::kType) {
+    if (python_type(part.type) != fact.want.as<PyTypeObject>()) no();
+    return;
+  }
+  if (fact.check != Check::kEqual) throw Unsupported("a guard on " + text_of(part.type));
+  const Written want = written_constant(block_.emitter, fact.want.get());
+  if (want.type != part.type) no();
+  require_same(part, want);
 }
 
 // The number of the source among the region's: of what is reached from objects that the loop carries along.
@@ -141,9 +172,11 @@ void RecordingWriter::check_guards() {
     if (source.reach == Reach::kSlot && source.frame != 0) throw Unsupported("the frame of an inlined call");
     const auto index = static_cast<int32_t>(i);
     const std::optional<size_t> slot = slot_of(index);
-    if (!is_typed(slot)) merged(index);
+    const std::optional<Written> part = part_of_tuple(index);
+    if (!is_typed(slot) && !part) merged(index);
     const auto check = [&](const guards::Fact& fact) {
-      if (is_checked_here(index, fact)) check_identity(index, fact);
+      if (part) check_part(*part, fact);
+      else if (is_checked_here(index, fact)) check_identity(index, fact);
       else if (is_typed(slot)) check_slot(*slot, fact);
     };
     check(source.fact);
@@ -167,6 +200,7 @@ Written RecordingWriter::read_source(int32_t index) {
   const guards::Source& source = recording_.guards.sources[static_cast<size_t>(index)];
   const std::optional<size_t> slot = slot_of(index);
   if (is_typed(slot)) return slot_value(*slot);
+  if (std::optional<Written> part = part_of_tuple(index)) return std::move(*part);
   const int32_t number = merged(index);
   Type type{Kind::kObject};
   for (size_t i = 0; i < recording_.input_sources.size(); i++) {
@@ -484,7 +518,7 @@ Written RecordingWriter::value(uint32_t index) {
       const recorder::Value& over = recording_.values[static_cast<size_t>(of.a)];
       PyObject* const known = over.kind == recorder::Value::Kind::kConstant && !over.b ? recording_.graph.constants[static_cast<size_t>(over.a)].get() : nullptr;
       const bool is_range = known && PyRange_Check(known);
-      return advanced(iterator_over(block_, is_range ? known_range(block_.emitter, known) : value(static_cast<uint32_t>(of.a))), of.b);
+      return advanced(region_.iterator_over(block_, is_range ? known_range(block_.emitter, known) : value(static_cast<uint32_t>(of.a))), of.b);
     }
     case recorder::Value::Kind::kMade: return made(recording_.containers[static_cast<size_t>(of.a)]);
     case recorder::Value::Kind::kTruth: return written_bool(truth(block_, value(static_cast<uint32_t>(of.a))));
@@ -500,8 +534,9 @@ Written RecordingWriter::made(const recorder::Container& call) {
   std::vector<Written> arguments;
   if (type != reinterpret_cast<PyObject*>(&PyEnum_Type) && type != reinterpret_cast<PyObject*>(&PyZip_Type)) throw Unsupported("an object that the loop makes");
   for (size_t i = 2; i < call.elements.size(); i++) arguments.push_back(value(call.elements[i]));
-  for (const Written& argument : arguments) {
+  for (Written& argument : arguments) {
     if (argument.type.is_iterator()) throw Unsupported("an iterator that others may have");
+    argument = region_.iterator_over(block_, argument);
   }
   if (type == reinterpret_cast<PyObject*>(&PyZip_Type)) return zip_of(block_, arguments);
   if (arguments.size() != 1) throw Unsupported("enumerate() from a number on");
@@ -537,6 +572,7 @@ Slots RecordingWriter::state_at(int32_t node, size_t without) {
     const bool kept = i < initial.size() && initial[i] == values[i];
     slots.push_back(kept ? Slot{true, {.type = state_.types[i]}} : Slot{false, value(values[i])});
     if (i < region_.frame_.count() && slots.back().value.type.is_iterator()) throw Unsupported("an iterator in a variable");
+    if (i < region_.frame_.count() && slots.back().value.type.kind == Kind::kTuple) throw Unsupported("a tuple in a variable");
     // Names stand in their dict in the order in which they were bound.
     if (!kept && region_.frame_.is_name(i) && state_.types[i].kind == Kind::kUnbound) throw Unsupported("a name that isn't bound yet");
   }

@@ -42,6 +42,10 @@ class RecordingWriter {
   std::optional<size_t> slot_of(int32_t source) const { return region_.frame_.slot_of(recording_, source); }
   bool is_checked_here(int32_t source, const guards::Fact& fact) const;
   void check_slot(size_t slot, const guards::Fact& fact);
+  // A number of a tuple in a slot; none: another source.
+  std::optional<Written> part_of_tuple(int32_t source);
+  void check_part(const Written& part, const guards::Fact& fact);
+  void require_same(const Written& here, const Written& there);
   void check_identity(int32_t source, const guards::Fact& fact);
   Written array_of(int32_t source);
   void require(const Term& condition) { conditions_.push_back(condition); }

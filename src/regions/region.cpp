@@ -142,6 +142,7 @@ int32_t RegionWriter::object_of(PyObject* constant) {
     if (region_.objects[i].get() == constant) return static_cast<int32_t>(i);
   }
   region_.objects.push_back(Ref::borrow(constant));
+  items_.push_back(type_of_items(constant));
   return static_cast<int32_t>(region_.objects.size()) - 1;
 }
 
@@ -400,7 +401,8 @@ std::string RegionWriter::function() {
       "  %breaker.at = getelementptr i64, ptr %header, i64 2\n  %breaker = load ptr, ptr %breaker.at\n"
       "  %reported.at = getelementptr i64, ptr %header, i64 3\n  %reported = load i32, ptr %reported.at\n";
   if (!region_.routines.empty()) {
-    for (const char* const list : {"%data", "%outer", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
+    for (const char* const list : {"%data", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
+    text += "  %outer = alloca [" + std::to_string((kMostOperands + 1) * kMostDimensions) + " x i64]\n";
     text += std::string("  ") + kCallWords + " = alloca [" + std::to_string(kMostCallWords) + " x i64]\n";
     text += "  %numbers = alloca [" + std::to_string(kMostOperands) + " x [" + std::to_string(kBytesOfNumber) + " x i8]], align 32\n";
   }
@@ -416,6 +418,7 @@ std::string RegionWriter::function() {
       "  %saved.at = getelementptr i64, ptr %header, i64 9\n  %saved = load ptr, ptr %saved.at\n"
       "  %log.at = getelementptr i64, ptr %header, i64 10\n  %log = load ptr, ptr %log.at\n  %log.top = alloca ptr\n  store ptr %log, ptr %log.top\n"
       "  %undo.at = getelementptr i64, ptr %header, i64 11\n  %undo = load ptr, ptr %undo.at\n"
+      "  %bound.at = getelementptr i64, ptr %header, i64 13\n  %bound = load ptr, ptr %bound.at\n"
       "  %log.many.at = getelementptr i64, ptr %header, i64 12\n  %log.many = load ptr, ptr %log.many.at\n"
       "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";
@@ -489,8 +492,8 @@ Region RegionWriter::write(const State& from) {
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, Numerics numerics, Within within) {
-  return RegionWriter(code, recordings, numerics, within, std::move(names), std::move(objects)).write(from);
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, std::vector<Type> items, const Recordings& recordings, Numerics numerics, Within within) {
+  return RegionWriter(code, recordings, numerics, within, std::move(names), std::move(objects), std::move(items)).write(from);
 }
 
 }  // namespace evalframe::regions

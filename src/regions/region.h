@@ -93,6 +93,7 @@ struct Header {
   LogEntry* log;
   void (*undo)(const LogEntry* first, const LogEntry* end);
   LogEntry* (*log_many)(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
+  PyObject* const* bound;  // the region's objects of this run
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 
@@ -110,8 +111,8 @@ struct Numerics {
   bool exact = false, fast = false;
 };
 
-// names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. Nothing is changed. The result has no
+// names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. items: of the objects, as type_of_items() has it. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state.
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, const Recordings& recordings, Numerics numerics, Within within = {});
+Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, std::vector<Type> items, const Recordings& recordings, Numerics numerics, Within within = {});
 
 }  // namespace evalframe::regions

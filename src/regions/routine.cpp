@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "backends/native/lower/axis_order.h"
 #include "backends/native/machine/machine.h"
 #include "backends/native/reduce/reductions.h"
 #include "backends/native/run/float_flags.h"
@@ -75,33 +76,38 @@ class KernelRoutine final : public LoadedRoutine {
   std::string missing_;  // what a call would have needed
 };
 
-class ReduceRoutine final : public LoadedRoutine {
+class SpaceRoutine final : public LoadedRoutine {
  public:
-  explicit ReduceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {}
+  explicit SpaceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {}
 
-  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    return static_cast<ReduceRoutine*>(self)->run(data, outer, inner, rows, columns);
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t*, int64_t count, int64_t) {
+    return static_cast<SpaceRoutine*>(self)->run(data, outer, count);
   }
 
  private:
-  int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) const {
-    const size_t count = compiled_.kernel().inputs.size() + 1;
-    int64_t strides[kMostOperands][2];
+  static constexpr int32_t kRefused = -1;
+
+  int32_t run(char* const* data, const int64_t* extents, int64_t elements) const {
+    const Kernel& kernel = compiled_.kernel();
+    if (!kernel.reduced && elements > kManyElements) return kRefused;
     native::KernelOperand operands[kMostOperands];
-    for (size_t i = 0; i < count; i++) {
-      strides[i][0] = outer[i], strides[i][1] = inner[i];
-      operands[i] = {data[i], strides[i]};
-    }
-    const int64_t extents[] = {rows, columns};
+    const int64_t* strides = extents + kernel.rank;
+    for (size_t i = 0; i <= kernel.inputs.size(); i++, strides += kernel.rank) operands[i] = {data[i], strides};
+    if (kernel.reduced && adds_floats() && native::sums_in_pieces(operands[0].strides, extents, kernel.rank, kernel.reduced)) return kRefused;
     // It tells its conditions, and forgets those that were there.
     int32_t met = 0;
     try {
       native::without_flags([&] { met = compiled_.run(extents, operands); });
     } catch (const std::runtime_error&) {
       PyErr_Clear();
-      return -1;
+      return kRefused;
     }
     return met & (1 | 2 | 8);
+  }
+
+  bool adds_floats() const {
+    const native::KernelOutput& output = compiled_.kernel().outputs[0];
+    return (output.reduce == native::ReduceOp::kAdd || output.reduce == native::ReduceOp::kMultiply) && (native::is_float(output.dtype) || native::is_complex(output.dtype));
   }
 
   const native::CompiledKernel& compiled_;
@@ -121,6 +127,11 @@ void copy_elements(int64_t size, const char* from, int64_t step, char* to, int64
     case 8: return copy_elements_of<8>(from, step, to, to_step, count);
     default: return copy_elements_of<16>(from, step, to, to_step, count);
   }
+}
+
+void copy_row(int64_t size, const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
+  if (step != size || to_step != size) return copy_elements(size, from, step, to, to_step, count);
+  std::memmove(to, from, static_cast<size_t>(count * size));
 }
 
 // As PyArray_AssignArray does (NumPy's array_assign_array.c), which shows where arrays overlap each other, or themselves.
@@ -170,7 +181,7 @@ class MoveRoutine final : public LoadedRoutine {
     if (to.outer < 0) turn(from, to, &Side::outer, rows);
     if (to.inner < 0) turn(from, to, &Side::inner, columns);
     if (is_row_ && from.data < to.data && from.data + columns * from.inner > to.data) turn(from, to, &Side::inner, columns);
-    for (int64_t r = 0; r < rows; r++, from.data += from.outer, to.data += to.outer) copy_row(from, to, columns);
+    for (int64_t r = 0; r < rows; r++, from.data += from.outer, to.data += to.outer) copy_row(size_, from.data, from.inner, to.data, to.inner, columns);
   }
 
   static void turn(Side& from, Side& to, int64_t Side::*step, int64_t count) {
@@ -180,16 +191,71 @@ class MoveRoutine final : public LoadedRoutine {
     }
   }
 
-  void copy_row(const Side& from, const Side& to, int64_t count) const {
-    if (from.inner == size_ && to.inner == size_) {
-      std::memmove(to.data, from.data, static_cast<size_t>(count * size_));
-      return;
+  const int64_t size_;
+  const bool is_row_;
+  std::vector<char> between_;
+};
+
+// The same of more dimensions.
+class MoveSpaceRoutine final : public LoadedRoutine {
+ public:
+  MoveSpaceRoutine(graph::DType dtype, int rank) : size_(graph::size_of(dtype)), rank_(rank) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t*, int64_t count, int64_t) {
+    return static_cast<MoveSpaceRoutine*>(self)->run(data, outer, count), 0;
+  }
+
+ private:
+  struct Axis {
+    int64_t size, from, to;
+  };
+  using Axes = std::vector<Axis>;
+
+  void run(char* const* data, const int64_t* sizes, int64_t count) {
+    const int64_t *const from = sizes + rank_, *const to = from + rank_;
+    if (data[0] == data[1] && std::equal(from, from + rank_, to)) return;
+    axes_.clear();
+    for (int i = 0; i < rank_; i++) axes_.push_back({sizes[i], from[i], to[i]});
+    if (!overlap(data)) return copy(data[0], data[1], axes_);
+    between_.resize(static_cast<size_t>(count * size_));
+    Axes there = axes_, back = axes_;
+    int64_t step = size_;
+    for (size_t i = axes_.size(); i-- > 0; step *= axes_[i].size) there[i].to = back[i].from = step;
+    copy(data[0], between_.data(), there);
+    copy(between_.data(), data[1], back);
+  }
+
+  // Whether the memory between the first and the last bytes of the two does.
+  bool overlap(char* const* data) const {
+    const auto extent = [&](char* begin, int64_t Axis::*step) {
+      char* end = begin + size_;
+      for (const Axis& axis : axes_) (axis.*step < 0 ? begin : end) += (axis.size - 1) * (axis.*step);
+      return std::pair(begin, end);
+    };
+    const auto one = extent(data[0], &Axis::from), other = extent(data[1], &Axis::to);
+    return one.second > other.first && other.second > one.first;
+  }
+
+  // Along the target's memory, upwards.
+  void copy(const char* from, char* to, Axes axes) const {
+    std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+    for (Axis& axis : axes) {
+      if (axis.to >= 0) continue;
+      from += (axis.size - 1) * axis.from, to += (axis.size - 1) * axis.to;
+      axis.from = -axis.from, axis.to = -axis.to;
     }
-    copy_elements(size_, from.data, from.inner, to.data, to.inner, count);
+    copy_from(axes, 0, from, to);
+  }
+
+  void copy_from(const Axes& axes, size_t first, const char* from, char* to) const {
+    const Axis& axis = axes[first];
+    if (first + 1 == axes.size()) return copy_row(size_, from, axis.from, to, axis.to, axis.size);
+    for (int64_t i = 0; i < axis.size; i++) copy_from(axes, first + 1, from + i * axis.from, to + i * axis.to);
   }
 
   const int64_t size_;
-  const bool is_row_;
+  const int rank_;
+  Axes axes_;
   std::vector<char> between_;
 };
 
@@ -340,33 +406,50 @@ class MedianRoutine final : public LoadedRoutine {
   const bool is_wide_;
 };
 
+// Of lists and tuples.
 class ListItemRoutine final : public LoadedRoutine {
  public:
-  explicit ListItemRoutine(graph::DType dtype) : is_int_(dtype == graph::DType::int64) {}
+  // text: "list " or "tuple ", and the letters of the numbers of items that are tuples.
+  ListItemRoutine(graph::DType dtype, const std::string& text) : is_tuple_(text.starts_with("tuple")), number_(dtype == graph::DType::int64 ? 'i' : 'f'), numbers_(text.substr(text.find(' ') + 1)) {}
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t index, int64_t) {
-    PyObject* const list = reinterpret_cast<PyObject*>(data[0]);
-    if (index >= PyList_GET_SIZE(list)) return 0;
-    PyObject* const item = PyList_GET_ITEM(list, index);
-    return static_cast<ListItemRoutine*>(self)->is_int_ ? read_int(item, data[1]) : read_float(item, data[1]);
+    return static_cast<ListItemRoutine*>(self)->read(reinterpret_cast<PyObject*>(data[0]), index, data[1]);
   }
 
  private:
+  static constexpr int32_t kOther = 1;
+
+  int32_t read(PyObject* list, int64_t index, char* to) const {
+    if (is_tuple_ ? !PyTuple_CheckExact(list) : !PyList_CheckExact(list)) return kOther;
+    if (index >= PySequence_Fast_GET_SIZE(list)) return 0;
+    PyObject* const item = PySequence_Fast_GET_ITEM(list, index);
+    if (numbers_.empty()) return read_number(number_, item, to);
+    if (!PyTuple_CheckExact(item) || PyTuple_GET_SIZE(item) != static_cast<Py_ssize_t>(numbers_.size())) return kOther;
+    std::memcpy(to, &item, sizeof item);
+    for (size_t i = 0; i < numbers_.size(); i++) {
+      if (read_number(numbers_[i], PyTuple_GET_ITEM(item, static_cast<Py_ssize_t>(i)), to + 8 * (i + 1))) return kOther;
+    }
+    return 0;
+  }
+
+  static int32_t read_number(char kind, PyObject* item, char* to) { return kind == 'i' ? read_int(item, to) : read_float(item, to); }
   static int32_t read_int(PyObject* item, char* to) {
-    if (!PyLong_CheckExact(item)) return 1;
+    if (!PyLong_CheckExact(item)) return kOther;
     int overflow = 0;
     const int64_t number = PyLong_AsLongLongAndOverflow(item, &overflow);
     std::memcpy(to, &number, sizeof number);
     return overflow != 0;
   }
   static int32_t read_float(PyObject* item, char* to) {
-    if (!PyFloat_CheckExact(item)) return 1;
+    if (!PyFloat_CheckExact(item)) return kOther;
     const double number = PyFloat_AS_DOUBLE(item);
     std::memcpy(to, &number, sizeof number);
     return 0;
   }
 
-  const bool is_int_;
+  const bool is_tuple_;
+  const char number_;
+  const std::string numbers_;
 };
 
 template <class Loaded, class... Arguments>
@@ -378,7 +461,8 @@ RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Argumen
 RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
     case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
-    case Routine::Kind::kReduce: return loaded<ReduceRoutine>(owners, *routine.kernel);
+    case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel);
+    case Routine::Kind::kMoveSpace: return loaded<MoveSpaceRoutine>(owners, routine.dtype, routine.rank);
     case Routine::Kind::kMove:
     case Routine::Kind::kMoveRow: return loaded<MoveRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kMoveRow);
     case Routine::Kind::kFold: return loaded<FoldRoutine>(owners, routine.fold, routine.dtype);
@@ -386,7 +470,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kObject: return loaded<ObjectRoutine>(owners, routine.object, held);
     case Routine::Kind::kRelease: return loaded<ReleaseRoutine>(owners, held);
     case Routine::Kind::kMedian: return loaded<MedianRoutine>(owners, routine.dtype);
-    case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype);
+    case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype, routine.text);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
   }
   throw std::logic_error("a routine of no kind");

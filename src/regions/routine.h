@@ -20,26 +20,29 @@ struct Routine {
     kKernel,   // computes an element-wise kernel: its inputs, its output
     kMove,     // copies the elements of one array into another of two dimensions, as NumPy does: from, to
     kMoveRow,  // ... of one dimension
-    kReduce,   // reduces rows, or columns, of what a kernel computes: its inputs, its output
+    kMoveSpace,  // ... of more than two: as kSpace
+    kSpace,    // computes a kernel of any dimensions, or one that reduces, see Block::call_over: its inputs, its output
     kFold,     // reduces one row of neighbours to one element: the row, the element
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
     kObject,   // an operation on objects, see object_call.h: the words of its operands, which those of its result take the place of
     kRelease,  // lets go what was held since: the number that was held before
     kMedian,   // of one row of neighbours, whose order it changes, as numpy.median has it: the row, the element
-    kListItem, // looks at an item of a list of Python's ints or floats: the list, the number that it is; rows: which one. 1: it is another object
+    kListItem, // looks at an item of a list or tuple of Python's ints or floats, or of tuples of them: the list, the number that it is, or the tuple
+               // and its numbers; rows: which one. 1: it is another object, or the list is
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
   };
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
   native::ReduceOp fold = native::ReduceOp::kNone;
+  int rank = 0;              // kMoveSpace
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
-  std::string text = {};  // kKernel, kObject: what tells it from others
-  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && text == other.text; }
+  std::string text = {};  // kKernel, kObject, kListItem: what tells it from others
+  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kReduce || kind == Kind::kObject || kind == Kind::kMedian; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem; }
   int traverse(visitproc visit, void* arg) const;
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.
@@ -53,7 +56,8 @@ class LoadedRoutine {
   virtual void make_missing() {}
 };
 // What loops call, with the routine, where the operands begin, bytes from row to row and from element to element, and how many rows
-// and columns there are.
+// and columns there are. kSpace, kMoveSpace: `outer` has the sizes of all dimensions, and behind them each operand's bytes from one to the
+// next along each; rows: how many elements.
 using RoutineFunction = int32_t (*)(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns);
 // A row of the table of routines that a loop gets.
 struct RoutineEntry {

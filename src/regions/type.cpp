@@ -58,9 +58,11 @@ std::vector<std::string> words_of(const Type& type) {
       return words;
     }
     case Kind::kEnumerate:
-    case Kind::kZip: break;
+    case Kind::kZip:
+    case Kind::kTuple: break;
   }
   std::vector<std::string> words;
+  if (type.kind == Kind::kTuple) words = {"ptr"};
   if (type.kind == Kind::kView) words = {"ptr", "i64", "ptr"};
   if (type.kind == Kind::kFresh) words = {"ptr"};
   if (type.kind == Kind::kHeld) words = {"ptr", "ptr"};
@@ -94,6 +96,32 @@ Type type_of_scalar(PyObject* scalar) {
   return {Kind::kNumpy, dtype};
 }
 
+// Of a tuple of Python's ints and floats.
+Type type_of_tuple(PyObject* tuple) {
+  const Type no{Kind::kObject};
+  const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+  if (size == 0 || size > kMostOfTuple) return no;
+  Type all{Kind::kTuple};
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject* const item = PyTuple_GET_ITEM(tuple, i);
+    const bool is_int = PyLong_CheckExact(item) && fits(item);
+    if (!is_int && !PyFloat_CheckExact(item)) return no;
+    all.asked.push_back({is_int ? Kind::kInt : Kind::kFloat});
+  }
+  return all;
+}
+
+// Of an iterator over a sequence, by one of the items.
+Type type_of_items(PyObject* item, bool is_tuple) {
+  Type all{.kind = Kind::kListItems, .flags = is_tuple};
+  const Type type = item ? type_of(item) : Type();
+  if (type.kind == Kind::kInt) return all.dtype = DType::int64, all;
+  if (type.kind == Kind::kFloat) return all.dtype = DType::float64, all;
+  if (type.kind != Kind::kTuple) return {Kind::kObject};
+  all.asked.push_back(type);
+  return all;
+}
+
 Type type_of_array(PyArrayObject* array) {
   PyObject* const descr = reinterpret_cast<PyObject*>(PyArray_DESCR(array));
   const DType dtype = numpy::dtype_of(descr);
@@ -115,11 +143,7 @@ Type type_of_iterator(PyObject* iterator) {
     const Type array = type_of_array(numpy::as_array(sequence));
     return has_elements(array) && array.rank > 0 && array.rank <= kMostDimensions + 1 ? Type{Kind::kItems, array.dtype, array.rank, array.flags} : no;
   }
-  if (type == &PyListIter_Type) {
-    const Ref next = cpython::ahead(iterator, 0);
-    const Kind kind = next ? type_of(next.get()).kind : Kind::kObject;
-    return kind == Kind::kInt || kind == Kind::kFloat ? Type{Kind::kListItems, kind == Kind::kInt ? DType::int64 : DType::float64} : no;
-  }
+  if (type == &PyListIter_Type || type == &PyTupleIter_Type) return type_of_items(cpython::ahead(iterator, 0).get(), type == &PyTupleIter_Type);
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};
   if (type == &PyEnum_Type) {
     const auto [asked, next] = cpython::state_of_enumerate(iterator);
@@ -146,12 +170,19 @@ Type type_of(Borrowed object) {
   if (PyComplex_CheckExact(o)) return {Kind::kComplex};
   if (numpy::is_exact_array(o)) return type_of_array(numpy::as_array(o));
   if (numpy::is_scalar(o)) return type_of_scalar(o);
+  if (PyTuple_CheckExact(o)) return type_of_tuple(o);
   return type_of_iterator(o);
+}
+
+Type type_of_items(Borrowed object) {
+  PyObject* const o = object.get();
+  const bool is_sequence = o && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && PySequence_Fast_GET_SIZE(o) > 0;
+  return is_sequence ? type_of_items(PySequence_Fast_GET_ITEM(o, 0), PyTuple_CheckExact(o)) : Type{Kind::kObject};
 }
 
 Type type_in_variable(Borrowed object) {
   Type type = type_of(object);
-  return type.is_iterator() ? Type{Kind::kObject} : type;
+  return type.is_iterator() || type.kind == Kind::kTuple ? Type{Kind::kObject} : type;
 }
 
 bool agrees(const Type& type, const graph::Meta& meta) {
@@ -180,7 +211,8 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kRangeIterator: return &PyRangeIter_Type;
     case Kind::kItems:
     case Kind::kViewItems: return &PySeqIter_Type;
-    case Kind::kListItems: return &PyListIter_Type;
+    case Kind::kListItems: return type.flags ? &PyTupleIter_Type : &PyListIter_Type;
+    case Kind::kTuple: return &PyTuple_Type;
     case Kind::kEnumerate: return &PyEnum_Type;
     case Kind::kZip: return &PyZip_Type;
     case Kind::kNumpy: {
@@ -211,7 +243,8 @@ std::string text_of(const Type& type) {
     case Kind::kRangeIterator: return "iterator of range";
     case Kind::kItems: return "iterator of " + array_text(type);
     case Kind::kViewItems: return "iterator of part of " + array_text(type);
-    case Kind::kListItems: return std::string("iterator of a list of ") + (type.dtype == DType::int64 ? "ints" : "floats");
+    case Kind::kListItems: return std::string("iterator of a ") + (type.flags ? "tuple" : "list") + " of " + (!type.asked.empty() ? "(" + text_of(type.asked[0].asked) + ")" : type.dtype == DType::int64 ? "ints" : "floats");
+    case Kind::kTuple: return "(" + text_of(type.asked) + ")";
     case Kind::kEnumerate: return "enumerate(" + text_of(type.asked) + ")";
     case Kind::kZip: return "zip(" + text_of(type.asked) + ")";
     case Kind::kObject: return "object " + std::to_string(type.object);
@@ -265,6 +298,10 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       words[0] = std::bit_cast<int64_t>(state.sequence), words[1] = state.next;
       return;
     }
+    case Kind::kTuple:
+      *words++ = std::bit_cast<int64_t>(object.get());
+      for (size_t i = 0; i < type.asked.size(); i++) unbox(type.asked[i], PyTuple_GET_ITEM(object.get(), static_cast<Py_ssize_t>(i)), words++);
+      return;
     case Kind::kEnumerate: {
       const cpython::EnumerateState state = cpython::state_of_enumerate(object);
       words[0] = state.next;
@@ -351,6 +388,7 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray:
+    case Kind::kTuple:
     case Kind::kHeld: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
     case Kind::kView: return view_of_array(type, words);
     case Kind::kFresh: return fresh_array(type, words);

@@ -30,9 +30,10 @@ struct Type {
     kRangeIterator,  // next number, step, how many are left
     kItems,          // over the items of an array: the array, the number of the next
     kViewItems,      // over the items of part of an array: the words of a kView, the number of the next
-    kListItems,      // over a list of Python's ints (int64) or floats (float64): the list, the number of the next
+    kListItems,      // over a list, or a tuple (flags), of Python's ints (int64), floats (float64) or kTuples (asked): it, the number of the next
     kEnumerate,      // the next number, and what the iterator that it asks has
     kZip,            // what the iterators that it asks have
+    kTuple,          // of numbers, on the stack: the tuple, which something else holds, and the numbers
     kObject,         // anything else: carried along as it is
   };
   Kind kind = Kind::kUnbound;
@@ -40,21 +41,24 @@ struct Type {
   int8_t rank = 0;
   int32_t flags = 0;           // of guards::kArrayFlags
   int32_t object = -1;         // kObject: which of the region's objects
-  std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators
+  std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators; kTuple: the numbers; kListItems: what a tuple among the items is
   bool operator==(const Type&) const = default;
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
 
+  bool asks() const { return kind == Kind::kEnumerate || kind == Kind::kZip; }
   bool is_array() const { return kind >= Kind::kArray && kind <= Kind::kHeld; }
 
   bool is_complex() const { return kind == Kind::kComplex || (kind == Kind::kNumpy && graph::kind_of(dtype) == 'c'); }
   bool is_number() const { return kind >= Kind::kInt && kind <= Kind::kNumpy; }
 };
 
+// Numbers of a kTuple.
+inline constexpr Py_ssize_t kMostOfTuple = 6;
 // Each slot has room for as many words of 8 bytes.
-inline constexpr int kWordsOfSlot = 12;
+inline constexpr int kWordsOfSlot = 16;
 // Dimensions of arrays that aren't objects.
-inline constexpr int kMostDimensions = 3;
+inline constexpr int kMostDimensions = 5;
 // LLVM types of the words of a value in registers.
 std::vector<std::string> words_of(const Type& type);
 // Element types that native loops compute with.
@@ -70,7 +74,9 @@ Type fresh_type(DType dtype, int rank);
 int identity_word(const Type& array);
 // The type of a live object; kObject without a number for what is carried along.
 Type type_of(Borrowed object);
-// The same of what is in a variable, where the program can get at an iterator again.
+// What an iterator over an object would be, if that is a list or a tuple: kListItems, else kObject.
+Type type_of_items(Borrowed object);
+// The same of what is in a variable, where the program can get at an iterator again, and others may let go of a tuple.
 Type type_in_variable(Borrowed object);
 // Whether a recorded value of this kind is of the type.
 bool agrees(const Type& type, const graph::Meta& meta);

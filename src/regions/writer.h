@@ -36,8 +36,8 @@ class ManyTurns;
 
 class RegionWriter {
  public:
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, Names names, std::vector<Ref> objects)
-      : code_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names) {
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, Names names, std::vector<Ref> objects, std::vector<Type> items)
+      : code_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)) {
     region_.names = std::move(names);
     region_.objects = std::move(objects);
   }
@@ -72,6 +72,8 @@ class RegionWriter {
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
+  // Of what a state has in a slot, lists and tuples that the loop carries along, too.
+  Written iterator_over(Block& block, const Written& iterable);
   void end_turn(Block& block, int number, Slots slots, int32_t instruction);
   std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
   Written& top_of(Block& block, Slots& slots);
@@ -92,6 +94,7 @@ class RegionWriter {
   const Within within_;
   Region region_;
   const Variables frame_;
+  std::vector<Type> items_;  // of the region's objects, what iterators over them are
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;

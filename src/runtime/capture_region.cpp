@@ -128,14 +128,15 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
     return result;
   };
   std::vector<Ref> objects;
+  std::vector<regions::Type> items;
   const int32_t at = entries.place.frames[0].next;
   const bytecode::Code& decoded = *cpython::decoded(code);
   const auto names = [&] { return regions::names_of(decoded, at, cpython::globals_of(run.chain.frames()[0])); };
-  state = state_of(run.chain, at, names(), objects);
+  state = state_of(run.chain, at, names(), objects, items);
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;
     for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
-    return regions::make_region(decoded, state, names(), std::move(own), recordings, {settings_.exact, settings_.fastmath}, within);
+    return regions::make_region(decoded, state, names(), std::move(own), items, recordings, {settings_.exact, settings_.fastmath}, within);
   };
   Region region = made({});
   if (region.lines() < kManyLines) return region;

@@ -37,7 +37,7 @@ static std::vector<PyObject*> slots_of(cpython::Frame* frame, const regions::Nam
   return all;
 }
 
-State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects) {
+State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects, std::vector<Type>& items) {
   cpython::Frame* const frame = chain.frames()[0];
   const std::vector<PyObject*> slots = slots_of(frame, names);
   const size_t variables = static_cast<size_t>(cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus) + names.count();
@@ -51,6 +51,7 @@ State state_of(const Chain& chain, int32_t instruction, const regions::Names& na
       if (known == seen.end()) {
         seen.push_back(slots[i]);
         objects.push_back(slots[i] == Py_None ? Ref::borrow(Py_None) : Ref());
+        items.push_back(regions::type_of_items(slots[i]));
       }
     }
     state.types.push_back(type);
@@ -136,9 +137,9 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   const size_t held_before = held.objects.size();
   PyObject* const* const bound_before = held.bound;
   held.reported = numpy::reported_conditions();
-  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * (region_.logged + 1))), regions::undo, regions::log_many};
   const std::vector<PyObject*> bound = bound_;
+  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
+                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * (region_.logged + 1))), regions::undo, regions::log_many, bound.data()};
   held.bound = bound.data();
   const Words sources = sources_;
   int32_t number = 0;

@@ -63,7 +63,7 @@ class LoopRegion : public Holdable {
 };
 
 // Where a loop stands: as a state of its region, and its objects.
-regions::State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects);
+regions::State state_of(const Chain& chain, int32_t instruction, const regions::Names& names, std::vector<Ref>& objects, std::vector<regions::Type>& items);
 
 // Whether a loop has taken long enough for native code to be made of it: at least as long as that takes.
 class RegionTrial {
