@@ -1,5 +1,6 @@
 """Random functions of loops over numbers and elements of arrays, and what comes of a call of one."""
 
+import ast
 import random
 import sys
 import traceback
@@ -468,6 +469,35 @@ class GlobalInnerProgram(OfGlobals, InnerProgram):
     pass
 
 
+class OfAttributes:
+    """... some of whose variables are attributes of an object."""
+
+    def text(self) -> str:
+        text = super().text()
+        names = [name for name in compile_program(text).__code__.co_varnames if self.often(0.6)]
+
+        class AsAttributes(ast.NodeTransformer):
+            def visit_Name(self, node):
+                return ast.Attribute(ast.Name("o"), node.id, node.ctx) if node.id in names else node
+
+        tree = ast.parse(text).body[0]
+        body = ast.unparse(AsAttributes().visit(ast.Module(tree.body, []))).replace("\n", "\n    ")
+        given = ", ".join(f"{'o.' if name in names else ''}{name}" for name in "abcnkx")
+        return f"class Of:\n    pass\n\ndef g(o, given):\n    {given} = given\n    {body}\n\ndef f(*given):\n    return g(Of(), given)\n"
+
+
+class AttributeProgram(OfAttributes, Program):
+    pass
+
+
+class AttributeArrayProgram(OfAttributes, ArrayProgram):
+    pass
+
+
+class AttributeInnerProgram(OfAttributes, InnerProgram):
+    pass
+
+
 class InCallee:
     """... in a function that the captured one calls, twice."""
 
@@ -494,6 +524,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
 
 KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "inner": InnerProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
+         "attributes": AttributeProgram, "attribute_arrays": AttributeArrayProgram, "attribute_inner": AttributeInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}
 
 

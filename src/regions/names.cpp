@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpython/attributes.h"
 #include "regions/block.h"
 
 namespace evalframe::regions {
@@ -9,17 +10,65 @@ namespace evalframe::regions {
 using bytecode::Instruction, bytecode::Op;
 using guards::Reach, guards::Source;
 
+namespace {
+
+template <typename Is>
+std::optional<size_t> find_one(const std::vector<Names::One>& all, Is is) {
+  const auto found = std::find_if(all.begin(), all.end(), is);
+  return found == all.end() ? std::nullopt : std::optional(static_cast<size_t>(found - all.begin()));
+}
+
+// The frame's variable that the source reads.
+std::optional<size_t> variable_of(const recorder::Recording& recording, int32_t index, size_t own) {
+  const Source& source = recording.guards.sources[static_cast<size_t>(index)];
+  const bool is_own = source.reach == Reach::kSlot && source.frame == 0 && static_cast<size_t>(source.index) < own;
+  return is_own ? std::optional(static_cast<size_t>(source.index)) : std::nullopt;
+}
+
+std::optional<size_t> owner_of(const recorder::Recording& recording, const recorder::Name& into, size_t own) {
+  const recorder::Value& owner = recording.values[into.owner];
+  if (into.kind != recorder::Name::Kind::kAttribute || owner.kind != recorder::Value::Kind::kSource) return std::nullopt;
+  return variable_of(recording, owner.a, own);
+}
+
+bool is_text(PyObject* name, const char* text) { return PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+}  // namespace
+
 std::optional<size_t> Names::find(Borrowed of, Borrowed name) const {
   if (of.get() != dict.get()) return std::nullopt;
   // Names in code are interned.
-  const auto found = std::find_if(names.begin(), names.end(), [&](const Ref& one) { return one.get() == name.get(); });
-  return found == names.end() ? std::nullopt : std::optional(static_cast<size_t>(found - names.begin()));
+  return find_one(all, [&](const One& one) { return one.owner == kDict && one.name.get() == name.get(); });
 }
 
-PyObject* Names::value(size_t name) const {
-  PyObject* const value = PyDict_GetItemWithError(dict.get(), names[name].get());
+std::optional<size_t> Names::find_attribute(size_t owner, Borrowed name) const {
+  return find_one(all, [&](const One& one) { return one.owner == owner && one.name.get() == name.get(); });
+}
+
+bool Names::has_attribute(Borrowed name) const {
+  return find_one(all, [&](const One& one) { return one.owner != kDict && one.name.get() == name.get(); }).has_value();
+}
+
+PyObject* Names::value(size_t name, PyObject* const* variables) const {
+  const One& one = all[name];
+  if (one.owner != kDict) return variables[one.owner] ? cpython::own_value(variables[one.owner], one.name.get()) : nullptr;
+  PyObject* const value = PyDict_GetItemWithError(dict.get(), one.name.get());
   if (!value) PyErr_Clear();
   return value;
+}
+
+bool Names::store(size_t name, PyObject* const* variables, Borrowed value) const {
+  const One& one = all[name];
+  if (one.owner != kDict) return PyObject_SetAttr(variables[one.owner], one.name.get(), value.get()) == 0;
+  return PyDict_SetItem(dict.get(), one.name.get(), value.get()) == 0;
+}
+
+bool Names::are_alone(PyObject* const* variables) const {
+  return std::all_of(all.begin(), all.end(), [&](const One& one) {
+    PyObject* const owner = one.owner == kDict ? nullptr : variables[one.owner];
+    PyObject* const own = owner ? cpython::own_dict(owner) : nullptr;
+    return !own || Py_REFCNT(own) == 1;
+  });
 }
 
 int Names::traverse(visitproc visit, void* arg) const {
@@ -27,8 +76,7 @@ int Names::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-Names names_of(const bytecode::Code& code, int32_t instruction, Borrowed globals) {
-  if (!PyDict_CheckExact(globals.get())) return {};
+std::pair<int32_t, int32_t> outermost_loop(const bytecode::Code& code, int32_t instruction) {
   const std::vector<Instruction>& all = code.instructions;
   int32_t first = instruction, last = instruction;
   for (bool grows = true; grows;) {
@@ -40,15 +88,31 @@ Names names_of(const bytecode::Code& code, int32_t instruction, Borrowed globals
       grows = true;
     }
   }
+  return {first, last};
+}
+
+Names names_of(const bytecode::Code& code, int32_t instruction, Borrowed globals) {
+  if (!PyDict_CheckExact(globals.get())) return {};
+  const auto [first, last] = outermost_loop(code, instruction);
   Names names;
   for (int32_t i = first; i <= last; i++) {
-    const Instruction& one = all[static_cast<size_t>(i)];
+    const Instruction& one = code.instructions[static_cast<size_t>(i)];
     if (one.op != Op::STORE_NAME && one.op != Op::STORE_GLOBAL) continue;
     PyObject* const name = PyTuple_GET_ITEM(code.code.as<PyCodeObject>()->co_names, one.arg);
     if (!names.dict) names.dict = Ref::borrow(globals.get());
-    if (!names.find(globals, name)) names.names.push_back(Ref::borrow(name));
+    if (!names.find(globals, name)) names.all.push_back({Ref::borrow(name)});
   }
   return names;
+}
+
+void add_attributes(Names& names, const recorder::Recording& recording, const bytecode::Code& code, PyObject* const* variables) {
+  const auto own = static_cast<size_t>(code.code.as<PyCodeObject>()->co_nlocalsplus);
+  for (const recorder::Name& into : recording.names) {
+    const std::optional<size_t> owner = owner_of(recording, into, own);
+    PyObject* const object = owner ? variables[*owner] : nullptr;
+    if (!object || PyType_Check(object) || PyModule_Check(object) || names.find_attribute(*owner, into.name.get())) continue;
+    if (cpython::is_plain_to_store(object, into.name.get()) && cpython::own_value(object, into.name.get())) names.all.push_back({Ref::borrow(into.name.get()), *owner});
+  }
 }
 
 std::optional<size_t> Variables::slot_of(const recorder::Recording& recording, int32_t index) const {
@@ -57,11 +121,26 @@ std::optional<size_t> Variables::slot_of(const recorder::Recording& recording, i
     const auto slot = static_cast<size_t>(source.index);
     return slot < own_ ? slot : slot + names_.count();
   }
-  if (source.reach != Reach::kItem || source.parent < 0 || !source.object) return std::nullopt;
-  const Source& parent = recording.guards.sources[static_cast<size_t>(source.parent)];
-  if (parent.reach != Reach::kObject) return std::nullopt;
-  const std::optional<size_t> name = names_.find(parent.object.get(), source.object.get());
+  if (source.parent < 0 || !source.object) return std::nullopt;
+  std::optional<size_t> name;
+  if (source.reach == Reach::kAttribute) {
+    const std::optional<size_t> owner = variable_of(recording, source.parent, own_);
+    if (owner) name = names_.find_attribute(*owner, source.object.get());
+  } else if (source.reach == Reach::kItem) {
+    const Source& parent = recording.guards.sources[static_cast<size_t>(source.parent)];
+    if (parent.reach == Reach::kObject) name = names_.find(parent.object.get(), source.object.get());
+  }
   return name ? std::optional(own_ + *name) : std::nullopt;
+}
+
+const char* Variables::mistakes(const recorder::Recording& recording) const {
+  for (const Source& source : recording.guards.sources) {
+    if (source.reach != Reach::kAttribute || !source.object) continue;
+    // Objects in two variables are two, where the loop is entered.
+    const bool may_be_stored = names_.has_attribute(source.object.get()) && !variable_of(recording, source.parent, own_);
+    if (may_be_stored || is_text(source.object.get(), "__dict__")) return "an attribute that may be one that the loop stores into";
+  }
+  return nullptr;
 }
 
 std::vector<uint32_t> Variables::with_names(const std::vector<uint32_t>& slots) const {
@@ -76,7 +155,9 @@ std::vector<uint32_t> Variables::values_at(const recorder::Recording& recording,
   std::vector<uint32_t> all = with_names(recording.state_at(node)[0].slots);
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& into = recording.names[static_cast<size_t>(store.name)];
-    const std::optional<size_t> name = into.kind == recorder::Name::Kind::kName ? names_.find(into.dict.get(), into.name.get()) : std::nullopt;
+    const std::optional<size_t> owner = owner_of(recording, into, own_);
+    std::optional<size_t> name = owner ? names_.find_attribute(*owner, into.name.get()) : std::nullopt;
+    if (into.kind == recorder::Name::Kind::kName) name = names_.find(into.dict.get(), into.name.get());
     if (!name) throw Unsupported("a store into an attribute, a name or an item of a container");
     all[own_ + *name] = store.value;
   }

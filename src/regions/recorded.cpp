@@ -31,6 +31,17 @@ void RecordingWriter::check_recording() const {
   no(recording_.keeps_ended || recording_.needs_frames, "objects whose end is told, or frames that are looked at");
   no(!recording_.generators.empty(), "a generator");
   no(recording_.start[0].names != 0 || recording_.start[0].globals != 0, "a dict of names");
+  const Names& names = region_.region_.names;
+  const auto is_attribute = [](const Names::One& one) { return one.owner != Names::kDict; };
+  if (std::any_of(names.all.begin(), names.all.end(), is_attribute)) {
+    if (const char* const mistake = region_.frame_.mistakes(recording_)) throw Unsupported(mistake);
+  }
+  for (const Names::One& one : names.all) {
+    if (!is_attribute(one)) continue;
+    const Type& owner = state_.types[one.owner];
+    no(owner.kind != Kind::kObject || owner.object != region_.owners_.at(one.owner), "another object whose attribute is stored into");
+    no(std::count(state_.types.begin(), state_.types.end(), owner) > 1, "an object in two places, whose attribute is stored into");
+  }
   const std::vector<uint32_t> initial = region_.frame_.initial(recording_);
   no(initial.size() != state_.types.size(), "other slots in use");
   for (size_t i = 0; i < state_.types.size(); i++) {

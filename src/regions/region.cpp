@@ -473,6 +473,9 @@ static void allow_any_order(std::string& ir) {
 }
 
 Region RegionWriter::write(const State& from) {
+  for (const Names::One& one : region_.names.all) {
+    if (one.owner != Names::kDict) owners_[one.owner] = from.types[one.owner].object;
+  }
   block_of(from);
   for (size_t i = 0, many = 0; many < blocks_.size();) {
     if (i < blocks_.size()) write_block(static_cast<int>(i++));

@@ -95,6 +95,7 @@ class RegionWriter {
   Region region_;
   const Variables frame_;
   std::vector<Type> items_;  // of the region's objects, what iterators over them are
+  std::map<size_t, int32_t> owners_;  // numbers of the objects whose attributes are slots, by the variable that holds them
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;

@@ -131,7 +131,17 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
   std::vector<regions::Type> items;
   const int32_t at = entries.place.frames[0].next;
   const bytecode::Code& decoded = *cpython::decoded(code);
-  const auto names = [&] { return regions::names_of(decoded, at, cpython::globals_of(run.chain.frames()[0])); };
+  const auto names = [&] {
+    cpython::Frame* const frame = run.chain.frames()[0];
+    regions::Names found = regions::names_of(decoded, at, cpython::globals_of(frame));
+    const auto [first, last] = regions::outermost_loop(decoded, at);
+    for (const auto& [place, there] : places_) {
+      const Place::Frame& innermost = place.frames.back();
+      if (place.frames.size() != 1 || innermost.code != code || innermost.next < first || innermost.next > last) continue;
+      for (const Held<Compilation>& entry : there->list) regions::add_attributes(found, *entry->recording, decoded, cpython::slots(frame).base());
+    }
+    return found;
+  };
   state = state_of(run.chain, at, names(), objects, items);
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;

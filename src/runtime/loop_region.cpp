@@ -32,7 +32,7 @@ static std::vector<PyObject*> slots_of(cpython::Frame* frame, const regions::Nam
   PyObject* const* const slots = cpython::slots(frame).base();
   const int own = cpython::code_of(frame).as<PyCodeObject>()->co_nlocalsplus;
   std::vector<PyObject*> all(slots, slots + own);
-  for (size_t i = 0; i < names.count(); i++) all.push_back(names.value(i));
+  for (size_t i = 0; i < names.count(); i++) all.push_back(names.value(i, slots));
   all.insert(all.end(), slots + own, slots + cpython::depth_of(frame));
   return all;
 }
@@ -121,7 +121,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   if (is_broken_ || !is_of_frame || (is_for_one_thread_ && has_others(thread))) return {};
   const std::vector<PyObject*> slots = slots_of(frame, region_.names);
   const int entry = find_entry(slots, instruction);
-  if (entry < 0) return {};
+  if (entry < 0 || !region_.names.are_alone(slots.data())) return {};
   const State& from = region_.entries[static_cast<size_t>(entry)];
   guards::Objects objects;
   PyObject* const* const frames[] = {bound_.data()};
@@ -187,8 +187,8 @@ bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const 
     else changed.emplace_back(static_cast<int>(i < variables_.own() ? i : variables_.depth_of(i)), std::move(value));
   }
   for (const auto& [name, value] : changed_names) {
-    old.push_back(Ref::borrow(region_.names.value(name)));  // that ends when all is in place
-    if (PyDict_SetItem(region_.names.dict.get(), region_.names.names[name].get(), value.get()) < 0) return false;
+    old.push_back(Ref::borrow(region_.names.value(name, slots.data())));  // that ends when all is in place
+    if (!region_.names.store(name, slots.data(), value.get())) return false;
   }
   chain.refill(0, code_, std::move(changed), static_cast<int>(variables_.depth_of(types.size())), exit.state.instruction, old);
   return true;
