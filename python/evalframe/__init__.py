@@ -14,6 +14,7 @@ from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, Limit, Loop, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
 from evalframe.policy import constant, followed, leaf, mark, reset, skip_modules, uncaptured
+from evalframe.steps import Slot, Step, Trace, step
 from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
 
@@ -29,6 +30,9 @@ __all__ = [
     "Loop",
     "Node",
     "Result",
+    "Slot",
+    "Step",
+    "Trace",
     "Value",
     "Variable",
     "VariableTable",
@@ -51,6 +55,7 @@ __all__ = [
     "reset",
     "skip_modules",
     "stats",
+    "step",
     "uncaptured",
     "variables",
 ]

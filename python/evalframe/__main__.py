@@ -25,6 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # `run` hands everything behind the script's name over as it is, which argparse can't do.
     if given[:1] == ["run"]:
         return _run(given[1:])
+    if given[:1] == ["step"]:
+        from evalframe.step_command import main as record_steps
+
+        return record_steps(given[1:])
     if given[:1] == ["dis"]:
         return disassemble(given[1:])
     options = _parser().parse_args(given)
@@ -38,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="run a script or module with its frames captured")
     commands.add_parser("dis", help="disassemble a file, a function of it, or a source text")
+    commands.add_parser("step", help="run a program and show it instruction by instruction")
     names = commands.add_parser("variables", help="the kind and the slot of each variable of a function")
     names.add_argument("where", metavar="FILE[:FUNCTION]", help="a source file, and a function in it by qualified name")
     names.set_defaults(command=_variables)

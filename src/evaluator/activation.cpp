@@ -10,6 +10,7 @@
 #include "evaluator/counts.h"
 #include "evaluator/handlers.h"
 #include "evaluator/labels.h"
+#include "evaluator/observer.h"
 #include "evaluator/opcodes/calls.h"
 #include "evaluator/opcodes/containers.h"
 #include "evaluator/opcodes/control.h"
@@ -534,6 +535,18 @@ void drop(PyThreadState* thread, cpython::Frame* frame, Owner owner) {
   owner == Owner::kCaller ? cpython::finish_frame(thread, frame) : cpython::pop_frame(thread, frame);
 }
 
+// Callees are evaluations of their own here, and watched as this one is. The observer may leave at any step.
+[[gnu::noinline]] Event run_observed(Activation& activation, bool throwing) {
+  observer->begins(activation, throwing);
+  Event event = throwing ? activation.throw_in() : Event::kNext;
+  while (event == Event::kNext || event == Event::kCaught) {
+    if (!observer) return activation.run();
+    observer->steps(activation, event == Event::kCaught);
+    event = activation.step();
+  }
+  return event;
+}
+
 // The frame is the thread's current one, or the Activation makes it that.
 struct Evaluation {
   PyObject* result;
@@ -543,8 +556,12 @@ struct Evaluation {
   EVALFRAME_INLINE Evaluation(PyThreadState* thread, cpython::Frame* frame, const bytecode::Code& code, bool throwing, bool linked) {
     ++counts.evaluated;
     Activation activation(thread, frame, code, linked);
-    event = throwing ? activation.throw_in() : Event::kNext;
-    if (event != Event::kRaised) event = activation.run();
+    if (__builtin_expect(observer != nullptr, 0)) {
+      event = run_observed(activation, throwing);
+    } else {
+      event = throwing ? activation.throw_in() : Event::kNext;
+      if (event != Event::kRaised) event = activation.run();
+    }
     if (event == Event::kHandOver) {
       count_hand_over(activation);
       activation.save();
@@ -552,6 +569,7 @@ struct Evaluation {
     result = activation.take_result().release();
     yielded = activation.yielded();
     delegates = activation.delegates();
+    if (__builtin_expect(observer != nullptr, 0)) observer->ends(activation, event, result);
   }
 };
 

@@ -1,0 +1,22 @@
+// Who watches frames of a thread run in our evaluator, instruction by instruction. The evaluator knows no more of them than this.
+#pragma once
+
+#include "evaluator/activation.h"
+
+namespace evalframe::evaluator {
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // A frame begins, or a generator's goes on: before anything of it runs. `throwing`: with the exception that is set.
+  virtual void begins(const Activation& activation, bool throwing) = 0;
+  // The next instruction is about to run. `caught`: the last one raised, and this is its handler.
+  virtual void steps(const Activation& activation, bool caught) = 0;
+  // It has returned, yielded, raised (the exception is set) or is handed over to CPython.
+  virtual void ends(const Activation& activation, Event event, PyObject* result) = 0;
+};
+
+// Of this thread, or null. Looked at where a frame is begun by other than our own loop, and while there is one in each step.
+inline constinit thread_local Observer* observer = nullptr;
+
+}  // namespace evalframe::evaluator

@@ -1,0 +1,285 @@
+#include "inspect/step_recorder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cpython/entry_frame.h"
+#include "cpython/generators.h"
+#include "cpython/hook.h"
+#include "cpython/objects.h"
+#include "cpython/variables.h"
+#include "evaluator/evaluate_all.h"
+
+namespace evalframe::inspect {
+
+using bytecode::Op;
+using evaluator::Activation, evaluator::Event;
+
+namespace {
+
+constexpr uint32_t kStepsToFull = 64;  // of one frame: how far back a state is put together from
+
+// What it runs is seen by no observer and no hook, and an exception that is set stays.
+class Aside {
+ public:
+  Aside() : observer_(std::exchange(evaluator::observer, nullptr)), raised_(PyErr_Occurred() ? cpython::take_raised() : Ref()) {}
+  ~Aside() {
+    if (raised_) cpython::set_raised(std::move(raised_));
+    evaluator::observer = observer_;
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  evaluator::Observer* observer_;
+  cpython::HooksSuspended suspended_;
+  Ref raised_;
+};
+
+// Numbers and text: nothing that is done with two of them runs the program's code, nor does letting go of one.
+bool is_simple(PyObject* object) {
+  return !object || object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyBool_Check(object);
+}
+bool survives(PyObject* object) { return is_simple(object) || Py_REFCNT(object) > 1; }
+
+// What an instruction lets go of, or works on: while that is simple or lives on, it runs no code but the evaluator's.
+enum class Touches : uint8_t { kAnything, kNothing, kLocal, kTop, kOne, kTwo, kItem };
+constexpr auto kTouching = [] {
+  using enum Op;
+  using enum Touches;
+  std::array<Touches, static_cast<size_t>(Op::kCount)> table{};
+  const auto set = [&](Touches touches, std::initializer_list<Op> ops) {
+    for (const Op op : ops) table[static_cast<size_t>(op)] = touches;
+  };
+  set(kNothing, {NOP, RESUME, PUSH_NULL, COPY, SWAP, LOAD_CONST, LOAD_FAST, LOAD_FAST_CHECK, LOAD_CLOSURE, LOAD_DEREF, JUMP_FORWARD, JUMP_BACKWARD, LOAD_GLOBAL,
+                 BUILD_TUPLE, BUILD_LIST, IS_OP, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE});
+  set(kLocal, {STORE_FAST});
+  set(kTop, {POP_TOP});
+  set(kOne, {POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, TO_BOOL, UNARY_NOT});
+  set(kTwo, {BINARY_OP, COMPARE_OP});
+  set(kItem, {BINARY_SUBSCR});
+  return table;
+}();
+
+// The next instruction runs no code but the evaluator's, and changes no object that was there before: what a place holds can have
+// changed only if it's another object.
+bool only_moves(const Activation& activation) {
+  const bytecode::Instruction& next = activation.instruction();
+  const auto from_top = [&](int distance) { return activation.slot(activation.depth() - distance); };
+  switch (kTouching[static_cast<size_t>(next.op)]) {
+    case Touches::kNothing: return true;
+    case Touches::kLocal: return survives(activation.slot(next.arg));
+    case Touches::kTop: return survives(from_top(1));
+    case Touches::kOne: return is_simple(from_top(1));
+    case Touches::kTwo: return is_simple(from_top(1)) && is_simple(from_top(2));
+    case Touches::kItem: return PyLong_CheckExact(from_top(1)) && (PyList_CheckExact(from_top(2)) || PyTuple_CheckExact(from_top(2))) && Py_REFCNT(from_top(2)) > 1;
+    case Touches::kAnything: break;
+  }
+  return false;
+}
+
+bool uses_namespace(Op op) { return op == Op::LOAD_NAME || op == Op::STORE_NAME || op == Op::DELETE_NAME; }
+
+StepKind kind_of(Event event, bool yielded) {
+  switch (event) {
+    case Event::kReturned: return yielded ? StepKind::kYielded : StepKind::kReturned;
+    case Event::kHandOver: return StepKind::kHandedOver;
+    case Event::kRaised: return StepKind::kRaised;
+    case Event::kNext:
+    case Event::kCaught: break;
+  }
+  return StepKind::kInstruction;
+}
+
+}  // namespace
+
+StepRecorder::StepRecorder(std::function<bool(Borrowed)> wants, Limits limits, bool own_reprs)
+    : wants_(std::move(wants)), limits_(limits), own_reprs_(own_reprs), known_(kKnown) {
+  trace_.null_text = trace_.texts.add("NULL");
+}
+StepRecorder::~StepRecorder() = default;
+
+StepRecorder::CodeInfo& StepRecorder::info_of(const Activation& activation) {
+  PyObject* const code = activation.code().code.get();
+  if (const auto found = codes_.find(code); found != codes_.end()) return found->second;
+  CodeInfo info{Ref::borrow(code), false, Step::kNone, {}};
+  {
+    const Aside aside;
+    info.wanted = wants_(code);
+  }
+  if (info.wanted) {
+    info.number = static_cast<uint32_t>(trace_.codes.size());
+    trace_.codes.push_back(Ref::borrow(code));
+    for (const bytecode::Instruction& each : activation.code().instructions) {
+      if (uses_namespace(each.op)) info.names.push_back(each.arg);
+    }
+    std::sort(info.names.begin(), info.names.end());
+    info.names.erase(std::unique(info.names.begin(), info.names.end()), info.names.end());
+  }
+  return codes_.emplace(code, std::move(info)).first->second;
+}
+
+void StepRecorder::begins(const Activation& activation, bool) {
+  CodeInfo& code = info_of(activation);
+  cpython::Frame* const frame = activation.frame();
+  running_.push_back({&code, nullptr, Step::kNone, true});
+  if (!code.wanted) return;
+  Running& running = running_.back();
+  if (const auto found = suspended_.find(frame); found != suspended_.end()) {
+    // Of a generator that was given up, another frame may be in its place.
+    if (!cpython::is_at_entry(frame) && cpython::belongs_to_generator(frame)) running.state = std::move(found->second);
+    suspended_.erase(found);
+  }
+  if (!running.state) {
+    running.state = std::make_unique<FrameState>();
+    running.state->number = frames_++;
+    running.state->names.resize(code.names.size());
+  }
+  uint32_t parent = Step::kNone, parent_step = Step::kNone;
+  for (size_t index = running_.size() - 1; index-- > 0;) {
+    if (!running_[index].state) continue;
+    parent = running_[index].node;
+    parent_step = running_[index].state->previous;
+    break;
+  }
+  running.node = static_cast<uint32_t>(trace_.nodes.size());
+  trace_.nodes.push_back({running.state->number, parent, parent_step, code.number});
+}
+
+uint32_t StepRecorder::text_of(PyObject* object, const Mark& mark) {
+  if (!object) return trace_.null_text;
+  if (own_reprs_ && has_repr_of_its_own(object)) {
+    const Aside aside;
+    return trace_.texts.add(own_repr(object));
+  }
+  if (!mark.by_contents) return trace_.texts.add(value_text(object));
+  PyTypeObject* const type = Py_TYPE(object);
+  Known& known = known_[((mark.bits ^ reinterpret_cast<uint64_t>(type) >> 4) * 0x9E3779B97F4A7C15u) >> 52];
+  static_assert(kKnown == 1u << (64 - 52));
+  if (known.type != type || known.mark != mark.bits) {
+    // A class of the program's own may be gone, and another be where it was.
+    known = {PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? nullptr : type, mark.bits, trace_.texts.add(value_text(object))};
+  }
+  return known.text;
+}
+
+void StepRecorder::look_at(Seen& seen, PyObject* object, uint32_t place, bool moved_only, Says says) {
+  const bool same = seen.is_there && seen.object == object;
+  bool changed = false;
+  if (!same || !moved_only) {
+    const Mark mark = mark_of(object);
+    const bool tells = mark.tells && !(own_reprs_ && has_repr_of_its_own(object));
+    if (!same || !tells || !seen.tells || mark.bits != seen.mark) {
+      const uint32_t text = text_of(object, mark);
+      changed = !same || text != seen.text;
+      seen = {object, mark.bits, text, tells, true};
+    }
+  }
+  if (changed && says != Says::kBeginning) {
+    trace_.entries.push_back({place, seen.text});
+  } else if (says != Says::kChanges) {
+    trace_.entries.push_back({place | Entry::kRestated, seen.text});
+  }
+}
+
+void StepRecorder::look_at_slots(const Activation& activation, FrameState& state, Says says) {
+  const auto depth = static_cast<size_t>(activation.depth());
+  if (state.slots.size() < depth) state.slots.resize(depth);
+  for (size_t above = static_cast<size_t>(state.depth); above < depth; ++above) state.slots[above].is_there = false;
+  PyObject** const slots = activation.slots();
+  for (size_t index = 0; index < depth; ++index) look_at(state.slots[index], slots[index], static_cast<uint32_t>(index), state.moved_only, says);
+  state.depth = static_cast<int>(depth);
+}
+
+void StepRecorder::look_at_names(const Activation& activation, const CodeInfo& code, FrameState& state, Says says) {
+  if (code.names.empty() || (state.moved_only && says == Says::kChanges)) return;
+  const Borrowed names = cpython::locals_dict_of(activation.frame());
+  if (!names || !PyDict_CheckExact(names.get())) return;
+  PyObject* const all = code.code.as<PyCodeObject>()->co_names;
+  for (size_t index = 0; index < code.names.size(); ++index) {
+    PyObject* const value = PyDict_GetItemWithError(names.get(), PyTuple_GET_ITEM(all, code.names[index]));
+    if (!value && PyErr_Occurred()) PyErr_Clear();
+    if (!value && !state.names[index].is_there) continue;
+    look_at(state.names[index], value, static_cast<uint32_t>(code.names[index]) | Entry::kName, state.moved_only, says);
+  }
+}
+
+uint32_t StepRecorder::add_step(Running& running, uint32_t instruction, uint32_t depth, StepKind kind, uint32_t note, bool full) {
+  const auto number = static_cast<uint32_t>(trace_.steps.size());
+  trace_.steps.push_back({running.node, instruction, static_cast<uint32_t>(trace_.entries.size()), running.state->previous, note, depth, kind, full});
+  running.state->previous = number;
+  return number;
+}
+
+// The rest runs as if nobody had watched.
+void StepRecorder::stop_at_limit() {
+  const char* const reached = trace_.steps.size() >= limits_.steps ? "steps" : trace_.bytes() >= limits_.bytes ? "memory" : nullptr;
+  if (!reached) return;
+  trace_.stopped = reached;
+  evaluator::observer = nullptr;
+}
+
+void StepRecorder::steps(const Activation& activation, bool caught) {
+  Running& running = running_.back();
+  if (!running.state) return;
+  stop_at_limit();
+  if (!evaluator::observer) return;
+  FrameState& state = *running.state;
+  const bool full = running.begins_full || ++state.since_full >= kStepsToFull;
+  if (full) state.since_full = 0;
+  if (running.begins_full) state.moved_only = running.begins_full = false;
+  const int depth = activation.depth();
+  const uint32_t note = caught ? trace_.texts.add("caught " + value_text(activation.slot(depth - 1))) : Step::kNone;
+  const Says says = state.previous == Step::kNone ? Says::kBeginning : full ? Says::kAll : Says::kChanges;
+  add_step(running, static_cast<uint32_t>(activation.next()), static_cast<uint32_t>(depth), StepKind::kInstruction, note, full);
+  look_at_slots(activation, state, says);
+  look_at_names(activation, *running.code, state, says);
+  state.moved_only = only_moves(activation);
+}
+
+void StepRecorder::ends(const Activation& activation, Event event, PyObject* result) {
+  Running running = std::move(running_.back());
+  running_.pop_back();
+  if (!running.state) return;
+  stop_at_limit();
+  if (!evaluator::observer) return;
+  FrameState& state = *running.state;
+  std::string note = event == Event::kHandOver ? "left to CPython from here on" : "raised ";
+  if (event == Event::kRaised) {
+    Ref raised = cpython::take_raised();
+    note += value_text(raised.get());
+    cpython::set_raised(std::move(raised));
+  } else if (result) {
+    note = (activation.yielded() ? "yielded " : "returned ") + value_text(result);
+  }
+  const uint32_t last = state.previous == Step::kNone ? static_cast<uint32_t>(activation.next()) : trace_.steps[state.previous].instruction;
+  const bool full = state.previous == Step::kNone;
+  const auto depth = static_cast<uint32_t>(full ? 0 : state.depth);
+  add_step(running, last, depth, kind_of(event, activation.yielded()), trace_.texts.add(std::move(note)), full);
+  const bool begins_generator = event == Event::kReturned && static_cast<size_t>(last) < activation.code().instructions.size() &&
+                                activation.code().instructions[last].op == Op::RETURN_GENERATOR;
+  if (begins_generator && result && (PyGen_Check(result) || PyCoro_CheckExact(result) || PyAsyncGen_CheckExact(result))) {
+    suspended_[cpython::frame_of(result)] = std::move(running.state);
+  } else if (activation.yielded()) {
+    suspended_[activation.frame()] = std::move(running.state);
+  }
+}
+
+Recording::Recording(StepRecorder& recorder) : is_on_(!evaluator::observer) {
+  if (!is_on_) return;
+  const bool before = evaluator::evaluates_all_frames();
+  if (!evaluator::evaluate_all_frames()) {
+    is_on_ = false;
+    return;
+  }
+  evaluates_all_ = !before;
+  evaluator::observer = &recorder;
+}
+
+Recording::~Recording() {
+  if (!is_on_) return;
+  evaluator::observer = nullptr;
+  if (evaluates_all_) evaluator::stop_evaluating_all_frames();
+}
+
+}  // namespace evalframe::inspect

@@ -1,0 +1,80 @@
+// What a recording of steps holds: for each step where it was and what had changed, from which the whole state is put together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ref.h"
+
+namespace evalframe::inspect {
+
+enum class StepKind : uint8_t { kInstruction, kReturned, kYielded, kRaised, kHandedOver };
+
+// The value of a place at a step.
+struct Entry {
+  static constexpr uint32_t kRestated = 1u << 31;  // has not changed: said again, so that states needn't be put together from the start
+  static constexpr uint32_t kName = 1u << 30;      // a name of the namespace (index into co_names), not a slot
+  uint32_t place;  // with these bits
+  uint32_t text;
+};
+
+struct Step {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t node;         // the activation
+  uint32_t instruction;  // index in the canonical code; of the other kinds: the last one that ran
+  uint32_t entries;      // the first of its own; they go up to the next step's
+  uint32_t previous;     // step of the same frame, or kNone
+  uint32_t note;         // text, or kNone
+  uint32_t depth;        // slots in use, localsplus and stack
+  StepKind kind;
+  bool full;             // its entries are the whole state
+};
+
+// A frame that runs, up to its end or where it yields.
+struct Node {
+  uint32_t frame;   // number; generators keep theirs
+  uint32_t parent;  // node, or Step::kNone
+  uint32_t parent_step;  // where the parent stood, or Step::kNone
+  uint32_t code;    // index in codes
+};
+
+// Each text once.
+class Texts {
+ public:
+  uint32_t add(std::string text);
+  const std::vector<std::string>& all() const { return texts_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::unordered_map<std::string, uint32_t> numbers_;
+  std::vector<std::string> texts_;
+  size_t bytes_ = 0;
+};
+
+// A state, put together.
+struct State {
+  std::vector<uint32_t> slots;                             // texts
+  std::vector<std::pair<uint32_t, uint32_t>> names;        // index into co_names, text
+  std::vector<uint32_t> changed;                           // places, with kName
+};
+
+struct Trace {
+  std::vector<Step> steps;
+  std::vector<Entry> entries;
+  std::vector<Node> nodes;
+  std::vector<Ref> codes;
+  Texts texts;
+  uint32_t null_text = 0;
+  std::string stopped;  // by what the recording was ended before the program: "", "steps" or "memory"
+
+  size_t bytes() const;
+  uint32_t entries_end(uint32_t step) const;
+  State state(uint32_t step) const;
+  // For pages: each step as variable-length numbers (docs of the format: bind_inspect.cpp).
+  std::string packed() const;
+};
+
+}  // namespace evalframe::inspect

@@ -1,0 +1,335 @@
+"""Traces of `evalframe.step`: what frames hold before each instruction, beside what CPython's own tracing sees."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import Trace
+from evalframe import step_command as command
+
+NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
+
+
+def loops(n):
+    total, seen = 0, []
+    for i in range(n):
+        if i % 2:
+            continue
+        total += i
+        seen.append(total)
+    return total, seen
+
+
+def closures(a, *rest, key="k"):
+    value = a
+
+    def inner(b):
+        nonlocal value
+        value = value + b
+        return [value + c for c in rest]
+
+    return inner(2), value, key
+
+
+def exceptions(n):
+    try:
+        try:
+            return 1 // n
+        except ZeroDivisionError as error:
+            kept = str(error)
+            raise ValueError(kept) from error
+        finally:
+            n = 5
+    except ValueError:
+        return n
+
+
+def generators(n):
+    def numbers(k):
+        for i in range(k):
+            got = yield i * i
+            if got:
+                yield got
+
+    made = numbers(n)
+    return next(made), made.send("sent"), list(made)
+
+
+def withs(text):
+    class Manager:
+        entered = 0
+
+        def __enter__(self):
+            Manager.entered += 1
+            return text
+
+        def __exit__(self, *args):
+            return True
+
+    with Manager() as given:
+        raise KeyError(given)
+    return Manager.entered
+
+
+def matches(value):
+    match value:
+        case {"a": x, **rest}:
+            return x, rest
+        case [first, *others]:
+            return first, others
+    return f"{value!r:>5}"
+
+
+PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (loops, (5,)), (closures, (1, 2, 3)), (exceptions, (0,)), (generators, (4,)), (withs, ("x",)),
+    (matches, ({"a": 1, "b": 2},)), (matches, ([1, 2, 3],)), (matches, (4,)),
+]  # fmt: skip
+IDS = [f"{function.__name__}{number}" for number, (function, _) in enumerate(PROGRAMS)]
+
+
+def traced_by_cpython(function: Callable[..., Any], args: tuple[Any, ...]) -> list[tuple[int, dict[str, str]]]:
+    """(offset, locals as text) before each instruction of the function's own frame."""
+    seen: list[tuple[int, dict[str, str]]] = []
+
+    def tracer(frame, event, arg):
+        if frame.f_code is not function.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            seen.append((frame.f_lasti, {name: repr(value) for name, value in frame.f_locals.items() if is_shown(value)}))
+        return tracer
+
+    sys._getframe().f_trace_opcodes = True  # 3.12 looks for such a frame when tracing is switched on
+    sys.settrace(tracer)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(None)
+    return seen
+
+
+def is_shown(value: object) -> bool:
+    return type(value) in (int, str, list, tuple, dict, type(None)) and len(repr(value)) < 60
+
+
+@pytest.mark.parametrize(("function", "args"), PROGRAMS, ids=IDS)
+def test_locals_are_those_that_cpythons_tracing_sees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    trace = evalframe.step(function, only=function.__qualname__)(*args)
+    assert repr(trace.result) == repr(function(*args))
+    ours: list[tuple[int, dict[str, str]]] = []
+    for step in trace:
+        if step.function != function.__qualname__ or step.end or (ours and ours[-1][0] == step.offset):
+            continue
+        held = {slot.name: slot.value for slot in step.slots if slot.kind != "stack" and slot.value != "NULL"}
+        held = {name: value.removeprefix("<cell: ").removesuffix(">") if "<cell" in value else value for name, value in held.items()}
+        ours.append((step.offset, held))
+    theirs = traced_by_cpython(function, args)
+    ours_by_offset: dict[int, list[dict[str, str]]] = {}
+    for offset, held in ours:
+        ours_by_offset.setdefault(offset, []).append(held)
+    compared = 0
+    for offset, names in theirs:
+        if not ours_by_offset.get(offset):
+            continue  # CPython's prefixes of instructions are parts of them here
+        held = ours_by_offset[offset].pop(0)
+        assert {name: held.get(name) for name in names} == names, offset
+        compared += 1
+    assert compared > len(theirs) // 2
+
+
+@pytest.mark.parametrize(("function", "args"), PROGRAMS, ids=IDS)
+def test_states_follow_from_what_has_changed(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Between two steps of a frame nothing differs but what the second says has changed."""
+    trace = evalframe.step(function)(*args)
+    before: dict[tuple[str, ...], Any] = {}
+    for step in trace:
+        key = step.frames[:-1] + (step.function,)
+        last = before.get(key)
+        if last is not None and last.number == step.number - 1 and not last.end:
+            for old, new in zip(last.slots, step.slots):
+                assert new.changed or old.value == new.value
+        before[key] = step
+    assert trace[-1].end == "returned"
+
+
+def test_the_first_step_is_the_frame_as_its_caller_filled_it() -> None:
+    trace = evalframe.step(closures)(1, 2, key="z")
+    first = trace[0]
+    held = {slot.name: slot.value for slot in first.slots}
+    assert held == {"a": "1", "rest": "(2,)", "key": "'z'", "inner": "NULL", "value": "NULL"}
+    assert first.stack == () and first.changed == ()
+    inner = next(step for step in trace if step.function.endswith("inner"))
+    assert {slot.name: slot.value for slot in inner.slots if slot.kind == "argument"} == {"b": "2"}
+    assert inner.frames[0].startswith("closures, line ") and len(inner.frames) == 2
+
+
+def test_what_a_list_holds_is_seen_to_change() -> None:
+    values = [slot.value for step in evalframe.step(loops)(5) for slot in step.changed if slot.name == "seen"]
+    assert values == ["[]", "[0]", "[0, 2]", "[0, 2, 6]"]
+
+
+def test_showing_values_runs_none_of_the_programs_code() -> None:
+    class Loud:
+        asked = 0
+
+        def __repr__(self):
+            Loud.asked += 1
+            return "loud\nand clear"
+
+    def f(x):
+        y = [x]
+        return y
+
+    assert "<test_showing_values_runs_none_of_the_programs_code.<locals>.Loud object>" in str(evalframe.step(f)(Loud()))
+    assert Loud.asked == 0
+    assert evalframe.step(f, reprs=True)(Loud())[0].slots[0].value == "loud and clear"
+
+
+def test_values_of_all_kinds_have_bounded_texts() -> None:
+    nested: list[Any] = []
+    nested.append(nested)
+    values = [
+        1 << 100_000, "é" * 1000, b"\0" * 1000, list(range(1000)), {i: {i: i} for i in range(99)}, nested, {1, 2}, {"a"},
+        np.ones((2, 3)), 1e300, -0.0, float("nan"), 1e-7, 123456789.125, 2j, ..., range(3), slice(1), len, int, os, ValueError(1, "x"),
+        frozenset(), bytearray(b"ab"), "\udc80", "a" * 61,
+    ]  # fmt: skip
+    texts = [evalframe.step(lambda x: x)(value)[0].slots[0].value for value in values]
+    assert max(map(len, texts)) < 200
+    assert texts[0] == "<int of 100001 bits>"
+    assert texts[8] == "<array of float64, shape (2, 3)>"
+    assert texts[9:15] == ["1e+300", "-0.0", "nan", "1e-07", "123456789.125", "2j"]
+    assert texts[21] == "ValueError(1, 'x')"
+    floats = [x * 10.0**e for x in (1.0, -1.5, 0.1, 123.456, 2 / 3) for e in range(-8, 20)]
+    assert [evalframe.step(lambda x: x)(x)[0].slots[0].value for x in floats] == [repr(x) for x in floats]
+
+
+def test_exceptions_are_told_where_they_are_raised_and_caught() -> None:
+    trace = evalframe.step(exceptions)(0)
+    caught = [step.note for step in trace if step.note.startswith("caught")]
+    assert caught[0] == "caught ZeroDivisionError('integer division or modulo by zero')"
+    assert set(caught[1:]) == {"caught ValueError('integer division or modulo by zero')"}
+    raising = next(step for step in trace if step.instruction == "BINARY_OP")
+    assert raising.handler is not None
+    failed = evalframe.step(lambda: [][1])()
+    assert isinstance(failed.exception, IndexError) and failed[-1].end == "raised"
+    assert failed[-1].note == "raised IndexError('list index out of range')"
+
+
+def test_a_generator_keeps_its_frame() -> None:
+    trace = evalframe.step(generators)(3)
+    ends = [(step.end, step.note) for step in trace if step.function.endswith("numbers") and step.end]
+    assert [note for end, note in ends if end == "yielded"] == ["yielded 0", "yielded 'sent'", "yielded 1", "yielded 4"]
+    resumed = [step for step in trace if step.function.endswith("numbers") and not step.end]
+    assert {slot.name: slot.value for slot in resumed[-1].slots if slot.kind != "stack"}["i"] == "2"
+
+
+def test_bounds_end_the_recording_and_not_the_run() -> None:
+    by_steps = evalframe.step(loops, steps=10)(1000)
+    assert len(by_steps) == 10 and by_steps.stopped == "steps" and by_steps.result == loops(1000)
+    by_memory = evalframe.step(loops, memory=20_000)(1000)
+    assert 10 < len(by_memory) < 2000 and by_memory.stopped == "memory" and by_memory.result == loops(1000)
+    assert "the bound on memory is reached" in str(by_memory)
+    for wrong in ({"steps": 0}, {"memory": 0}):
+        with pytest.raises(ValueError, match="record"):
+            evalframe.step(loops, **wrong)(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a function or a source text"):
+        evalframe.step(3)  # type: ignore[arg-type]
+
+
+def test_frames_are_chosen_by_name() -> None:
+    trace = evalframe.step(closures, only="closures.inner")(1, 2)
+    assert {step.function.split(".")[2] for step in trace} == {"inner"}
+    assert trace.result == closures(1, 2)
+    libraries = evalframe.step("import json\nx = json.dumps([1])")
+    assert {step.function for step in libraries()} == {"<module>"}
+    everything = evalframe.step("import json\nx = json.dumps([1])", everything=True)()
+    assert "dumps" in {step.function for step in everything}
+
+
+def test_a_source_text_shows_its_namespace() -> None:
+    trace = evalframe.step("x = 1\ny = [x]\ny.append(2)\ndel x\n")()
+    assert {slot.name: slot.value for slot in trace[-1].names} == {"x": "NULL", "y": "[1, 2]"}
+    assert trace[3].line is not None and trace._repr_html_().startswith("<iframe")
+    assert repr(trace) == f"<Trace of {len(trace)} steps in 1 frames>"
+
+
+def test_the_same_run_gives_the_same_document() -> None:
+    first, second = (list(evalframe.step(withs)("x").json()) for _ in range(2))
+    assert first == second and json.loads("".join(first))["version"] == 1
+
+
+def test_steps_are_indexed() -> None:
+    trace: Trace = evalframe.step(loops)(3)
+    assert trace[-1] == list(trace)[-1] and trace[1:3] == [trace[1], trace[2]]
+    with pytest.raises(IndexError, match="the trace has"):
+        trace[len(trace)]
+
+
+def test_recursion_tracers_threads_and_recordings_inside() -> None:
+    def deep(n):
+        return deep(n + 1)
+
+    assert isinstance(evalframe.step(deep, steps=1 << 20)(0).exception, RecursionError)
+
+    def traced():
+        sys.settrace(lambda *args: None)
+        x = 1
+        sys.settrace(None)
+        return x
+
+    trace = evalframe.step(traced)()
+    assert trace.result == 1 and trace[-1].end == "left to CPython"
+
+    def threads():
+        thread = threading.Thread(target=loops, args=(100,))
+        thread.start()
+        thread.join()
+        return loops(3)
+
+    assert evalframe.step(threads)().result == loops(3)
+
+    def inside():
+        return evalframe.step(loops)(3)
+
+    trace = evalframe.step(inside)()
+    assert "are being recorded already" in str(trace.exception or trace.result.exception)
+    assert evalframe.step(loops)(3).result == loops(3)
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, "-m", "evalframe", "step", *arguments], capture_output=True, text=True, cwd=cwd, env=environment
+    )
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    (tmp_path / "script.py").write_text("import sys\ndef f(a):\n    return a * 2\nprint(f(sys.argv[1]))\nsys.exit(3)\n")
+    done = run("script.py:f", "ab", cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 3 and done.stderr == ""
+    assert lines[0] == "abab" and lines[-1].endswith("returned 'abab'") and all(" f:" in line for line in lines[1:])
+    as_json = run("--json", "-c", "x = [1]\nx[0] = 2", cwd=tmp_path)
+    document = json.loads(as_json.stdout)
+    assert document["steps"][-1]["end"] == "returned" and document["steps"][-1]["names"][0]["value"] == "[2]"
+    page = run("--html", "page.html", "script.py", "ab", cwd=tmp_path)
+    assert page.stdout == "abab\n" and "steps in" in page.stderr
+    assert "http" not in (tmp_path / "page.html").read_text()
+    failed = run("--only", "g", "-c", "1 / 0", cwd=tmp_path)
+    assert failed.returncode == 1 and failed.stderr.count("Traceback") == 1 and failed.stdout.strip() == ""
+    assert "no frame of g was begun" in failed.stderr
+    assert command.main([str(tmp_path / "nothing.py")]) == 2
+    with pytest.raises(SystemExit):
+        command.main(["--steps", "0", "-c", "1"])
+    with pytest.raises(SystemExit):
+        command.main([])

@@ -1,0 +1,132 @@
+"""The page of `evalframe step --html` in a real browser: it loads without errors, and its buttons and keys work."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalframe
+from evalframe import Trace
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+]
+
+
+def work(n):
+    total, seen = 0.0, []
+    for i in range(n):
+        total = helper(total, i)
+        seen.append(total)
+    return total
+
+
+def helper(a, b):
+    if b % 3 == 0:
+        return a - b
+    return a + b * 0.5
+
+
+# Before the page's own script: what it complains of. Behind it: what it's asked to do, and what it shows.
+BEFORE = "<script>window.errors = []; addEventListener('error', e => errors.push(e.message));</script>"
+BEHIND = """<script>
+const shown = id => [...at(id).querySelectorAll("tr")].slice(1).map(row => [...row.children].map(cell => cell.textContent));
+const key = name => document.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
+const answer = (() => { %s })();
+document.body.replaceChildren(element("pre", JSON.stringify({answer, errors})));
+</script>"""
+
+
+def ask(page: str, script: str, folder: Path, width: int = 1280) -> Any:
+    """What the script returns in the page, which has to be without errors."""
+    file = folder / "page.html"
+    file.write_text(page.replace("<head>", "<head>" + BEFORE, 1).replace("</body>", BEHIND % script + "</body>"))
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+        f"--window-size={width},900", "--virtual-time-budget=5000", "--dump-dom", file.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
+    assert found is not None, done.stdout[-500:] + done.stderr[-500:]
+    result = json.loads(unescape(found[1]))
+    assert result["errors"] == []
+    return result["answer"]
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return evalframe.step(work)(40)
+
+
+def test_the_page_shows_the_states_that_the_trace_has(trace: Trace, tmp_path: Path) -> None:
+    numbers = [*range(0, len(trace), 7), len(trace) - 1, 3, 500]
+    script = f"return {numbers}.map(step => {{ show(step); return [shown('slots'), shown('stack'), at('where').textContent]; }});"
+    for number, (slots, stack, where) in zip(numbers, ask(trace.html(), script, tmp_path)):
+        step = trace[number]
+        assert [row[3] for row in slots] == [slot.value for slot in step.slots if slot.kind != "stack"]
+        assert [row[2] for row in stack if row[0]] == list(reversed(step.stack))
+        assert where.startswith(f"{step.function}, line {step.line}: ")
+
+
+def test_buttons_keys_and_clicks_lead_on(trace: Trace, tmp_path: Path) -> None:
+    script = """
+      const seen = [];
+      at("next").click(); at("next").click(); seen.push(current);
+      key("ArrowLeft"); seen.push(current);
+      key("End"); seen.push(current);
+      key("Home"); seen.push(current);
+      key("c"); key("c"); seen.push(rowOf(current)[ROW.name], codeOf(current).name); const call = current;
+      key("ArrowRight"); seen.push(codeOf(current).name);
+      key("o"); seen.push(codeOf(current).name);
+      show(call); key("ArrowDown"); seen.push(codeOf(current).name, current > call + 5); key("ArrowUp"); seen.push(current === call);
+      const line = [...document.querySelectorAll("#source .row")].find(row => row.textContent.includes("seen.append"));
+      line.click(); seen.push(rowOf(current)[ROW.line] === Number(line.dataset.index) + 1);
+      const row = [...document.querySelectorAll("#slots tr")].find(row => row.children[2].textContent === "total");
+      row.click(); seen.push(rowOf(current)[ROW.name], rowOf(current)[ROW.text]);
+      return seen;"""
+    answer = ask(trace.html(), script, tmp_path)
+    assert answer[:4] == [2, 1, len(trace) - 1, 0]
+    assert answer[4].startswith("CALL") and answer[5] == "work"
+    assert answer[6:8] == ["helper", "work"]
+    assert answer[8:11] == ["work", True, True]
+    assert answer[11] is True
+    assert answer[12].startswith("STORE_FAST") and "total" in answer[13]
+
+
+def test_the_current_columns_are_marked(trace: Trace, tmp_path: Path) -> None:
+    number = next(step.number for step in trace if step.instruction == "BINARY_OP" and step.argument == "%")
+    script = f"show({number}); return [document.querySelector('#source mark').textContent, document.querySelector('#code .here').textContent];"
+    mark, instruction = ask(trace.html(), script, tmp_path)
+    assert mark == "b % 3" and instruction.startswith("-> ") and "BINARY_OP" in instruction
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_nothing_is_wider_than_the_window(trace: Trace, tmp_path: Path, width: int) -> None:
+    script = "show(20); return [document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.querySelector('.row')).fontSize];"
+    wide, window, size = ask(trace.html(), script, tmp_path, width)
+    assert wide <= window and size == "13px"
+
+
+def test_a_long_trace_stays_responsive(tmp_path: Path) -> None:
+    long = evalframe.step(work)(4000)
+    assert len(long) == evalframe.steps.STEPS
+    page = long.html()
+    assert len(page) < 4_000_000
+    script = """
+      const begin = performance.now(); show(count - 1); const jump = performance.now() - begin;
+      const then = performance.now();
+      for (let each = 0; each < 100; each++) key("ArrowLeft");
+      return [current, jump, (performance.now() - then) / 100, document.querySelectorAll("*").length, at("note").textContent];"""
+    current, jump, step, elements, _ = ask(page, script, tmp_path)
+    assert current == len(long) - 101
+    assert jump < 5000 and step < 200  # milliseconds; tens of them, and two, on a machine that has nothing else to do
+    assert elements < 1000
+    assert ask(page, "show(count - 1); return at('note').textContent", tmp_path).startswith("... not recorded")
