@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalframe import bytecode, stand_ins  # noqa: F401
 from evalframe._core import FrameInfo, Hook, Result, hook
+from evalframe.code_object import CodeObject, code
 from evalframe.dis import dis
 from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, Limit, Loop, enabled, explain, jit, stats
@@ -21,6 +22,7 @@ from evalframe.variables import Variable, VariableTable, variables
 __all__ = [
     "BackendError",
     "Break",
+    "CodeObject",
     "Explanation",
     "FrameInfo",
     "Graph",
@@ -38,6 +40,7 @@ __all__ = [
     "VariableTable",
     "backends",
     "bytecode",
+    "code",
     "constant",
     "dis",
     "disable",

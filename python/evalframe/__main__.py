@@ -29,8 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from evalframe.step_command import main as record_steps
 
         return record_steps(given[1:])
-    if given[:1] == ["dis"]:
-        return disassemble(given[1:])
+    if given[:1] in (["dis"], ["code"]):
+        return disassemble(given[1:], given[0])
     options = _parser().parse_args(given)
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
@@ -42,9 +42,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="run a script or module with its frames captured")
     commands.add_parser("dis", help="disassemble a file, a function of it, or a source text")
+    commands.add_parser("code", help="the attributes of a code object")
     commands.add_parser("step", help="run a program and show it instruction by instruction")
     names = commands.add_parser("variables", help="the kind and the slot of each variable of a function")
     names.add_argument("where", metavar="FILE[:FUNCTION]", help="a source file, and a function in it by qualified name")
+    names.add_argument("--json", action="store_true", help="a JSON document, one line for each variable")
     names.set_defaults(command=_variables)
     explain = commands.add_parser("explain", help="run a script and tell what became of its frames")
     explain.add_argument("script", metavar="SCRIPT")
@@ -65,7 +67,10 @@ def _variables(options: argparse.Namespace) -> int:
         return _fail(f"{path}, line {error.lineno}: {error.msg}")
     except LookupError as error:
         return _fail(str(error.args[0]))
-    print("\n\n".join(map(str, tables)))
+    if options.json:
+        print("[\n" + ",\n".join(row for table in tables for row in table.json()) + "\n]")
+    else:
+        print("\n\n".join(map(str, tables)))
     return 0
 
 

@@ -2,10 +2,12 @@
 
 import builtins
 import dis
+import json
 import os
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from html import escape
 
 # How a name is read or written where it isn't one of the frame's slots.
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
@@ -60,6 +62,19 @@ class VariableTable:
             for kind, index, storage, name in rows
         ]
         return "\n".join([title, *lines])
+
+    def json(self) -> Iterator[str]:
+        """Each variable as a JSON object with the name of its function."""
+        for variable in self.variables:
+            yield json.dumps({"code": self.code.co_qualname, **asdict(variable)})
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("kind", "index", "storage", "name"))
+        rows = (
+            f"<tr><td>{v.kind}</td><td>{v.index}</td><td>{v.storage}</td><td>{escape(_shown_name(v))}</td></tr>"
+            for v in self.variables
+        )
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
 def variables(function: object) -> VariableTable:
