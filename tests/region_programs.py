@@ -379,6 +379,24 @@ class TupleProgram(Program):
         return super().text()
 
 
+class GrowingProgram(Program):
+    """... that append to lists, and look at them now and then."""
+
+    def statement(self, room: int) -> None:
+        kind = self.random.random()
+        if kind < 0.2:
+            self.line(f"{self.pick('grown', 'other')}.append({self.pick(self.number(1), self.number(1), self.element(), '1', 'x')})")
+        elif kind < 0.22:
+            self.line(self.pick("x = other[-1]", "s = len(grown)", "other[0] = k", "grown, other = other, grown"))
+        else:
+            super().statement(room)
+
+    def text(self) -> str:
+        self.line("grown, other = [], [1]")
+        text = super().text().replace("return n, k, x, s, t", "return n, k, x, s, t, tuple(grown), tuple(other)")
+        return text.replace("return s, t\n", "return s, t, tuple(grown), tuple(other)\n")
+
+
 class InnerProgram(Program):
     """... of nests whose inner loops take dozens of turns, by indices that mostly vary evenly; what goes wrong does so in the midst."""
 
@@ -522,7 +540,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
     pass
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "inner": InnerProgram,
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
          "attributes": AttributeProgram, "attribute_arrays": AttributeArrayProgram, "attribute_inner": AttributeInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}

@@ -9,7 +9,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from region_programs import Kernels, TupleProgram, check, differences
+from region_programs import GrowingProgram, Kernels, Program, TupleProgram, check, differences
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -44,6 +44,28 @@ def beside(a: Any, pairs: Any, numbers: Any, n: int) -> Any:
         for k in range(n):
             found += a[j % 30] * y if i % 2 else y - k
     return found, i, j
+
+
+@kernel(lambda: (R.random((20, 3)), R.random(20), np.zeros(3), 60))
+def descent(x: Any, y: Any, w: Any, steps: int) -> Any:
+    losses = []
+    for _ in range(steps):
+        error = x @ w - y
+        losses.append(np.mean(error**2))
+        w -= 0.1 * (x.T @ error) / len(x)
+    return tuple(losses)
+
+
+@kernel(lambda: (R.random(200), 0.5))
+def above(x: Any, least: float) -> Any:
+    places, values, kinds = [], [], []
+    for i in range(len(x)):
+        if x[i] > least:
+            x[i] = -x[i]
+            places.append(i)
+            values.append(x[i])
+            kinds.append(x[i] < -0.9)
+    return tuple(places), tuple(values), tuple(kinds)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -100,7 +122,34 @@ def test_a_list_that_grows_while_it_is_gone_through() -> None:
         assert one == other
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_random_programs(seed: int) -> None:
-    text, found, _ = differences(seed, kind=TupleProgram)
+def test_what_is_appended_where_numpy_warns_or_an_index_is_out_of_range() -> None:
+    def quotients(a: Any, b: Any, n: int) -> Any:
+        found: list[Any] = []
+        try:
+            for i in range(n):
+                found.append(a[i] / b[i])
+        except IndexError as error:
+            return tuple(found), str(error)
+        return tuple(found)
+
+    a, b = R.random(60), np.where(np.arange(60) % 17 == 16, 0.0, 1.5)
+    check(quotients, (a, b, 16), (a, b, 60), (a, b, 61), (a, b, 70), (a, b, 60))
+
+
+def test_a_list_whose_length_is_asked_while_it_grows() -> None:
+    def fill(x: Any, most: int) -> Any:
+        kept: list[Any] = []
+        for value in x:
+            kept.append(value)
+            if len(kept) > most:
+                kept = kept[-2:]
+        return tuple(kept)
+
+    check(fill, *[(R.random(100), most) for most in (5, 9, 5, 200, 1)], native=False)
+
+
+@pytest.mark.parametrize("kind", [TupleProgram, GrowingProgram])
+@pytest.mark.parametrize("seed", range(25))
+def test_random_programs(seed: int, kind: type[Program]) -> None:
+    text, found, _ = differences(seed, kind=kind)
     assert not found, text

@@ -93,8 +93,13 @@ std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Writ
 Written RegionWriter::iterator_over(Block& block, const Written& iterable) {
   const Type& type = iterable.type;
   if (type.kind != Kind::kObject || type.object < 0) return regions::iterator_over(block, iterable);
-  const Term at = block.emitter.let("ptr", "getelementptr ptr, ptr %bound, i64 " + std::to_string(type.object));
-  return iterator_over_list(block, items_[static_cast<size_t>(type.object)], block.emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1"));
+  return iterator_over_list(block, items_[static_cast<size_t>(type.object)], address_of(block, type.object));
+}
+
+// Of what the loop carries along.
+Term RegionWriter::address_of(Block& block, int32_t object) const {
+  const Term at = block.emitter.let("ptr", "getelementptr ptr, ptr %bound, i64 " + std::to_string(object));
+  return block.emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
 }
 
 // FOR_ITER, and the unpacking of what it gives.

@@ -155,12 +155,19 @@ std::vector<uint32_t> Variables::values_at(const recorder::Recording& recording,
   std::vector<uint32_t> all = with_names(recording.state_at(node)[0].slots);
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& into = recording.names[static_cast<size_t>(store.name)];
+    if (into.kind == recorder::Name::Kind::kAppend) continue;
     const std::optional<size_t> owner = owner_of(recording, into, own_);
     std::optional<size_t> name = owner ? names_.find_attribute(*owner, into.name.get()) : std::nullopt;
     if (into.kind == recorder::Name::Kind::kName) name = names_.find(into.dict.get(), into.name.get());
     if (!name) throw Unsupported("a store into an attribute, a name or an item of a container");
     all[own_ + *name] = store.value;
   }
+  return all;
+}
+
+std::vector<recorder::PendingStore> appended_at(const recorder::Recording& recording, int32_t node) {
+  std::vector<recorder::PendingStore> all = recording.stores_at(node);
+  std::erase_if(all, [&](const recorder::PendingStore& store) { return recording.names[static_cast<size_t>(store.name)].kind != recorder::Name::Kind::kAppend; });
   return all;
 }
 

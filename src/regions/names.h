@@ -56,7 +56,7 @@ class Variables {
   std::optional<size_t> slot_of(const recorder::Recording& recording, int32_t source) const;
   // A name that has what it had at the start.
   static constexpr uint32_t kKept = UINT32_MAX;
-  // Values by slot: at the start, and before the node. Throws std::runtime_error where something else is stored into.
+  // Values by slot: at the start, and before the node. Throws std::runtime_error where something else is stored into, but for the ends of lists.
   std::vector<uint32_t> initial(const recorder::Recording& recording) const;
   std::vector<uint32_t> values_at(const recorder::Recording& recording, int32_t node) const;
 
@@ -65,5 +65,8 @@ class Variables {
   const Names& names_;
   const size_t own_;
 };
+
+// What lists have got at their ends before the node, in order.
+std::vector<recorder::PendingStore> appended_at(const recorder::Recording& recording, int32_t node);
 
 }  // namespace evalframe::regions

@@ -423,7 +423,59 @@ void RecordingWriter::write_node(int32_t index) {
   if (result.expression && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
   if (is_call && node.form == Form::kSetItem) commit_done(index);
-  if (!block_.stores.empty() && reads_arrays_from(index + 1)) commit_behind(index);
+  if (!block_.stores.empty() && (reads_arrays_from(index + 1) || grows_lists_from(index))) commit_behind(index);
+}
+
+// What lists get between the last node and this one. It isn't done twice: what follows begins behind it.
+void RecordingWriter::append(int32_t node) {
+  const std::vector<recorder::PendingStore> all = appended_at(recording_, node);
+  if (all.size() == appended_) return;
+  if (block_.pass != Pass::kTurn) throw Unsupported("a list that grows in many turns");
+  if (!block_.stores.empty()) throw Unsupported("a list that grows in the midst of a store");
+  settle(node);
+  const Slots there = state_at(node);
+  Routine routine{.kind = Routine::Kind::kAppend};
+  for (size_t i = appended_; i < all.size(); i++) {
+    const recorder::Value& owner = recording_.values[recording_.names[static_cast<size_t>(all[i].name)].owner];
+    const std::optional<size_t> slot = owner.kind == recorder::Value::Kind::kSource ? slot_of(owner.a) : std::nullopt;
+    if (!slot || state_.types[*slot].kind != Kind::kObject) throw Unsupported("a list that grows and isn't in a variable");
+    const Written number = value(all[i].value);
+    if (!number.type.is_number()) throw Unsupported("a list that gets something else than numbers");
+    const auto place = static_cast<int>(routine.numbers.size());
+    if (place >= static_cast<int>(kMostOperands)) throw Unsupported("lists that get so many numbers");
+    std::vector<Term> words = words_of(number);
+    words.insert(words.begin(), region_.address_of(block_, state_.types[*slot].object));
+    for (size_t w = 0; w < words.size(); w++) {
+      const Term at = block_.emitter.let("ptr", "getelementptr i64, ptr " + block_.number_at(place).ref + ", i64 " + std::to_string(w));
+      block_.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + at.ref);
+    }
+    routine.numbers.push_back(number.type);
+  }
+  block_.look_at_conditions();
+  const Term none = block_.emitter.integer("i64", 0), one = block_.emitter.integer("i64", 1);
+  block_.call(routine, {{block_.number_at(0), none, none}}, one, one, false);
+  appended_ = all.size();
+  block_.mark_done();
+  leave_behind(instruction_at(node), there);
+}
+
+// Items and lengths of lists are read once, at the entry, and so aren't those of lists that grow.
+void RecordingWriter::check_lists() {
+  const auto is_of_list = [&](const guards::Fact& fact) { return fact.check == Check::kLength && fact.want.as<PyTypeObject>() != &PyTuple_Type; };
+  const auto reads = [&](const guards::Source& source) {
+    const bool is_item = source.reach == Reach::kItem && !source.object && source.parent >= 0 && !is_of_tuple(source.parent);
+    return is_item || is_of_list(source.fact) || std::any_of(source.more.begin(), source.more.end(), is_of_list);
+  };
+  const std::vector<guards::Source>& sources = recording_.guards.sources;
+  region_.reads_lists_ |= std::any_of(sources.begin(), sources.end(), reads);
+  region_.grows_lists_ |= !appended_at(recording_, count()).empty();
+  if (region_.reads_lists_ && region_.grows_lists_) throw Unsupported("a list that grows, and of which something is read");
+}
+
+bool RecordingWriter::is_of_tuple(int32_t index) const {
+  const guards::Source& source = recording_.guards.sources[static_cast<size_t>(index)];
+  const auto is_tuple = [](const guards::Fact& fact) { return (fact.check == Check::kLength || fact.check == Check::kType) && fact.want.as<PyTypeObject>() == &PyTuple_Type; };
+  return is_tuple(source.fact) || std::any_of(source.more.begin(), source.more.end(), is_tuple);
 }
 
 void RecordingWriter::find_uses() {
@@ -628,6 +680,7 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
     block_.emitter.label(holds);
   }
   find_uses();
+  if (!appended_at(recording_, count()).empty()) throw Unsupported("a list that grows in many turns");
   checks_ = false;
   std::vector<int32_t> watched;
   std::map<int32_t, Varies> stores;
@@ -646,6 +699,7 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
 
 void RecordingWriter::write(const std::string& otherwise) {
   check_recording();
+  check_lists();
   check_guards();
   for (const Term& condition : conditions_) {
     const std::string holds = block_.new_label();
@@ -656,9 +710,11 @@ void RecordingWriter::write(const std::string& otherwise) {
   block_.begin_memory();
   checks_ = false;
   for (int32_t i = 0; i < count(); i++) {
+    append(i);
     if (end_turn(i)) return;
     write_node(i);
   }
+  append(count());
   settle(count());
   finish(state_at(count()), instruction_at(count()), true);
 }

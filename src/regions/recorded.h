@@ -78,6 +78,10 @@ class RecordingWriter {
   void commit_behind(int32_t index);
   void commit_done(int32_t index);
   bool reads_arrays_from(int32_t index) const;
+  bool grows_lists_from(int32_t index) const { return appended_at(recording_, count()).size() > appended_at(recording_, index).size(); }
+  void append(int32_t node);
+  void check_lists();
+  bool is_of_tuple(int32_t source) const;
   // without: so many of the top of the stack.
   Slots state_at(int32_t node, size_t without = 0);
   void check_lost(const Slots& slots);
@@ -99,6 +103,7 @@ class RecordingWriter {
   std::map<size_t, Written> slots_;
   const Term* item_ = nullptr;
   std::function<void()> watches_;
+  size_t appended_ = 0;  // so much of what lists get is in them
 };
 
 }  // namespace evalframe::regions

@@ -1,6 +1,7 @@
 #include "regions/routine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -406,6 +407,37 @@ class MedianRoutine final : public LoadedRoutine {
   const bool is_wide_;
 };
 
+class AppendRoutine final : public LoadedRoutine {
+ public:
+  explicit AppendRoutine(std::vector<Type> numbers) : numbers_(std::move(numbers)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t*, int64_t, int64_t) {
+    return static_cast<AppendRoutine*>(self)->append(data[0]) ? 0 : 1;
+  }
+
+ private:
+  bool append(const char* from) const {
+    std::vector<Ref> objects;
+    std::vector<PyObject*> lists;
+    for (const Type& type : numbers_) {
+      int64_t words[kBytesOfNumber / 8];
+      std::memcpy(words, from, sizeof words);
+      from += kBytesOfNumber;
+      lists.push_back(std::bit_cast<PyObject*>(words[0]));
+      objects.push_back(Boxes().box(type, words + 1));
+      if (!objects.back()) return PyErr_Clear(), false;
+    }
+    for (size_t i = 0; i < lists.size(); i++) {
+      if (PyList_Append(lists[i], objects[i].get()) == 0) continue;
+      for (; i-- > 0;) PyList_SetSlice(lists[i], PyList_GET_SIZE(lists[i]) - 1, PyList_GET_SIZE(lists[i]), nullptr);
+      return PyErr_Clear(), false;
+    }
+    return true;
+  }
+
+  const std::vector<Type> numbers_;
+};
+
 // Of lists and tuples.
 class ListItemRoutine final : public LoadedRoutine {
  public:
@@ -471,6 +503,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kRelease: return loaded<ReleaseRoutine>(owners, held);
     case Routine::Kind::kMedian: return loaded<MedianRoutine>(owners, routine.dtype);
     case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype, routine.text);
+    case Routine::Kind::kAppend: return loaded<AppendRoutine>(owners, routine.numbers);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
   }
   throw std::logic_error("a routine of no kind");

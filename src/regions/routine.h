@@ -7,6 +7,7 @@
 
 #include "backends/native/code/kernel.h"
 #include "core/ref.h"
+#include "regions/type.h"
 
 namespace evalframe::regions {
 
@@ -29,6 +30,7 @@ struct Routine {
     kMedian,   // of one row of neighbours, whose order it changes, as numpy.median has it: the row, the element
     kListItem, // looks at an item of a list or tuple of Python's ints or floats, or of tuples of them: the list, the number that it is, or the tuple
                // and its numbers; rows: which one. 1: it is another object, or the list is
+    kAppend,   // puts numbers at the ends of lists, all or none: numbers in memory (number_at), the first word of each is the list; see `numbers`
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
   };
   Kind kind = Kind::kMove;
@@ -37,12 +39,13 @@ struct Routine {
   int rank = 0;              // kMoveSpace
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
+  std::vector<Type> numbers = {};                 // kAppend
   std::string text = {};  // kKernel, kObject, kListItem: what tells it from others
-  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && text == other.text; }
+  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend; }
   int traverse(visitproc visit, void* arg) const;
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.

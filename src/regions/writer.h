@@ -74,6 +74,7 @@ class RegionWriter {
   int32_t object_of(PyObject* constant);
   // Of what a state has in a slot, lists and tuples that the loop carries along, too.
   Written iterator_over(Block& block, const Written& iterable);
+  Term address_of(Block& block, int32_t object) const;
   void end_turn(Block& block, int number, Slots slots, int32_t instruction);
   std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
   Written& top_of(Block& block, Slots& slots);
@@ -104,6 +105,7 @@ class RegionWriter {
   std::set<int> saves_, checks_;
   ManyTurns* many_ = nullptr;  // whose turn is written
   bool meets_conditions_ = false, rolls_back_ = false;
+  bool grows_lists_ = false, reads_lists_ = false;  // what is read of lists is read at the entry
   int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;
