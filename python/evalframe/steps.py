@@ -18,6 +18,7 @@ from evalframe.bytecode import code_of
 
 STEPS = 100_000
 MEMORY = 256 << 20
+_DONE = ("caught", "returned", "yielded", "raised")
 _ENDS = ("", "returned", "yielded", "raised", "left to CPython")
 
 
@@ -124,7 +125,7 @@ class Trace(Sequence[Step]):
             instruction=row["name"],
             argument=row["text"],
             end=_ENDS[kind],
-            note=self._texts[note] if note is not None else "",
+            note=f"{_DONE[kind]} {self._texts[note]}" if note is not None else _ENDS[kind],
             stack=tuple(slot.value for slot in found[len(code.slots) :]),
             slots=tuple(found),
             names=tuple(held),

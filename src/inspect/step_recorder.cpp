@@ -229,7 +229,7 @@ void StepRecorder::steps(const Activation& activation, bool caught) {
   if (full) state.since_full = 0;
   if (running.begins_full) state.moved_only = running.begins_full = false;
   const int depth = activation.depth();
-  const uint32_t note = caught ? trace_.texts.add("caught " + value_text(activation.slot(depth - 1))) : Step::kNone;
+  const uint32_t note = caught ? trace_.texts.add(value_text(activation.slot(depth - 1))) : Step::kNone;
   const Says says = state.previous == Step::kNone ? Says::kBeginning : full ? Says::kAll : Says::kChanges;
   add_step(running, static_cast<uint32_t>(activation.next()), static_cast<uint32_t>(depth), StepKind::kInstruction, note, full);
   look_at_slots(activation, state, says);
@@ -244,18 +244,18 @@ void StepRecorder::ends(const Activation& activation, Event event, PyObject* res
   stop_at_limit();
   if (!evaluator::observer) return;
   FrameState& state = *running.state;
-  std::string note = event == Event::kHandOver ? "left to CPython from here on" : "raised ";
+  uint32_t note = Step::kNone;
   if (event == Event::kRaised) {
     Ref raised = cpython::take_raised();
-    note += value_text(raised.get());
+    note = trace_.texts.add(value_text(raised.get()));
     cpython::set_raised(std::move(raised));
   } else if (result) {
-    note = (activation.yielded() ? "yielded " : "returned ") + value_text(result);
+    note = text_of(result, mark_of(result));
   }
   const uint32_t last = state.previous == Step::kNone ? static_cast<uint32_t>(activation.next()) : trace_.steps[state.previous].instruction;
   const bool full = state.previous == Step::kNone;
   const auto depth = static_cast<uint32_t>(full ? 0 : state.depth);
-  add_step(running, last, depth, kind_of(event, activation.yielded()), trace_.texts.add(std::move(note)), full);
+  add_step(running, last, depth, kind_of(event, activation.yielded()), note, full);
   const bool begins_generator = event == Event::kReturned && static_cast<size_t>(last) < activation.code().instructions.size() &&
                                 activation.code().instructions[last].op == Op::RETURN_GENERATOR;
   if (begins_generator && result && (PyGen_Check(result) || PyCoro_CheckExact(result) || PyAsyncGen_CheckExact(result))) {

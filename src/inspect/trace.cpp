@@ -5,12 +5,12 @@
 namespace evalframe::inspect {
 
 uint32_t Texts::add(std::string text) {
-  const auto [found, added] = numbers_.try_emplace(std::move(text), static_cast<uint32_t>(texts_.size()));
-  if (added) {
-    texts_.push_back(found->first);
-    bytes_ += 2 * found->first.size() + 128;  // both copies, and what the table has for one
-  }
-  return found->second;
+  if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
+  bytes_ += text.size() + 96;  // with what the table has for one
+  texts_.push_back(std::move(text));
+  const auto number = static_cast<uint32_t>(texts_.size() - 1);
+  numbers_.emplace(texts_.back(), number);
+  return number;
 }
 
 size_t Trace::bytes() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,7 +28,7 @@ struct Step {
   uint32_t instruction;  // index in the canonical code; of the other kinds: the last one that ran
   uint32_t entries;      // the first of its own; they go up to the next step's
   uint32_t previous;     // step of the same frame, or kNone
-  uint32_t note;         // text, or kNone
+  uint32_t note;         // text of what was returned, yielded, raised or (kInstruction) has just been caught, or kNone
   uint32_t depth;        // slots in use, localsplus and stack
   StepKind kind;
   bool full;             // its entries are the whole state
@@ -45,12 +46,12 @@ struct Node {
 class Texts {
  public:
   uint32_t add(std::string text);
-  const std::vector<std::string>& all() const { return texts_; }
+  std::vector<std::string> all() const { return {texts_.begin(), texts_.end()}; }
   size_t bytes() const { return bytes_; }
 
  private:
-  std::unordered_map<std::string, uint32_t> numbers_;
-  std::vector<std::string> texts_;
+  std::deque<std::string> texts_;  // which stay where they are: the keys of the table are parts of them
+  std::unordered_map<std::string_view, uint32_t> numbers_;
   size_t bytes_ = 0;
 };
 
