@@ -23,6 +23,8 @@ __all__ = [
     "BackendError",
     "Break",
     "CodeObject",
+    "DecompileError",
+    "DecompileReport",
     "Explanation",
     "FrameInfo",
     "Graph",
@@ -42,6 +44,8 @@ __all__ = [
     "bytecode",
     "code",
     "constant",
+    "decompile",
+    "decompile_report",
     "dis",
     "disable",
     "enable",
@@ -64,16 +68,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from evalframe.decompiler import DecompileError, DecompileReport, decompile, decompile_report
     from evalframe.graph import Graph, Node, Value
 else:
+    _LATER = {
+        **dict.fromkeys(("Graph", "Node", "Value"), "evalframe.graph"),
+        **dict.fromkeys(("DecompileError", "DecompileReport", "decompile", "decompile_report"), "evalframe.decompiler"),
+    }
 
     def __getattr__(name: str) -> object:
-        """What only backends of users' own need, imported when it is asked for."""
-        if name not in ("Graph", "Node", "Value"):
+        """What few programs need, imported when it is asked for."""
+        if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from evalframe import graph
+        from importlib import import_module
 
-        globals()[name] = getattr(graph, name)
+        globals()[name] = getattr(import_module(_LATER[name]), name)
         return globals()[name]
 
 

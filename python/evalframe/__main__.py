@@ -48,6 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     names.add_argument("where", metavar="FILE[:FUNCTION]", help="a source file, and a function in it by qualified name")
     names.add_argument("--json", action="store_true", help="a JSON document, one line for each variable")
     names.set_defaults(command=_variables)
+    source = commands.add_parser("decompile", help="a file's bytecode, or that of a function in it, as Python source")
+    source.add_argument("where", metavar="FILE[:FUNCTION]", help="a source file or .pyc, and a function in it")
+    source.add_argument("--report", action="store_true", help="tell how each code object came out instead")
+    source.set_defaults(command=_decompile)
     explain = commands.add_parser("explain", help="run a script and tell what became of its frames")
     explain.add_argument("script", metavar="SCRIPT")
     explain.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
@@ -71,6 +75,26 @@ def _variables(options: argparse.Namespace) -> int:
         print("[\n" + ",\n".join(row for table in tables for row in table.json()) + "\n]")
     else:
         print("\n\n".join(map(str, tables)))
+    return 0
+
+
+def _decompile(options: argparse.Namespace) -> int:
+    from evalframe.decompiler import code_of_file, decompile_report
+
+    try:
+        report = decompile_report(code_of_file(options.where))
+    except OSError as error:
+        return _fail(f"can't open file {error.filename!r}: [Errno {error.errno}] {error.strerror}")
+    except SyntaxError as error:
+        return _fail(f"{options.where}, line {error.lineno}: {error.msg}")
+    except (LookupError, ValueError) as error:
+        return _fail(str(error.args[0]))
+    if options.report:
+        print(report)
+        return 0
+    if report.source is None:
+        return _fail(f"can't decompile {report.rows[0].name}: {report.rows[0].reason}", 1)
+    print(report.source, end="")
     return 0
 
 

@@ -1,0 +1,180 @@
+#include "decompiler/bodies.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cpython/codec.h"
+#include "decompiler/compare.h"
+
+namespace evalframe::decompiler {
+namespace {
+
+using bytecode::Op;
+
+std::string text_of(PyObject* text) {
+  const char* const characters = PyUnicode_AsUTF8(text);
+  if (characters) return characters;
+  PyErr_Clear();
+  throw Refused("a name that no source text can have");
+}
+
+bool is_function(const PyCodeObject* code) { return (code->co_flags & CO_OPTIMIZED) != 0; }
+
+bool returns_nothing(const Node* statement) {
+  return statement->kind == Kind::Return && (statement->items.empty() || (statement->items[0]->kind == Kind::Constant && statement->items[0]->constant == Py_None));
+}
+
+bool assigns(const Node* statement, const char* name) {
+  return statement->kind == Kind::Assign && statement->items.size() == 2 && statement->items[0]->kind == Kind::Name && statement->items[0]->text == name;
+}
+
+void drop_last_return(Nodes& body) {
+  if (!body.empty() && returns_nothing(body.back())) body.pop_back();
+}
+
+std::string local(const PyCodeObject* code, int index) { return text_of(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
+bool is_free(const PyCodeObject* code, int index) { return index >= code->co_nlocalsplus - code->co_nfreevars; }
+
+// Names that need `global` and `nonlocal`.
+class Declarations {
+ public:
+  Declarations(PyCodeObject* code, const std::vector<PyCodeObject*>& around) : code_(code), around_(around) {}
+
+  void add_to(Tree& tree, Nodes& body) {
+    scan(code_, false);
+    Nodes lines;
+    for (const std::string& name : globals_) lines.push_back(tree.make(Kind::Global, {}, name));
+    for (const std::string& name : nonlocals_) lines.push_back(tree.make(Kind::Nonlocal, {}, name));
+    body.insert(body.begin(), lines.begin(), lines.end());
+  }
+
+ private:
+  void scan(PyCodeObject* code, bool comprehension) {
+    const bytecode::Code* const decoded = cpython::decoded(code);
+    if (decoded == nullptr) {
+      PyErr_Clear();
+      return;
+    }
+    for (const auto& instruction : decoded->instructions) {
+      const Op op = instruction.op;
+      const bytecode::Argument argument = bytecode::argument_kind(op);
+      const Py_ssize_t known = argument == bytecode::Argument::name ? PyTuple_GET_SIZE(code->co_names) : argument == bytecode::Argument::local ? code->co_nlocalsplus : 0;
+      if (instruction.arg >= known) continue;  // not one of those below, or damaged
+      if (op == Op::STORE_GLOBAL || op == Op::DELETE_GLOBAL) {
+        if (!comprehension || is_function(code_)) globals_.insert(text_of(PyTuple_GET_ITEM(code->co_names, instruction.arg)));
+      } else if (op == Op::LOAD_GLOBAL && !comprehension) {
+        // In a class or module other names are looked up in its namespace first.
+        const std::string name = text_of(PyTuple_GET_ITEM(code->co_names, instruction.arg));
+        if (!is_function(code_) || is_shadowed(name)) globals_.insert(name);
+      } else if ((op == Op::STORE_DEREF || op == Op::DELETE_DEREF) && is_free(code, instruction.arg)) {
+        const std::string name = local(code, instruction.arg);
+        if (name == "__class__" && !is_function(code_)) continue;
+        if (!comprehension || own_free(name)) nonlocals_.insert(name);
+      }
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++) {
+      PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);
+      if (!PyCode_Check(inner)) continue;
+      const std::string name = text_of(reinterpret_cast<PyCodeObject*>(inner)->co_name);
+      if (name == "<listcomp>" || name == "<setcomp>" || name == "<dictcomp>" || name == "<genexpr>") scan(reinterpret_cast<PyCodeObject*>(inner), true);
+    }
+  }
+
+  bool own_free(const std::string& name) const {
+    for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) if (local(code_, i) == name) return true;
+    return false;
+  }
+
+  // A function around has a variable of that name.
+  bool is_shadowed(const std::string& name) const {
+    for (const PyCodeObject* const code : around_) {
+      if (!is_function(code) || code == code_) continue;
+      for (int i = 0; i < code->co_nlocalsplus; i++) if (local(code, i) == name) return true;
+    }
+    return false;
+  }
+
+  PyCodeObject* code_;
+  const std::vector<PyCodeObject*>& around_;
+  std::set<std::string> globals_, nonlocals_;
+};
+
+bool has_yield(const PyCodeObject* code) {
+  const bytecode::Code* const decoded = cpython::decoded(const_cast<PyCodeObject*>(code));
+  if (decoded == nullptr) PyErr_Clear();
+  return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [](const auto& i) { return i.op == Op::YIELD_VALUE; });
+}
+
+}  // namespace
+
+void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body) {
+  drop_last_return(body);
+  if ((code->co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)) && !has_yield(code)) {
+    Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
+    never->body = {tree.make(Kind::Expr, {tree.make(Kind::Yield, {tree.constant(Py_None)})})};
+    body.push_back(never);
+  }
+  Declarations(code, around).add_to(tree, body);
+  if (PyObject* const docstring = docstring_of(code)) body.insert(body.begin(), tree.make(Kind::Expr, {tree.constant(docstring)}));
+}
+
+void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body) {
+  if (!body.empty() && body.back()->kind == Kind::Return) body.pop_back();
+  const auto drop_last = [&](const char* name) {
+    if (!body.empty() && assigns(body.back(), name)) body.pop_back();
+  };
+  drop_last("__classdictcell__");
+  drop_last("__classcell__");
+  drop_last("__classdictcell__");
+  drop_last("__static_attributes__");
+  size_t first = 0;
+  for (const char* const name : {"__module__", "__qualname__", "__firstlineno__"}) {
+    if (first < body.size() && assigns(body[first], name)) first++;
+  }
+  body.erase(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(first));
+  Node* docstring = nullptr;
+  if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
+    docstring = tree.make(Kind::Expr, {body[0]->items[1]});
+    body.erase(body.begin());
+  }
+  Declarations(code, around).add_to(tree, body);
+  if (docstring) body.insert(body.begin(), docstring);
+}
+
+void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
+  drop_last_return(body);
+  if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
+    body[0] = tree.make(Kind::Expr, {body[0]->items[1]});
+  }
+  Nodes lines;
+  Declarations(code, {}).add_to(tree, lines);
+  // Behind what has to come first.
+  auto first = body.begin();
+  if (!body.empty() && body[0]->kind == Kind::Expr && body[0]->items[0]->kind == Kind::Constant) ++first;
+  while (first != body.end() && (*first)->kind == Kind::ImportFrom && (*first)->text == "__future__") ++first;
+  body.insert(first, lines.begin(), lines.end());
+}
+
+void finish_lambda(Nodes& body) {
+  if (body.size() != 1 || body[0]->kind != Kind::Return || body[0]->items.empty()) throw Refused("a lambda of statements");
+  body = {body[0]->items[0]};
+}
+
+void finish_comprehension(Nodes& body) {
+  if (!body.empty() && body.back()->kind == Kind::Return) body.pop_back();
+}
+
+Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason) {
+  std::string line = reason;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  Nodes body{tree.make(Kind::Comment, {}, "evalframe can't decompile this: " + line)};
+  // Its variables of functions around it stay so.
+  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
+    if (local(code, i) == ".type_params") continue;
+    body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, local(code, i))}));
+  }
+  body.push_back(tree.make(Kind::Raise, {tree.make(Kind::Name, {}, "NotImplementedError")}));
+  return body;
+}
+
+}  // namespace evalframe::decompiler

@@ -1,0 +1,18 @@
+// What belongs to a body besides its statements: docstrings, declarations, and what the compiler adds to classes.
+#pragma once
+
+#include "decompiler/tree.h"
+
+namespace evalframe::decompiler {
+
+// `around`: the code objects of the functions and classes around this one, outermost first.
+void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);
+void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);
+void finish_module(Tree& tree, PyCodeObject* code, Nodes& body);
+void finish_lambda(Nodes& body);
+void finish_comprehension(Nodes& body);
+
+// What stands for a body that is refused.
+Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason);
+
+}  // namespace evalframe::decompiler

@@ -1,0 +1,32 @@
+// Code objects as Python source that is compiled to the same again, or a reason why not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ref.h"
+#include "decompiler/compare.h"
+
+namespace evalframe::decompiler {
+
+struct Row {
+  Ref code;
+  Status status;
+  std::string reason;  // of what is refused, or how what is equivalent differs
+};
+
+struct Result {
+  std::string source;
+  bool written = false;   // false where the code object itself is refused
+  std::vector<Row> rows;  // the code object, and those in it
+};
+
+// Values that a function has beside its code, as source; may be empty.
+struct Surroundings {
+  std::vector<std::string> defaults;
+  std::vector<std::pair<std::string, std::string>> keyword_defaults;
+};
+
+Result decompile(Borrowed code, const Surroundings& surroundings = {});
+
+}  // namespace evalframe::decompiler

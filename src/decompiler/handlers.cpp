@@ -1,0 +1,359 @@
+// Statements with exception handlers: try, with. The compiler writes what leaves one (finally bodies, calls of __exit__) on each way out.
+#include <algorithm>
+#include <climits>
+#include <functional>
+#include <set>
+
+#include "cpython/layout.h"
+#include "decompiler/reader.h"
+
+namespace evalframe::decompiler {
+
+using bytecode::Op;
+
+// The outermost handler that protects `node` and not yet the statements around it, or -1.
+int Reader::outermost_new(int node, const Scope& scope) const {
+  int found = -1;
+  int steps = 0;
+  for (int handler = graph_.handler[node]; handler != scope.handler && handler >= 0 && steps++ < 1000; handler = graph_.handler[handler]) found = handler;
+  return found;
+}
+
+int Reader::depth_kept(int handler, bool& lasti) const {
+  for (const int node : graph_.handled[handler]) {
+    if (const auto* const region = code_.handler(node)) {
+      lasti = region->push_lasti;
+      return region->depth;
+    }
+  }
+  throw Refused("a handler that protects nothing");
+}
+
+// Where to go on in a way out that leaves the statement for the ones around it.
+Reader::Scope Reader::tail_of(const Construct& construct, const Scope& scope) const {
+  const Scope& outside = *construct.outside;
+  Scope tail = within(outside, -1);
+  tail.expression = false;
+  if (scope.loop != outside.loop) {
+    for (const int node : {tail.again, tail.leave}) if (node >= 0) tail.blocked.push_back(node);
+    tail.again = tail.leave = -1;
+  }
+  return tail;
+}
+
+Reader::End Reader::leave(int node, Stack& stack, const Scope& scope, Nodes& out) {
+  const Construct& construct = *scope.construct;
+  const auto known = construct.unwound.find(node);
+  const int after = known == construct.unwound.end() ? -1 : known->second;
+  if (after < 0) throw Refused("a way out of a try or with statement that isn't understood");
+  if (scope.expression) return {How::ends};
+  if (after == construct.exit && graph_.depth[node] == construct.base && pending(stack) == 0) return {How::falls, node};
+  const Scope tail = tail_of(construct, scope);
+  const bool with = graph_.at(graph_.next[construct.handler]).op == Op::WITH_EXCEPT_START;
+  return run(with ? node : after, stack, tail, out);
+}
+
+void Reader::find_exits(Construct& construct, int start, const std::function<int(int)>& unwind, const Scope& scope) {
+  std::set<int> seen{start};
+  std::vector<int> open{start};
+  std::vector<std::pair<int, int>> exits;  // node, where from
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    work();
+    graph_.each_successor(node, [&](int to) {
+      if (to == construct.handler) return;
+      if (!graph_.covered(to, construct.handler)) exits.push_back({to, node});
+      else if (seen.insert(to).second) open.push_back(to);
+    });
+  }
+  int best = 1, best_from = -1;
+  std::set<int> distinct;
+  for (const auto& [node, from] : exits) {
+    if (!construct.unwound.contains(node)) construct.unwound[node] = unwind(node);
+    distinct.insert(construct.unwound[node]);
+  }
+  for (const auto& [node, from] : exits) {
+    const int after = construct.unwound[node];
+    if (after < 0 || graph_.depth[node] != construct.base) continue;
+    const int rank = rank_of_exit(after, construct, scope);
+    if (rank < best || (rank == best && from < best_from)) continue;
+    if (rank == 1 && distinct.size() > 1 && best > 1) continue;
+    best = rank;
+    best_from = from;
+    construct.exit = after;
+  }
+}
+
+// How likely it is that the body, when it's through, goes on there, and doesn't break, continue or return. 0: it can't.
+int Reader::rank_of_exit(int after, const Construct& construct, const Scope& scope) const {
+  (void)construct;
+  const Op op = graph_.at(after).op;
+  if (op == Op::POP_TOP || op == Op::SWAP || op == Op::RETURN_VALUE) return 0;
+  if (op == Op::RETURN_CONST) return 1;
+  if (op == Op::LOAD_CONST && graph_.next[after] >= 0 && graph_.at(graph_.next[after]).op == Op::RETURN_VALUE) return 1;
+  if (after == scope.leave) return 2;
+  if (after == scope.again) return 3;
+  return 4;
+}
+
+// Follows a copy of a finally body beside the original in the handler: where the copy goes on, or -1 if it's none.
+int Reader::matches_copy(int copy, int original) const {
+  const int depth = graph_.depth[original];
+  std::set<std::pair<int, int>> seen{{copy, original}};
+  std::vector<std::pair<int, int>> open{{copy, original}};
+  int after = -1;
+  while (!open.empty()) {
+    auto [a, b] = open.back();
+    open.pop_back();
+    if (graph_.at(b).op == Op::RERAISE && graph_.depth[b] == depth && graph_.at(b).arg == 0) {
+      if (after >= 0 && after != a) return -1;
+      after = a;
+      continue;
+    }
+    const auto add = [&](int x, int y) { if (seen.insert({x, y}).second) open.push_back({x, y}); };
+    if (a == b) continue;
+    Op op_a = graph_.at(a).op, op_b = graph_.at(b).op;
+    int yes_a = graph_.next[a], no_a = graph_.jump[a], yes_b = graph_.next[b], no_b = graph_.jump[b];
+    if (is_branch(op_a) && is_branch(op_b) && jumps_if_true(op_a) != jumps_if_true(op_b)) {
+      std::swap(yes_a, no_a);
+      op_a = op_b;
+    }
+    if (op_a != op_b || !same_operand(code_, a, code_, b)) return -1;
+    if ((yes_a < 0) != (yes_b < 0) || (no_a < 0) != (no_b < 0)) return -1;
+    if (yes_a >= 0) add(yes_a, yes_b);
+    if (no_a >= 0) add(no_a, no_b);
+    if (seen.size() > 20'000) return -1;
+  }
+  return after;
+}
+
+// Behind __exit__(None, None, None), with a value to return below or above; or -1.
+int Reader::behind_exit_call(int node) const {
+  const auto is = [&](Op op) { return node >= 0 && graph_.at(node).op == op; };
+  const auto step = [&] { node = graph_.next[node]; };
+  if (is(Op::SWAP)) step();
+  for (int i = 0; i < 3; i++) {
+    if (!is(Op::LOAD_CONST) || constant(graph_.at(node).arg) != Py_None) return -1;
+    step();
+  }
+  if (!is(Op::CALL)) return -1;
+  step();
+  if (is(Op::GET_AWAITABLE)) {
+    step();
+    if (!is(Op::LOAD_CONST)) return -1;
+    step();
+    if (!is(Op::SEND)) return -1;
+    node = graph_.jump[node];
+    if (is(Op::END_SEND)) step();
+  }
+  if (!is(Op::POP_TOP)) return -1;
+  step();
+  return node;
+}
+
+// Where a with statement goes on when __exit__ has suppressed an exception; or -1.
+int Reader::behind_suppression(int handler) const {
+  int node = graph_.next[handler];
+  for (int steps = 0; node >= 0 && steps < 12; steps++) {
+    const Op op = graph_.at(node).op;
+    if (is_branch(op)) {
+      node = jumps_if_true(op) ? graph_.jump[node] : graph_.next[node];
+      for (const Op expected : {Op::POP_TOP, Op::POP_EXCEPT, Op::POP_TOP, Op::POP_TOP}) {
+        if (node < 0 || graph_.at(node).op != expected) return -1;
+        node = graph_.next[node];
+      }
+      return node;
+    }
+    node = op == Op::SEND ? graph_.jump[node] : graph_.next[node];
+  }
+  return -1;
+}
+
+int Reader::with_statement(int node, Stack& stack, const Scope& scope, Nodes& out) {
+  if (scope.expression) throw Refused("statements inside an expression");
+  const bool async = graph_.at(node).op == Op::BEFORE_ASYNC_WITH;
+  Node* const statement = tree_.make(Kind::With, {pop(stack), nullptr}, {}, async);
+  const Stack rest = stack;
+  stack.push_back(tree_.make(Kind::WithExit, {}, {}, async));
+  Node* const item = tree_.make(Kind::Incoming);
+  stack.push_back(item);
+  int start = graph_.next[node];
+  for (int steps = 0; async && steps < 4 && outermost_new(start, scope) < 0; steps++) {
+    step(start, stack, out);
+    start = graph_.next[start] >= 0 ? graph_.next[start] : graph_.jump[start];
+  }
+  const int handler = outermost_new(start, scope);
+  if (handler < 0 || graph_.at(graph_.next[handler]).op != Op::WITH_EXCEPT_START) throw Refused("a with statement without a handler");
+  bool lasti = false;
+  Construct construct{handler, depth_kept(handler, lasti)};
+  construct.outside = &scope;
+  find_exits(construct, start, [&](int to) { return behind_exit_call(to); }, scope);
+  Scope inner = within(scope, -1);
+  inner.handler = handler;
+  inner.construct = &construct;
+  inner.expression = false;
+  out.push_back(statement);
+  run(start, stack, inner, statement->body);
+  if (!item->items.empty()) statement->items[1] = item->items[0];
+  stack = rest;
+  return construct.exit >= 0 ? construct.exit : behind_suppression(handler);
+}
+
+// A handler that ends in raising the same again, whatever it was, is that of a finally clause.
+bool Reader::is_finally(int handler) const {
+  const int start = graph_.next[handler];
+  if (start < 0 || graph_.at(start).op == Op::POP_TOP) return false;
+  std::set<int> seen{start};
+  std::vector<int> open{start};
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    const Op op = graph_.at(node).op;
+    if ((op == Op::CHECK_EXC_MATCH || op == Op::CHECK_EG_MATCH) && graph_.depth[node] <= graph_.depth[start] + 3 && graph_.handler[node] == graph_.handler[start]) return false;
+    graph_.each_successor(node, [&](int to) { if (graph_.depth[to] >= graph_.depth[start] && seen.insert(to).second) open.push_back(to); }, false);
+  }
+  return true;
+}
+
+// Where the code goes on behind an except clause, for a try statement whose body never comes to its end; or -1.
+int Reader::behind_handlers(int handler, const Scope& scope) const {
+  std::set<int> seen{handler};
+  std::vector<int> open{handler};
+  int best = -1, best_rank = 0;
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    graph_.each_successor(node, [&](int to) { if (graph_.depth[to] > graph_.depth[handler] - 1 && seen.insert(to).second) open.push_back(to); }, false);
+    if (graph_.at(node).op != Op::POP_EXCEPT || graph_.depth[node] != graph_.depth[handler]) continue;
+    int after = graph_.next[node];
+    if (graph_.at(after).op == Op::LOAD_CONST) {
+      const int store = graph_.next[after];
+      const int del = store >= 0 ? graph_.next[store] : -1;
+      if (del >= 0 && std::string(bytecode::name(graph_.at(del).op)).starts_with("DELETE_")) after = graph_.next[del];
+    }
+    if (after == scope.stop) return after;
+    const Construct none{};
+    const int rank = rank_of_exit(after, none, scope);
+    if (rank > best_rank || (rank == best_rank && rank > 0 && after < best)) {
+      best = after;
+      best_rank = rank;
+    }
+  }
+  return best_rank > 1 ? best : -1;
+}
+
+int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scope, Nodes& out) {
+  if (scope.expression) throw Refused("statements inside an expression");
+  if (graph_.at(graph_.next[handler]).op == Op::WITH_EXCEPT_START) throw Refused("a way into the middle of a with statement");
+  bool lasti = false;
+  Construct construct{handler, depth_kept(handler, lasti)};
+  construct.outside = &scope;
+  const bool last = is_finally(handler);
+  const int original = graph_.next[handler];
+  find_exits(construct, node, [&](int to) { return last ? matches_copy(to, original) : to; }, scope);
+  Node* const statement = tree_.make(Kind::Try);
+  out.push_back(statement);
+  Scope inner = within(scope, -1);
+  inner.handler = handler;
+  inner.construct = &construct;
+  Stack body_stack = stack;
+  inner.entered = scope.entered;
+  run(node, body_stack, inner, statement->body);
+
+  Stack handling(stack.begin(), stack.begin() + std::min<std::ptrdiff_t>(construct.base, static_cast<std::ptrdiff_t>(stack.size())));
+  if (static_cast<int>(handling.size()) != construct.base) throw Refused("a handler that keeps more of the stack than there is");
+  if (lasti) handling.push_back(tree_.make(Kind::Saved));
+  handling.push_back(tree_.make(Kind::Exception));
+  Nodes statements;
+  Scope outside = within(scope, -1);
+  if (last) {
+    run(handler, handling, outside, statements);
+    if (!statements.empty() && statements.back()->kind == Kind::Reraise) statements.pop_back();
+    statement->last = statements;
+    // try/except/finally is try/finally around try/except.
+    if (statement->body.size() == 1 && statement->body[0]->kind == Kind::Try && statement->body[0]->last.empty()) {
+      Node* const whole = statement->body[0];
+      whole->last = statement->last;
+      out.back() = whole;
+    }
+    return construct.exit;
+  }
+  int follow = construct.exit;
+  int join = -1;
+  if (construct.exit >= 0) {
+    join = construct.exit == scope.stop || construct.exit == scope.again ? construct.exit : meet(construct.exit, handler, scope);
+    if (join >= 0) follow = join;
+  } else {
+    follow = join = behind_handlers(handler, scope);
+  }
+  outside = within(scope, join >= 0 ? join : scope.stop);
+  run(handler, handling, outside, statements);
+  bool star = false;
+  statement->handlers = handlers_of(statements, star);
+  statement->number = star;
+  if (construct.exit >= 0 && join >= 0 && join != construct.exit) {
+    Stack rest = stack;
+    run(construct.exit, rest, within(scope, join), statement->orelse);
+  }
+  return follow;
+}
+
+// The statements of a handler, which are tests of what the exception matches, as except clauses.
+Nodes Reader::handlers_of(const Nodes& statements, bool& star) {
+  Nodes handlers;
+  const Nodes* rest = &statements;
+  for (;;) {
+    Node* const handler = tree_.make(Kind::Handler);
+    if (rest->empty() || (rest->front()->kind == Kind::Reraise && !handlers.empty())) break;
+    const Node* const first = rest->front();
+    const bool matches = first->kind == Kind::If && first->items[0]->kind == Kind::Match;
+    const bool unmatches = first->kind == Kind::If && first->items[0]->kind == Kind::Not && first->items[0]->items[0]->kind == Kind::Match;
+    Nodes* next = nullptr;
+    if (matches || unmatches) {
+      const Node* const match = matches ? first->items[0] : first->items[0]->items[0];
+      star = star || match->number != 0;
+      handler->items = {match->items[0]};
+      Node* const behind = tree_.make(Kind::Try);  // holds a list
+      Nodes taken = matches ? first->body : first->orelse;
+      Nodes other = matches ? first->orelse : first->body;
+      // What follows an arm that never ends was written behind the test.
+      Nodes following(rest->begin() + 1, rest->end());
+      Nodes& last = matches ? other : taken;
+      last.insert(last.end(), following.begin(), following.end());
+      handler->body = taken;
+      behind->body = other;
+      next = &behind->body;
+    } else {
+      handler->body = *rest;
+    }
+    if (!handler->body.empty() && handler->body[0]->kind == Kind::BindException) {
+      handler->text = handler->body[0]->text;
+      handler->body.erase(handler->body.begin());
+      strip_unbinding(handler->body, handler->text);
+    }
+    handlers.push_back(handler);
+    if (next == nullptr) break;
+    rest = next;
+  }
+  return handlers;
+}
+
+// `except E as e` ends in e = None; del e on each way out.
+void Reader::strip_unbinding(Nodes& statements, const std::string& name) {
+  for (size_t i = 0; i < statements.size(); i++) {
+    Node* const statement = statements[i];
+    if (i + 1 < statements.size() && statement->kind == Kind::Assign && statement->items.size() == 2 && statement->items[0]->kind == Kind::Name &&
+        statement->items[0]->text == name && statement->items[1]->kind == Kind::Constant && statement->items[1]->constant == Py_None &&
+        statements[i + 1]->kind == Kind::Delete && statements[i + 1]->items[0]->kind == Kind::Name && statements[i + 1]->items[0]->text == name) {
+      statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i), statements.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+      i--;
+      continue;
+    }
+    if (statement->kind == Kind::Function || statement->kind == Kind::Class) continue;
+    for (Nodes* list : {&statement->body, &statement->orelse, &statement->last}) strip_unbinding(*list, name);
+    for (Node* handler : statement->handlers) if (handler->kind == Kind::Handler) strip_unbinding(handler->body, name);
+  }
+}
+
+}  // namespace evalframe::decompiler

@@ -1,0 +1,241 @@
+// Loops: which nodes belong to one, where its breaks go, and whether that leaves an else clause.
+#include <algorithm>
+#include <climits>
+#include <map>
+
+#include "decompiler/reader.h"
+
+namespace evalframe::decompiler {
+
+using bytecode::Op;
+
+namespace {
+
+// Statements that do no more than go on with the next turn.
+bool idle(const Nodes& statements) {
+  return std::all_of(statements.begin(), statements.end(), [](const Node* node) { return node->kind == Kind::Pass || node->kind == Kind::Continue; });
+}
+
+}  // namespace
+
+// The nodes from which the header is come to again.
+std::vector<bool> Reader::body_of(int header) const {
+  std::vector<bool> inside(graph_.size(), false);
+  std::vector<int> open;
+  inside[header] = true;
+  const auto add = [&](int node) {
+    if (graph_.order[node] < graph_.order[header] || inside[node]) return;
+    inside[node] = true;
+    open.push_back(node);
+  };
+  for (const int node : graph_.before[header]) add(node);
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    for (const int earlier : graph_.before[node]) add(earlier);
+    for (const int protects : graph_.handled[node]) add(protects);
+  }
+  return inside;
+}
+
+// Whether the loop at `header` stands inside the try statement of `handler`, and not the other way round.
+bool Reader::loop_is_inside(int header, int handler) const {
+  for (const int node : graph_.before[header]) {
+    if (graph_.order[node] < graph_.order[header]) continue;
+    const int via = graph_.next[node] == header ? graph_.via_next[node] : graph_.via_jump[node];
+    if (graph_.covered(via >= 0 ? via : node, handler)) return true;
+  }
+  return false;
+}
+
+// Of what the given nodes lead to, the first in the code that stands behind `last` and isn't reached by exceptions alone; or -1.
+int Reader::first_behind(const std::vector<int>& from, int last, const Scope& scope) const {
+  std::vector<char> seen(graph_.size(), 0);
+  std::vector<int> open = from;
+  int first = INT_MAX;
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    if (seen[node]) continue;
+    seen[node] = 1;
+    if (node > last && !graph_.cold[node]) {
+      first = std::min(first, node);
+      continue;
+    }
+    if (absorbs(node, scope)) {
+      if (node == scope.again || node == scope.stop) return node;
+      continue;
+    }
+    graph_.each_successor(node, [&](int to) { open.push_back(to); }, false);
+  }
+  return first == INT_MAX ? -1 : first;
+}
+
+int Reader::loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
+  const Op op = graph_.at(node).op;
+  return op == Op::FOR_ITER || op == Op::GET_ANEXT ? for_loop(node, stack, scope, out) : while_loop(node, stack, scope, out);
+}
+
+int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
+  if (stack.empty() || stack.back()->kind != Kind::Iterator) throw Refused("a loop over what isn't made an iterator before it");
+  const std::vector<bool> inside = body_of(node);
+  int last = node;
+  std::vector<int> exits;
+  for (int i = 0; i < graph_.size(); i++) {
+    if (!inside[i]) continue;
+    if (!graph_.cold[i]) last = std::max(last, i);
+    graph_.each_successor(i, [&](int to) { if (!inside[to] && i != node) exits.push_back(to); }, false);
+  }
+  work(graph_.size() / 16);
+  const int end = graph_.jump[node];
+  Scope outer = scope;
+  outer.construct = scope.construct;
+  // Breaks go behind an else clause, if there is one.
+  int leave = end;
+  if (const int behind = first_behind(exits, std::max(last, end - 1), outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  Node* const iterator = stack.back();
+  const bool in_expression = iterator->items[0]->text != ".0" && pending(stack) > 0;
+  Node* const item = tree_.make(Kind::Incoming);
+  Node* const statement = tree_.make(Kind::For, {nullptr, iterator->items[0]}, {}, graph_.at(node).op == Op::GET_ANEXT);
+  const size_t floor = floor_;
+  floor_ = stack.size();
+  Scope inner = within(scope, node);
+  inner.again = node;
+  inner.leave = in_expression ? -1 : leave;
+  inner.loop = node;
+  inner.entered = -1;
+  inner.expression = false;
+  Stack body = stack;
+  body.push_back(item);
+  run(graph_.next[node], body, inner, statement->body);
+  if (item->items.empty()) throw Refused("a loop that binds nothing");
+  statement->items[0] = item->items[0];
+  floor_ = floor;
+  stack.pop_back();
+  if (in_expression) {
+    // 3.12+: a comprehension is part of the code around it.
+    size_t index = stack.size();
+    while (index > 0 && stack[index - 1]->kind != Kind::List && stack[index - 1]->kind != Kind::Set && stack[index - 1]->kind != Kind::Dict) index--;
+    if (index == 0) throw Refused("a loop inside an expression");
+    stack[index - 1] = comprehension_of({statement}, stack[index - 1]);
+    return end;
+  }
+  out.push_back(statement);
+  if (leave != end && end != scope.stop) {
+    Stack rest = stack;
+    Scope otherwise = within(scope, leave);
+    run(end, rest, otherwise, statement->orelse);
+    return leave;
+  }
+  return leave == end ? end : leave;
+}
+
+int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
+  if (scope.expression) throw Refused("a loop inside an expression");
+  const std::vector<bool> inside = body_of(node);
+  int last = node;
+  std::vector<int> exits;
+  for (int i = 0; i < graph_.size(); i++) {
+    if (!inside[i]) continue;
+    if (!graph_.cold[i]) last = std::max(last, i);
+    graph_.each_successor(i, [&](int to) { if (!inside[to]) exits.push_back(to); }, false);
+  }
+  work(graph_.size() / 16);
+  Node* const statement = tree_.make(Kind::While, {tree_.constant(Py_True)});
+  Scope inner = within(scope, node);
+  inner.again = node;
+  inner.loop = node;
+  inner.entered = node;
+  inner.leave = first_behind(exits, last, scope);
+  // The test of `while`, if the loop starts with one: one side of it leaves the loop.
+  Condition condition;
+  Scope testing = inner;
+  testing.stop = -1;
+  testing.expression = true;
+  Stack copy = stack;
+  Nodes none;
+  const auto several = several_;
+  bool tests = false;
+  try {
+    const End end = run(node, copy, testing, none);
+    tests = end.how == How::tests && none.empty();
+    condition = end.condition;
+  } catch (const Refused&) {
+  }
+  several_ = several;
+  const auto inside_or_again = [&](int to) { return inside[to]; };
+  if (tests && inside_or_again(condition.yes) == inside_or_again(condition.no)) {
+    // A body that always leaves belongs to no cycle of its own.
+    tests = false;
+  }
+  out.push_back(statement);
+  inner.entered = -1;
+  if (!tests) {
+    inner.entered = node;
+    Stack body = stack;
+    run(node, body, inner, statement->body);
+    return inner.leave;
+  }
+  const bool positive = inside_or_again(condition.yes);
+  statement->items[0] = positive ? condition.test : negated(condition.test);
+  const int end = positive ? condition.no : condition.yes;
+  const int start = positive ? condition.yes : condition.no;
+  // Other ways out of the loop than its test tell where `break` goes.
+  std::vector<int> breaks;
+  for (const int to : exits) if (to != end) breaks.push_back(to);
+  int leave = end;
+  if (const int behind = first_behind(breaks, std::max(last, end - 1), scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  inner.leave = leave;
+  if (start != node) {
+    Stack body = stack;
+    run(start, body, inner, statement->body);
+  }
+  if (leave != end && end != scope.stop) {
+    Stack rest = stack;
+    Scope otherwise = within(scope, leave);
+    run(end, rest, otherwise, statement->orelse);
+  }
+  return leave;
+}
+
+// A loop (or what stands for one in a comprehension's code object) as a comprehension.
+Node* Reader::comprehension_of(const Nodes& statements, Node* collection) {
+  Node* const whole = tree_.make(Kind::Comprehension);
+  whole->text = collection == nullptr ? "()" : collection->kind == Kind::List ? "[]" : "{}";
+  const Nodes* inner = &statements;
+  for (;;) {
+    Nodes rest;
+    for (Node* statement : *inner) {
+      if (statement->kind != Kind::Pass && statement->kind != Kind::Continue) rest.push_back(statement);
+    }
+    // if not c: continue
+    if (rest.size() >= 2 && rest[0]->kind == Kind::If && rest[0]->orelse.empty() && rest[0]->body.size() == 1 && rest[0]->body[0]->kind == Kind::Continue && !whole->body.empty()) {
+      whole->body.back()->items.push_back(negated(rest[0]->items[0]));
+      Node* const holder = tree_.make(Kind::If, {}, {});
+      holder->body.assign(rest.begin() + 1, rest.end());
+      inner = &holder->body;
+      continue;
+    }
+    if (rest.size() != 1) throw Refused("a comprehension that isn't one");
+    Node* const statement = rest[0];
+    if (statement->kind == Kind::For && statement->orelse.empty()) {
+      whole->body.push_back(tree_.make(Kind::Generator, {statement->items[0], statement->items[1]}, {}, statement->number));
+      inner = &statement->body;
+    } else if (statement->kind == Kind::If && !whole->body.empty() && (idle(statement->orelse) || idle(statement->body))) {
+      whole->body.back()->items.push_back(idle(statement->orelse) ? statement->items[0] : negated(statement->items[0]));
+      inner = idle(statement->orelse) ? &statement->body : &statement->orelse;
+    } else if (statement->kind == Kind::Element) {
+      whole->items = statement->items;
+      break;
+    } else if (statement->kind == Kind::Expr && statement->items[0]->kind == Kind::Yield && collection == nullptr) {
+      whole->items = {statement->items[0]->items[0]};
+      break;
+    } else {
+      throw Refused("a comprehension that isn't one");
+    }
+  }
+  if (whole->body.empty()) throw Refused("a comprehension that isn't one");
+  return whole;
+}
+
+}  // namespace evalframe::decompiler

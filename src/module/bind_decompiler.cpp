@@ -1,0 +1,38 @@
+// Bindings of decompiler/: what python/evalframe/decompiler.py is made of.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "decompiler/decompile.h"
+#include "module/bindings.h"
+
+namespace nb = nanobind;
+
+namespace evalframe {
+namespace {
+
+// source or None, rows of (code, status, reason)
+using Decompiled = std::tuple<std::optional<std::string>, std::vector<std::tuple<nb::object, std::string, std::string>>>;
+
+Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::vector<std::pair<std::string, std::string>> keyword_defaults) {
+  if (!PyCode_Check(code.ptr())) throw nb::type_error("a code object is needed");
+  decompiler::Result result = decompiler::decompile(code.ptr(), {std::move(defaults), std::move(keyword_defaults)});
+  Decompiled told;
+  if (result.written) std::get<0>(told) = std::move(result.source);
+  for (decompiler::Row& row : result.rows) {
+    std::get<1>(told).emplace_back(nb::steal(row.code.release()), decompiler::name(row.status), std::move(row.reason));
+  }
+  return told;
+}
+
+}  // namespace
+
+void bind_decompiler(nb::module_& module) {
+  nb::module_ m = module.def_submodule("decompiler", "Code objects as Python source.");
+  m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"));
+}
+
+}  // namespace evalframe

@@ -1,0 +1,68 @@
+"""Expressions, one function each, written as the decompiler writes them."""
+
+
+def operators(a, b):
+    return (a + b) * -a ** b - ~a // b % (a << 1) @ b
+
+
+def values(a, b, c):
+    x = a and b or c
+    y = a if b else c
+    z = a < b < c
+    return not x or (y, z, a not in b, a is not b)
+
+
+def displays(a, b):
+    return ([1, a], {a, b}, {'a': a, **b}, (*a, b), [*a, *b], {1: 2}, ())
+
+
+def calls(f, a, b):
+    f()
+    f(a, key=b)
+    f(*a, **b)
+    f(a, *b, key=1, **b)
+    return a.method(b).other
+
+
+def comprehensions(rows):
+    a = [x for x in rows if x]
+    b = {x: y for x, y in rows}
+    c = {x for row in rows for x in row if x}
+    return (sum(x * 2 for x in a), b, c)
+
+
+def strings(a, b):
+    return f'{a}, {b!r} {a:>{b}} {{}} {a:.3f}'
+
+
+def functions(a):
+    def inner(x, /, y=1, *args, z: int=2, **kwargs) -> str:
+        return x
+    return lambda x, *, y=a: (x, y, inner)
+
+
+def walrus(a):
+    if (n := len(a)) > 3:
+        print(n)
+    return [(y := 1), y]
+
+
+def slices(a, i):
+    return (a[i], a[1:], a[:i], a[::2], a[1:2, i])
+
+
+def generator(values):
+    for value in values:
+        got = yield value
+        print(got)
+    yield from values
+    return 1
+
+
+async def coroutine(f, values):
+    await f()
+    async for value in values:
+        print(value)
+    async with f as g:
+        print(g)
+    return [x async for x in values]

@@ -1,0 +1,68 @@
+"""Statements with handlers, one function each, written as the decompiler writes them."""
+
+
+def caught(f):
+    try:
+        f()
+    except ValueError as error:
+        print(error)
+    except (TypeError, KeyError):
+        return 1
+    except:
+        raise
+    else:
+        print('fine')
+    return 2
+
+
+def last(f):
+    try:
+        return f()
+    finally:
+        print('last')
+
+
+def all_clauses(f):
+    try:
+        f()
+    except ValueError:
+        print('value')
+    else:
+        print('fine')
+    finally:
+        print('last')
+
+
+def in_a_loop(values):
+    for value in values:
+        try:
+            print(1 / value)
+        except ZeroDivisionError:
+            print('zero')
+        finally:
+            print('turn')
+
+
+def contexts(a, b):
+    with a as f:
+        print(f)
+    with a:
+        with b:
+            pass
+
+
+def returns_from_context(path):
+    with open(path) as file:
+        for line in file:
+            if line:
+                return line
+
+
+def nested(f, g):
+    try:
+        try:
+            f()
+        except ValueError:
+            g()
+    except TypeError as error:
+        print(error)

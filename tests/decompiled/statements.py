@@ -1,0 +1,110 @@
+"""Statements, one function each, written as the decompiler writes them."""
+
+
+def branches(a, b):
+    if a:
+        return 1
+    if b:
+        print(b)
+    else:
+        print(a)
+    return 2
+
+
+def conditions(a, b, c):
+    if a and b or c:
+        print(1)
+    if not (a or b):
+        print(2)
+    if a < b < c:
+        print(3)
+    if a is None or b is not None:
+        print(4)
+
+
+def loops(values):
+    for value in values:
+        if value:
+            continue
+        print(value)
+    while values:
+        values.pop()
+    while True:
+        print(values)
+        if values:
+            break
+
+
+def search(values):
+    for value in values:
+        if value > 3:
+            break
+    else:
+        value = None
+    return value
+
+
+def nested_loops(rows):
+    for row in rows:
+        for cell in row:
+            if cell < 0:
+                return cell
+            if cell == 0:
+                break
+        print(row)
+
+
+def while_else(n):
+    while n > 0:
+        n -= 1
+        if n == 5:
+            break
+    else:
+        print('none')
+    return n
+
+
+def assignments(a, b):
+    a, b = b, a
+    x = y = a
+    (c, d), *rest = b
+    a.name = x
+    a[0] = y
+    a[1:2] = rest
+    a.count += 1
+    a[c] *= d
+    del a.name
+    return x
+
+
+def globals_and_nonlocals():
+    global counter
+    counter = 1
+    total = 0
+    def inner():
+        nonlocal total
+        total += 1
+    return inner
+
+
+def raising(a):
+    if a == 1:
+        raise ValueError(a)
+    if a == 2:
+        raise ValueError from a
+    assert a
+    assert a > 3, 'small'
+
+
+def imports():
+    import os
+    import os.path
+    import os.path as path
+    import sys as system
+    from os import getcwd, sep as separator
+    return (os, path, system, getcwd, separator)
+
+
+def doc(a):
+    'What it does.'
+    return a

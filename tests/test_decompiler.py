@@ -1,0 +1,193 @@
+"""Source that is made of code objects: each construct of the language, and a sample of the standard library."""
+
+import contextlib
+import io
+import os
+import py_compile
+import re
+import sys
+import textwrap
+import types
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evalframe
+from evalframe.__main__ import main
+
+measured = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="refused on this version, which a test shows")
+LIBRARY = Path(os.__file__).parent
+PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
+CONSTRUCTS = Path(__file__).parent / "decompiled"
+
+
+def constructs() -> Iterator[tuple[str, str]]:
+    for path in sorted(CONSTRUCTS.glob("*.py")):
+        for part in path.read_text().split("\n\n\n"):
+            if part.startswith(("def ", "class ", "async def ", "@")):
+                yield f"{path.stem}:{part.split('(')[0].split(':')[0].split()[-1]}", part
+
+
+@measured
+@pytest.mark.parametrize("source", [part for _, part in constructs()], ids=[name for name, _ in constructs()])
+def test_a_construct_comes_back_as_it_was_written(source: str) -> None:
+    """Each function of `decompiled/` is written as the decompiler writes it."""
+    module = evalframe.decompile_report(compile(source, "<test>", "exec", dont_inherit=True, optimize=0))
+    assert {str(row) for row in module.rows if row.status != "exact"} == set()
+    assert module.source is not None
+    assert module.source.strip() == source.strip()
+
+
+@measured
+def test_what_it_gives_runs_as_the_original_does() -> None:
+    def original(values: list[int], limit: int = 3) -> tuple[list[int], str]:
+        found = []
+        for value in values:
+            if value < 0:
+                continue
+            try:
+                found.append(100 // value)
+            except ZeroDivisionError as error:
+                return found, str(error)
+            finally:
+                limit -= 1
+        else:
+            return found, "all"
+        return found, "never"
+
+    namespace: dict[str, types.FunctionType] = {}
+    exec(evalframe.decompile(original), namespace)
+    again = namespace["original"]
+    for values in ([1, 2, -1, 3], [5, 0, 6], []):
+        assert again(values) == original(values)
+    assert again.__defaults__ == (3,)
+
+
+@measured
+def test_a_function_with_free_variables_is_checked_in_a_function_around_it() -> None:
+    def outer(first: int) -> types.FunctionType:
+        def inner(second: int) -> int:
+            nonlocal first
+            first += second
+            return first
+
+        return inner  # type: ignore[return-value]
+
+    source = evalframe.decompile(outer(1))
+    assert source == "def inner(second):\n    nonlocal first\n    first += second\n    return first\n"
+
+
+@measured
+def test_a_method_with_super() -> None:
+    class Base:
+        def __init__(self) -> None:
+            super().__init__()
+
+    assert evalframe.decompile(Base.__init__) == "def __init__(self):\n    super().__init__()\n"
+
+
+@measured
+def test_what_is_refused_says_so_and_never_pretends() -> None:
+    source = """
+        def good(x):
+            return x + 1
+
+        def copied(x):
+            return x * 3
+    """
+    code = compile(textwrap.dedent(source), "<test>", "exec")
+    copied = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType) and constant.co_name == "copied")
+    # Nothing that is written in Python multiplies a list that it has just emptied so: a constant that no source can have.
+    damaged = copied.replace(co_consts=tuple(object() if constant == 3 else constant for constant in copied.co_consts))
+    code = code.replace(co_consts=tuple(damaged if constant is copied else constant for constant in code.co_consts))
+    report = evalframe.decompile_report(code)
+    assert [row.status for row in report.rows] == ["exact", "exact", "refused"]
+    assert "a constant that no source text can have: object" in report.rows[2].reason
+    assert report.source is not None
+    assert "# evalframe can't decompile this: a constant that no source text can have: object" in report.source
+    namespace: dict[str, types.FunctionType] = {}
+    exec(report.source, namespace)
+    assert namespace["good"](1) == 2
+    with pytest.raises(NotImplementedError):
+        namespace["copied"](1)
+    with pytest.raises(evalframe.DecompileError, match="can't decompile copied: a constant that no source text can have: object"):
+        evalframe.decompile(damaged)
+
+
+@measured
+def test_what_isnt_a_function_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="a function or code object is needed, not int"):
+        evalframe.decompile(3)  # type: ignore[arg-type]
+
+
+@measured
+def test_the_page_shows_what_comes_out() -> None:
+    code, shown, second, told = re.findall(r"^```(?:python no-run|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    printed = io.StringIO()
+    namespace: dict[str, object] = {}
+    with contextlib.redirect_stdout(printed):
+        exec(code, namespace)
+        exec(second, namespace)
+    assert printed.getvalue() == shown + told
+
+
+@measured
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("def twice(x):\n    return 2 * x  # a comment\n")
+    assert main(["decompile", str(file)]) == 0
+    assert capsys.readouterr().out == "def twice(x):\n    return 2 * x\n"
+    compiled = py_compile.compile(str(file), cfile=str(tmp_path / "program.pyc"))
+    assert main(["decompile", f"{compiled}:twice", "--report"]) == 0
+    assert capsys.readouterr().out == "exact       twice\n"
+    assert main(["decompile", f"{file}:thrice"]) == 2
+    assert "has no function 'thrice'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.version_info[:2] == (3, 11), reason="decompiled on this version")
+def test_other_versions_are_refused_by_name() -> None:
+    with pytest.raises(evalframe.DecompileError, match="can't decompile code of CPython 3.1[23] yet"):
+        evalframe.decompile(counts)
+
+
+def counts(files: list[Path]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for file in files:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True, optimize=0)
+            except (SyntaxError, ValueError):
+                continue  # the library has files of what can't be compiled
+        report = evalframe.decompile_report(code)
+        found.update(row.status for row in report.rows)
+        if report.source is not None:
+            compile(report.source, str(file), "exec", dont_inherit=True, optimize=0)
+    return found
+
+
+def share(found: Counter[str]) -> float:
+    return (found["exact"] + found["equivalent"]) / found.total()
+
+
+SAMPLE = ["argparse", "ast", "bdb", "calendar", "codecs", "copy", "csv", "heapq", "json/decoder", "statistics", "tarfile", "typing"]
+# On the whole library of the version, in percent: what is measured less a little.
+FLOOR = 97
+
+
+@measured
+def test_a_sample_of_the_standard_library() -> None:
+    found = counts([LIBRARY / f"{name}.py" for name in SAMPLE])
+    assert found.total() > 1000
+    assert 100 * share(found) >= FLOOR, found
+
+
+@measured
+@pytest.mark.slow
+def test_the_whole_standard_library() -> None:
+    files = [file for file in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in file.parts and "bad" not in file.name]
+    found = counts(files)
+    assert 100 * share(found) >= FLOOR, found

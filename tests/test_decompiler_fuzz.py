@@ -1,0 +1,92 @@
+"""Damaged code objects: the decompiler gives source that it has checked, or a reason, and never crashes or hangs."""
+
+import dis
+import random
+import sys
+import time
+import types
+
+import pytest
+
+import evalframe
+
+SOURCE = """
+def loops(values, limit):
+    for value in values:
+        while value > limit:
+            value -= 1
+            if value == 3:
+                break
+        else:
+            print(value and limit or 3)
+    return [v for v in values if v]
+
+def handlers(f, g):
+    try:
+        with f as h:
+            return h(1 if g else 2)
+    except ValueError as error:
+        print(error)
+    finally:
+        g()
+
+def generator(a, *b, **c):
+    a, *d = yield from b
+    x = y = f'{a!r:>{d}}'
+    assert a < x < y, {1: 2, **c}
+    yield lambda: (a, y)
+"""
+
+
+def functions() -> list[types.CodeType]:
+    module = compile(SOURCE, "<fuzz>", "exec")
+    return [module, *(constant for constant in module.co_consts if isinstance(constant, types.CodeType))]
+
+
+def damaged(code: types.CodeType, random_: random.Random) -> types.CodeType:
+    def bytes_of(text: bytes) -> bytes:
+        changed = bytearray(text)
+        for _ in range(random_.randint(1, 3)):
+            if not changed:
+                return bytes([random_.randrange(256)])
+            place = random_.randrange(len(changed))
+            changed[place] = random_.randrange(256)
+        return bytes(changed)
+
+    choice = random_.randrange(5)
+    if choice == 0:
+        return code.replace(co_exceptiontable=bytes_of(code.co_exceptiontable))
+    if choice == 1:
+        return code.replace(co_linetable=bytes_of(code.co_linetable))
+    if choice == 2:
+        # CPython itself writes behind the end of code that is cut in the midst of an instruction's caches.
+        ends = [instruction.offset for instruction in dis.get_instructions(code)][1:]
+        return code.replace(co_code=code.co_code[: random_.choice(ends)])
+    if choice == 3:
+        constants: list[object] = list(code.co_consts)
+        random_.shuffle(constants)
+        return code.replace(co_consts=tuple(constants))
+    # As well as behind that of code whose last instructions have other caches than those that stand there.
+    tail = min(64, len(code.co_code) // 2)
+    return code.replace(co_code=bytes_of(code.co_code[:-tail]) + code.co_code[-tail:])
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="all code is refused on this version")
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_code_is_decompiled_or_refused(seed: int) -> None:
+    random_ = random.Random(seed)
+    codes = functions()
+    refused = 0
+    for _ in range(100):
+        try:
+            code = damaged(random_.choice(codes), random_)
+        except ValueError:
+            continue  # CPython makes no such code object
+        started = time.perf_counter()
+        report = evalframe.decompile_report(code)
+        assert time.perf_counter() - started < 10
+        assert {row.status for row in report.rows} <= {"exact", "equivalent", "refused"}
+        for row in report.rows:
+            assert row.reason or row.status == "exact"
+        refused += report.source is None
+    assert refused > 10
