@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,9 +100,12 @@ IDS = [f"{function.__name__}{number}" for number, (function, _) in enumerate(PRO
 def traced_by_cpython(function: Callable[..., Any], args: tuple[Any, ...]) -> list[tuple[int, dict[str, str]]]:
     """(offset, locals as text) before each instruction of the function's own frame."""
     seen: list[tuple[int, dict[str, str]]] = []
+    # 3.13: code that was traced by opcodes stays instrumented, and is CPython's from then on.
+    copy = types.FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
 
     def tracer(frame, event, arg):
-        if frame.f_code is not function.__code__:
+        if frame.f_code is not copy.__code__:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -111,7 +115,7 @@ def traced_by_cpython(function: Callable[..., Any], args: tuple[Any, ...]) -> li
     sys._getframe().f_trace_opcodes = True  # 3.12 looks for such a frame when tracing is switched on
     sys.settrace(tracer)
     try:
-        function(*args)
+        copy(*args)
     finally:
         sys.settrace(None)
     return seen
