@@ -3,6 +3,7 @@
 import gc
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,24 @@ pytest.register_assert_rewrite("graphs", "helpers", "region_programs")
 
 # A script that runs the tests in the background has them ignore interrupts, and the processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that import torch, which is an extra, are looked at where the mark is asked for."""
+    return True if collection_path.name.startswith("test_torch_") and not _asks_for_torch(config) else None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return (
+        None
+        if _asks_for_torch(config)
+        else "tests/test_torch_*.py: left out; they need the extra `torch`, and run with -m torch"
+    )
+
+
+def _asks_for_torch(config: pytest.Config) -> bool:
+    expression = str(config.option.markexpr)
+    return "torch" in expression and "not torch" not in expression
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,6 +5,7 @@ It captures unmodified NumPy programs as graphs with guards and runs them as nat
 
 __version__ = "0.1.0"
 
+import importlib
 from typing import TYPE_CHECKING
 
 from evalframe import bytecode, stand_ins  # noqa: F401
@@ -78,11 +79,11 @@ else:
 
     def __getattr__(name: str) -> object:
         """What few programs need, imported when it is asked for."""
+        if name == "torch":  # an extra, which is imported by whoever asks for it
+            return importlib.import_module("evalframe.torch")
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        globals()[name] = getattr(import_module(_LATER[name]), name)
+        globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
         return globals()[name]
 
 

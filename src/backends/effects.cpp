@@ -27,7 +27,7 @@ constexpr FunctionRow kFunctions[] = {
 
 bool writes_into(const Graph& graph, Operand target) {
   const Meta* meta = graph.meta_of(target);
-  if (meta) return meta->kind == Kind::kArray || meta->kind == Kind::kObject;
+  if (meta) return meta->kind == Kind::kArray || meta->kind == Kind::kObject || meta->kind == Kind::kTensor;
   PyObject* constant = graph.constants[target.index].get();
   return !(PyLong_Check(constant) || PyFloat_Check(constant) || PyComplex_Check(constant) || numpy::is_scalar(constant));
 }
@@ -102,7 +102,8 @@ Effect effect_of(const Graph& graph, const Node& node) {
     case Form::kSetItem: break;
   }
   // Of what isn't an array or a number nothing is known.
-  return effect == Effect::kPure && node.meta.kind == Kind::kObject ? Effect::kEffect : effect;
+  const bool is_known = node.meta.kind != Kind::kObject && node.meta.kind != Kind::kTensor;
+  return effect == Effect::kPure && !is_known ? Effect::kEffect : effect;
 }
 
 }  // namespace evalframe::backends

@@ -5,6 +5,7 @@
 #include "core/few.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 
 namespace evalframe::backends {
 
@@ -111,6 +112,7 @@ bool matches(const Meta& meta, PyObject* object) {
     case Kind::kComplex: return PyComplex_CheckExact(object);
     case Kind::kNone: return object == Py_None;
     case Kind::kObject: return true;
+    case Kind::kTensor: return torch::is_tensor(object);
   }
   return false;
 }

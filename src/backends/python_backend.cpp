@@ -5,8 +5,11 @@
 
 #include "backends/effects.h"
 #include "backends/node_call.h"
+#include "backends/reference.h"
+#include "backends/torch_nodes.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 
 namespace evalframe::backends {
 
@@ -21,6 +24,9 @@ struct Stretch {
   std::vector<Operand> inputs;   // what the function takes
   std::vector<int32_t> outputs;  // nodes whose values it returns
   std::vector<int32_t> late;     // views, containers and checks that are made of them behind it
+  Ref told;                      // until the function is made: by the first run, where what goes in isn't known before
+  bool acts = false;             // it mustn't be run twice
+  bool handled = false;          // ... and its frames handle what it raises
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
 };
 
@@ -33,10 +39,12 @@ std::vector<Operand> operands_of(const Graph& graph, int32_t node) {
   return {first, first + graph.nodes[node].count};
 }
 
+using EffectOf = Effect (*)(const Graph& graph, const Node& node);
+
 // Cuts the graph, and finds for each stretch without effects what is needed of it behind it.
 class Planner {
  public:
-  Planner(const Graph& graph, const ExitAt& exit_at) : graph_(graph), size_(static_cast<int32_t>(graph.nodes.size())), last_use_(size_, -1) {
+  Planner(const Graph& graph, const ExitAt& exit_at, EffectOf effect_of) : graph_(graph), size_(static_cast<int32_t>(graph.nodes.size())), last_use_(size_, -1) {
     for (int32_t node = 0; node <= size_; node++) {
       if (node < size_) effects_.push_back(effect_of(graph, graph.nodes[node]));
       if (node < size_) use(operands_of(graph, node), node);
@@ -78,7 +86,7 @@ class Planner {
   }
 
   void add(int32_t begin, int32_t end) {
-    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}};
+    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, Ref(), false, false, {}};
     for (int32_t node = 0; node < end; node++) {
       if (last_use_[node] < end && std::max(last_use_[node], node) >= begin) stretch.dead.push_back(node);
     }
@@ -161,7 +169,7 @@ class Teller {
 
   // (kind, dtype or None, recorded shape or None)
   Ref meta(const Meta& meta) const {
-    constexpr const char* kKinds[] = {"array", "scalar", "int", "float", "bool", "complex", "none", "object"};
+    constexpr const char* kKinds[] = {"array", "scalar", "int", "float", "bool", "complex", "none", "object", "tensor"};
     Ref shape = Ref::borrow(Py_None);
     if (meta.kind == Kind::kArray) {
       shape = Ref::steal(PyTuple_New(meta.rank));
@@ -238,38 +246,52 @@ bool may_overlap(PyObject* left, PyObject* right) {
 
 class Python final : public Executable {
  public:
-  Python(const Graph& graph, ExitAt exit_at, std::string name) : graph_(graph), exit_at_(std::move(exit_at)), name_(std::move(name)) {}
+  Python(const Graph& graph, ExitAt exit_at, std::string name, bool of_torch = false, bool records_gradients = false)
+      : graph_(graph), exit_at_(std::move(exit_at)), name_(std::move(name)), of_torch_(of_torch), records_gradients_(records_gradients) {}
 
   int traverse(visitproc visit, void* arg) const override {
     for (const Stretch& stretch : stretches_) {
       Py_VISIT(stretch.function.get());
       Py_VISIT(stretch.origin.get());
+      Py_VISIT(stretch.told.get());
     }
+    Py_VISIT(backend_.get());
     return 0;
   }
 
   bool compile(Borrowed backend, const std::vector<Ref>& examples) {
-    Planner planner(graph_, exit_at_);
+    Planner planner(graph_, exit_at_, of_torch_ ? torch_effect_of : effect_of);
     stretches_ = planner.run();
-    const Ref compiled = helper("compiled");
+    if (of_torch_) backend_ = Ref::borrow(backend);
+    const Ref compiled = of_torch_ ? Ref::borrow(backend) : helper("compiled");
     if (!compiled) return false;
     for (Stretch& stretch : stretches_) {
-      if (stretch.outputs.empty()) continue;
-      Teller teller(graph_, stretch, planner.nodes_of(stretch));
+      const std::vector<int32_t> nodes = planner.nodes_of(stretch);
+      if (of_torch_ ? !has_operation(nodes) : stretch.outputs.empty()) continue;
+      Teller teller(graph_, stretch, nodes);
       stretch.inputs = teller.inputs();
       const Ref told = teller.tell();
       const Ref given = told ? example_inputs(stretch, examples) : Ref();
       if (!given) return false;
-      stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
-      if (!stretch.function) return false;
+      if (of_torch_) {
+        if (!compile_torch(stretch, backend, told, given)) return false;
+      } else {
+        stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
+        if (!stretch.function) return false;
+      }
       stretch.origin = Ref::borrow(PyTuple_GET_ITEM(told.get(), 0));
     }
     return true;
   }
 
+  bool has_functions() const {
+    return std::any_of(stretches_.begin(), stretches_.end(), [](const Stretch& stretch) { return stretch.function || stretch.told; });
+  }
+
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
     Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
-    for (const Stretch& stretch : stretches_) {
+    for (Stretch& stretch : stretches_) {
+      if (stretch.told && !make_now(run, stretch)) return std::move(run.outcome);
       const bool leaves_inside = leave_before > stretch.begin && leave_before < stretch.end;
       if (leave_before == stretch.begin) return leave(run, stretch.begin, false), std::move(run.outcome);
       const bool done = stretch.function && !leaves_inside ? run_function(run, stretch) : run_nodes(run, stretch);
@@ -300,6 +322,42 @@ class Python final : public Executable {
     std::vector<Ref> results;
     Outcome outcome;
   };
+
+  // Whether something is to be computed, and not only looked up.
+  bool has_operation(const std::vector<int32_t>& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [this](int32_t node) { return torch_effect_of(graph_, graph_.nodes[node]) == Effect::kPure; });
+  }
+
+  // What goes in is at hand now. False: the backend has raised.
+  bool make_now(Run& run, Stretch& stretch) {
+    const Ref told = std::move(stretch.told);  // other threads run the recorded calls meanwhile
+    const Ref given = Ref::steal(PyList_New(0));
+    for (const Operand operand : stretch.inputs) {
+      if (given && PyList_Append(given.get(), object(run, operand)) < 0) break;
+    }
+    if (given && !PyErr_Occurred() && make_function(stretch, backend_.get(), told, given)) return true;
+    leave(run, stretch.begin, true);
+    return false;
+  }
+
+  bool compile_torch(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
+    bool handled = false;
+    for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      stretch.acts = stretch.acts || acts_on_tensors(graph_, graph_.nodes[node]);
+      handled = handled || is_handled(graph_, graph_.nodes[node]);
+    }
+    const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
+    stretch.handled = stretch.acts && handled;
+    if (!all_known) return stretch.told = Ref::borrow(told.get()), true;
+    return make_function(stretch, backend, told, given);
+  }
+
+  bool make_function(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
+    Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.acts, stretch.handled, records_gradients_));
+    if (!function) return false;
+    if (function.get() != Py_None) stretch.function = std::move(function);
+    return true;
+  }
 
   // For what is made in the graph itself there is no example: an array of zeros of the recorded shape stands for it.
   Ref example_inputs(const Stretch& stretch, const std::vector<Ref>& examples) const {
@@ -355,15 +413,23 @@ class Python final : public Executable {
   }
 
   bool run_function(Run& run, const Stretch& stretch) const {
-    run.position.at(stretch.outputs.front());
+    run.position.at(stretch.outputs.empty() ? stretch.begin : stretch.outputs.front());
     std::string problem;
+    const bool recorded_gradients = of_torch_ && torch::records_gradients();
     if (call(run, stretch, problem) && run_late(run, stretch)) return true;
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
       forget(run, stretch);
       leave(run, stretch.begin, true);
       return false;
     }
+    if (stretch.acts) {  // nothing in its frames handles it
+      if (!PyErr_Occurred()) raise_failure(stretch, problem, Ref());
+      forget(run, stretch);
+      leave(run, stretch.begin, true);
+      return false;
+    }
     const Ref cause = take_exception();
+    if (of_torch_) torch::set_records_gradients(recorded_gradients);
     // Whatever the program itself would raise or check is found by its own calls, at its own line.
     forget(run, stretch);
     if (!run_nodes(run, stretch)) return false;
@@ -448,6 +514,7 @@ class Python final : public Executable {
       case Kind::kComplex: return "a complex";
       case Kind::kNone: return "None";
       case Kind::kObject: return "the recorded object";
+      case Kind::kTensor: return "a torch.Tensor";
     }
     return "?";
   }
@@ -467,6 +534,9 @@ class Python final : public Executable {
   const Graph& graph_;
   ExitAt exit_at_;
   const std::string name_;
+  const bool of_torch_;
+  Ref backend_;  // torch's
+  const bool records_gradients_;
   std::vector<Stretch> stretches_;
 };
 
@@ -476,6 +546,15 @@ std::unique_ptr<Executable> make_python(const Graph& graph, ExitAt exit_at, Borr
                                         const std::vector<Ref>& examples) {
   auto made = std::make_unique<Python>(graph, std::move(exit_at), name);
   if (!made->compile(backend, examples)) return nullptr;
+  return made;
+}
+
+std::unique_ptr<Executable> make_torch(const Graph& graph, ExitAt exit_at, Borrowed backend, const std::vector<Ref>& examples,
+                                       bool records_gradients) {
+  auto made = std::make_unique<Python>(graph, exit_at, "torch", true, records_gradients);
+  if (!made->compile(backend, examples)) return nullptr;
+  // Nothing else is quicker than the recorded calls then.
+  if (!made->has_functions()) return make_reference(graph, std::move(exit_at));
   return made;
 }
 

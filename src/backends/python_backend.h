@@ -12,4 +12,8 @@ namespace evalframe::backends {
 std::unique_ptr<Executable> make_python(const graph::Graph& graph, ExitAt exit_at, Borrowed backend, const std::string& name,
                                         const std::vector<Ref>& examples);
 
+// The same for one that takes torch's graphs, whole: effects are in them, in order. What it gives None for is run by the recorded calls.
+std::unique_ptr<Executable> make_torch(const graph::Graph& graph, ExitAt exit_at, Borrowed backend, const std::vector<Ref>& examples,
+                                       bool records_gradients);
+
 }  // namespace evalframe::backends

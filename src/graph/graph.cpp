@@ -8,6 +8,7 @@
 #include "core/object_text.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 
 namespace evalframe::graph {
 
@@ -96,8 +97,9 @@ std::string operand_text(const Graph& graph, Operand operand) {
 
 std::string meta_text(const Graph& graph, const Meta& meta) {
   switch (meta.kind) {
-    case Kind::kArray: {
-      std::string text = std::string(name(meta.dtype)) + "[";
+    case Kind::kArray:
+    case Kind::kTensor: {
+      std::string text = (meta.kind == Kind::kTensor ? "tensor " : "") + std::string(name(meta.dtype)) + "[";
       for (int i = 0; i < meta.rank; i++) text += (i ? ", " : "") + std::to_string(graph.sizes[meta.shape + i]);
       return text + "]";
     }
@@ -164,7 +166,7 @@ std::string keywords_error(const Graph& graph, const Node& node) {
 }
 
 std::string sizes_error(const Graph& graph, const Meta& meta) {
-  if (meta.kind != Kind::kArray) return "";
+  if (meta.kind != Kind::kArray && meta.kind != Kind::kTensor) return "";
   return meta.rank < 0 || meta.shape + 2 * static_cast<size_t>(meta.rank) > graph.sizes.size() ? "sizes are out of range" : "";
 }
 
@@ -196,6 +198,7 @@ Meta meta_of(Borrowed object, std::vector<int64_t>& sizes) {
   if (!numpy::load_api()) throw std::runtime_error("NumPy 2 can't be imported");
   PyObject* const live = object.get();
   if (PyArray_CheckExact(live)) return array_meta(numpy::as_array(live), sizes);
+  if (torch::is_tensor(live)) return torch::meta_of(live, sizes);
   Meta meta;
   meta.kind = python_kind(live);
   if (meta.kind != Kind::kObject || !PyArray_IsScalar(live, Number)) {

@@ -23,7 +23,7 @@ int size_of(DType dtype);        // bytes of one element; 0 for kNone
 char kind_of(DType dtype);       // 'b', 'i', 'u', 'f', 'c', or 'O' for kNone
 
 // What kind of Python object a value is.
-enum class Kind : uint8_t { kArray, kNumpyScalar, kInt, kFloat, kBool, kComplex, kNone, kObject };
+enum class Kind : uint8_t { kArray, kNumpyScalar, kInt, kFloat, kBool, kComplex, kNone, kObject, kTensor };
 
 // What was seen of a value while recording. Sizes of arrays are those of the recorded run: examples, not facts.
 struct Meta {
@@ -31,7 +31,7 @@ struct Meta {
   DType dtype = DType::kNone;  // arrays and NumPy scalars; native byte order, else kNone
   int8_t rank = 0;
   bool writeable = true;
-  uint32_t shape = 0;  // arrays: where `rank` sizes and then `rank` strides (bytes) stand in Graph::sizes
+  uint32_t shape = 0;  // arrays and tensors: where `rank` sizes and then `rank` strides (bytes) stand in Graph::sizes
 };
 // Meta of a live object; appends its sizes and strides to `sizes`.
 Meta meta_of(Borrowed object, std::vector<int64_t>& sizes);

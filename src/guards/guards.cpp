@@ -54,6 +54,7 @@ bool implies(const Fact& fact, Check other) {
     case Check::kDistinct:
     case Check::kApart:
     case Check::kArray:
+    case Check::kTensor:
     case Check::kKeys:
     case Check::kElements:
     case Check::kLacks:
@@ -112,7 +113,7 @@ int32_t KeyIndex::find_or_add(const Key& key, int32_t number) {
   return number;
 }
 
-Fact Fact::copy() const { return {check, Ref::borrow(want.get()), type_version, length, meta, array_flags, contents, other}; }
+Fact Fact::copy() const { return {check, Ref::borrow(want.get()), type_version, length, meta, array_flags, contents, other, tensor}; }
 
 Source Source::copy() const {
   Source same{reach, parent, frame, index, Ref::borrow(object.get()), fact.copy(), {}};
@@ -157,6 +158,13 @@ void GuardTable::require_array(int32_t index, Borrowed object) {
   fact.array_flags = PyArray_FLAGS(array) & kArrayFlags;
   std::vector<int64_t> sizes;
   fact.meta = graph::meta_of(object, sizes);
+  require(index, std::move(fact));
+}
+
+void GuardTable::require_tensor(int32_t index, Borrowed object) {
+  if (says(sources[index], Check::kTensor)) return;
+  Fact fact = fact_of(Check::kTensor, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
+  fact.tensor = torch::facts_of(object.get());
   require(index, std::move(fact));
 }
 
@@ -376,6 +384,7 @@ bool GuardTable::take_surroundings(const GuardTable& other) {
     }
   }
   for (const Ref& module : other.modules) require_module(module.get());
+  for (const torch::State& state : other.states) states.push_back({Ref::borrow(state.callable.get()), Ref::borrow(state.wanted.get()), state.text});
   for (const DictGuard& guard : other.dicts) {
     for (const auto& [name, value] : guard.names) {
       require_name(guard.dict.get(), name.get(), value.get());
@@ -390,12 +399,14 @@ bool GuardTable::take_surroundings(const GuardTable& other) {
 
 namespace {
 
+bool are_same(const torch::Facts* a, const torch::Facts* b) { return a == b || (a && b && a->is_same(*b)); }
+
 // Facts of these kinds stand beside one another.
 bool may_be_several(Check check) { return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kLacks || check == Check::kPattern; }
 
 bool is_same(const Fact& a, const Fact& b) {
   return a.check == b.check && a.want.get() == b.want.get() && a.type_version == b.type_version && a.length == b.length && a.array_flags == b.array_flags &&
-         a.meta.dtype == b.meta.dtype && a.meta.rank == b.meta.rank && a.other == b.other;
+         a.meta.dtype == b.meta.dtype && a.meta.rank == b.meta.rank && a.other == b.other && are_same(a.tensor.get(), b.tensor.get());
 }
 
 }  // namespace
@@ -506,6 +517,7 @@ std::string GuardTable::source_name(int32_t index) const {
 
 std::string GuardTable::wanted_text(const Fact& fact) const {
   if (fact.other >= 0) return source_name(fact.other);
+  if (fact.tensor) return fact.tensor->text;
   if (fact.check == Check::kArray) {
     std::string text = std::string(graph::name(fact.meta.dtype)) + ", rank " + std::to_string(fact.meta.rank);
     if (!(fact.array_flags & NPY_ARRAY_ALIGNED)) text += ", not aligned";
@@ -534,6 +546,7 @@ std::vector<GuardTable::Line> GuardTable::lines() const {
     const std::string name = own ? own : "a module";
     lines.push_back({name, name + " is a plain module", "give the module its class before the first call"});
   }
+  for (const torch::State& state : states) lines.push_back({"torch", state.text, "call in one of torch's modes"});
   for (const DictGuard& guard : dicts) {
     const std::string prefix = module_prefix(guard.dict.get());
     for (const auto& [name, value] : guard.names) {
@@ -565,6 +578,10 @@ int GuardTable::traverse(visitproc visit, void* arg) const {
     for (const Fact& fact : source.more) Py_VISIT(fact.want.get());
   }
   for (const Ref& module : modules) Py_VISIT(module.get());
+  for (const torch::State& state : states) {
+    Py_VISIT(state.callable.get());
+    Py_VISIT(state.wanted.get());
+  }
   for (const std::shared_ptr<ClassContents>& contents : contents_) {
     if (const int stopped = contents->traverse(visit, arg)) return stopped;
   }

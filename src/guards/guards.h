@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ref.h"
+#include "frontends/torch/tensors.h"
 #include "graph/graph.h"
 
 namespace evalframe::guards {
@@ -79,6 +80,7 @@ struct Fact {
   int32_t array_flags = 0;    // kArray: of kArrayFlags
   std::shared_ptr<ClassContents> contents;  // kTypeVersion, kClassVersion
   int32_t other = -1;         // kSame, kDistinct, kApart: an earlier source
+  std::shared_ptr<const torch::Facts> tensor = {};  // kTensor
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
   bool fixes_number() const;
@@ -142,6 +144,7 @@ class GuardTable {
   std::vector<Source> sources;
   std::vector<DictGuard> dicts;
   std::vector<FunctionGuard> functions;
+  std::vector<torch::State> states;  // of the thread, which operations on tensors depend on
   std::vector<Ref> modules;  // whose attributes are those of their dicts, as no class of the program's looks them up
 
   int32_t add(Source source);  // or the equal one that is there already
@@ -150,6 +153,7 @@ class GuardTable {
   void require_equal(int32_t source, Borrowed object);
   void require_identity(int32_t source, Borrowed object);
   void require_array(int32_t source, Borrowed object);
+  void require_tensor(int32_t source, Borrowed object);
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   bool require_class_version(int32_t source, Borrowed type);   // of a source that is the class itself
   // The class's attribute of this name, which is data, has to be what it is.

@@ -69,6 +69,7 @@ struct Checks {
     PyArray_Descr* const descr = PyArray_DESCR(array);
     return descr == want || (descr->type_num == want->type_num && PyArray_EquivTypes(descr, want) && !PyDataType_METADATA(descr));
   }
+  static bool kTensor(const Step& step, PyObject* object, Items) { return torch::has_facts(object, *step.tensor); }
   static bool kTypeVersion(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && (cpython::current_type_version(Py_TYPE(object)) == step.type_version || is_as_it_was(step, Py_TYPE(object)));
   }
@@ -191,6 +192,13 @@ bool function_holds(const FunctionGuard& guard) {
          function->func_kwdefaults == guard.keyword_defaults.get() && function->vectorcall == cpython::vectorcall_of_functions();
 }
 
+// Asking runs no Python code.
+bool state_holds(const torch::State& state) {
+  const Ref now = Ref::steal(PyObject_CallNoArgs(state.callable.get()));
+  if (!now) PyErr_Clear();
+  return now.get() == state.wanted.get();
+}
+
 }  // namespace
 
 // --- the objects of one call -----------------------------------------------------------------------------------------
@@ -228,7 +236,7 @@ void Objects::clear() {
 Program::Program(const GuardTable& table) : table_(table), count_(static_cast<int32_t>(table.sources.size())) {
   auto add = [&](const Source& source, const Fact& fact, int32_t number, bool again) {
     steps_.push_back({source.reach, fact.check, again, fact.fixes_number(), fact.meta.rank, number, source.parent, source.frame, source.index, fact.array_flags,
-                      fact.other, fact.type_version, fact.contents.get(), source.object.get(), fact.want.get(), fact.length});
+                      fact.other, fact.type_version, fact.contents.get(), source.object.get(), fact.want.get(), fact.length, fact.tensor.get()});
   };
   for (int32_t i = 0; i < count_; i++) {
     const Source& source = table.sources[i];
@@ -251,6 +259,10 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
   }
   for (const Ref& module : table_.modules) {
     if (!PyModule_CheckExact(module.get())) return false;
+    line++;
+  }
+  for (const torch::State& state : table_.states) {
+    if (!state_holds(state)) return false;
     line++;
   }
   for (const DictGuard& guard : table_.dicts) {

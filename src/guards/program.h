@@ -24,6 +24,7 @@ struct Step {
   PyObject* object;
   PyObject* want;
   Py_ssize_t length;
+  const torch::Facts* tensor;
   mutable cpython::AttributeHint hint = {};  // kAttribute
 };
 

@@ -9,6 +9,7 @@
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 #include "module/bindings.h"
 #include "runtime/background.h"
 #include "runtime/enabled.h"
@@ -186,6 +187,11 @@ nb::tuple built_in_backends() {
 
 }  // namespace
 
+// From here on torch's tensors are recorded, too.
+void watch_torch() {
+  if (!torch::watch()) throw nb::python_error();
+}
+
 void bind_jit(nb::module_& module) {
   if (!numpy::load_api() || !runtime::add_jit_type(module.ptr())) throw nb::python_error();
   log::configure(std::getenv("EVALFRAME_LOG"));
@@ -193,6 +199,7 @@ void bind_jit(nb::module_& module) {
     throw nb::value_error("the environment variable EVALFRAME_VERIFY must be 1 (now and then), all (each hit), or 0");
   }
   module.attr("BACKENDS") = built_in_backends();
+  module.def("watch_torch", watch_torch);
   module.def("jit_entries", [](nb::handle jit) { return of_all(*capture(jit), entries); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", [](nb::handle jit) { return of_all(*capture(jit), breaks); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),

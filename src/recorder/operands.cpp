@@ -8,6 +8,7 @@
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -39,6 +40,7 @@ bool is_immutable(PyObject* object) {
   if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type || object == Py_None) return true;
   if (is_singular(object)) return true;
   if (type == &PyFrozenSet_Type) return has_immutable_elements(object);
+  if (torch::is_immutable(object)) return true;
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
       if (!is_immutable(PyTuple_GET_ITEM(object, i))) return false;
@@ -50,6 +52,7 @@ bool is_immutable(PyObject* object) {
 
 // Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
 static bool equality_says_all(PyObject* object) {
+  if (torch::is_immutable(object)) return false;
   if (PyFrozenSet_CheckExact(object) || (has_pure_type(object) && !PyBytes_CheckExact(object))) return false;
   for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
     if (!equality_says_all(PyTuple_GET_ITEM(object, i))) return false;
@@ -164,7 +167,7 @@ bool Recorder::varies(int32_t source) const {
 
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
-  if (value.kind != Value::Kind::kSource) return false;
+  if (value.kind != Value::Kind::kSource || fixes_numbers_) return false;
   return PyFloat_CheckExact(object.get()) || (guards::is_number(object) && varies(value.a));
 }
 
@@ -176,7 +179,7 @@ bool Recorder::is_number(uint32_t index, Borrowed object) const {
 }
 
 bool Recorder::is_graph_value(uint32_t index, Borrowed object) const {
-  return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get());
+  return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get()) || torch::is_tensor(object.get());
 }
 
 Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
@@ -208,6 +211,12 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   }
   if (numpy::is_exact_array(object)) {
     guards().require_array(value.a, borrowed);
+  } else if (torch::is_tensor(object)) {
+    if (!torch::is_plain(object)) return {};
+    depends_on_torch();
+    guards().require_tensor(value.a, borrowed);
+  } else if (fixes_numbers_ && guards::is_number(object) && known(index, borrowed)) {
+    return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (numpy::is_scalar(object) || guards::is_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
@@ -228,6 +237,13 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
   }
   return Operand::input(input);
+}
+
+void Recorder::depends_on_torch() {
+  if (states_.empty()) return;
+  guards().states = std::move(states_);
+  states_.clear();
+  fix_class(torch::tensor_type());
 }
 
 // Elements of a container that is live as `object`.

@@ -25,8 +25,12 @@ int frame_size(const bytecode::Code& code) { return locals_count(code) + code.co
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns)
-    : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs) {
+Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns, bool fixes_numbers)
+    : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs), fixes_numbers_(fixes_numbers) {
+  if (torch::is_watched()) {
+    states_ = torch::present_states();
+    recording_->records_gradients = torch::records_gradients();
+  }
   int32_t base = 0;
   for (size_t k = 0; k < chain.size(); k++) {
     const Activation& frame = *chain[k];

@@ -65,6 +65,7 @@ struct Plan {
   uint16_t keywords = 0;
   bool of_shapes = false;
   bool of_numbers = false;     // kNode: see Value
+  bool of_torch = false;       // kNode: one of torch's operations
   bool check_result = false;   // an opaque result: its metadata is checked in the graph
   bool no_result = false;      // kNode: the instruction pushes nothing (stores)
   int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
@@ -182,8 +183,8 @@ class Recorder {
 
   // chain: the live frames, outermost first; the innermost is about to run its next instruction. varying: paths of
   // sources whose values were seen to change, so that they are inputs and no constants. keep_inputs: Recording::examples
-  // is filled. turns: of the loop in whose FOR_ITER the chain stands, at most.
-  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false, int turns = 1);
+  // is filled. fixes_numbers: numbers from outside are facts, never inputs. turns: of the loop in whose FOR_ITER the chain stands, at most.
+  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false, int turns = 1, bool fixes_numbers = false);
 
   Recording& recording() { return *recording_; }
   const Recording& recorded() const { return *recording_; }
@@ -449,6 +450,8 @@ class Recorder {
   // Has the name been seen to change?
   bool name_varies(Borrowed dict, Borrowed name) const;
   guards::GuardTable& guards() { return recording_->guards; }
+  // The instruction depends on what torch keeps for the thread, and on what its class of tensors has.
+  void depends_on_torch();
 
   // Is the source one whose value, or length, changes from run to run?
   bool varies(int32_t source) const;
@@ -556,6 +559,8 @@ class Recorder {
   int32_t back_jumps_ = 0;
   bool stopped_ = false, stepped_past_ = false;
   bool keep_inputs_ = false;
+  const bool fixes_numbers_;
+  std::vector<torch::State> states_;  // at the start; empty once the guards have them
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments
     std::vector<uint32_t> items;

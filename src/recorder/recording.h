@@ -246,6 +246,7 @@ struct Recording {
   Break why = Break::kInstruction;
   std::string why_detail;   // what it was about: the callable, the type
   uint64_t bytecodes = 0;
+  bool records_gradients = false;  // torch does, at the start
   double seconds = 0;       // time of the recorded run, execution included
 
   // The state before node `node`, or (== nodes.size()) at the end. Cheap when asked with growing numbers.

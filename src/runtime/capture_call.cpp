@@ -1,6 +1,7 @@
 // A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
 #include "cpython/codec.h"
 #include "cpython/objects.h"
+#include "frontends/torch/tensors.h"
 #include "runtime/capture.h"
 #include "runtime/dead_functions.h"
 #include "runtime/recursion_level.h"
@@ -114,6 +115,7 @@ bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* c
 Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled) {
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
+  if (torch::modes_are_active()) return call_plainly(handled);
   if (drop_dead(entries)) drop_regions();
   if (is_full(entries, settings_.max_entries)) {
     count_refusal(entries);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpython/codec.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
 #include "runtime/capture.h"
 #include "runtime/capture_run.h"
@@ -167,12 +168,14 @@ void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* co
 
 // Runs and records, up to a break.
 Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
+  // They would see the recorder look at tensors.
+  if (torch::modes_are_active()) return finished(run.chain.finish_in_cpython(false), run.result);
   std::unique_ptr<recorder::Recording> recording;
   look_for_inputs(run.chain, entries, frames);
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
   const bool keep_inputs = static_cast<bool>(settings_.custom);
-  const Ended ended = run.chain.record(varying, run.result, recording, past_exception, keep_inputs);
+  const Ended ended = run.chain.record(varying, run.result, recording, past_exception, keep_inputs, 1, settings_.is_torch());
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);
   if (ended == Ended::kRaised) return ended;

@@ -278,14 +278,14 @@ Ended Chain::step_among_generators(Live& live, Recorder& recorder, const Plan& p
 }
 
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-                    bool keep_inputs, int turns) {
+                    bool keep_inputs, int turns, bool fixes_numbers) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
   Live live(thread_, frames_);
   std::vector<const Activation*> view;
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
-  Recorder recorder(view, varying, keep_inputs, turns);
+  Recorder recorder(view, varying, keep_inputs, turns, fixes_numbers);
   Ended ended = Ended::kRunning;
   const auto step = [&](const Plan& plan) {
     const Ended now = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)

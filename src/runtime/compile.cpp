@@ -28,6 +28,10 @@ double all_seconds = 0;
 std::unique_ptr<backends::Executable> make_executable(const Settings& settings, recorder::Recording& recording, backends::ExitAt exit_at,
                                                       std::string& fallback) {
   const graph::Graph& graph = recording.graph;
+  if (settings.is_torch()) {
+    const std::vector<Ref> examples = std::move(recording.examples);
+    return backends::make_torch(graph, std::move(exit_at), settings.custom.get(), examples, recording.records_gradients);
+  }
   if (settings.custom) {
     const std::vector<Ref> examples = std::move(recording.examples);
     return backends::make_python(graph, std::move(exit_at), settings.custom.get(), settings.backend, examples);

@@ -11,6 +11,7 @@
 #include "cpython/objects.h"
 #include "cpython/versions.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -218,6 +219,7 @@ Plan attribute_of_super(Recorder& recorder, const Asked& asked) {
 // An attribute of an array is read in the graph, or is a constant where the guards already fix it.
 Plan array_attribute(Recorder& recorder, const Asked& asked) {
   const auto [label, object, name] = asked;
+  if (torch::is_tensor(object)) return attribute_of_tensor(recorder, asked);
   if (!numpy::is_array_attribute(name)) return method_of_array(recorder, asked);
   Plan plan;
   plan.kind = Plan::Kind::kNode;
@@ -664,6 +666,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   if (recorder.is_graph_value(label, object)) return array_attribute(recorder, asked);
+  if (std::optional<Plan> plan = attribute_of_results(recorder, asked)) return *std::move(plan);
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return plan_break(Break::kAttribute, "of " + type_name(object));
   if (recorder.is_super(label)) return attribute_of_super(recorder, asked);

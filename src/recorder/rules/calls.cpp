@@ -10,6 +10,8 @@
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
@@ -264,6 +266,9 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   }
   const BoundMethod bound = bound_at(site, call.callable);
   if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
+  if (torch::is_watched() && !bound.label) {
+    if (std::optional<Plan> plan = torch_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call)))) return *std::move(plan);
+  }
   if (policy_of(bound.function) != Policy::kFollowed) {
     return marked_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call))).value();
   }
@@ -431,7 +436,7 @@ void before_with_after(const Site& site, const Plan& plan) {
 bool spread(const Site& site, int tuple, Plan& plan, std::vector<Ref>* rows = nullptr) {
   Recorder& recorder = site.recorder;
   PyObject* const positional = site.frame.slot(tuple);
-  const bool sequence = PyTuple_CheckExact(positional) || PyList_CheckExact(positional), array = rows && numpy::is_exact_array(positional);
+  const bool sequence = PyTuple_CheckExact(positional) || PyList_CheckExact(positional) || torch::is_size(positional), array = rows && numpy::is_exact_array(positional);
   std::optional<std::vector<uint32_t>> parts = sequence || array ? parts_or_rows(recorder, {recorder.label(tuple), positional}, rows) : std::nullopt;
   if (!parts) return false;
   plan.contents = *std::move(parts);
@@ -490,6 +495,13 @@ Plan call_spread(const Site& site) {
   PyObject* const callable = bound.function ? bound.function : site.frame.slot(callee);
   const uint32_t label = bound.label ? bound.label : bound.function ? recorder.constant(callable) : recorder.label(callee);
   if (policy_of(callable) != Policy::kFollowed) return plan_break(Break::kMarked, callable_name(callable) + " with starred arguments");
+  if (torch::is_torchs(callable)) {
+    Plan starred;
+    if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+    Given given{std::move(starred.contents), std::move(starred.arguments), starred.keyword_names};
+    if (bound.function) given = given_with(bound, std::move(given));
+    if (std::optional<Plan> plan = torch_call(recorder, label, callable, given)) return *std::move(plan);
+  }
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
   if (!node && !followed && recorder.constant_of(label)) {
@@ -548,6 +560,9 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   // What recorded code of NumPy's itself has made is another function in each run.
   const bool made_here = recorder.value_at(call.callable).kind == Value::Kind::kFunction;
   const CallKind kind = made_here ? CallKind::kUnknown : numpy::call_kind(callable);
+  if (torch::is_watched() && !made_here && recorder.value_at(call.callable).kind != Value::Kind::kMade) {
+    if (std::optional<Plan> plan = torch_call(recorder, recorder.label(call.callable), callable, given_at(site, call))) return *std::move(plan);
+  }
   if (std::optional<Plan> plan = call_of_initializer(site, call)) return *std::move(plan);
   if (std::optional<Plan> plan = call_of_weak_reference(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
@@ -621,8 +636,11 @@ void call_after(const Site& site, const Plan& plan) {
   Recorder& recorder = site.recorder;
   uint32_t label = 0;
   if (plan.kind == Plan::Kind::kNode) {
+    if (plan.of_torch) {
+      if (std::string obstacle = tensor_obstacle(plan, result); !obstacle.empty()) return recorder.stop_in_front(Break::kTensorValue, std::move(obstacle));
+    }
     const int32_t node = recorder.add_node(plan, result);
-    label = plan.label ? plan.label : recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
+    label = plan.of_torch ? tensor_result(recorder, node, result) : plan.label ? plan.label : recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
     if (plan.holds) recorder.hold(plan.holds);
     if (plan.stays) {
       recorder.check_constant(label, result);

@@ -1,5 +1,6 @@
 // Rules for branches, loops and returns.
 #include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -13,7 +14,9 @@ Plan branch(const Site& site) {
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return {};
-  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object);
+  if (torch::is_tensor(object)) return plan_break(Break::kDataBranch, type_name(object));
+  const bool mapping = PyDict_Check(object) && is_written_in_c(Py_TYPE(object));  // as OrderedDict is
+  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || mapping || PySet_CheckExact(object);
   if (value.kind == Value::Kind::kSource && container) {
     recorder.guards().require_length(value.a, object);
     return {};

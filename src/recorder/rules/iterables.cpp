@@ -3,6 +3,7 @@
 
 #include "core/builtins.h"
 #include "cpython/objects.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -137,7 +138,7 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
       [[fallthrough]];
     case Value::Kind::kDict: return every_second(recorder.elements(value), 0);
     case Value::Kind::kConstant:
-      if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object)) return std::nullopt;
+      if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object) && !torch::is_size(object)) return std::nullopt;
       return constants_of(recorder, object);
     case Value::Kind::kReplayed: return PySet_Check(object) && PySet_GET_SIZE(object) <= kMaxParts ? Items(constants_of(recorder, object)) : std::nullopt;
     case Value::Kind::kSource: return parts_of_source(recorder, value, object);
@@ -145,6 +146,7 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
       if (!PyTuple_CheckExact(object) || !value.of_shapes) return std::nullopt;
       return parts_of_node(recorder, value, object);
     case Value::Kind::kMade:
+      if (Items parts = parts_of_tensors(recorder, label, object)) return parts;
       if (recorder.is_iterator(label)) return recorder.is_endless(label) ? std::nullopt : Items(recorder.items_to_come(label));
       if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return parts_of_view(recorder, value, object);
       return std::nullopt;

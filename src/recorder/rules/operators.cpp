@@ -3,6 +3,7 @@
 
 #include "cpython/intrinsics.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -85,6 +86,7 @@ Plan repeated(const Site& site, const Input& row, const Input& times) {
 bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
 
 Plan binary_op(const Site& site) {
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) return *std::move(plan);
   if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
@@ -118,6 +120,9 @@ Plan binary_op(const Site& site) {
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 Plan compare_op(const Site& site) {
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
+    return asks_for_truth(site) ? plan_break(Break::kDataBranch, "comparison of tensors") : *std::move(plan);
+  }
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
@@ -166,6 +171,7 @@ void compare_op_after(const Site& site, const Plan& plan) {
 }
 
 Plan unary(const Site& site, uint8_t code, const char* method) {
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kUnary, code, {input_at(site, 1)})) return *std::move(plan);
   if (std::optional<Plan> plan = decimal_unary(site, code)) return *std::move(plan);
   if (std::optional<Plan> plan = unary_call(site, method)) return *std::move(plan);
   return operation(site, Form::kUnary, code, {input_at(site, 1)});
@@ -188,10 +194,13 @@ Plan unary_intrinsic(const Site& site) {
 Plan truth(const Site& site) {
   Recorder& recorder = site.recorder;
   const Input input = input_at(site, 1);
+  if (torch::is_tensor(input.object)) return plan_break(Break::kDataBranch, type_name(input.object));
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
   if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return plan_constant();
-  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || PyDict_CheckExact(input.object) || PyTuple_CheckExact(input.object) || PySet_CheckExact(input.object))) {
+  // A subclass in C, as OrderedDict is.
+  const bool mapping = PyDict_Check(input.object) && is_written_in_c(Py_TYPE(input.object));
+  if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || mapping || PyTuple_CheckExact(input.object) || PySet_CheckExact(input.object))) {
     recorder.guards().require_length(value.a, input.object);
     return plan_constant();
   }
@@ -337,6 +346,7 @@ std::optional<Plan> item_at_number(Recorder& recorder, const Input& container, c
 
 Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
+  if (std::optional<Plan> plan = item_of_tensor(recorder, container, key)) return *std::move(plan);
   if (recorder.is_graph_value(container.label, container.object)) {
     // Which elements an index means is a fact of the recording; an index array is a value like any other.
     if (PyLong_CheckExact(key.object) && recorder.value(key.label).kind == Value::Kind::kSource && recorder.known(key.label, key.object)) {

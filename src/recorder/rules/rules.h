@@ -34,6 +34,21 @@ struct Operated {
   PyObject* object;
 };
 
+// torch's functions and methods; none: another callable.
+struct Given;
+std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
+// What such a node gave that can't be recorded; empty: nothing. And its value: tensors that it gave together are known one by one.
+std::string tensor_obstacle(const Plan& plan, PyObject* result);
+uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result);
+// An operator one of whose operands is a tensor; none: no operand is.
+std::optional<Plan> tensor_operation(Recorder& recorder, graph::Form form, uint8_t code, std::initializer_list<Operated> operands);
+// tensor[key], and items of several results; none: of another object.
+std::optional<Plan> item_of_tensor(Recorder& recorder, const Operated& container, const Operated& key);
+struct Asked;
+Plan attribute_of_tensor(Recorder& recorder, const Asked& asked);
+// torch.max(x, 0).values; none: of another object. And all of its parts.
+std::optional<Plan> attribute_of_results(Recorder& recorder, const Asked& asked);
+std::optional<std::vector<uint32_t>> parts_of_tensors(const Recorder& recorder, uint32_t label, PyObject* object);
 // A number of Python's, or an exact array.
 bool is_number_or_array(PyObject* object);
 // The operands of a node's plan. An object that can't be one, or null: there is none.

@@ -2,6 +2,7 @@
 #include "core/builtins.h"
 #include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -35,6 +36,7 @@ bool asks_abstract_base(Recorder& recorder, PyObject* type) {
 bool asks_type_alone(Recorder& recorder, PyObject* type) {
   static PyObject* const plain = cpython::lookup(&PyType_Type, "__instancecheck__");
   if (!PyType_Check(type)) return false;
+  if (torch::is_parameter_type(type)) return fixes_metaclass(recorder, type);
   if (Py_IS_TYPE(type, &PyType_Type) || (cpython::lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type))) return true;
   return asks_abstract_base(recorder, type);
 }
@@ -103,6 +105,7 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
 
 Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
+  if (torch::is_tensor(object)) return recorder.operand(label, object) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
   if (recorder.is_graph_value(label, object)) {
     Plan plan;
     plan.kind = Plan::Kind::kNode;

@@ -16,7 +16,7 @@ Ref type_argument(const Meta& meta) {
     case Kind::kComplex: return Ref::borrow(&PyComplex_Type);
     case Kind::kBool: return Ref::steal(PyArray_DescrFromType(NPY_BOOL));
     case Kind::kArray: case Kind::kNumpyScalar: return numpy::dtype_object(meta.dtype);
-    case Kind::kNone: case Kind::kObject: break;
+    case Kind::kNone: case Kind::kObject: case Kind::kTensor: break;
   }
   return Ref();
 }

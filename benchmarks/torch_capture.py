@@ -1,0 +1,96 @@
+"""Times capturing PyTorch functions and models beside torch.compile, both with backend="eager" and in this process.
+
+    python benchmarks/torch_capture.py [--only bert ...] [--repeat 3]
+
+For each: an eager call; the first call under evalframe and under torch.compile (recorded or traced, FX graphs
+made), the least of so many; graphs and their operations on both sides; and what a later call costs more than eager.
+It wants torch, and transformers for the models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch_models import MODELS, Made
+
+import evalframe.torch
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def least(function: Callable[[], Any], repeat: int) -> float:
+    return min(seconds(function) for _ in range(repeat))
+
+
+def operations(graph_modules: list[Any]) -> int:
+    return sum(node.op.startswith("call") for module in graph_modules for node in module.graph.nodes)
+
+
+def captured_by_evalframe(made: Made) -> tuple[float, list[Any], Callable[[], Any]]:
+    function, args, kwargs = made
+    compiled = evalframe.torch.compile(function, backend="eager")
+    took = seconds(lambda: compiled(*args, **kwargs))
+    return took, evalframe.torch.graph_modules(compiled), lambda: compiled(*args, **kwargs)
+
+
+def captured_by_torch(made: Made) -> tuple[float, list[Any], Callable[[], Any]]:
+    function, args, kwargs = made
+    torch._dynamo.reset()
+    seen: list[Any] = []
+
+    def eager(graph_module: Any, example_inputs: list[Any]) -> Any:
+        seen.append(graph_module)
+        return graph_module.forward
+
+    compiled = torch.compile(function, backend=eager)
+    took = seconds(lambda: compiled(*args, **kwargs))
+    return took, seen, lambda: compiled(*args, **kwargs)
+
+
+def row(name: str, repeat: int) -> tuple[float, str]:
+    made = MODELS[name]()
+    function, args, kwargs = made
+
+    def eager() -> Any:
+        return function(*args, **kwargs)
+
+    eager()
+    run = least(eager, 20)
+    ours = min((captured_by_evalframe(made) for _ in range(repeat)), key=lambda result: result[0])
+    theirs = min((captured_by_torch(made) for _ in range(repeat)), key=lambda result: result[0])
+    ratio = theirs[0] / ours[0]
+    hits = [f"{(least(side[2], 30) - run) * 1e6:8.1f}" for side in (ours, theirs)]
+    cells = [f"{name:12}", f"{run * 1e3:9.3f}", f"{ours[0] * 1e3:9.2f}", f"{theirs[0] * 1e3:9.1f}", f"{ratio:6.1f}"]
+    cells += [f"{len(side[1]):3} / {operations(side[1]):4}" for side in (ours, theirs)]
+    return ratio, "  ".join([*cells, *hits])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print("              eager ms   ours ms   torch ms  ratio  graphs / operations       later calls, us over eager")
+    ratios = []
+    with torch.no_grad():
+        captured_by_torch(MODELS["pointwise"]())  # imports what it needs
+        captured_by_evalframe(MODELS["pointwise"]())
+        for name in options.only:
+            ratio, text = row(name, options.repeat)
+            ratios.append(ratio)
+            print(text, flush=True)
+    print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.1f}")
+
+
+if __name__ == "__main__":
+    main()

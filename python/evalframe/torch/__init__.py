@@ -1,0 +1,20 @@
+"""evalframe for PyTorch: ``compile`` captures functions and modules for any backend of ``torch.compile``.
+
+Importing it imports torch, which is an extra: ``pip install 'evalframe[torch]'``.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+if find_spec("torch") is None:
+    raise ModuleNotFoundError(
+        "evalframe.torch needs PyTorch, which isn't installed: pip install 'evalframe[torch]'", name="torch"
+    )
+
+from evalframe import _core
+from evalframe.torch.compiling import CompiledModule, compile, explain, graph_modules
+
+_core.watch_torch()
+
+__all__ = ["CompiledModule", "compile", "explain", "graph_modules"]

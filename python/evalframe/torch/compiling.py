@@ -1,0 +1,127 @@
+"""``evalframe.torch.compile``: what it takes and returns."""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from evalframe import _core
+from evalframe.jit import Explanation
+from evalframe.jit import explain as explain_jit
+from evalframe.torch.lowering import Lowering
+
+_FIXED = 2  # runtime::Dynamic: numbers are facts of a graph
+
+
+def compile(
+    model: Any = None,
+    *,
+    backend: str | Callable[..., Any] = "inductor",
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: dict[str, Any] | None = None,
+    max_entries: int = 8,
+) -> Any:
+    """Captures the calls of a function or module as ``torch.fx`` graphs for a backend of ``torch.compile``.
+
+    ``backend`` is one of ``torch._dynamo.list_backends()``, or a callable ``(graph_module, example_inputs) ->
+    callable``. With ``backend="eager"`` the recorded calls are made again, without Python code in between. ``options``
+    go to the backend. With ``fullgraph`` a graph break is an error. Graphs are for the sizes that they were recorded
+    with; ``max_entries`` bounds how many there are for one place. Without a model it is a decorator.
+    """
+    if dynamic:
+        raise NotImplementedError("dynamic=True: graphs are for the sizes that they were recorded with; leave it out")
+    settings: dict[str, Any] = {"backend": backend, "fullgraph": fullgraph}
+    settings |= {"options": options, "max_entries": max_entries}
+    if model is None:
+        return lambda wrapped: compile(wrapped, **settings)
+    if isinstance(model, CompiledModule):
+        return model
+    if isinstance(model, torch.nn.Module):
+        return _compiled_module(model, settings)
+    if isinstance(model, types.MethodType):
+        return types.MethodType(compile(model.__func__, **settings), model.__self__)
+    if isinstance(model, _core.Jit):
+        return model
+    if not isinstance(model, types.FunctionType):
+        raise TypeError(f"evalframe.torch.compile takes a module or a Python function, not {type(model).__name__}")
+    return _captured(model, settings)
+
+
+def _captured(function: Any, settings: dict[str, Any]) -> Any:
+    if not isinstance(settings["fullgraph"], bool):
+        raise TypeError(f"fullgraph must be True or False, not {settings['fullgraph']!r}")
+    lowering = Lowering(settings["backend"], settings["options"])
+    make: Any = _core.Jit  # made with the C API: its stub has no signature
+    numerics = False, False, False
+    made = make(function, "torch", lowering, settings["fullgraph"], settings["max_entries"], *numerics, _FIXED)
+    made.__dict__.update(
+        {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
+    )
+    made.__dict__["lowering"] = lowering
+    return made
+
+
+def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """What is captured of a module: its call, with all of its hooks."""
+    return type(module).__call__(module, *args, **kwargs)
+
+
+class CompiledModule:
+    """A compiled module is one of its own class, too, and has the very parameters, buffers, hooks and attributes."""
+
+    _evalframe: tuple[Any, Any, dict[str, Any]]  # what is called, the module, settings
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        captured, model, _ = self._evalframe
+        return captured(model, *args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        _, model, settings = self._evalframe
+        return _compiled_module, (model, settings)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        _, model, settings = self._evalframe
+        return _compiled_module(copy.deepcopy(model, memo), settings)
+
+
+def _compiled_module(model: Any, settings: dict[str, Any]) -> Any:
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("a torch.jit.ScriptModule is compiled already; give evalframe.torch.compile the module itself")
+    # Of its own: the jit object keeps what it has captured by function.
+    function = types.FunctionType(call_module.__code__, call_module.__globals__, type(model).__name__)
+    captured = _captured(function, settings)
+    kind = type(model)
+    names = {
+        "_evalframe": (captured, model, settings),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+    }
+    metaclass: Any = type(kind)
+    made: Any = object.__new__(metaclass(kind.__name__, (CompiledModule, kind), names))
+    made.__dict__ = model.__dict__
+    return made
+
+
+def graph_modules(compiled: Any) -> list[Any]:
+    """The ``torch.fx.GraphModule`` of each graph that was captured so far."""
+    return list(_jit_of(compiled).lowering.graph_modules)
+
+
+def explain(compiled: Any) -> Callable[..., Explanation]:
+    """``explain(f)(*args)`` calls a compiled ``f`` and tells what was captured."""
+    if isinstance(compiled, CompiledModule):
+        captured, model, _ = compiled._evalframe
+        return lambda *args, **kwargs: explain_jit(captured)(model, *args, **kwargs)
+    return explain_jit(_jit_of(compiled))
+
+
+def _jit_of(compiled: Any) -> Any:
+    jit = compiled._evalframe[0] if isinstance(compiled, CompiledModule) else compiled
+    if not isinstance(jit, _core.Jit) or not hasattr(jit, "lowering"):
+        raise TypeError(f"needs what evalframe.torch.compile has returned, not {type(compiled).__name__}")
+    return jit

@@ -1,0 +1,17 @@
+// What torch's backends may be given of a graph, and what may not be done twice.
+#pragma once
+
+#include "backends/effects.h"
+#include "graph/graph.h"
+
+namespace evalframe::backends {
+
+// kPure: one of torch's operations, to be handed over, in order; kDerived: a container that stands in the arguments of such;
+// kEffect: all else, which is run by the recorded calls between them.
+Effect torch_effect_of(const graph::Graph& graph, const graph::Node& node);
+// Whether it writes into a tensor that is there already, or draws random numbers.
+bool acts_on_tensors(const graph::Graph& graph, const graph::Node& node);
+// Whether an exception that the node raises would be caught in one of its frames.
+bool is_handled(const graph::Graph& graph, const graph::Node& node);
+
+}  // namespace evalframe::backends

@@ -1,0 +1,181 @@
+// Finds torch's functions in the places where torch keeps them, once.
+#include "frontends/torch/calls.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/object_text.h"
+#include "frontends/torch/tensors.h"
+
+namespace evalframe::torch {
+
+namespace {
+
+struct Row {
+  const char* name;
+  CallKind kind;
+};
+constexpr Row kFunctions[] = {
+#define EVALFRAME_TORCH_FUNCTION(name, kind) {name, CallKind::kind},
+#define EVALFRAME_TORCH_ATTRIBUTE(name, kind)
+#include "frontends/torch/functions.def"
+#undef EVALFRAME_TORCH_FUNCTION
+#undef EVALFRAME_TORCH_ATTRIBUTE
+};
+constexpr Row kAttributes[] = {
+#define EVALFRAME_TORCH_FUNCTION(name, kind)
+#define EVALFRAME_TORCH_ATTRIBUTE(name, kind) {name, CallKind::kind},
+#include "frontends/torch/functions.def"
+#undef EVALFRAME_TORCH_FUNCTION
+#undef EVALFRAME_TORCH_ATTRIBUTE
+};
+
+// Whatever has no row is an operation, where torch keeps operations, and unknown elsewhere.
+CallKind kind_by_name(std::string_view name, CallKind otherwise) {
+  for (const Row& row : kFunctions) {
+    if (name == row.name) return row.kind;
+  }
+  return otherwise;
+}
+
+struct Callable {
+  Ref object;
+  CallKind kind;
+  bool has_effect;
+};
+
+// They change what they are given, or draw numbers. In-place ones end with an underscore.
+bool acts_by_name(std::string_view name) {
+  if (name.ends_with("_") && !name.ends_with("__")) return true;
+  for (const char* const part : {"rand", "dropout", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "batch_norm", "instance_norm", "attention", "gumbel",
+                                 "lstm", "gru", "rnn", "_set_grad", "binomial", "embedding"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return name.starts_with("__i") && name != "__invert__" && name != "__index__" && name != "__int__";
+}
+
+using Callables = std::unordered_map<PyObject*, Callable>;
+
+void add(Callables& all, PyObject* object, std::string_view name, CallKind otherwise) {
+  if (!PyCallable_Check(object) || PyType_Check(object)) return;
+  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name)});
+}
+
+// Of an object that keeps operations: a module in C, or torch._C._VariableFunctions.
+void add_operations(Callables& all, PyObject* holder, bool private_ones) {
+  const Ref names = Ref::steal(PyObject_Dir(holder));
+  for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names.get()); i++) {
+    const std::string_view name = utf8(PyList_GET_ITEM(names.get(), i));
+    const Ref found = name.starts_with("_") && !private_ones ? Ref() : Ref::steal(PyObject_GetAttr(holder, PyList_GET_ITEM(names.get(), i)));
+    if (!found) PyErr_Clear();
+    if (found && PyCFunction_Check(found.get())) add(all, found.get(), name, CallKind::kOperation);
+  }
+}
+
+// The functions of Python's that stand in a graph as they are: what the module itself defines.
+void add_functions(Callables& all, PyObject* module, std::string_view name_of_module) {
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(PyModule_GetDict(module), &at, &name, &value);) {
+    if (!PyFunction_Check(value) || utf8(name).starts_with("_")) continue;
+    const Ref from = Ref::steal(PyObject_GetAttrString(value, "__module__"));
+    if (!from) PyErr_Clear();
+    if (from && PyUnicode_Check(from.get()) && utf8(from.get()) == name_of_module) add(all, value, utf8(name), CallKind::kOperation);
+  }
+}
+
+// Methods in C are operations; of those in Python these.
+void add_methods(Callables& all, PyTypeObject* type) {
+  static constexpr std::string_view kOfPython[] = {"norm", "split", "stft", "istft", "unflatten", "__rsub__", "__rdiv__", "__rtruediv__", "__pow__", "__ipow__",
+                                                   "__rmod__", "__rpow__", "__floordiv__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__rmatmul__"};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (base == &PyBaseObject_Type) continue;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &key, &value);) {
+      const std::string_view name = utf8(key);
+      if (Py_IS_TYPE(value, &PyMethodDescr_Type) || Py_IS_TYPE(value, &PyWrapperDescr_Type)) {
+        const bool is_private = name.starts_with("_") && !name.ends_with("__");
+        add(all, value, name, is_private || Py_IS_TYPE(value, &PyWrapperDescr_Type) ? CallKind::kUnknown : CallKind::kOperation);
+      } else if (PyFunction_Check(value)) {
+        const bool operation = std::find(std::begin(kOfPython), std::end(kOfPython), name) != std::end(kOfPython);
+        add(all, value, name, operation ? CallKind::kOperation : CallKind::kUnknown);
+      }
+    }
+  }
+}
+
+Ref module_named(const char* name) {
+  Ref module = Ref::steal(PyImport_ImportModule(name));
+  if (!module) PyErr_Clear();
+  return module;
+}
+
+const Callables& callables() {
+  static const auto* const made = [] {
+    auto* const all = new Callables;  // lives as long as the process
+    add_methods(*all, reinterpret_cast<PyTypeObject*>(tensor_type()));
+    const Ref c = module_named("torch._C"), torch = module_named("torch");
+    for (const char* const name : {"_VariableFunctions", "_nn", "_fft", "_linalg", "_special"}) {
+      const Ref holder = c ? Ref::steal(PyObject_GetAttrString(c.get(), name)) : Ref();
+      if (!holder) PyErr_Clear();
+      if (holder) add_operations(*all, holder.get(), std::string_view(name) == "_nn");
+    }
+    for (const char* const name : {"torch.nn.functional", "torch.functional"}) {
+      if (const Ref module = module_named(name)) add_functions(*all, module.get(), name);
+    }
+    // What torch._C itself has is known by its row alone.
+    for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get())}) {
+      for (const Row& row : kFunctions) {
+        const Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), row.name)) : Ref();
+        if (!found) PyErr_Clear();
+        if (found && PyCFunction_Check(found.get())) add(*all, found.get(), row.name, CallKind::kUnknown);
+      }
+    }
+    return all;
+  }();
+  return *made;
+}
+
+const Callable* find(PyObject* callable) {
+  if (!is_watched()) return nullptr;
+  const Callables& all = callables();
+  const auto found = all.find(callable);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+CallKind call_kind(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return known ? known->kind : CallKind::kUnknown;
+}
+
+bool is_builtin_operation(PyObject* callable) {
+  if (!PyCFunction_CheckExact(callable)) return false;
+  const auto* const function = reinterpret_cast<PyCFunctionObject*>(callable);
+  const bool named = function->m_module && PyUnicode_Check(function->m_module);
+  const std::string_view module = named ? utf8(function->m_module) : std::string_view(), name = function->m_ml->ml_name;
+  if (module == "_operator") return true;
+  return module == "builtins" && (name == "abs" || name == "round" || name == "pow" || name == "divmod" || name == "sum");
+}
+
+bool is_torchs(PyObject* callable) { return find(callable) != nullptr; }
+
+CallKind attribute_kind(Borrowed name) {
+  for (const Row& row : kAttributes) {
+    if (PyUnicode_CompareWithASCIIString(name.get(), row.name) == 0) return row.kind;
+  }
+  return CallKind::kUnknown;
+}
+
+bool has_effect(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return !known || known->has_effect;
+}
+
+bool changes_gradient_mode(PyObject* callable) { return call_kind(callable) == CallKind::kState; }
+
+}  // namespace evalframe::torch

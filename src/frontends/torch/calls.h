@@ -1,0 +1,28 @@
+// What calling torch's functions and methods does, as far as recording is concerned: known by the objects themselves.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ref.h"
+
+namespace evalframe::torch {
+
+enum class CallKind : uint8_t {
+  kUnknown,    // may do anything
+  kOperation,  // its results are tensors, whose metadata follows from that of its arguments
+  kFact,       // a Python value that follows from metadata and from what the guards ask of the thread
+  kState,      // changes what later operations do, as it says itself
+  kValue,      // a Python value or a size that depends on elements
+};
+// kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.
+CallKind call_kind(PyObject* callable);
+bool is_torchs(PyObject* callable);
+// abs, sum and the like, and what the module operator has.
+bool is_builtin_operation(PyObject* callable);
+// Of an attribute of tensors.
+CallKind attribute_kind(Borrowed name);
+// Whether the callable writes into its arguments, or draws random numbers: it mustn't be called twice.
+bool has_effect(PyObject* callable);
+bool changes_gradient_mode(PyObject* callable);
+
+}  // namespace evalframe::torch

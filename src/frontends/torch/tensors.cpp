@@ -1,0 +1,385 @@
+// Reads tensors through torch's own C entry points, which are looked for at run time and compared with Python's attributes first.
+#include "frontends/torch/tensors.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/object_text.h"
+
+namespace evalframe::torch {
+
+namespace {
+
+using graph::DType;
+
+// A tensor's handle, which is an at::Tensor, lies right behind the object's header.
+using Handle = void*;
+using ReadNumber = int32_t (*)(Handle, int32_t*);
+using ReadCount = int32_t (*)(Handle, int64_t*);
+using ReadNumbers = int32_t (*)(Handle, int64_t**);
+
+struct Torch {
+  Ref tensor, parameter, size;
+  std::vector<Ref> immutable;  // types
+  Ref strided, is_wrapped, states;
+  ReadNumber dtype = nullptr, device_index = nullptr;
+  ReadCount rank = nullptr;
+  ReadNumbers sizes = nullptr, strides = nullptr;
+  PyGetSetDef* requires_grad = nullptr;
+  size_t keys_at = 0;     // of the set of dispatch keys in a TensorImpl
+  bool is_fast = false;   // all of these are there, and say what Python says
+  std::unordered_map<uint64_t, bool> plain;  // by set of dispatch keys
+};
+Torch& known() {
+  static auto* const torch = new Torch;  // lives as long as the process
+  return *torch;
+}
+
+Handle handle_of(PyObject* tensor) { return reinterpret_cast<char*>(tensor) + sizeof(PyObject); }
+const char* impl_of(PyObject* tensor) { return *static_cast<const char* const*>(handle_of(tensor)); }
+
+Ref attribute(PyObject* object, const char* name) { return Ref::steal(PyObject_GetAttrString(object, name)); }
+Ref attribute_of(const char* module, const char* name) {
+  const Ref found = Ref::steal(PyImport_ImportModule(module));  // the program has imported torch
+  return found ? attribute(found.get(), name) : Ref();
+}
+
+int64_t number(const Ref& object) {
+  const int64_t value = object ? PyLong_AsLongLong(object.get()) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return value;
+}
+
+bool is_true(PyObject* tensor, const char* name) {
+  const Ref value = attribute(tensor, name);
+  if (!value) PyErr_Clear();
+  return value.get() == Py_True;
+}
+
+uint64_t keys_of(PyObject* tensor) {
+  uint64_t keys;
+  std::memcpy(&keys, impl_of(tensor) + known().keys_at, sizeof keys);
+  return keys;
+}
+
+bool requires_grad(PyObject* tensor) {
+  Torch& torch = known();
+  const Ref value = torch.is_fast ? Ref::steal(torch.requires_grad->get(tensor, torch.requires_grad->closure)) : attribute(tensor, "requires_grad");
+  if (!value) PyErr_Clear();
+  return value.get() == Py_True;
+}
+
+// All that a guard asks, by Python's attributes.
+Ref told_of(PyObject* tensor) {
+  static constexpr const char* kAttributes[] = {"dtype", "device", "layout", "requires_grad", "shape", "is_quantized", "is_nested"};
+  static constexpr const char* kMethods[] = {"stride", "is_conj", "is_neg", "is_inference"};
+  Ref told = Ref::steal(PyTuple_New(std::size(kAttributes) + std::size(kMethods)));
+  Py_ssize_t at = 0;
+  for (const char* const name : kAttributes) PyTuple_SET_ITEM(told.get(), at++, attribute(tensor, name).release());
+  for (const char* const name : kMethods) PyTuple_SET_ITEM(told.get(), at++, PyObject_CallMethod(tensor, name, nullptr));
+  for (Py_ssize_t i = 0; i < at; i++) {
+    if (!PyTuple_GET_ITEM(told.get(), i)) return PyErr_Clear(), Ref();
+  }
+  return told;
+}
+
+std::vector<int64_t> numbers_of(PyObject* tensor) {
+  std::vector<int64_t> all;
+  for (const Ref& row : {attribute(tensor, "shape"), Ref::steal(PyObject_CallMethod(tensor, "stride", nullptr))}) {
+    if (!row || !PyTuple_Check(row.get())) return PyErr_Clear(), all;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(row.get()); i++) all.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(row.get(), i)));
+  }
+  return all;
+}
+
+std::vector<int64_t> fast_numbers_of(PyObject* tensor) {
+  const Torch& torch = known();
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  torch.rank(handle_of(tensor), &rank);
+  torch.sizes(handle_of(tensor), &sizes);
+  torch.strides(handle_of(tensor), &strides);
+  std::vector<int64_t> all(sizes, sizes + rank);
+  all.insert(all.end(), strides, strides + rank);
+  return all;
+}
+
+// Tensors unlike one another, by which the C entry points are tried.
+std::vector<Ref> samples() {
+  std::vector<Ref> made;
+  const Ref globals = Ref::steal(PyDict_New()), torch = Ref::steal(PyImport_ImportModule("torch"));
+  if (!globals || !torch || PyDict_SetItemString(globals.get(), "torch", torch.get()) < 0) return made;
+  for (const char* const text : {"torch.empty(2, 3)", "torch.empty(5, dtype=torch.int64)", "torch.empty((), dtype=torch.bool)",
+                                 "torch.empty(4, 6, 2, dtype=torch.float64)[1:, ::2].transpose(0, 2)", "torch.empty(3, dtype=torch.complex64).conj()",
+                                 "torch.empty(2, 2, device='meta')", "torch.nn.Parameter(torch.empty(3, 1))"}) {
+    Ref one = Ref::steal(PyRun_String(text, Py_eval_input, globals.get(), globals.get()));
+    if (!one) return PyErr_Clear(), std::vector<Ref>{};
+    made.push_back(std::move(one));
+  }
+  return made;
+}
+
+uint64_t keys_by_python(PyObject* tensor) {
+  const Ref asks = attribute_of("torch._C", "_dispatch_keys");
+  const Ref keys = asks ? Ref::steal(PyObject_CallOneArg(asks.get(), tensor)) : Ref();
+  const Ref raw = keys ? Ref::steal(PyObject_CallMethod(keys.get(), "raw_repr", nullptr)) : Ref();
+  const uint64_t value = raw ? PyLong_AsUnsignedLongLong(raw.get()) : 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return value;
+}
+
+// Where each sample has its set of dispatch keys; 0: nowhere.
+size_t find_keys(const std::vector<Ref>& tensors) {
+  constexpr size_t kMost = 32 * sizeof(uint64_t);  // a TensorImpl is larger
+  for (size_t at = sizeof(uint64_t); at < kMost; at += sizeof(uint64_t)) {
+    bool all = true;
+    for (const Ref& tensor : tensors) {
+      uint64_t word;
+      std::memcpy(&word, impl_of(tensor.get()) + at, sizeof word);
+      all = all && word == keys_by_python(tensor.get());
+    }
+    if (all) return at;
+  }
+  return 0;
+}
+
+template <class Function>
+void find(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  if (function) return;
+  // Python loads extension modules so that others don't see their symbols.
+  static void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (library) function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+// Whether the entry points are there, and agree with Python on all samples.
+bool find_entry_points() {
+  Torch& torch = known();
+  find(torch.dtype, "aoti_torch_get_dtype");
+  find(torch.device_index, "aoti_torch_get_device_index");
+  find(torch.rank, "aoti_torch_get_dim");
+  find(torch.sizes, "aoti_torch_get_sizes");
+  find(torch.strides, "aoti_torch_get_strides");
+  PyObject* const flag = _PyType_Lookup(torch.tensor.as<PyTypeObject>(), Ref::steal(PyUnicode_InternFromString("requires_grad")).get());
+  if (flag && Py_IS_TYPE(flag, &PyGetSetDescr_Type)) torch.requires_grad = reinterpret_cast<PyGetSetDescrObject*>(flag)->d_getset;
+  if (!torch.dtype || !torch.device_index || !torch.rank || !torch.sizes || !torch.strides || !torch.requires_grad) return false;
+  const std::vector<Ref> tensors = samples();
+  for (const Ref& tensor : tensors) {
+    // `_cdata` is where the TensorImpl lies.
+    if (number(attribute(tensor.get(), "_cdata")) != reinterpret_cast<int64_t>(impl_of(tensor.get()))) return false;
+  }
+  torch.keys_at = find_keys(tensors);
+  if (tensors.empty() || !torch.keys_at) return false;
+  for (const Ref& tensor : tensors) {
+    if (fast_numbers_of(tensor.get()) != numbers_of(tensor.get())) return false;
+  }
+  return true;
+}
+
+DType dtype_of(PyObject* tensor) {
+  const Ref dtype = attribute(tensor, "dtype");
+  const Ref text = dtype ? Ref::steal(PyObject_Str(dtype.get())) : Ref();
+  if (!text) return PyErr_Clear(), DType::kNone;
+  std::string_view name = utf8(text.get());
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  if (name == "bool") return DType::bool_;
+  for (int i = 0; i < static_cast<int>(DType::kNone); i++) {
+    if (name == graph::name(static_cast<DType>(i))) return static_cast<DType>(i);
+  }
+  return DType::kNone;
+}
+
+std::string text_of(PyObject* tensor, const std::vector<int64_t>& numbers) {
+  const Ref dtype = attribute(tensor, "dtype");
+  const Ref name = dtype ? Ref::steal(PyObject_Str(dtype.get())) : Ref();
+  if (!name) PyErr_Clear();
+  std::string text = name ? std::string(utf8(name.get())) : "?";
+  if (text.starts_with("torch.")) text = text.substr(6);
+  text += "[";
+  for (size_t i = 0; i < numbers.size() / 2; i++) text += (i ? ", " : "") + std::to_string(numbers[i]);
+  text += "]";
+  const Ref device = attribute(tensor, "device");
+  const Ref where = device ? Ref::steal(PyObject_Str(device.get())) : Ref();
+  if (!where) PyErr_Clear();
+  if (where && utf8(where.get()) != "cpu") text += " on " + std::string(utf8(where.get()));
+  return requires_grad(tensor) ? text + " with gradients" : text;
+}
+
+bool find_plain(PyObject* tensor) {
+  const Torch& torch = known();
+  const Ref layout = attribute(tensor, "layout");
+  if (!layout || layout.get() != torch.strided.get()) return PyErr_Clear(), false;
+  for (const char* const name : {"is_quantized", "is_nested", "is_mkldnn"}) {
+    if (is_true(tensor, name)) return false;
+  }
+  const Ref wrapped = Ref::steal(PyObject_CallOneArg(torch.is_wrapped.get(), tensor));
+  if (!wrapped) PyErr_Clear();
+  return wrapped.get() == Py_False;
+}
+
+}  // namespace
+
+bool watch() {
+  if (is_watched()) return true;
+  Torch& torch = known();
+  torch.tensor = attribute_of("torch", "Tensor");
+  torch.parameter = attribute_of("torch.nn", "Parameter");
+  torch.size = attribute_of("torch", "Size");
+  torch.strided = attribute_of("torch", "strided");
+  torch.is_wrapped = attribute_of("torch._C._functorch", "is_functorch_wrapped_tensor");
+  torch.states = attribute_of("torch._C._dynamo.guards", "GlobalStateGuard");
+  if (!torch.tensor || !torch.parameter || !torch.size || !torch.strided || !torch.is_wrapped || !torch.states) return false;
+  for (const char* const name : {"Size", "dtype", "device", "layout", "memory_format", "finfo", "iinfo"}) {
+    Ref type = attribute_of("torch", name);
+    if (!type) return false;
+    torch.immutable.push_back(std::move(type));
+  }
+  torch.is_fast = find_entry_points();
+  detail::watched = true;
+  return true;
+}
+
+bool is_tensor(PyObject* object) {
+  if (!is_watched()) return false;
+  const Torch& torch = known();
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == torch.tensor.get() || type == torch.parameter.get();
+}
+
+PyObject* tensor_type() { return known().tensor.get(); }
+
+bool is_plain(PyObject* tensor) {
+  Torch& torch = known();
+  if (!torch.is_fast) return find_plain(tensor);
+  const auto [found, is_new] = torch.plain.try_emplace(keys_of(tensor), false);
+  if (is_new) found->second = find_plain(tensor);
+  return found->second;
+}
+
+bool is_immutable(PyObject* object) { return is_immutable_type(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
+
+bool is_immutable_type(PyObject* type) {
+  if (!is_watched()) return false;
+  for (const Ref& known_type : known().immutable) {
+    if (known_type.get() == type) return true;
+  }
+  return false;
+}
+
+bool is_parameter_type(PyObject* type) { return is_watched() && type == known().parameter.get(); }
+
+bool is_size(PyObject* object) { return is_watched() && reinterpret_cast<PyObject*>(Py_TYPE(object)) == known().size.get(); }
+
+bool is_return_type(PyObject* object) {
+  return is_watched() && PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name).starts_with("torch.return_types.");
+}
+
+bool is_mask(PyObject* tensor) {
+  const DType dtype = dtype_of(tensor);
+  return dtype == DType::bool_ || dtype == DType::uint8;
+}
+
+std::shared_ptr<const Facts> facts_of(PyObject* tensor) {
+  const Torch& torch = known();
+  auto facts = std::make_shared<Facts>();
+  facts->type = Py_TYPE(tensor);
+  facts->requires_grad = requires_grad(tensor);
+  facts->sizes_and_strides = torch.is_fast ? fast_numbers_of(tensor) : numbers_of(tensor);
+  facts->text = text_of(tensor, facts->sizes_and_strides);
+  if (torch.is_fast) {
+    torch.dtype(handle_of(tensor), &facts->dtype);
+    torch.device_index(handle_of(tensor), &facts->device_index);
+    facts->keys = keys_of(tensor);
+  } else {
+    facts->told = told_of(tensor);
+  }
+  return facts;
+}
+
+bool Facts::is_same(const Facts& other) const {
+  const int told_same = told && other.told ? PyObject_RichCompareBool(told.get(), other.told.get(), Py_EQ) : 1;
+  if (told_same < 0) PyErr_Clear();
+  return type == other.type && requires_grad == other.requires_grad && dtype == other.dtype && device_index == other.device_index && keys == other.keys &&
+         sizes_and_strides == other.sizes_and_strides && told_same > 0;
+}
+
+bool has_facts(PyObject* object, const Facts& facts) {
+  if (Py_TYPE(object) != facts.type) return false;
+  const Torch& torch = known();
+  if (!torch.is_fast) {
+    const Ref told = told_of(object);
+    const int same = told && facts.told ? PyObject_RichCompareBool(told.get(), facts.told.get(), Py_EQ) : 0;
+    if (same < 0) PyErr_Clear();
+    return same > 0;
+  }
+  const size_t rank = facts.sizes_and_strides.size() / 2;
+  const Handle handle = handle_of(object);
+  int32_t dtype = -1, device_index = -1;
+  int64_t found_rank = 0, *sizes = nullptr, *strides = nullptr;
+  if (!impl_of(object) || keys_of(object) != facts.keys) return false;
+  torch.dtype(handle, &dtype);
+  torch.rank(handle, &found_rank);
+  if (dtype != facts.dtype || static_cast<size_t>(found_rank) != rank) return false;
+  torch.device_index(handle, &device_index);
+  torch.sizes(handle, &sizes);
+  torch.strides(handle, &strides);
+  const size_t bytes = rank * sizeof(int64_t);
+  const int64_t* const wanted = facts.sizes_and_strides.data();
+  if (device_index != facts.device_index || (rank && (std::memcmp(sizes, wanted, bytes) != 0 || std::memcmp(strides, wanted + rank, bytes) != 0))) return false;
+  return requires_grad(object) == facts.requires_grad;
+}
+
+graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes) {
+  graph::Meta meta;
+  meta.kind = graph::Kind::kTensor;
+  if (!is_plain(tensor)) return meta;
+  const std::vector<int64_t> numbers = known().is_fast ? fast_numbers_of(tensor) : numbers_of(tensor);
+  meta.dtype = dtype_of(tensor);
+  meta.rank = static_cast<int8_t>(numbers.size() / 2);
+  meta.shape = static_cast<uint32_t>(sizes.size());
+  sizes.insert(sizes.end(), numbers.begin(), numbers.end());
+  return meta;
+}
+
+std::vector<State> present_states() {
+  std::vector<State> states;
+  const auto add = [&](Ref callable, const char* text) {
+    Ref wanted = callable ? Ref::steal(PyObject_CallNoArgs(callable.get())) : Ref();
+    if (!wanted) return PyErr_Clear();
+    states.push_back({std::move(callable), std::move(wanted), text});
+  };
+  const Ref guard = Ref::steal(PyObject_CallNoArgs(known().states.get()));
+  if (!guard) PyErr_Clear();
+  if (guard) add(attribute(guard.get(), "check"), "gradients, autocast, determinism and the default dtype are set as before");
+  add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before");
+  add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch");
+  add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch");
+  return states;
+}
+
+bool modes_are_active() {
+  if (!is_watched()) return false;
+  static const auto* const counts = new std::array<Ref, 2>{attribute_of("torch._C", "_len_torch_function_stack"), attribute_of("torch._C", "_len_torch_dispatch_stack")};
+  for (const Ref& count : *counts) {
+    const Ref depth = count ? Ref::steal(PyObject_CallNoArgs(count.get())) : Ref();
+    if (number(depth) != 0) return PyErr_Clear(), true;
+  }
+  return false;
+}
+
+bool records_gradients() {
+  static bool (*asks)() = nullptr;
+  if (!asks) find(asks, "aoti_torch_grad_mode_is_enabled");
+  return asks && asks();
+}
+
+void set_records_gradients(bool records) {
+  static void (*sets)(bool) = nullptr;
+  if (!sets) find(sets, "aoti_torch_grad_mode_set_enabled");
+  if (sets) sets(records);
+}
+
+}  // namespace evalframe::torch

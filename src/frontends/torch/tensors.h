@@ -1,0 +1,70 @@
+// PyTorch's tensors: which are recorded, and what guards ask of them. torch is neither imported nor linked: evalframe.torch,
+// which the program has imported, says where it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ref.h"
+#include "graph/graph.h"
+
+namespace evalframe::torch {
+
+// From here on tensors are looked at. False with an exception: this torch isn't one that is known.
+bool watch();
+namespace detail {
+inline bool watched = false;
+}
+inline bool is_watched() { return detail::watched; }
+
+// Exactly a torch.Tensor or a torch.nn.Parameter.
+bool is_tensor(PyObject* object);
+// Whether it is dense and nothing else stands behind it: no sparse, quantized, nested or named tensor, and none that a
+// transformation of torch.func has wrapped.
+bool is_plain(PyObject* tensor);
+// torch.Tensor, the class.
+PyObject* tensor_type();
+// Of one of torch's types in C whose objects never change: torch.dtype, torch.device, torch.Size.
+bool is_immutable(PyObject* object);
+bool is_immutable_type(PyObject* type);
+bool is_parameter_type(PyObject* type);  // torch.nn.Parameter, whose metaclass asks for more than the type
+bool is_size(PyObject* object);  // torch.Size
+// What several results of a function come in: torch.return_types.max.
+bool is_return_type(PyObject* object);
+// A tensor of torch.bool or torch.uint8, which picks elements where it is a subscript.
+bool is_mask(PyObject* tensor);
+
+// What a guard asks of a tensor.
+struct Facts {
+  PyTypeObject* type = nullptr;
+  bool requires_grad = false;
+  int32_t dtype = -1, device_index = -1;
+  uint64_t keys = 0;  // torch's set of dispatch keys: kind of device, layout, conjugation and the like
+  std::vector<int64_t> sizes_and_strides;
+  Ref told;          // in place of the numbers, where they can't be read in C: a tuple of attributes
+  std::string text;  // such as `float32[2, 3]`
+  bool is_same(const Facts& other) const;
+};
+std::shared_ptr<const Facts> facts_of(PyObject* tensor);
+bool has_facts(PyObject* object, const Facts& facts);
+// Appends sizes and strides.
+graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes);
+
+// What holds in a thread, and what each operation depends on: whether gradients are recorded, autocast, the default dtype,
+// modes that see each call. Asking is a call of C's without arguments, which gives `wanted` as long as it holds.
+struct State {
+  Ref callable, wanted;
+  const char* text;
+};
+std::vector<State> present_states();
+
+// Whether some Python code sees each call of torch, or each operation: it would see the recorder look at tensors, too.
+bool modes_are_active();
+
+// Whether operations record gradients; set where a graph that was left has changed it.
+bool records_gradients();
+void set_records_gradients(bool records);
+
+}  // namespace evalframe::torch

@@ -1,0 +1,234 @@
+// Rules for PyTorch: its functions, and methods, operators and attributes of tensors.
+#include <algorithm>
+
+#include "frontends/numpy/calls.h"
+#include "frontends/torch/calls.h"
+#include "frontends/torch/tensors.h"
+#include "recorder/rules/rules.h"
+
+namespace evalframe::recorder {
+
+namespace {
+
+using graph::Form;
+using graph::Operand;
+using torch::CallKind;
+
+// The elements of a list or tuple from outside are known one by one.
+Operand operand_of(Recorder& recorder, uint32_t label, PyObject* object) {
+  if (const Operand operand = recorder.operand(label, object)) return operand;
+  const bool row = PyList_CheckExact(object) || PyTuple_CheckExact(object);
+  if (!row || recorder.value(label).kind != Value::Kind::kSource) return {};
+  std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+  if (!parts) return {};
+  const Value::Kind kind = PyList_CheckExact(object) ? Value::Kind::kList : Value::Kind::kTuple;
+  return recorder.operand(recorder.container(kind, *std::move(parts)), object);
+}
+
+// What the guards fix of the object is all that a fact is about.
+bool fixes_metadata(Recorder& recorder, uint32_t label, PyObject* object, bool type_is_enough) {
+  if (torch::is_tensor(object)) return static_cast<bool>(recorder.operand(label, object));
+  if (recorder.known(label, object)) return true;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
+    if (!parts || static_cast<Py_ssize_t>(parts->size()) != PySequence_Fast_GET_SIZE(object)) return false;
+    for (size_t i = 0; i < parts->size(); i++) {
+      if (!fixes_metadata(recorder, (*parts)[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), type_is_enough)) return false;
+    }
+    return true;
+  }
+  return type_is_enough && fixes_type(recorder, label, object);
+}
+
+Plan fact(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool of_types = callable_name(callable).find("has_torch_function") != std::string::npos;
+  for (size_t i = 0; i < given.labels.size(); i++) {
+    if (!fixes_metadata(recorder, given.labels[i], given.objects[i], of_types)) {
+      return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + type_name(given.objects[i]));
+    }
+  }
+  return plan_constant();
+}
+
+Plan operation(Recorder& recorder, PyObject* callable, const Given& given) {
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.of_torch = true;
+  plan.callable = callable;
+  plan.keyword_names = given.keyword_names;
+  plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  for (size_t i = 0; i < given.labels.size(); i++) {
+    plan.operands.push_back(operand_of(recorder, given.labels[i], given.objects[i]));
+    if (!plan.operands.back()) return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + type_name(given.objects[i]));
+  }
+  return plan;
+}
+
+bool has_array(const Given& given) {
+  return std::any_of(given.objects.begin(), given.objects.end(), numpy::is_array);
+}
+
+// torch.where(condition) alone gives the places where it holds.
+bool finds_places(PyObject* callable, const Given& given) {
+  return given.labels.size() == 1 && callable_name(callable).ends_with("where");
+}
+
+// A part of what an operation gave: tensors one by one.
+uint32_t parts_of_result(Recorder& recorder, int32_t node, PyObject* result) {
+  std::vector<uint32_t> parts;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++) {
+    const Ref index = Ref::steal(PyLong_FromSsize_t(i));
+    const Operand key = Operand::constant(recorder.value(recorder.constant(index.get())).a);
+    PyObject* const part = PySequence_Fast_GET_ITEM(result, i);
+    parts.push_back(tensor_result(recorder, recorder.add_plain_node(Form::kGetItem, 0, nullptr, {Operand::node(node), key}, part), part));
+  }
+  return recorder.container(PyList_CheckExact(result) ? Value::Kind::kList : Value::Kind::kTuple, std::move(parts));
+}
+
+// abs(x) and the like, and operator.add: operations of tensors. float(x), and max(x, y), which compares: values.
+std::optional<Plan> builtin_call(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (numpy::call_kind(callable) != numpy::CallKind::kPure) return std::nullopt;
+  const auto has_tensor = [](PyObject* object) {
+    if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return torch::is_tensor(object);
+    PyObject** const items = PySequence_Fast_ITEMS(object);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), torch::is_tensor);
+  };
+  if (std::none_of(given.objects.begin(), given.objects.end(), has_tensor)) return std::nullopt;
+  if (PyType_Check(callable) && (callable == reinterpret_cast<PyObject*>(&PyTuple_Type) || callable == reinterpret_cast<PyObject*>(&PySlice_Type))) return std::nullopt;
+  if (!torch::is_builtin_operation(callable)) return plan_break(Break::kTensorValue, callable_name(callable));
+  recorder.depends_on_torch();
+  return operation(recorder, callable, given);
+}
+
+// What several results are, by their places; null: another value.
+const Value* parts_of_results(const Recorder& recorder, uint32_t label, PyObject* object) {
+  if (!torch::is_return_type(object) || recorder.value(label).kind != Value::Kind::kMade) return nullptr;
+  return &recorder.value(recorder.elements(recorder.value(label))[2]);
+}
+
+bool picks_by_elements(PyObject* key) {
+  if (torch::is_tensor(key)) return torch::is_mask(key);
+  if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(key); i++) {
+      if (picks_by_elements(PySequence_Fast_GET_ITEM(key, i))) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given) {
+  if (!torch::is_watched()) return std::nullopt;
+  // torch.device("cpu"), torch.finfo(dtype).
+  if (PyType_Check(callable) && torch::is_immutable_type(callable)) {
+    for (size_t i = 0; i < given.labels.size(); i++) {
+      if (!fixes_metadata(recorder, given.labels[i], given.objects[i], false)) return plan_break(Break::kUnknownCall, callable_name(callable));
+    }
+    return fixes_object(recorder, label, callable) ? std::optional<Plan>(plan_constant()) : std::nullopt;
+  }
+  if (std::optional<Plan> plan = builtin_call(recorder, callable, given)) return plan;
+  if (!torch::is_torchs(callable)) return std::nullopt;
+  if (!fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
+  recorder.depends_on_torch();
+  switch (torch::call_kind(callable)) {
+    case CallKind::kFact: return fact(recorder, callable, given);
+    case CallKind::kOperation:
+      if (finds_places(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable));
+      if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
+      return operation(recorder, callable, given);
+    case CallKind::kState: return operation(recorder, callable, given);
+    case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
+    case CallKind::kUnknown: break;
+  }
+  return plan_break(Break::kUnknownCall, callable_name(callable));
+}
+
+std::string tensor_obstacle(const Plan& plan, PyObject* result) {
+  if (torch::is_tensor(result)) return torch::is_plain(result) ? "" : "a tensor that isn't dense";
+  if (result == Py_None || torch::is_return_type(result)) return "";
+  if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++) {
+      if (std::string inner = tensor_obstacle(plan, PySequence_Fast_GET_ITEM(result, i)); !inner.empty()) return inner;
+    }
+    return "";
+  }
+  return (plan.callable ? callable_name(plan.callable.get()) + ", which gives " : std::string()) + type_name(result);
+}
+
+uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result) {
+  if (result == Py_None) return recorder.constant(Py_None);
+  if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) return parts_of_result(recorder, node, result);
+  if (torch::is_return_type(result)) return recorder.made(Py_TYPE(result), nullptr, {parts_of_result(recorder, node, result)});
+  return recorder.node_value(node, false);
+}
+
+std::optional<Plan> tensor_operation(Recorder& recorder, Form form, uint8_t code, std::initializer_list<Operated> operands) {
+  if (!torch::is_watched()) return std::nullopt;
+  if (std::none_of(operands.begin(), operands.end(), [](const Operated& operand) { return torch::is_tensor(operand.object); })) return std::nullopt;
+  recorder.depends_on_torch();
+  Plan plan;
+  plan.kind = Plan::Kind::kNode;
+  plan.form = form;
+  plan.code = code;
+  for (const Operated& operand : operands) {
+    plan.operands.push_back(numpy::is_array(operand.object) ? Operand{} : operand_of(recorder, operand.label, operand.object));
+    if (!plan.operands.back()) return plan_break(Break::kUnknownObject, "tensor operator with " + type_name(operand.object));
+  }
+  return plan;
+}
+
+std::optional<Plan> item_of_tensor(Recorder& recorder, const Operated& container, const Operated& key) {
+  if (const Value* const parts = parts_of_results(recorder, container.label, container.object)) {
+    const Py_ssize_t at = PyLong_CheckExact(key.object) && recorder.known(key.label, key.object) ? PyLong_AsSsize_t(key.object) : PY_SSIZE_T_MAX;
+    const auto count = static_cast<Py_ssize_t>(recorder.elements(*parts).size());
+    if (PyErr_Occurred() || at < -count || at >= count) return PyErr_Clear(), plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
+    return plan_value(recorder.elements(*parts)[static_cast<size_t>(at < 0 ? at + count : at)]);
+  }
+  if (!torch::is_tensor(container.object)) return std::nullopt;
+  if (picks_by_elements(key.object)) return plan_break(Break::kTensorValue, "a mask as a subscript");
+  return tensor_operation(recorder, Form::kGetItem, 0, {container, key});
+}
+
+std::optional<std::vector<uint32_t>> parts_of_tensors(const Recorder& recorder, uint32_t label, PyObject* object) {
+  const Value* const parts = parts_of_results(recorder, label, object);
+  return parts ? std::optional(recorder.copied_elements(*parts)) : std::nullopt;
+}
+
+std::optional<Plan> attribute_of_results(Recorder& recorder, const Asked& asked) {
+  const Value* const parts = parts_of_results(recorder, asked.label, asked.object);
+  PyObject* const field = parts ? _PyType_Lookup(Py_TYPE(asked.object), asked.name) : nullptr;
+  if (!field || !Py_IS_TYPE(field, &PyMemberDescr_Type)) return std::nullopt;
+  const Ref found = Ref::steal(PyObject_GetAttr(asked.object, asked.name));
+  for (Py_ssize_t i = 0; found && i < PyTuple_GET_SIZE(asked.object); i++) {
+    if (PyTuple_GET_ITEM(asked.object, i) == found.get()) return plan_value(recorder.elements(*parts)[static_cast<size_t>(i)]);
+  }
+  return PyErr_Clear(), std::nullopt;
+}
+
+Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  const auto unknown = [&] { return plan_break(Break::kAttribute, "of a tensor"); };
+  const Operand tensor = recorder.operand(label, object);
+  if (!tensor) return plan_break(Break::kUnknownObject, "a tensor that isn't dense");
+  recorder.depends_on_torch();
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  switch (torch::attribute_kind(name)) {
+    case CallKind::kFact: return plan_constant();
+    case CallKind::kOperation: {
+      Plan plan;
+      plan.kind = Plan::Kind::kNode;
+      plan.form = Form::kGetAttr;
+      plan.callable = name;
+      plan.operands = {tensor};
+      return plan;
+    }
+    case CallKind::kState: case CallKind::kValue: case CallKind::kUnknown: break;
+  }
+  // x.relu, to be called later.
+  if (!found || !torch::is_torchs(found)) return unknown();
+  if (PyFunction_Check(found)) return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found), label}));
+  return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
+}
+
+}  // namespace evalframe::recorder

@@ -1,0 +1,534 @@
+"""evalframe.torch.compile beside eager: the same bits, effects and gradients; what is one graph; what makes a call record anew."""
+
+import copy
+import operator
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+
+import evalframe.torch
+from evalframe import BackendError, GraphBreakError
+
+pytestmark = pytest.mark.torch
+
+
+def same(left, right):
+    if isinstance(left, torch.Tensor):
+        return (
+            type(left) is type(right)
+            and left.dtype == right.dtype
+            and torch.equal(left, right)
+            and left.stride() == right.stride()
+        )
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, (tuple, list)):
+        return type(left) is type(right) and len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and left == right
+
+
+def numbers(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1))
+
+
+def pointwise(x, y):
+    return torch.sin(x) * y + x.exp() / (1 + abs(y))
+
+
+def methods(x, y):
+    a = x.view(-1, 2).transpose(0, 1).contiguous()
+    b = y.reshape(2, -1)[:, : a.size(1)]
+    return (a @ b.T).softmax(dim=-1).sum(), a.mT.shape, a.stride()
+
+
+def reflected(x, y):
+    return 2 - x, 2 / (y + 10), 2**x, 3 // (y + 10), -x, ~(x > y), x >= 0, x == y
+
+
+def indexing(x, y):
+    return x[0], x[..., None, -1], x[:, ::2], x[torch.tensor([1, 0])], x[1:, 0] + y[0, 1:3].sum(), x[None]
+
+
+def in_place(x, y):
+    z = x.clone()
+    z += y
+    z[0] = 1.5
+    z[:, 1].mul_(2)
+    w = z.t()
+    w.add_(1)
+    return z, w.sum()
+
+
+def into_an_argument(x, y):
+    x.add_(1)
+    x[0, 0] = 7
+    return x * y
+
+
+def factories(x, y):
+    n = x.shape[0]
+    return (
+        torch.arange(n, device=x.device),
+        torch.zeros(n, 2, dtype=y.dtype),
+        torch.full_like(x, 2.5),
+        torch.ones(*x.shape),
+        x.new_zeros((n,)),
+        torch.eye(n),
+    )
+
+
+def several(x, y):
+    values, indices = x.max(dim=1)
+    top = y.topk(2)
+    first, *rest = x.split(1)
+    a, b = y.chunk(2, dim=-1)
+    return values, indices, top.values, top[1], first, rest, a + b, torch.stack([x, y]), torch.cat((x, y), dim=0)
+
+
+def functional(x, y):
+    h = F.linear(x, y, None)
+    h = F.gelu(h) + F.relu(h) + F.silu(h)
+    return (
+        F.layer_norm(h, (h.shape[-1],)),
+        F.softmax(h, dim=-1),
+        F.pad(h, (1, 1)),
+        F.mse_loss(h, torch.zeros_like(h)),
+        torch.einsum("ij,kj->ik", x, y),
+    )
+
+
+def sizes(x, y):
+    batch, width = x.shape
+    total = x.numel() + len(y) + x.dim() + width
+    if x.size(0) == y.size(0) and x.dtype == torch.float32 and not x.is_complex():
+        x = x * (total / batch)
+    return x.view(*x.shape[:-1], width, 1).shape, x, torch.finfo(x.dtype).eps
+
+
+def no_gradients(x, y):
+    with torch.no_grad():
+        a = x * y
+    b = a + y
+    return b, a.requires_grad, torch.is_grad_enabled()
+
+
+@torch.no_grad()
+def decorated(x, y):
+    return x * y
+
+
+def conditional(x, y):
+    return torch.where(x > 0, x, y), x.masked_fill(y > 0, 0.0), torch.clamp(x, min=0), x.clamp(-1, 1)
+
+
+def keywords(x, y):
+    options = {"dim": -1, "keepdim": True}
+    return (
+        x.sum(**options),
+        x.mean(dim=(0, 1)),
+        torch.sum(input=x, dim=0),
+        x.to(torch.float64),
+        x.to("cpu"),
+        x.type_as(y),
+    )
+
+
+def bound(x, y):
+    f = x.add
+    return f(y), [g(x) for g in (torch.relu, torch.tanh)]
+
+
+def helpers(x, y):
+    def scaled(z, by=2.0):
+        return z * by
+
+    total = 0
+    for k in range(3):
+        total = total + scaled(x, k) if k else scaled(y)
+    return {"total": total, "list": [total, scaled(total)]}
+
+
+ONE_GRAPH = [
+    pointwise, methods, reflected, indexing, in_place, into_an_argument, factories, several, functional, sizes, no_gradients, decorated, conditional, keywords,
+    bound, helpers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda f: f.__name__)
+def test_same_bits_in_one_graph(function, backend):
+    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+    for _ in range(3):
+        x, y = numbers(4, 4), numbers(4, 4) + 1
+        a, b = x.clone(), y.clone()
+        assert same(compiled(a, b), function(x, y))
+        assert same((a, b), (x, y))
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_gradients(backend):
+    def loss(x, w):
+        return (torch.tanh(x @ w) * x).pow(2).sum()
+
+    def gradients(f):
+        x, w = numbers(3, 3).requires_grad_(), numbers(3, 3).requires_grad_()
+        f(x, w).backward()
+        return x.grad, w.grad
+
+    compiled = evalframe.torch.compile(loss, backend=backend)
+    for _ in range(2):
+        for got, wanted in zip(gradients(compiled), gradients(loss)):
+            torch.testing.assert_close(got, wanted)
+
+
+class Perceptron(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(depth))
+        self.norm = nn.LayerNorm(8)
+        self.register_buffer("shift", torch.ones(8))
+        self.scale = 2.0
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x)) + x
+        return self.norm(x * self.scale + self.shift)
+
+
+def test_module():
+    model = Perceptron()
+    compiled = evalframe.torch.compile(model, backend="eager", fullgraph=True)
+    x = numbers(2, 8)
+    for _ in range(3):
+        assert same(compiled(x), model(x))
+    (graph_module,) = evalframe.torch.graph_modules(compiled)
+    assert isinstance(graph_module, fx.GraphModule)
+    assert [node.target for node in graph_module.graph.nodes if node.op == "call_function"].count(F.linear) == 3
+    assert (
+        "x = torch.relu(layer(x)) + x"
+        in next(n for n in graph_module.graph.nodes if n.target is torch.relu).stack_trace
+    )
+
+
+def test_what_a_compiled_module_keeps():
+    model = Perceptron()
+    compiled = evalframe.torch.compile(model, backend="eager")
+    assert isinstance(compiled, Perceptron)
+    assert list(compiled.state_dict()) == list(model.state_dict())
+    assert all(a is b for a, b in zip(compiled.parameters(), model.parameters()))
+    compiled.eval()
+    assert not model.training and not model.norm.training
+    x = numbers(2, 8)
+    assert same(pickle.loads(pickle.dumps(compiled))(x), model(x))
+    assert same(copy.deepcopy(compiled)(x), model(x))
+    compiled.to(torch.float64)
+    assert same(compiled(x.double()), model(x.double()))
+
+
+def test_changes_between_calls_are_seen():
+    model = Perceptron(1)
+    compiled = evalframe.torch.compile(model, backend="eager", max_entries=100)
+    x = numbers(2, 8)
+
+    def check():
+        for _ in range(2):
+            assert same(compiled(x), model(x))
+
+    check()
+    model.scale = 3.0
+    check()
+    model.layers[0].weight = nn.Parameter(numbers(8, 8))
+    check()
+    model.layers[0].weight.data = numbers(8, 8) * 2
+    check()
+    model.layers[0] = nn.Linear(8, 8, bias=False)
+    check()
+    model.layers.append(nn.Linear(8, 8))
+    check()
+    handle = model.norm.register_forward_hook(lambda module, args, result: result + 1)
+    check()
+    handle.remove()
+    check()
+    model.norm = nn.Identity()
+    check()
+    before = Perceptron.forward
+    Perceptron.forward = lambda self, x: before(self, x) * 2
+    try:
+        check()
+    finally:
+        Perceptron.forward = before
+    check()
+
+
+def test_training_and_evaluation_differ():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.BatchNorm1d(8))
+    compiled, other = evalframe.torch.compile(model, backend="eager"), copy.deepcopy(model)
+    x = numbers(4, 8)
+    for _ in range(2):
+        for training in (True, False):
+            model.train(training), other.train(training)
+            torch.manual_seed(0)
+            got = compiled(x)
+            torch.manual_seed(0)
+            assert same(got, other(x))
+    assert same(dict(model.state_dict()), dict(other.state_dict()))
+
+
+def test_what_guards_ask_of_tensors():
+    def f(x):
+        return x * 2, x.dtype, x.shape, x.requires_grad, x.is_contiguous(), torch.is_grad_enabled()
+
+    compiled = evalframe.torch.compile(f, backend="eager", max_entries=100)
+    given = [numbers(2, 3), numbers(3, 2), numbers(2, 3).double(), numbers(3, 2).t(), numbers(2, 3).requires_grad_(), nn.Parameter(numbers(2, 3)),
+             torch.zeros(()), torch.zeros(0, 3), torch.ones(2, dtype=torch.complex64), torch.ones(2, dtype=torch.complex64).conj(),
+             torch.ones(2, dtype=torch.int64), torch.empty(2, device="meta"), numbers(2, 3).bfloat16()]  # fmt: skip
+    for _ in range(2):
+        for x in given:
+            got, wanted = compiled(x), f(x)
+            assert got[1:] == wanted[1:]
+            assert x.is_meta or same(got[0], wanted[0])
+            with torch.no_grad():
+                assert compiled(x)[5] is False
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert same(evalframe.torch.compile(torch_matmul, backend="eager")(numbers(2, 2)), torch_matmul(numbers(2, 2)))
+
+
+def torch_matmul(x):
+    return x @ x
+
+
+def test_autocast_is_guarded():
+    compiled = evalframe.torch.compile(torch_matmul, backend="eager")
+    x = numbers(2, 2)
+    assert compiled(x).dtype == torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert compiled(x).dtype == torch.bfloat16
+    assert compiled(x).dtype == torch.float32
+
+
+def branch(x):
+    y = x + 1
+    if y.sum() > 0:
+        return y * 2
+    return y - 1
+
+
+def value(x):
+    n = int(x.abs().sum().item()) % 3
+    return torch.relu(x) + n
+
+
+def places(x):
+    return (x * 2)[x > 0].sum(), torch.nonzero(x > 0) + 1, x.masked_select(x > 0)
+
+
+def printed(x):
+    y = x * 2
+    print("in the middle", float(y.sum()) > 0)
+    return y + 1
+
+
+def handled(x):
+    try:
+        y = x * 2
+        y = y.view(3, 1000)
+    except RuntimeError as error:
+        return x + 1, str(error)
+    finally:
+        x = x + 5
+    return y
+
+
+def loop_with_break(x):
+    for k in range(3):
+        if x.sum() > k:
+            x = x - 0.5
+        x = x * 1.5
+    return x
+
+
+def generator(x):
+    def parts():
+        got = yield from [x, x + 1]
+        return got
+
+    return sum(parts()), x.tolist()
+
+
+@pytest.mark.parametrize(
+    "function", [branch, value, places, printed, handled, loop_with_break, generator], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_breaks(function, backend, capfd):
+    compiled = evalframe.torch.compile(function, backend=backend, max_entries=20)
+    for x in (numbers(3), -numbers(3), numbers(3), -numbers(3)):
+        got = compiled(x)
+        said = capfd.readouterr()
+        assert same(got, function(x))
+        assert capfd.readouterr() == said
+
+
+def test_both_sides_of_a_branch_are_graphs():
+    compiled = evalframe.torch.compile(branch, backend="eager")
+    compiled(torch.ones(2))
+    told = evalframe.torch.explain(compiled)(-2 * torch.ones(2))
+    assert len(told.graphs) == 3
+    assert [(found.reason, found.line) for found in told.breaks] == [
+        ("branch on the value of an array", branch.__code__.co_firstlineno + 2)
+    ]
+    with pytest.raises(GraphBreakError):
+        evalframe.torch.compile(branch, backend="eager", fullgraph=True)(torch.ones(2))
+
+
+def test_a_backend_of_ones_own():
+    seen = []
+
+    def backend(graph_module, example_inputs):
+        seen.append((graph_module, [tuple(x.shape) for x in example_inputs]))
+        return graph_module.forward
+
+    compiled = evalframe.torch.compile(pointwise, backend=backend)
+    x, y = numbers(4), numbers(4)
+    assert same(compiled(x, y), pointwise(x, y))
+    assert same(compiled(y, x), pointwise(y, x))
+    ((graph_module, shapes),) = seen
+    assert shapes == [(4,), (4,)]
+    assert [node.target for node in graph_module.graph.nodes if node.op == "call_function"][:2] == [
+        torch.sin,
+        operator.mul,
+    ]
+    assert same(tuple(graph_module(x, y)), (pointwise(x, y),))
+
+
+def test_backends_that_fail():
+    def raises(graph_module, example_inputs):
+        raise RuntimeError("no such thing")
+
+    with pytest.raises(BackendError, match="raised RuntimeError: no such thing"):
+        evalframe.torch.compile(pointwise, backend=raises)(numbers(2), numbers(2))
+    with pytest.raises(BackendError, match="returned int"):
+        evalframe.torch.compile(pointwise, backend=lambda gm, inputs: 3)(numbers(2), numbers(2))
+    compiled = evalframe.torch.compile(pointwise, backend=lambda gm, inputs: lambda *args: 3)
+    compiled(numbers(2), numbers(2))  # recorded
+    with pytest.raises(BackendError, match="made a function that"):
+        compiled(numbers(2), numbers(2))
+    with pytest.raises(ValueError, match="unknown backend 'fast'"):
+        evalframe.torch.compile(pointwise, backend="fast")
+
+
+def test_arguments_that_are_refused():
+    with pytest.raises(TypeError, match="takes a module or a Python function"):
+        evalframe.torch.compile(3)
+    with pytest.raises(NotImplementedError, match="dynamic=True"):
+        evalframe.torch.compile(pointwise, dynamic=True)
+    with pytest.raises(TypeError, match="fullgraph must be True or False"):
+        evalframe.torch.compile(pointwise, fullgraph=1)
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+def test_tensors_that_are_left_alone():
+    def f(x):
+        return x + x
+
+    compiled = evalframe.torch.compile(f, backend="eager", max_entries=20)
+    sparse = torch.eye(3).to_sparse()
+    for _ in range(2):
+        assert compiled(sparse).layout is torch.sparse_coo
+        assert type(compiled(torch.ones(2).as_subclass(Marked))) is Marked
+        assert (
+            compiled(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8).dequantize()).dtype == torch.float32
+        )
+        assert same(torch.func.vmap(compiled)(numbers(3, 2)), numbers(3, 2) * 2)
+        assert same(torch.func.grad(lambda x: compiled(x).sum())(numbers(3)), torch.full((3,), 2.0))
+
+
+def test_modes_are_seen():
+    from torch.overrides import TorchFunctionMode
+
+    class Counts(TorchFunctionMode):
+        count = 0
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.count += 1
+            return function(*args, **(kwargs or {}))
+
+    compiled = evalframe.torch.compile(pointwise, backend="eager")
+    x = numbers(3)
+    compiled(x, x)
+    with Counts() as here:
+        compiled(x, x)
+    with Counts() as there:
+        pointwise(x, x)
+    assert here.count == there.count > 0
+
+
+def test_aliased_inputs_that_are_written_into():
+    def f(x, y):
+        x.add_(1)
+        return y * 2
+
+    for backend in ("eager", "aot_eager"):
+        compiled = evalframe.torch.compile(f, backend=backend)
+        compiled(numbers(4), numbers(4))
+        x, y = numbers(4), numbers(4)
+        assert same(compiled(x, x), f(y, y)) and same(x, y)
+        x, y = numbers(4), numbers(4)
+        assert same(compiled(x[1:], x[:-1]), f(y[1:], y[:-1])) and same(x, y)
+
+
+def test_exceptions_in_a_graph_are_those_of_eager():
+    def f(x, index):
+        y = x + 1
+        return y[index] * 2
+
+    x = numbers(3)
+    for backend in ("eager", "aot_eager"):
+        compiled = evalframe.torch.compile(f, backend=backend)
+        assert same(compiled(x, torch.tensor([0, 2])), f(x, torch.tensor([0, 2])))
+        with pytest.raises(IndexError) as caught:
+            compiled(x, torch.tensor([0, 5]))
+        with pytest.raises(IndexError) as wanted:
+            f(x, torch.tensor([0, 5]))
+        assert str(caught.value) == str(wanted.value)
+        assert caught.tb.tb_next.tb_lineno == f.__code__.co_firstlineno + 2
+
+
+def test_random_numbers_come_in_order():
+    def f(x):
+        a = torch.rand(3)
+        b = F.dropout(x, 0.5)
+        return a, b, torch.randn_like(x), torch.randperm(5)
+
+    for backend in ("eager", "aot_eager"):
+        compiled = evalframe.torch.compile(f, backend=backend)
+        for _ in range(3):
+            torch.manual_seed(3)
+            got = compiled(numbers(6))
+            torch.manual_seed(3)
+            assert same(got, f(numbers(6)))
+
+
+def test_training_steps():
+    def step(model, optimizer, x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    torch.manual_seed(0)
+    model = Perceptron()
+    other = copy.deepcopy(model)
+    compiled = evalframe.torch.compile(step, backend="eager")
+    one, two = (torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, other))
+    for k in range(5):
+        x, y = numbers(4, 8) + k, numbers(4, 8)
+        assert same(compiled(model, one, x, y), step(other, two, x, y))
+    assert same(dict(model.state_dict()), dict(other.state_dict()))
