@@ -1003,3 +1003,37 @@ def test_turns_of_while_loops_are_blocks_of_their_own() -> None:
     loops = [loop for loop in _core.jit_loops(captured) if loop["native"]]
     assert loops and all(loop["ir_lines"] < 2000 for loop in loops), loops
     assert _core.jit_counters(captured)["native_turns"] > 8000
+
+
+def stale_numbers(x: Any, fail_at: int) -> Any:
+    """`last`, `j` and `k` are written in each turn before they are read, and have numbers of unlike types meanwhile."""
+    total = x[0]
+    for i in range(len(x)):
+        last = i if x[i] > 0.5 else x[i]
+        total += last
+        for j in range(i % 7):
+            for k in range(3):
+                total += x[j] * k
+        if i == fail_at:
+            total += x[len(x) + j + k]
+    return total
+
+
+def variables_where_it_fails(function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    with pytest.raises(IndexError) as raised:
+        function(*arguments)
+    frame = next(entry for entry in raised.traceback if entry.name == "stale_numbers")
+    return {name: (type(value), value) for name, value in frame.locals.items() if name != "x"}
+
+
+@pytest.mark.parametrize("fail_at", range(700, 704))
+def test_variables_that_are_written_before_they_are_read_keep_what_they_had(fail_at: int) -> None:
+    x, captured = R.random(1000), evalframe.jit(stale_numbers)
+    assert [captured(x, -1) for _ in range(3)] == [stale_numbers(x, -1)] * 3
+    for most_turns in (1, 2, 5, 10**9):
+        _core.set_region_turns(most_turns)
+        try:
+            assert variables_where_it_fails(captured, x, fail_at) == variables_where_it_fails(stale_numbers, x, fail_at)
+        finally:
+            _core.set_region_turns(2**63 - 1)
+    assert evalframe.stats()["native_turns"] > 1000

@@ -26,12 +26,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   Emitter& emitter = block.emitter;
   const State state = state_of(slots, instruction);
   const int next = must_run ? -1 : block_of(state);
-  std::vector<Term> memory;
-  for (size_t i = 0; i < slots.size(); i++) {
-    if (slots[i].kept) continue;
-    const std::vector<Term> words = store_slot(block, i, slots[i].value);
-    memory.insert(memory.end(), words.begin(), words.end());
-  }
+  const std::vector<Term> memory = store_slots(block, slots, next < 0 ? state.types : blocks_[static_cast<size_t>(next)].state.types);
   std::vector<Term> arrays;
   for (size_t i = 0; i < slots.size(); i++) {
     if (slots[i].value.type.kind == Kind::kFresh) arrays.push_back(slots[i].kept ? emitter.let("ptr", "load ptr, ptr " + variable(i, 0, "ptr")) : slots[i].value.words[0]);
@@ -71,10 +66,10 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
 void RegionWriter::end_turn(Block& block, int number, Slots slots, int32_t instruction) {
   ManyTurns* const many = many_;
   const bool goes_round = instruction == many->for_iter() && many->goes_round(slots);
-  for (size_t i = 0; goes_round && i < slots.size(); i++) {
-    if (!slots[i].kept) store_slot(block, i, slots[i].value);
+  if (goes_round) {
+    store_slots(block, slots, many->types());
+    return block.emitter.line("br label %" + many->next());
   }
-  if (goes_round) return block.emitter.line("br label %" + many->next());
   many->leave(block.emitter);
   many_ = nullptr;
   const Written iterator = top_of(block, slots);
@@ -100,6 +95,30 @@ Written RegionWriter::iterator_over(Block& block, const Written& iterable) {
 Term RegionWriter::address_of(Block& block, int32_t object) const {
   const Term at = block.emitter.let("ptr", "getelementptr ptr, ptr %bound, i64 " + std::to_string(object));
   return block.emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
+}
+
+// A number, or nothing, as the words of a kUnread.
+static Written as_unread(Emitter& emitter, const Written& value) {
+  Written unread{.type = {Kind::kUnread}, .words = {emitter.integer("i64", number_of(value.type))}};
+  for (const Term& word : words_of(value)) {
+    const Term bits = word.is_float() ? native::as_bits(word) : word;
+    unread.words.push_back(bits.type == "i64" ? bits : convert("zext", bits, "i64"));
+  }
+  unread.words.resize(words_of(unread.type).size(), emitter.integer("i64", 0));
+  return unread;
+}
+
+std::vector<Term> RegionWriter::store_slots(Block& block, const Slots& slots, const std::vector<Type>& types) {
+  std::vector<Term> stored;
+  for (size_t i = 0; i < slots.size(); i++) {
+    const Type& type = slots[i].value.type;
+    const bool becomes_unread = types[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
+    if (slots[i].kept && !becomes_unread) continue;
+    const Written value = slots[i].kept ? written(type, read_slot(block.emitter, i, type)) : slots[i].value;
+    const std::vector<Term> words = store_slot(block, i, becomes_unread ? as_unread(block.emitter, value) : value);
+    stored.insert(stored.end(), words.begin(), words.end());
+  }
+  return stored;
 }
 
 // FOR_ITER, and the unpacking of what it gives.

@@ -145,7 +145,7 @@ Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Ty
     value = written_int(*item);
   } else if (item && !is_fixed) {
     // What it will be isn't known, and nothing is checked of it.
-    if (!type.is_number()) throw Unsupported("a variable that has another array in each of many turns");
+    if (!type.is_number() && type.kind != Kind::kUnread) throw Unsupported("a variable that has another array in each of many turns");
     std::vector<Term> zeros;
     for (const std::string& word : words_of(type)) zeros.push_back(zero_of(emitter, word));
     value = written(type, std::move(zeros));
@@ -241,9 +241,10 @@ void ManyTurns::leave(Emitter& emitter) const {
 }
 
 bool ManyTurns::goes_round(const Slots& slots) const {
-  const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
   if (slots.size() != item_ || !slots[iterator()].kept) return false;
-  return std::equal(slots.begin(), slots.end(), types.begin(), [](const Slot& slot, const Type& type) { return slot.value.type == type; });
+  return std::equal(slots.begin(), slots.end(), types().begin(), [](const Slot& slot, const Type& type) {
+    return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread(slot.value.type));
+  });
 }
 
 void ManyTurns::take(const Block& block) {

@@ -30,6 +30,8 @@ class ManyTurns {
   // The block's label, if it belongs to the turn and is entered from the other one.
   std::string label_of(int block) const { return blocks_.count(block) ? "many" + std::to_string(head_) + ".b" + std::to_string(block) : std::string(); }
   int32_t for_iter() const { return for_iter_; }
+  // Of the head's slots.
+  const std::vector<Type>& types() const { return region_.blocks_[static_cast<size_t>(head_)].state.types; }
   size_t iterator() const { return item_ - 1; }
   // Whether a turn that ends so has one like it behind it.
   bool goes_round(const Slots& slots) const;

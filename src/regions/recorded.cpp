@@ -45,7 +45,7 @@ void RecordingWriter::check_recording() const {
   const std::vector<uint32_t> initial = region_.frame_.initial(recording_);
   no(initial.size() != state_.types.size(), "other slots in use");
   for (size_t i = 0; i < state_.types.size(); i++) {
-    no(!region_.frame_.is_name(i) && (initial[i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
+    no(!region_.frame_.is_name(i) && state_.types[i].kind != Kind::kUnread && (initial[i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
   }
 }
 
@@ -88,6 +88,7 @@ void RecordingWriter::check_identity(int32_t source, const guards::Fact& fact) {
 void RecordingWriter::check_slot(size_t slot, const guards::Fact& fact) {
   const Type& type = state_.types[slot];
   const auto no = [&] { throw Unsupported("another type: " + text_of(type)); };
+  if (type.kind == Kind::kUnread) return;
   switch (fact.check) {
     case Check::kNone: return;
     case Check::kType:

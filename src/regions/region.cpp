@@ -126,8 +126,16 @@ std::string RegionWriter::exit_of(const State& state, bool steps) {
   return "exit" + std::to_string(at->second);
 }
 
-int RegionWriter::block_of(const State& state) {
-  if (!within_.has(state.instruction)) return -1;
+State RegionWriter::without_unread(State state) const {
+  for (size_t i = 0; i < std::min(frame_.own(), state.types.size()); i++) {
+    if (may_be_unread(state.types[i]) && !liveness_.is_live(state.instruction, static_cast<int>(i))) state.types[i] = {Kind::kUnread};
+  }
+  return state;
+}
+
+int RegionWriter::block_of(const State& at) {
+  if (!within_.has(at.instruction)) return -1;
+  const State state = without_unread(at);
   if (const auto found = numbers_.find(state); found != numbers_.end()) return found->second;
   const auto here = std::count_if(numbers_.begin(), numbers_.end(), [&](const auto& other) { return other.first.instruction == state.instruction; });
   if (blocks_.size() >= kMostBlocks || text_.size() > kMostText || static_cast<size_t>(here) >= kMostTypesOfPlace) return -1;

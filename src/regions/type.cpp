@@ -44,6 +44,7 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kBool: return {"i1"};
     case Kind::kComplex: return {"double", "double"};
     case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
+    case Kind::kUnread: return {"i64", "i64"};
     case Kind::kArray: return {"ptr"};
     case Kind::kView:
     case Kind::kFresh:
@@ -220,10 +221,14 @@ PyTypeObject* python_type(const Type& type) {
       return descr.as<PyArray_Descr>()->typeobj;  // NumPy's own, which stay
     }
     case Kind::kUnbound:
+    case Kind::kUnread:
     case Kind::kObject: return nullptr;
   }
   return nullptr;
 }
+
+int64_t number_of(const Type& held) { return static_cast<int64_t>(held.kind) | static_cast<int64_t>(held.dtype) << 8; }
+Type held_type(int64_t number) { return {static_cast<Kind>(number & 0xff), static_cast<DType>(number >> 8)}; }
 
 static std::string array_text(const Type& type) { return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]"; }
 
@@ -233,6 +238,7 @@ std::string text_of(const Type& type) {
     case Kind::kInt: return "int";
     case Kind::kFloat: return "float";
     case Kind::kBool: return "bool";
+    case Kind::kUnread: return "unread";
     case Kind::kComplex: return "complex";
     case Kind::kNumpy: return graph::name(type.dtype);
     case Kind::kArray: return array_text(type);
@@ -269,6 +275,11 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
     case Kind::kInt: words[0] = PyLong_AsLongLong(object.get()); return;
     case Kind::kFloat: words[0] = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(object.get())); return;
     case Kind::kBool: words[0] = object.get() == Py_True; return;
+    case Kind::kUnread: {
+      const Type held = type_of(object);
+      words[0] = number_of(held);
+      return unbox(held, object, words + 1);
+    }
     case Kind::kComplex: {
       const Py_complex value = PyComplex_AsCComplex(object.get());
       words[0] = std::bit_cast<int64_t>(value.real), words[1] = std::bit_cast<int64_t>(value.imag);
@@ -385,6 +396,7 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kInt: return Ref::steal(PyLong_FromLongLong(words[0]));
     case Kind::kFloat: return Ref::steal(PyFloat_FromDouble(std::bit_cast<double>(words[0])));
     case Kind::kBool: return Ref::steal(PyBool_FromLong(words[0] & 1));
+    case Kind::kUnread: return new_object(held_type(words[0]), words + 1);
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray:

@@ -20,6 +20,7 @@ struct Type {
     kBool,           // Python's
     kComplex,        // Python's
     kNumpy,          // a NumPy scalar
+    kUnread,         // a number or nothing, which is written before it is read: its type as a number, and its word
     kArray,          // an object
     // Arrays that the loop has made; the first two are no objects yet:
     kView,           // part of an object's: the object, a number that no other one has, the first element, sizes, strides
@@ -82,6 +83,12 @@ Type type_in_variable(Borrowed object);
 bool agrees(const Type& type, const graph::Meta& meta);
 // Python's type of a number or array; null for others.
 PyTypeObject* python_type(const Type& type);
+
+// Of a kUnread: its first word, and the type that this stands for.
+int64_t number_of(const Type& held);
+Type held_type(int64_t number);
+// Whether a kUnread may hold it.
+inline bool may_be_unread(const Type& type) { return (type.is_number() && !type.is_complex()) || type.kind == Type::Kind::kUnbound; }
 
 std::string text_of(const Type& type);
 // Such as `int, float64[2], -`.

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "bytecode/liveness.h"
 #include "regions/block.h"
 #include "regions/region.h"
 
@@ -37,7 +38,7 @@ class ManyTurns;
 class RegionWriter {
  public:
   RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, Names names, std::vector<Ref> objects, std::vector<Type> items)
-      : code_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)) {
+      : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)) {
     region_.names = std::move(names);
     region_.objects = std::move(objects);
   }
@@ -47,8 +48,10 @@ class RegionWriter {
   friend class RecordingWriter;
   friend class ManyTurns;
   std::vector<Routine>& routines() { return region_.routines; }
+  // The same, where variables that are written before they are read may have numbers of any type: there is one block for all.
+  State without_unread(State state) const;
   // The block's number; -1: there are too many, or it is outside.
-  int block_of(const State& state);
+  int block_of(const State& at);
   // The label where it is left in front of the instruction, unless there was a condition since the checkpoint; with `.sure` behind it,
   // where there is known to be none.
   std::string exit_of(const State& state, bool steps);
@@ -77,6 +80,8 @@ class RegionWriter {
   Term address_of(Block& block, int32_t object) const;
   void end_turn(Block& block, int number, Slots slots, int32_t instruction);
   std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
+  // Those of a block with these types, and the words that are stored.
+  std::vector<Term> store_slots(Block& block, const Slots& slots, const std::vector<Type>& types);
   Written& top_of(Block& block, Slots& slots);
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
@@ -90,6 +95,7 @@ class RegionWriter {
   std::string rollback_text();
 
   const bytecode::Code& code_;
+  const bytecode::Liveness liveness_;
   const Recordings& recordings_;
   const Numerics numerics_;
   const Within within_;

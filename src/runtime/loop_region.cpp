@@ -84,6 +84,7 @@ int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruct
       for (size_t i = 0; i < slots.size(); i++) types_.push_back(i < variables_.count() ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
     }
     const auto same = [](Type wanted, const Type& there) {
+      if (wanted.kind == Kind::kUnread) return regions::may_be_unread(there);
       if (there.kind == Kind::kObject) wanted.object = -1;
       return wanted == there;
     };
@@ -182,7 +183,8 @@ bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const 
     if (same_type && (same_words || types[i].kind == Kind::kObject)) continue;
     if (same_type && types[i].is_iterator() && regions::set_iterator(types[i], slots[i], words)) continue;  // no one else has it
     Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : boxes.box(types[i], words);
-    if (!value && types[i].kind != Kind::kUnbound) return false;
+    const bool is_nothing = types[i].kind == Kind::kUnbound || (types[i].kind == Kind::kUnread && regions::held_type(*words).kind == Kind::kUnbound);
+    if (!value && !is_nothing) return false;
     if (variables_.is_name(i)) changed_names.emplace_back(i - variables_.own(), std::move(value));
     else changed.emplace_back(static_cast<int>(i < variables_.own() ? i : variables_.depth_of(i)), std::move(value));
   }

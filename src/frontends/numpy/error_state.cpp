@@ -1,6 +1,9 @@
 #include "frontends/numpy/error_state.h"
 
+#include <memory>
 #include <utility>
+
+#include "core/made_once.h"
 
 namespace evalframe::numpy {
 
@@ -20,15 +23,50 @@ Ref error_states() {
   return module ? Ref::steal(PyObject_CallMethod(module.get(), "_get_extobj_dict", nullptr)) : Ref();
 }
 
-}  // namespace
+// The variable of the context that holds it; null where it can't be read.
+Borrowed state_variable() {
+  static MadeOnce<Ref> variable;
+  const auto find = [] {
+    const Ref module = umath();
+    Ref found = Ref::steal(module ? PyObject_GetAttrString(module.get(), "_extobj_contextvar") : nullptr);
+    if (!found) PyErr_Clear();
+    return found;
+  };
+  return variable.get(find).get();
+}
 
-int reported_conditions() {
-  const Ref states = error_states();
-  if (!states) PyErr_Clear();
+int conditions_of(Borrowed states) {
   int reported = 0;
   for (const auto& [flag, name] : kFlags) {
     PyObject* const state = states ? PyDict_GetItemString(states.get(), name) : nullptr;
     if (!state || PyUnicode_CompareWithASCIIString(state, "ignore") != 0) reported |= flag;
+  }
+  return reported;
+}
+
+// A state, which never changes once it is made, and what it says.
+struct Known {
+  Ref state;
+  int reported = 0;
+};
+
+}  // namespace
+
+// Entries of short loops would take longer for a dict of names than for all else: it is read once for each state.
+int reported_conditions() {
+  static MadeOnce<std::unique_ptr<Known>> last;
+  PyObject* current = nullptr;
+  const Borrowed variable = state_variable();
+  if (variable && PyContextVar_Get(variable.get(), nullptr, &current) < 0) PyErr_Clear();
+  Ref state = Ref::steal(current);
+  Known& known = *last.get([] { return std::make_unique<Known>(); });
+  if (state && state.get() == known.state.get()) return known.reported;
+  const Ref states = error_states();
+  if (!states) PyErr_Clear();
+  const int reported = conditions_of(states.get());
+  if (states && state) {
+    known.reported = reported;
+    const Ref before = std::exchange(known.state, std::move(state));
   }
   return reported;
 }
