@@ -1037,3 +1037,48 @@ def test_variables_that_are_written_before_they_are_read_keep_what_they_had(fail
         finally:
             _core.set_region_turns(2**63 - 1)
     assert evalframe.stats()["native_turns"] > 1000
+
+
+def late_quotients(x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        y[i] = 1.0 / float(x[i])
+    return y
+
+
+def late_roots(x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        y[i] = math.sqrt(x[i])
+    return y
+
+
+def late_bytes(x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        y[i] = int(x[i]) - 1
+    return y
+
+
+def late_maxima(x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        y[i] = np.maximum(x[i], 3.0)
+    return y
+
+
+WHERE_NOT_AS_EXPECTED = [
+    (late_quotients, R.random(300) + 1, np.zeros(300), 0.0),
+    (late_roots, R.random(300), np.zeros(300), -1.0),
+    (late_bytes, R.integers(1, 200, 300), np.zeros(300, np.uint8), 0),
+    (late_maxima, R.random(300) * 5, np.zeros(300), np.nan),
+]
+
+
+@pytest.mark.parametrize("function, x, y, other", WHERE_NOT_AS_EXPECTED, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_looked_at_behind_many_turns_is_found_in_its_turn(function: Callable[..., Any], x: Any, y: Any, other: Any) -> None:
+    captured, turns = evalframe.jit(function), evalframe.stats()["native_turns"]
+    for _ in range(4):
+        assert shown(captured(x, y.copy())) == shown(function(x, y.copy()))
+    for place in (0, 1, 7, 150, 299):
+        unlike = x.copy()
+        unlike[place] = other
+        assert shown(outcome(captured, unlike, got := y.copy())) == shown(outcome(function, unlike, want := y.copy()))
+        assert shown(got) == shown(want)
+    assert evalframe.stats()["native_turns"] > turns + 2 * len(y)

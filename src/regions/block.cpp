@@ -76,6 +76,12 @@ void Block::leave_unless(const Term& holds) {
   emitter.label(next);
 }
 
+void Block::expect(const Term& holds) {
+  if (pass != Pass::kMany) return leave_unless(holds);
+  const Term before = emitter.let("i1", "load i1, ptr " + failed), now = before | !holds;
+  emitter.line("store i1 " + now.ref + ", ptr " + failed);
+}
+
 void Block::watch(const native::Value& result) {
   watch(result.real);
   if (native::is_complex(result.dtype)) watch(result.imag);

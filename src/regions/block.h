@@ -74,6 +74,9 @@ class Block {
   // Goes on only where it holds (an i1).
   void leave_unless(const Term& holds);
   void leave_if(const Term& holds) { leave_unless(!holds); }
+  // The same where nothing is harmed by going on: of many turns it is looked at once, when they are done.
+  void expect(const Term& holds);
+  void expect_not(const Term& holds) { expect(!holds); }
   // kProbe: it leaves.
   void require(const Term& holds);
   // NumPy reports the floating-point conditions of what led to this value.
@@ -151,6 +154,7 @@ class Block {
 
   Emitter emitter;
   Pass pass = Pass::kTurn;
+  std::string failed;      // kMany: the variable that says whether something wasn't as expected
   bool is_strict = false;  // kProbe: it leaves, which it does for nothing else
 
  private:

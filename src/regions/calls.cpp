@@ -62,7 +62,7 @@ Written complex_size(const Call& call, const Written& a) {
   const Value& z = a.number;
   const bool wide = native::component(z.dtype) == DType::float64;
   const Term size = call_c(wide ? "hypot" : "hypotf", {z.real, z.imag});
-  call.block.leave_unless(is_finite(call.block, size));
+  call.block.expect(is_finite(call.block, size));
   return a.type.kind == Kind::kComplex ? written_float(size) : written_scalar(native::exact(native::component(z.dtype), size));
 }
 
@@ -156,7 +156,7 @@ Term math_argument(const Call& call, size_t i = 0) {
 
 // Finite, of a finite number: whatever else raises, or is left to the library's rules.
 Written finite(const Call& call, const Term& argument, const Term& result) {
-  call.block.leave_unless(is_finite(call.block, argument) & is_finite(call.block, result));
+  call.block.expect(is_finite(call.block, argument) & is_finite(call.block, result));
   return written_float(result);
 }
 
@@ -170,7 +170,7 @@ constexpr const char *kExp = "exp", *kExpm1 = "expm1", *kSin = "sin", *kCos = "c
 
 Written math_sqrt(const Call& call) {
   const Term x = (call.only(), math_argument(call));
-  call.block.leave_unless(compare("oge", x, number(call.block, 0.0)));
+  call.block.expect(compare("oge", x, number(call.block, 0.0)));
   return finite(call, x, native::intrinsic("sqrt", {x}));
 }
 Written math_fabs(const Call& call) { return call.only(), written_float(native::intrinsic("fabs", {math_argument(call)})); }
@@ -194,7 +194,7 @@ Written math_isfinite(const Call& call) { return asked(call, ScalarOp::isfinite)
 
 Written of_positive(const Call& call, const char* name) {
   const Term x = (call.only(), math_argument(call));
-  call.block.leave_unless(compare("ogt", x, number(call.block, 0.0)));
+  call.block.expect(compare("ogt", x, number(call.block, 0.0)));
   return finite(call, x, call_c(name, {x}));
 }
 Written math_log(const Call& call) { return of_positive(call, "log"); }
@@ -204,7 +204,7 @@ Written math_log10(const Call& call) { return of_positive(call, "log10"); }
 Written of_two(const Call& call, const char* name) {
   if (call.arguments.size() != 2) throw Unsupported("a call with as many arguments");
   const Term x = math_argument(call, 0), y = math_argument(call, 1);
-  call.block.leave_unless(is_finite(call.block, y));
+  call.block.expect(is_finite(call.block, y));
   return finite(call, x, call_c(name, {x, y}));
 }
 Written math_atan2(const Call& call) { return of_two(call, "atan2"); }
@@ -247,7 +247,7 @@ template <ScalarOp kOp>
 Written extreme(const Call& call) {
   if (call.arguments.size() != 2 || call.meta.kind != graph::Kind::kNumpyScalar) throw Unsupported("this ufunc");
   const Value a = as_operand(call.block, call.arguments[0], call.meta.dtype), b = as_operand(call.block, call.arguments[1], call.meta.dtype);
-  if (native::is_float(call.meta.dtype)) call.block.leave_if(compare("uno", a.real, b.real));
+  if (native::is_float(call.meta.dtype)) call.block.expect_not(compare("uno", a.real, b.real));
   return written_scalar(native::lower(call.emitter(), kOp, call.meta.dtype, {a, b, Value{}}));
 }
 
@@ -309,7 +309,7 @@ std::optional<Choice> choice_between(Block& block, Borrowed callable, std::span<
   const std::span<const Written> alike = first_differs ? numbers.subspan(1) : numbers.first(numbers.size() - 1);
   // Among themselves they come to the same as one by one behind the first, but for NaN.
   for (size_t i = 0; first_differs && alike.size() > 1 && i < alike.size(); i++) {
-    if (native::is_float(alike[i].number.dtype)) block.leave_if(compare("uno", alike[i].number.real, alike[i].number.real));
+    if (native::is_float(alike[i].number.dtype)) block.expect_not(compare("uno", alike[i].number.real, alike[i].number.real));
   }
   const Written best = first_of(block, alike, smaller);
   const Written &one = first_differs ? numbers[0] : best, &other = first_differs ? best : numbers.back();

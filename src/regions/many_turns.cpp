@@ -43,6 +43,8 @@ std::string ManyTurns::write(const std::string& slow) {
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, last, count);
   for (const char* const variable : {".left", ".count", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
+  region_.variables_.insert(failed() + " = alloca i1");
+  store(emitter, emitter.integer("i1", 0), failed());
   store(emitter, count, to_do());
   store(emitter, count, "%" + prefix() + ".count");
   store(emitter, emitter.integer("i64", 0), "%" + prefix() + ".bits");
@@ -199,6 +201,7 @@ void ManyTurns::write_turn(int number) {
     text_ += (i ? label + "." + std::to_string(i) : label) + ":\n";
     Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.routines());
     block.pass = Pass::kMany;
+    block.failed = failed();
     RecordingWriter writer(region_, number, *recordings[i], block);
     if (blocks_.size() > 1) writer.watches([&] { watch(block); });
     writer.write_turn(nullptr, number == head_, next);
@@ -235,7 +238,10 @@ void ManyTurns::write_next() {
   take(block);
 }
 
-void ManyTurns::leave(Emitter& emitter) const {
+void ManyTurns::leave(Emitter& emitter) {
+  const std::string sound = prefix() + ".sound" + std::to_string(ways_out_++);
+  emitter.line("br i1 " + (!load(emitter, "i1", failed())).ref + ", label %" + sound + ", label %rollback, !prof !0");
+  emitter.label(sound);
   emitter.line("call void asm sideeffect \"\", \"r\"(i64 " + load(emitter, "i64", "%" + prefix() + ".bits").ref + ")");
   store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do()), "%turns");
 }

@@ -37,13 +37,14 @@ class ManyTurns {
   bool goes_round(const Slots& slots) const;
   std::string next() const { return prefix() + ".next"; }
   // In front of what follows where the turns end.
-  void leave(Emitter& emitter) const;
+  void leave(Emitter& emitter);
   // Whether it has the same in all turns.
   bool is_fixed_slot(size_t slot) const { return slot < item_ && !changed_.count(slot); }
 
  private:
   std::string prefix() const { return "many" + std::to_string(head_); }
   std::string to_do() const { return "%" + prefix() + ".left"; }
+  std::string failed() const { return "%" + prefix() + ".failed"; }
   std::string item() const { return "%" + prefix() + ".item"; }
   void find_step();
   Term step(Emitter& emitter, const std::vector<Term>& range) const;
@@ -63,6 +64,7 @@ class ManyTurns {
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;
+  int ways_out_ = 0;
   std::string text_, needed_;
 };
 

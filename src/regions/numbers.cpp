@@ -71,7 +71,7 @@ Term as_double(Block& block, const Written& a) {
   if (a.number.dtype == DType::float32) return convert("fpext", a.number.real, "double");
   const Term value = as_int(block, a);
   constexpr int64_t kExact = int64_t{1} << 53;
-  if (a.number.dtype == DType::int64 || a.number.dtype == DType::uint64) block.leave_unless(within(value, -kExact, kExact));
+  if (a.number.dtype == DType::int64 || a.number.dtype == DType::uint64) block.expect(within(value, -kExact, kExact));
   return convert("sitofp", value, "double");
 }
 
@@ -87,14 +87,14 @@ Term int_of_width(Block& block, const Term& value, DType dtype) {
   if (bits == 64) return value;
   const bool is_signed = native::is_signed(dtype);
   const int64_t high = (int64_t{1} << (bits - is_signed)) - 1;
-  block.leave_unless(within(value, is_signed ? -high - 1 : 0, high));
+  block.expect(within(value, is_signed ? -high - 1 : 0, high));
   return convert("trunc", value, native::register_type(dtype));
 }
 
 // A float that isn't too large for its type, unless it was infinite before.
 Term narrowed(Block& block, const Term& x) {
   const Term narrow = convert("fptrunc", x, "float");
-  block.leave_if(is_finite(block, x) & !is_finite(block, narrow));
+  block.expect_not(is_finite(block, x) & !is_finite(block, narrow));
   return narrow;
 }
 
@@ -126,7 +126,7 @@ Value as_operand(Block& block, const Written& a, DType dtype) {
   if (dtype == DType::bool_) throw Unsupported("an int among bools");
   if (dtype == DType::float64) return native::exact(dtype, convert("sitofp", a.number.real, "double"));
   // Rounded once or twice: exact ones only.
-  block.leave_unless(within(a.number.real, -(1 << 24), 1 << 24));
+  block.expect(within(a.number.real, -(1 << 24), 1 << 24));
   return native::exact(dtype, convert("sitofp", a.number.real, "float"));
 }
 
@@ -224,8 +224,8 @@ Term int_binary(Block& block, BinaryOp op, const Written& left, const Written& r
 // Finite, of finite operands: all else raises, is complex, or has rules of its own.
 Term power_of_float(Block& block, const Term& a, const Term& b) {
   const Term result = call_c("pow", {a, b});
-  block.leave_unless(is_finite(block, a) & is_finite(block, b) & is_finite(block, result));
-  block.leave_if(compare("oeq", a, block.emitter.number("double", 0.0)) & compare("olt", b, block.emitter.number("double", 0.0)));
+  block.expect(is_finite(block, a) & is_finite(block, b) & is_finite(block, result));
+  block.expect_not(compare("oeq", a, block.emitter.number("double", 0.0)) & compare("olt", b, block.emitter.number("double", 0.0)));
   return result;
 }
 
@@ -239,7 +239,7 @@ Term float_binary(Block& block, BinaryOp op, const Written& left, const Written&
     case BinaryOp::kAdd: return a + b;
     case BinaryOp::kSubtract: return a - b;
     case BinaryOp::kMultiply: return a * b;
-    case BinaryOp::kTrueDivide: block.leave_if(compare("oeq", b, block.emitter.number("double", 0.0))); return a / b;
+    case BinaryOp::kTrueDivide: block.expect_not(compare("oeq", b, block.emitter.number("double", 0.0))); return a / b;
     case BinaryOp::kFloorDivide: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::floor_divide);
     case BinaryOp::kRemainder: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::remainder);
     case BinaryOp::kPower:
@@ -341,7 +341,7 @@ Value numpy_float(Block& block, BinaryOp op, DType dtype, const Value& a, const 
     case BinaryOp::kRemainder: return lowered(ScalarOp::remainder);
     case BinaryOp::kPower: {
       const Term result = call_c(dtype == DType::float64 ? "pow" : "powf", {a.real, b.real});
-      block.leave_unless(is_finite(block, result));
+      block.expect(is_finite(block, result));
       return native::exact(dtype, result);
     }
     default: throw Unsupported("this operator of NumPy's floats");
