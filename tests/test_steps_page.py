@@ -127,6 +127,6 @@ def test_a_long_trace_stays_responsive(tmp_path: Path) -> None:
       return [current, jump, (performance.now() - then) / 100, document.querySelectorAll("*").length, at("note").textContent];"""
     current, jump, step, elements, _ = ask(page, script, tmp_path)
     assert current == len(long) - 101
-    assert jump < 5000 and step < 200  # milliseconds; tens of them, and two, on a machine that has nothing else to do
+    assert jump < 5000 and step < 200  # milliseconds, with room for a busy machine
     assert elements < 1000
     assert ask(page, "show(count - 1); return at('note').textContent", tmp_path).startswith("... not recorded")
