@@ -314,6 +314,22 @@ def test_what_goes_wrong_in_the_midst_of_many_turns() -> None:
     check(counted, *[(small, np.zeros(300), n) for n in (30, 39, 38, 60)])
 
 
+def test_turns_one_by_one_behind_checks_that_many_turns_fail() -> None:
+    """As the last turn of all is out of range, each turn finds that there aren't many at once to do; none of them may fill the log."""
+
+    def accepted(steps: Any, bounds: Any, samples: Any) -> float:
+        x = 0.0
+        for i in range(len(steps)):
+            proposed = x + steps[i]
+            if bounds[i] < -abs(proposed):
+                x = proposed
+            samples[i] = x
+        return x
+
+    steps, bounds = R.normal(size=9000), np.log(R.random(9000))
+    check(accepted, *[(steps, bounds[:n], np.zeros(9000)) for n in (9000, 9000, 8999, 8990, 9000)])
+
+
 def test_results_that_nothing_takes_are_computed_in_each_turn() -> None:
     def dropped(a: Any, n: int) -> Any:
         s = 0.0

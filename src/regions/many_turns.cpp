@@ -158,10 +158,12 @@ Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Ty
   return value;
 }
 
-// The checks of the first and the last turn, and the log of what is stored between.
+// The checks of the first and the last turn, and then the log of what is stored between: where a check fails, the turns are done one
+// by one, each of which logs what it stores.
 void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, const Term& count) {
   Emitter& emitter = block.emitter;
   block.pass = Pass::kProbe;
+  std::vector<std::pair<Block::Store, Term>> evenly;  // in the first turn, and where in the last one
   for (const int number : blocks_) {
     for (const Recording* recording : region_.blocks_[static_cast<size_t>(number)].recordings) {
       const auto stores_with = [&](const Term& item) {
@@ -170,14 +172,16 @@ void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, 
       };
       const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
       for (size_t i = 0; i < at_first.size(); i++) {
-        if (at_first[i].varies == Varies::kAnyhow) continue;
-        const Term begin = convert("ptrtoint", at_first[i].address, "i64"), end = convert("ptrtoint", at_last[i].address, "i64");
-        const Term step = binary("sdiv", end - begin, count - 1.0);
-        const std::string size = std::to_string(graph::size_of(at_first[i].value.dtype));
-        const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + at_first[i].address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref;
-        store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
+        if (at_first[i].varies != Varies::kAnyhow) evenly.emplace_back(at_first[i], at_last[i].address);
       }
     }
+  }
+  for (const auto& [stored, address_of_last] : evenly) {
+    const Term begin = convert("ptrtoint", stored.address, "i64"), end = convert("ptrtoint", address_of_last, "i64");
+    const Term step = binary("sdiv", end - begin, count - 1.0);
+    const std::string size = std::to_string(graph::size_of(stored.value.dtype));
+    const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref;
+    store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
   }
 }
 

@@ -29,9 +29,9 @@ size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / size
 
 LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
   const auto entry = [&](char* place, uint64_t kind, uint64_t old) { *log++ = {reinterpret_cast<uint64_t>(place) | kind << kLogSizeShift, old}; };
-  // With what lies between them, which isn't more: that is as it was, too.
-  if (step && std::abs(step) <= 2 * size) {
-    const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
+  // With what lies between them, which is as it was, too, if that takes no more entries than each for itself: there is no more room.
+  const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
+  if (step && entries_of(bytes) + 1 <= static_cast<size_t>((size + 7) / 8 * count)) {
     char* const begin = step < 0 ? first + (count - 1) * step : first;
     std::memcpy(log, begin, bytes);
     log += entries_of(bytes);
