@@ -67,6 +67,11 @@ void CallTrial::add(Turn turn, double seconds) {
   if (served_.count == kSamples && plain_.count == kSamples) decide(served_.typical() <= kMuchSlower * plain_.typical());
 }
 
+void CallTrial::leave_out() {
+  busy_ = false;
+  served_.count = 0;
+}
+
 void CallTrial::begin_again() {
   serves_ = true;
   resting_ = 0;

@@ -21,8 +21,8 @@ class CallTrial {
     return serves_ ? Turn::kServe : Turn::kPlain;
   }
   void add(Turn turn, double seconds);
-  // Instead: the call was busy with what later ones have done for them.
-  void leave_out() { busy_ = false; }
+  // Instead: the call was busy with what later ones have done for them. What served calls took before says nothing of those.
+  void leave_out();
   bool serves() const { return serves_; }
   // The trial that was decided last is held again.
   void begin_again();

@@ -54,3 +54,17 @@ TEST(CallsOfATimedCallAreRunAsItIs) {
   EXPECT(turn == CallTrial::Turn::kTimedPlain);
   EXPECT(trial.next() == CallTrial::Turn::kPlain);
 }
+
+TEST(CallsServedBeforeMoreWasCompiledDoNotDecide) {
+  CallTrial trial;
+  constexpr int kBusy = 57;  // six behind those that warm up
+  int served = 0, plain = 0;
+  for (CallTrial::Turn turn = trial.next(); turn == CallTrial::Turn::kTimedServe || turn == CallTrial::Turn::kTimedPlain; turn = trial.next()) {
+    const bool is_plain = turn == CallTrial::Turn::kTimedPlain;
+    served += !is_plain;
+    if (!is_plain && served == kBusy) trial.leave_out();
+    else trial.add(turn, is_plain ? (plain++ % 2 ? 1e-6 : 1.6e-6) : served < kBusy ? 1.5e-6 : 0.8e-6);
+  }
+  EXPECT(served > kBusy);
+  EXPECT(trial.serves());
+}
