@@ -239,6 +239,28 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> int:
     return max((loop.at_once for loop in explanation.loops), default=0)
 
 
+def test_what_many_turns_leave_in_variables_is_read_behind_them() -> None:
+    """Variables that the turns write before they read them: the loop around them goes on with what the last one wrote."""
+
+    def sampled(n: int, thin: int, draws: Any, samples: Any) -> Any:
+        x = y = 0.0
+        k = 0
+        for i in range(n):
+            for _ in range(thin):
+                x = 0.8 * y + draws[k]
+                y = 0.5 * x
+                k += 1
+            samples[i] = x
+        return x, k
+
+    check(sampled, *[(40, thin, R.random(400), np.zeros(40)) for thin in (9, 9, 9, 0, 3, 9)])
+    explained = evalframe.explain(evalframe.jit(sampled))
+    for _ in range(4):
+        explanation = explained(40, 9, R.random(400), np.zeros(40))
+    runs = [loop.runs for loop in explanation.loops if loop.native]
+    assert runs and max(runs) < 40, explanation.loops
+
+
 def test_inner_loops_do_many_turns_at_once() -> None:
     def summed(a: Any, b: Any, n: int) -> Any:
         s = 0.0

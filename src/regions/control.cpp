@@ -108,6 +108,18 @@ static Written as_unread(Emitter& emitter, const Written& value) {
   return unread;
 }
 
+// And back again.
+Written RegionWriter::read_unread(Emitter& emitter, size_t slot, const Type& type) {
+  const Term bits = read_slot(emitter, slot, {Kind::kUnread})[1];
+  std::vector<Term> words;
+  for (const std::string& word : words_of(type)) {
+    const std::string whole = word == "double" ? "i64" : word == "float" ? "i32" : word;
+    const Term narrow = whole == "i64" ? bits : convert("trunc", bits, whole);
+    words.push_back(whole == word ? narrow : native::as_float(narrow));
+  }
+  return written(type, std::move(words));
+}
+
 std::vector<Term> RegionWriter::store_slots(Block& block, const Slots& slots, const std::vector<Type>& types) {
   std::vector<Term> stored;
   for (size_t i = 0; i < slots.size(); i++) {

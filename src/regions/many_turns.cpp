@@ -176,6 +176,13 @@ void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, 
       }
     }
   }
+  int64_t entries = 0;
+  for (const auto& [stored, address_of_last] : evenly) entries += (graph::size_of(stored.value.dtype) + 7) / 8;
+  if (entries) {
+    const Term needed = count * emitter.integer("i64", entries * static_cast<int64_t>(sizeof(LogEntry)));
+    const Term top = native::convert("ptrtoint", load(emitter, "ptr", "%log.top"), "i64"), end = native::convert("ptrtoint", Term{&emitter, "ptr", "%many.end"}, "i64");
+    block.require(compare("sle", needed, end - top));
+  }
   for (const auto& [stored, address_of_last] : evenly) {
     const Term begin = convert("ptrtoint", stored.address, "i64"), end = convert("ptrtoint", address_of_last, "i64");
     const Term step = binary("sdiv", end - begin, count - 1.0);
@@ -235,8 +242,11 @@ void ManyTurns::write_next() {
   emitter.label(end);
   leave(emitter);
   Slots slots;
-  const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
-  for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types[i]}});
+  for (size_t i = 0; i < item_; i++) {
+    const Type type = ends_.empty() ? types()[i] : ends_[i];
+    const bool was_unread = types()[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
+    slots.push_back(was_unread ? Slot{false, region_.read_unread(emitter, i, type)} : Slot{true, {.type = type}});
+  }
   region_.many_ = nullptr;
   region_.go_on(block, head_, std::move(slots), for_iter_, false);
   take(block);
@@ -250,11 +260,19 @@ void ManyTurns::leave(Emitter& emitter) {
   store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do()), "%turns");
 }
 
-bool ManyTurns::goes_round(const Slots& slots) const {
+bool ManyTurns::goes_round(const Slots& slots) {
   if (slots.size() != item_ || !slots[iterator()].kept) return false;
-  return std::equal(slots.begin(), slots.end(), types().begin(), [](const Slot& slot, const Type& type) {
+  const bool leads_to_head = std::equal(slots.begin(), slots.end(), types().begin(), [](const Slot& slot, const Type& type) {
     return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread(slot.value.type));
   });
+  if (!leads_to_head) return false;
+  if (ends_.empty()) {
+    for (const Slot& slot : slots) ends_.push_back(slot.value.type);
+  }
+  for (size_t i = 0; i < item_; i++) {
+    if (ends_[i] != slots[i].value.type) ends_[i] = {Kind::kUnread};
+  }
+  return true;
 }
 
 void ManyTurns::take(const Block& block) {

@@ -34,7 +34,7 @@ class ManyTurns {
   const std::vector<Type>& types() const { return region_.blocks_[static_cast<size_t>(head_)].state.types; }
   size_t iterator() const { return item_ - 1; }
   // Whether a turn that ends so has one like it behind it.
-  bool goes_round(const Slots& slots) const;
+  bool goes_round(const Slots& slots);
   std::string next() const { return prefix() + ".next"; }
   // In front of what follows where the turns end.
   void leave(Emitter& emitter);
@@ -64,6 +64,7 @@ class ManyTurns {
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;
+  std::vector<Type> ends_;                       // of the slots behind turns that have one behind them; empty: there was none, yet
   int ways_out_ = 0;
   std::string text_, needed_;
 };

@@ -427,6 +427,7 @@ std::string RegionWriter::function() {
       "  %log.at = getelementptr i64, ptr %header, i64 10\n  %log = load ptr, ptr %log.at\n  %log.top = alloca ptr\n  store ptr %log, ptr %log.top\n"
       "  %undo.at = getelementptr i64, ptr %header, i64 11\n  %undo = load ptr, ptr %undo.at\n"
       "  %bound.at = getelementptr i64, ptr %header, i64 13\n  %bound = load ptr, ptr %bound.at\n"
+      "  %many.end.at = getelementptr i64, ptr %header, i64 14\n  %many.end = load ptr, ptr %many.end.at\n"
       "  %log.many.at = getelementptr i64, ptr %header, i64 12\n  %log.many = load ptr, ptr %log.many.at\n"
       "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";

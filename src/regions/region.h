@@ -72,6 +72,8 @@ struct Region {
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
   int64_t logged = 0;             // elements that a turn may log
   int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, routines.empty() ? kMostUnseen : kMostUnseenWithCalls); }
+  // Entries of the log that turns done one by one take from one checkpoint to the next.
+  int64_t most_logged() const { return (most_unseen() + 1) * (logged + 1); }
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 
@@ -94,6 +96,7 @@ struct Header {
   void (*undo)(const LogEntry* first, const LogEntry* end);
   LogEntry* (*log_many)(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
   PyObject* const* bound;  // the region's objects of this run
+  LogEntry* many_end;      // of the part of the log that many turns at once may fill: the rest is for those that are done one by one
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

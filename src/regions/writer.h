@@ -74,6 +74,8 @@ class RegionWriter {
   // The variable of one word of a slot.
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
+  // Of a slot that is known to have a number of this type, or nothing, as a kUnread.
+  Written read_unread(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
   // Of what a state has in a slot, lists and tuples that the loop carries along, too.
   Written iterator_over(Block& block, const Written& iterable);

@@ -139,8 +139,11 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   PyObject* const* const bound_before = held.bound;
   held.reported = numpy::reported_conditions();
   const std::vector<PyObject*> bound = bound_;
+  // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
+  const auto most_logged = static_cast<size_t>(region_.most_logged());
+  regions::LogEntry* const log = scope.take<regions::LogEntry>(2 * most_logged);
   regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), scope.take<regions::LogEntry>(static_cast<size_t>((region_.most_unseen() + 1) * (region_.logged + 1))), regions::undo, regions::log_many, bound.data()};
+                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), log, regions::undo, regions::log_many, bound.data(), log + most_logged};
   held.bound = bound.data();
   const Words sources = sources_;
   int32_t number = 0;
