@@ -622,7 +622,8 @@ def test_functions_whose_loops_are_being_made_native_are_not_given_up(call_trial
 
     captured = evalframe.jit(nearest)
     points, centres = R.random((300, 3)), R.random((4, 3))
-    for _ in range(40):
+    # Longer than the loop waits, by what compiling it costs.
+    for _ in range(100):
         captured(points, centres)
     counters = _core.jit_counters(captured)
     assert counters["native_loops"] and not counters["given_up"], counters
