@@ -40,8 +40,8 @@ Tell = Callable[[Row], None]
 
 # Calls before those that are timed: so many in which evalframe made nothing new, and some seconds, within reason.
 QUIET_CALLS, MOST_WARM_CALLS = 4, 400
-WARM_SECONDS, MOST_WARM_SECONDS = 0.3, 6.0
-MOST_ROUNDS, FEWEST_ROUNDS = 25, 5
+WARM_SECONDS, MOST_WARM_SECONDS = 0.7, 6.0
+MOST_ROUNDS, FEWEST_ROUNDS = 25, 9
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
 
 
@@ -271,7 +271,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="kernels, or themes")
     parser.add_argument("--peers", action="store_true", help="time Numba and JAX, too, where they are")
     parser.add_argument("--breaks", action="store_true", help="say below each kernel where and why it breaks")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least five (0.5)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of timed calls on each side, at least nine (0.5)")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a kernel is stopped (120)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine to FILE")
     return parser.parse_args()

@@ -29,6 +29,7 @@ class ManyTurns {
   Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const;
   // The block's label, if it belongs to the turn and is entered from the other one.
   std::string label_of(int block) const { return blocks_.count(block) ? "many" + std::to_string(head_) + ".b" + std::to_string(block) : std::string(); }
+  bool is_head(int block) const { return block == head_; }
   int32_t for_iter() const { return for_iter_; }
   // Of the head's slots.
   const std::vector<Type>& types() const { return region_.blocks_[static_cast<size_t>(head_)].state.types; }

@@ -98,13 +98,16 @@ void RecordingWriter::check_slot(size_t slot, const guards::Fact& fact) {
       if (!type.is_array() || type.dtype != fact.meta.dtype || type.rank != fact.meta.rank || type.flags != fact.array_flags) no();
       return;
     case Check::kEqual: {
-      if (block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(slot)) throw Unsupported("a number that has to be the same in many turns");
+      const bool differs = block_.pass != Pass::kTurn && !region_.many_->is_fixed_slot(slot);
+      // Later blocks of a turn are for where it is the same.
+      if (differs && region_.many_->is_head(number_)) throw Unsupported("a number that has to be the same in many turns");
       const Written want = written_constant(block_.emitter, fact.want.get());
       if (want.type != type || !type.is_number()) no();
       require_same(slot_value(slot), want);
       // What follows may know it.
       slots_[slot].constant = fact.want.get();
       slots_[slot].number = want.number;
+      if (differs) slots_[slot].varies = Varies::kNot;
       return;
     }
     case Check::kLength:
