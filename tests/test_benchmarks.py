@@ -90,6 +90,7 @@ def test_loops_that_fail_are_rows(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_programs_are_timed_beside_what_the_machine_allows(tmp_path: Path) -> None:
     output = tmp_path / "rows.json"
     done = run_loops(str(BENCHMARKS / "limits.py"), "--quick", "--only", "axpy", "dense", "--json", str(output))

@@ -12,7 +12,7 @@ import pytest
 import evalframe
 from evalframe import _core
 from helpers import outcome
-from region_programs import KINDS, differences, shown
+from region_programs import shown
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -326,21 +326,3 @@ def test_modules_and_classes_as_owners() -> None:
             want = run(thing, turns)
             thing.total = 0.0
             assert captured(thing, turns) == want == thing.total
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("attribute")])
-def test_random_programs(kind: str) -> None:
-    native = 0
-    for seed in range(12):
-        text, found, counters = differences(seed, kind=KINDS[kind])
-        assert not found, text
-        native += counters["native_loops"]
-    assert native
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("attribute")])
-def test_many_random_programs(kind: str) -> None:
-    for seed in range(1000, 1040):
-        text, found, _ = differences(seed, kind=KINDS[kind])
-        assert not found, text

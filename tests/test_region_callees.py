@@ -12,7 +12,6 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from region_programs import KINDS, differences
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -288,21 +287,3 @@ def test_whole_programs_have_them() -> None:
         for _ in range(3):
             assert around(X, 400) == (summed(X, 400), X[0])
         assert evalframe.stats()["native_turns"] > before
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("called")])
-def test_random_programs(kind: str) -> None:
-    native = 0
-    for seed in range(12):
-        text, found, counters = differences(seed, kind=KINDS[kind])
-        assert not found, text
-        native += counters["native_loops"]
-    assert native
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("called")])
-def test_many_random_programs(kind: str) -> None:
-    for seed in range(1000, 1040):
-        text, found, _ = differences(seed, kind=KINDS[kind])
-        assert not found, text
