@@ -400,6 +400,8 @@ class GrowingProgram(Program):
 class InnerProgram(Program):
     """... of nests whose inner loops take dozens of turns, by indices that mostly vary evenly; what goes wrong does so in the midst."""
 
+    scale = 1
+
     def index(self) -> str:
         if not self.loops or self.often(0.1):
             return self.pick("k", "3", "-1", "k + 1")
@@ -443,7 +445,7 @@ class InnerProgram(Program):
         self.loops.pop()
 
     def text(self) -> str:
-        self.line("idx = (np.arange(70) * 13) % 40")
+        self.line(f"idx = (np.arange({70 * self.scale}) * 13) % {40 * self.scale}")
         return super().text()
 
     def arguments(self):
@@ -459,10 +461,33 @@ class InnerProgram(Program):
                 made = values.astype(dtype)
             return made[::2] if choose.random() < 0.1 else made.T if choose.random() < 0.1 else made
 
-        a = array((choose.choice([64, 64, 40, 90]),), self.dtypes[0])
-        b = a if choose.random() < 0.05 else a[1:] if choose.random() < 0.05 else array((choose.choice([64, 70, 41]),), self.dtypes[1])
-        n = choose.choice([20, 30, 30, 40, 41, 9, 0, 1])
+        a = array((choose.choice([64, 64, 40, 90]) * self.scale,), self.dtypes[0])
+        b = a if choose.random() < 0.05 else a[1:] if choose.random() < 0.05 else array((choose.choice([64, 70, 41]) * self.scale,), self.dtypes[1])
+        n = choose.choice([20, 30, 30, 40, 41, 9, 0, 1]) * self.scale
         return a, b, array((42, 42), self.dtypes[2]), n, choose.choice([0, 1, 1, 2, 3]), choose.choice([0.5, 2, 1.0, -3.0, np.float64(0.25), 1e308])
+
+
+class LongProgram(InnerProgram):
+    """... of thousands of turns, with branches: what a checkpoint keeps grows in the meantime."""
+
+    scale = 60
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.arrays = {"a": 1, "b": 1}
+
+    def loop(self, room: int) -> None:
+        super().loop(0)
+
+    def statement(self, room: int) -> None:
+        if not self.loops or not self.often(0.4):
+            return super().statement(0)
+        self.line(f"if {self.element()} {self.pick('<', '>', '<', '==')} {self.number()}:")
+        self.depth += 1
+        super().statement(0)
+        if self.often(0.15):
+            self.line(self.pick("continue", "continue", "break"))
+        self.depth -= 1
 
 
 class OfGlobals:
@@ -540,7 +565,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
     pass
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram,
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram, "long": LongProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
          "attributes": AttributeProgram, "attribute_arrays": AttributeArrayProgram, "attribute_inner": AttributeInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}

@@ -1,4 +1,4 @@
-"""Random programs whose native loops store into attributes, or are those of called functions."""
+"""Random programs whose native loops store into attributes, are those of called functions, or take thousands of turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from region_programs import KINDS, differences
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
-MORE = [kind for kind in KINDS if kind.startswith(("attribute", "called"))]
+MORE = [kind for kind in KINDS if kind.startswith(("attribute", "called", "long"))]
 
 
 def native_loops_of(kind: str, seeds: range) -> int:
