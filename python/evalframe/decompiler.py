@@ -4,7 +4,6 @@ import importlib.util
 import marshal
 import math
 import os
-import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,9 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalframe import _core
-
-# The versions whose compiler's ways are known and measured.
-_VERSIONS = ((3, 11),)
 
 
 class DecompileError(ValueError):
@@ -62,9 +58,6 @@ def decompile(code: types.CodeType | Callable[..., Any]) -> str:
 
 def decompile_report(code: types.CodeType | Callable[..., Any]) -> DecompileReport:
     """The source as `decompile` gives it, and how each code object came out."""
-    if sys.version_info[:2] not in _VERSIONS:
-        running = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        raise DecompileError(f"can't decompile code of CPython {running} yet: run evalframe under 3.11")
     function = code if hasattr(code, "__code__") else getattr(code, "__wrapped__", code)
     defaults: list[str] = []
     keyword_defaults: list[tuple[str, str]] = []

@@ -55,6 +55,8 @@ class Declarations {
       PyErr_Clear();
       return;
     }
+    // A module's comprehension that is no function (3.12) looks other names up as functions do.
+    const bool has_comprehensions = std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [](const auto& i) { return i.op == Op::LOAD_FAST_AND_CLEAR; });
     for (const auto& instruction : decoded->instructions) {
       const Op op = instruction.op;
       const bytecode::Argument argument = bytecode::argument_kind(op);
@@ -65,7 +67,7 @@ class Declarations {
       } else if (op == Op::LOAD_GLOBAL && !comprehension) {
         // In a class or module other names are looked up in its namespace first.
         const std::string name = text_of(PyTuple_GET_ITEM(code->co_names, instruction.arg));
-        if (!is_function(code_) || is_shadowed(name)) globals_.insert(name);
+        if (is_function(code_) ? is_shadowed(name) : !has_comprehensions) globals_.insert(name);
       } else if ((op == Op::STORE_DEREF || op == Op::DELETE_DEREF) && is_free(code, instruction.arg)) {
         const std::string name = local(code, instruction.arg);
         if (name == "__class__" && !is_function(code_)) continue;

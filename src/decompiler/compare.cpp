@@ -82,6 +82,7 @@ class Comparer {
   }
 
   bool same(int i, int j) {
+    if (is_told_of_class(a_, i) && is_told_of_class(b_, j)) return true;
     if (!same_operand(a_, i, b_, j)) return false;
     if (a_.instructions[i].op == Op::LOAD_CONST) {
       PyObject* const x = PyTuple_GET_ITEM(object(a_)->co_consts, a_.instructions[i].arg);
@@ -89,6 +90,25 @@ class Comparer {
       if (PyCode_Check(x) && std::find(nested.begin(), nested.end(), std::pair(x, y)) == nested.end()) nested.push_back({x, y});
     }
     return true;
+  }
+
+  // What the compiler of 3.13 has a class's own code store: its line first of all, and last of all the attributes that its methods store,
+  // which are compared themselves.
+  static bool is_told_of_class(const Code& code, int index) {
+    const auto count = static_cast<int>(code.instructions.size());
+    const auto stores = [&](int i, const char* name) {
+      const Instruction& one = code.instructions[static_cast<size_t>(i)];
+      return one.op == Op::STORE_NAME && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(object(code)->co_names, one.arg), name) == 0;
+    };
+    const auto none_stores = [&](int first, int end, const char* name) {
+      for (int i = first; i < end; i++) {
+        if (stores(i, name)) return false;
+      }
+      return true;
+    };
+    if (code.instructions[static_cast<size_t>(index)].op != Op::LOAD_CONST || index + 1 >= count) return false;
+    constexpr const char *kLine = "__firstlineno__", *kAttributes = "__static_attributes__";
+    return (stores(index + 1, kLine) && none_stores(0, index, kLine)) || (stores(index + 1, kAttributes) && none_stores(index + 2, count, kAttributes));
   }
 
   static int resolve(const Code& code, int index) {
