@@ -17,6 +17,7 @@ namespace {
 constexpr GraphOptions kWays[] = {
     {.merge = true, .positions = true, .merge_returns = false},
     {.merge = true, .positions = true, .merge_returns = true},
+    {.merge = true, .positions = true, .merge_returns = false, .last_copies = true},
     {.merge = true, .positions = false, .merge_returns = true},
     {.merge = false, .positions = false, .merge_returns = false},
 };

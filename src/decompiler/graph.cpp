@@ -165,16 +165,16 @@ class Maker {
   }
 
   void unite(const std::vector<int>& group, int count) {
-    std::vector<int> first(count, -1);
+    std::vector<int> chosen(count, -1);
     for (int i = 0; i < graph_.size(); i++) {
-      if (first[group[i]] < 0) first[group[i]] = i;
+      if (chosen[group[i]] < 0 || (options_.last_copies && graph_.depth[i] >= 0)) chosen[group[i]] = i;
     }
     for (auto* list : {&graph_.next, &graph_.jump, &graph_.raw_handler}) {
       for (int& node : *list) {
-        if (node >= 0) node = first[group[node]];
+        if (node >= 0) node = chosen[group[node]];
       }
     }
-    graph_.entry = first[group[graph_.entry]];
+    graph_.entry = chosen[group[graph_.entry]];
   }
 
   void number() {

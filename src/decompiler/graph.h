@@ -11,6 +11,7 @@ struct GraphOptions {
   bool merge = true;          // copies that the compiler made of one statement become one again
   bool positions = true;      // only what comes from the same place of the source is taken for a copy
   bool merge_returns = false; // each `return None` is taken for a copy of the others
+  bool last_copies = false;   // the last copy in the code stands for all: 3.12 writes what follows a loop behind each of its breaks, too
 };
 
 // A node is an instruction, by its index. Those that only lead on (NOP, jumps) aren't nodes, unless they lead to themselves.

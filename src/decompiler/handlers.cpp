@@ -305,7 +305,11 @@ Nodes Reader::handlers_of(const Nodes& statements, bool& star) {
   const Nodes* rest = &statements;
   for (;;) {
     Node* const handler = tree_.make(Kind::Handler);
-    if (rest->empty() || (rest->front()->kind == Kind::Reraise && !handlers.empty())) break;
+    if (rest->empty()) {
+      handlers.push_back(handler);  // `except: pass`: what no clause takes is raised again
+      break;
+    }
+    if (rest->front()->kind == Kind::Reraise && !handlers.empty()) break;
     const Node* const first = rest->front();
     const bool matches = first->kind == Kind::If && first->items[0]->kind == Kind::Match;
     const bool unmatches = first->kind == Kind::If && first->items[0]->kind == Kind::Not && first->items[0]->items[0]->kind == Kind::Match;

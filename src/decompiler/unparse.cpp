@@ -46,6 +46,16 @@ std::string repr_of(PyObject* object) {
   return text_of(hexadecimal.get());
 }
 
+// `-1j` has a real part of minus zero, which is told otherwise; one of zero takes a subtraction.
+std::string complex_text(PyObject* value) {
+  const Py_complex number = PyComplex_AsCComplex(value);
+  if (number.real != 0 || !std::signbit(number.imag)) return repr_of(value);
+  const Ref positive = Ref::steal(PyComplex_FromDoubles(0.0, -number.imag));
+  if (!positive) throw Refused("a number without a text");
+  const std::string text = repr_of(positive.get());
+  return std::signbit(number.real) ? "-" + text : "(0 - " + text + ")";
+}
+
 std::string float_text(PyObject* value, const std::string& text) {
   if (std::isinf(PyFloat_AS_DOUBLE(value))) return PyFloat_AS_DOUBLE(value) > 0 ? "1e309" : "-1e309";
   return text;
@@ -501,7 +511,8 @@ std::string constant_text(PyObject* value) {
   if (PyTuple_Check(value)) return "(" + sequence_text(value) + ")";
   if (PyFrozenSet_Check(value)) return "{" + sequence_text(value) + "}";
   if (PyFloat_Check(value)) return float_text(value, repr_of(value));
-  if (PyUnicode_Check(value) || PyBytes_Check(value) || PyLong_Check(value) || PyComplex_Check(value) || value == Py_None) return repr_of(value);
+  if (PyComplex_Check(value)) return complex_text(value);
+  if (PyUnicode_Check(value) || PyBytes_Check(value) || PyLong_Check(value) || value == Py_None) return repr_of(value);
   throw Refused("a constant that no source text can have: " + std::string(Py_TYPE(value)->tp_name));
 }
 

@@ -66,3 +66,7 @@ async def coroutine(f, values):
     async with f as g:
         print(g)
     return [x async for x in values]
+
+
+def complex_numbers(x):
+    return (x + -1j, -2j ** x, (0 - 1j) * x, (1, -0j), 3j, -x - -1j)
