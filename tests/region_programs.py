@@ -408,6 +408,11 @@ class InnerProgram(Program):
         inner = self.loops[-1] if self.often(0.7) else self.random.choice(self.loops)
         return self.pick("{}", "{}", "{}", "{} + 1", "{} - 1", "{} + k", "2 * {}", "n - {}", "-{}", "{} * k", "{} // 2", "({} * 7) % n", "idx[{}]").format(inner)
 
+    def element(self) -> str:
+        if self.arrays.get("c") != 2 or not self.often(0.15):
+            return super().element()
+        return self.pick("c[{0}][{1}]", "c[{0}, :][{1}]", "c[:, {1}][{0}]", "c[{0}, 1:][{1}]", "c[{0}, {1}:][0]", "c.T[{1}][{0}]").format(self.index(), self.index())
+
     def number(self, level: int = 0) -> str:
         kind = self.random.random()
         if level > 1 or kind < 0.45:

@@ -336,6 +336,72 @@ def test_what_goes_wrong_in_the_midst_of_many_turns() -> None:
     check(counted, *[(small, np.zeros(300), n) for n in (30, 39, 38, 60)])
 
 
+def test_what_goes_wrong_on_one_of_the_ways_through_many_turns() -> None:
+    """Each way stores the same elements: what was there is put back once, and as it was before the first of them."""
+
+    def either(a: Any, b: Any, n: int) -> Any:
+        t = u = 0.0
+        for i in range(2, n):
+            if b[i] > 0.5:
+                a[i] = a[i] * 1e200 + a[i - 1]
+                a[i - 2] *= 0.5
+            else:
+                a[i] += b[i]
+                t = b[i] * 1e200
+                u = (t + 1.0) * a[i - 1]
+            a[i - 1] = a[i] - b[i]
+        return t, u
+
+    b = R.random(300)
+    small = np.linspace(0.0, 1.0, 300)
+    large = small.copy()
+    large[[40, 177]] = 1e300
+    for state in ("warn", "raise", "ignore"):
+        with np.errstate(over=state):
+            check(either, *[(a.copy(), b, n) for n in (300, 250, 301, 300) for a in (small, large)])
+            check(either, *[(np.repeat(a, 2)[::-2], np.repeat(b, 2)[::2], 300) for a in (small, large, small)])
+            check(either, *[(a[:290], a[5:295], 290) for a in (small.copy(), large.copy(), small.copy())])
+    with np.errstate(over="ignore"):
+        assert at_once(either, small, b, 300)
+
+
+def test_parts_of_arrays_many_at_once() -> None:
+    def unpacked(picture: Any, out: Any) -> Any:
+        for i in range(picture.shape[0]):
+            for j in range(picture.shape[1]):
+                r, g, b = picture[i, j]
+                out[i, j] = r * 0.25 + g * 0.5 + b
+
+    def counted_from_the_end(picture: Any, out: Any) -> Any:
+        for i in range(picture.shape[0]):
+            for j in range(-3, picture.shape[1] - 3):
+                out[i, j] = picture[i, j][-1] - picture[i][j][0] + picture[i, j].shape[0] + len(picture[i])
+
+    def stored(picture: Any, out: Any) -> Any:
+        for i in range(picture.shape[0]):
+            for j in range(1, picture.shape[1] + 1):
+                colours = picture[i, j - 1]
+                colours[0] = out[i, j - 1] * 1e200
+                colours[-1] += 1.0
+                picture[i, j - 2][1] = j
+
+    def rests(picture: Any, out: Any) -> Any:
+        for i in range(picture.shape[0]):
+            for j in range(picture.shape[1] - 1):
+                rest, start = picture[i, j:], out[i, :j + 2]
+                out[i, j] = rest[-1, 0] + rest.shape[0] + start[-1] + rest[1, 2]
+
+    picture, out = R.random((12, 30, 3)), R.random((12, 30))
+    wide = np.where(out > 0.98, 1e300, out)
+    for function in (unpacked, counted_from_the_end, stored, rests):
+        pictures = [picture, picture, picture[:, ::-1], np.asfortranarray(picture), picture.transpose(0, 2, 1).copy().transpose(0, 2, 1)]
+        for state in ("warn", "raise"):
+            with np.errstate(over=state):
+                check(function, *[(p, o) for p in pictures for o in (out, wide, out[:, :-1], out[:, :, None][..., 0])])
+        assert at_once(function, picture, out), function
+    check(unpacked, *[(picture[..., :k], out) for k in (3, 3, 3, 2, 3)])
+
+
 def test_turns_one_by_one_behind_checks_that_many_turns_fail() -> None:
     """As the last turn of all is out of range, each turn finds that there aren't many at once to do; none of them may fill the log."""
 

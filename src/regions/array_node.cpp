@@ -357,7 +357,7 @@ class ArrayNode {
   Written flip() const {
     const Strided array = located(nodes_.graph.operands_of(node_)[0]);
     if (node_.count != 1 || node_.keywords) throw Unsupported("flip() along an axis");
-    return view_of(block_, part_of(block_, array, std::vector<Item>(array.sizes.size(), Item{Item::Kind::kSlice, {}, {}, -1})));
+    return view_of(block_, part_of(block_, array, Varies::kAnyhow, std::vector<Item>(array.sizes.size(), Item{Item::Kind::kSlice, {}, {}, -1})));
   }
 
   // The operand of that place, or the one keyword that may stand for it; none: it isn't given.
@@ -433,16 +433,20 @@ class ArrayNode {
 
   std::vector<Item> items() const {
     std::vector<Item> all;
-    const auto number = [&](int64_t known, Operand at) -> std::optional<Term> {
-      if (at) return as_int(block_, value(at));
+    const auto number = [&](Item& made, int64_t known, Operand at) -> std::optional<Term> {
+      if (at) {
+        const Written index = value(at);
+        made.varies = std::max(made.varies, index.varies);
+        return as_int(block_, index);
+      }
       if (known == IndexItem::kAbsent) return std::nullopt;
       return emitter().integer("i64", known);
     };
     for (const IndexItem& item : meaning_.items) {
-      Item made{static_cast<Item::Kind>(item.kind), {}, {}, item.step};
+      Item made{static_cast<Item::Kind>(item.kind), {}, {}, item.step, Varies::kNot};
       static_assert(static_cast<int>(Item::Kind::kEllipsis) == static_cast<int>(IndexItem::Kind::kEllipsis));
-      made.start = number(item.start, item.start_at);
-      if (item.kind == IndexItem::Kind::kSlice) made.stop = number(item.stop, item.stop_at);
+      made.start = number(made, item.start, item.start_at);
+      if (item.kind == IndexItem::Kind::kSlice) made.stop = number(made, item.stop, item.stop_at);
       all.push_back(std::move(made));
     }
     return all;
@@ -450,12 +454,21 @@ class ArrayNode {
 
   Written view() const {
     const Strided from = located(meaning_.args[0]);
+    Varies varies = value(meaning_.args[0]).varies;
     Strided part;
-    if (meaning_.seen == Seen::kIndexed) part = part_of(block_, from, items());
-    else if (meaning_.seen == Seen::kTurned) part = turned(block_, from, meaning_.order);
-    else throw Unsupported("an array in another shape");
+    if (meaning_.seen == Seen::kIndexed) {
+      const std::vector<Item> index = items();
+      part = part_of(block_, from, varies, index);
+      varies = part_varies(block_, varies, index);
+    } else if (meaning_.seen == Seen::kTurned) {
+      part = turned(block_, from, meaning_.order);
+    } else {
+      throw Unsupported("an array in another shape");
+    }
     if (static_cast<int>(part.sizes.size()) != node_.meta.rank || node_.meta.kind != graph::Kind::kArray) throw Unsupported("an array of no dimensions");
-    return view_of(block_, part);
+    Written view = view_of(block_, part);
+    view.varies = varies;
+    return view;
   }
 
   // The real or the imaginary numbers among complex ones.
@@ -499,7 +512,7 @@ class ArrayNode {
 
   Written store() const {
     if (stores_itself()) return {};
-    const Strided part = part_of(block_, located(meaning_.target), items());
+    const Strided part = part_of(block_, located(meaning_.target), Varies::kAnyhow, items());
     const Written from = value(meaning_.args[0]);
     if (part.sizes.empty()) throw Unsupported("an array stored as an element");
     if (const Node* const made = node_of(meaning_.args[0]); made && (made->form == Form::kTuple || made->form == Form::kList)) return store_items(part, *made), Written{};

@@ -46,17 +46,13 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
     const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
     Term stride = all.strides[axis];
-    const Varies varies = block.pass == Pass::kTurn ? Varies::kAnyhow : std::max(array.varies, indices[axis].varies);
-    result.varies = std::max(result.varies, varies);
-    // What is in range in the first and in the last of many turns is in those between.
-    const bool is_known = block.pass == Pass::kMany && varies != Varies::kAnyhow;
-    const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
-    const auto check = [&](const Term& holds) { varies == Varies::kAnyhow ? block.leave_unless(holds) : block.require(holds); };
-    if (!is_known) check(compare("ult", at, size));
+    const Varies varies = index_varies(block, array.varies, indices[axis].varies);
+    result.varies = std::max({result.varies, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, varies});
+    const Term at = index_in(block, number, size, varies);
     if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
       // One element beside the other, or one turn after the other.
       const Term beside = block.emitter.integer("i64", graph::size_of(array.type.dtype));
-      if (!is_known) check(compare("eq", stride, beside));
+      if (block.pass == Pass::kProbe) block.require(compare("eq", stride, beside));
       stride = beside;
     }
     result.address = step_along(block, result.address, at, stride);
@@ -117,16 +113,18 @@ Written get_attribute(Block& block, const Written& owner, const std::string& nam
   if (name == "ndim") return written_int(block.emitter.integer("i64", owner.type.rank));
   if (name != "shape" && name != "size") throw Unsupported("the attribute " + name + " of an array");
   const std::vector<Term> sizes = sizes_of(block, owner);
+  // What moves evenly has the same sizes in all turns.
+  const Varies varies = owner.varies == Varies::kEvenly ? Varies::kNot : owner.varies;
   Written shape{.is_tuple = true};
   Term product = block.emitter.integer("i64", 1);
   for (int axis = 0; axis < owner.type.rank; axis++) {
     const Term& size = sizes[axis];
     shape.items.push_back(written_int(size));
-    shape.items.back().varies = owner.varies;
+    shape.items.back().varies = varies;
     product = product * size;
   }
   Written count = written_int(product);
-  count.varies = owner.varies;
+  count.varies = varies;
   return name == "shape" ? shape : count;
 }
 

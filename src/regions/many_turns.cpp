@@ -183,24 +183,39 @@ void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, 
     const Term top = native::convert("ptrtoint", load(emitter, "ptr", "%log.top"), "i64"), end = native::convert("ptrtoint", Term{&emitter, "ptr", "%many.end"}, "i64");
     block.require(compare("sle", needed, end - top));
   }
-  for (const auto& [stored, address_of_last] : evenly) {
+  for (size_t i = 0; i < evenly.size(); i++) {
+    const auto& [stored, address_of_last] = evenly[i];
+    // Each way through a turn may store the same elements.
+    Term is_logged = emitter.integer("i1", 0);
+    for (size_t other = 0; other < i; other++) {
+      const auto& [before, last_before] = evenly[other];
+      if (graph::size_of(before.value.dtype) != graph::size_of(stored.value.dtype)) continue;
+      is_logged = is_logged | (compare("eq", before.address, stored.address) & compare("eq", last_before, address_of_last));
+    }
+    const std::string logs = block.new_label(), behind = block.new_label();
+    emitter.line("br i1 " + is_logged.ref + ", label %" + behind + ", label %" + logs);
+    emitter.label(logs);
     const Term begin = convert("ptrtoint", stored.address, "i64"), end = convert("ptrtoint", address_of_last, "i64");
     const Term step = binary("sdiv", end - begin, count - 1.0);
     const std::string size = std::to_string(graph::size_of(stored.value.dtype));
     const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref;
     store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
+    emitter.line("br label %" + behind);
+    emitter.label(behind);
   }
 }
 
 // Has it computed whether or not anything comes of it.
-void ManyTurns::watch(Block& block) {
-  const std::string place = "%" + prefix() + ".bits";
-  for (const Term& result : block.take_watched()) {
+void ManyTurns::compute(Block& block, const std::vector<Term>& results) {
+  std::optional<Term> all;
+  for (const Term& result : results) {
     if (!result.is_float()) continue;
     Term bits = as_bits(result);
     if (bits.type != "i64") bits = convert("zext", bits, "i64");
-    store(block.emitter, load(block.emitter, "i64", place) | bits, place);
+    all = all ? *all | bits : bits;
   }
+  const std::string place = "%" + prefix() + ".bits";
+  if (all) store(block.emitter, load(block.emitter, "i64", place) | *all, place);
 }
 
 void ManyTurns::write_turn(int number) {
@@ -214,7 +229,7 @@ void ManyTurns::write_turn(int number) {
     block.pass = Pass::kMany;
     block.failed = failed();
     RecordingWriter writer(region_, number, *recordings[i], block);
-    if (blocks_.size() > 1) writer.watches([&] { watch(block); });
+    if (blocks_.size() > 1) writer.watches([&](const std::vector<Term>& results) { compute(block, results); });
     writer.write_turn(nullptr, number == head_, next);
     writer.finish_turn();
     take(block);

@@ -55,7 +55,7 @@ class ManyTurns {
   void write_turn(int number);
   void write_next();
   void take(const Block& block);
-  void watch(Block& block);
+  void compute(Block& block, const std::vector<Term>& results);
 
   RegionWriter& region_;
   const int head_;

@@ -15,7 +15,7 @@
 
 namespace evalframe::regions {
 
-using bytecode::Instruction, bytecode::Op;
+using bytecode::BinaryOp, bytecode::Instruction, bytecode::Op;
 using graph::Form, graph::Node, graph::Operand;
 using guards::Check, guards::Reach;
 using Kind = Type::Kind;
@@ -672,6 +672,26 @@ bool RecordingWriter::end_turn(int32_t index) {
   return true;
 }
 
+// Of what nodes have watched, what isn't computed anyway for a sum, a difference, a product or a quotient that is watched, too.
+std::vector<Term> RecordingWriter::needed_for(const std::map<int32_t, std::vector<Term>>& watched) const {
+  std::set<int32_t> taken;
+  for (const auto& [index, results] : watched) {
+    const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
+    if (node.form != Form::kBinary) continue;
+    const BinaryOp op = bytecode::binary_op(node.code);
+    if (op != BinaryOp::kAdd && op != BinaryOp::kSubtract && op != BinaryOp::kMultiply && op != BinaryOp::kTrueDivide) continue;
+    const Operand* const operands = recording_.graph.operands_of(node);
+    for (const Operand* operand = operands; operand < operands + node.count; operand++) {
+      if (operand->space == Operand::Space::kNode) taken.insert(operand->index);
+    }
+  }
+  std::vector<Term> needed;
+  for (const auto& [index, results] : watched) {
+    if (!taken.count(index)) needed.insert(needed.end(), results.begin(), results.end());
+  }
+  return needed;
+}
+
 void RecordingWriter::write_turn(const Term* item, bool is_head, const std::string& otherwise) {
   item_ = item;
   check_recording();
@@ -686,17 +706,17 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
   find_uses();
   if (!appended_at(recording_, count()).empty()) throw Unsupported("a list that grows in many turns");
   checks_ = false;
-  std::vector<int32_t> watched;
+  std::map<int32_t, std::vector<Term>> watched;
   std::map<int32_t, Varies> stores;
   for (int32_t i = 0; i < count(); i++) {
     write_node(i);
-    if (watches_) watches_();
-    if (!block_.take_watched().empty()) watched.push_back(i);
+    if (std::vector<Term> results = block_.take_watched(); !results.empty()) watched[i] = std::move(results);
     if (!block_.stores.empty() && recording_.graph.nodes[static_cast<size_t>(i)].form == Form::kSetItem) stores[i] = block_.stores.back().varies;
   }
   // Conditions are looked at in the end: whatever meets one has to be computed, which LLVM does where something comes of it.
+  if (watches_) return watches_(needed_for(watched));
   const Uses uses(recording_, region_.frame_, stores);
-  for (const int32_t index : watched) {
+  for (const auto& [index, results] : watched) {
     if (!uses.is_needed_in_each_turn(index)) throw Unsupported("a result that nothing takes");
   }
 }

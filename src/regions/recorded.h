@@ -31,12 +31,13 @@ class RecordingWriter {
   void write_turn(const Term* item, bool is_head, const std::string& otherwise = {});
   // ... and what is kept, and where that leads.
   void finish_turn() { finish(state_at(count()), instruction_at(count()), true); }
-  // Is called where something may have been watched. Else whatever is has to be needed in each turn.
-  void watches(std::function<void()> then) { watches_ = std::move(then); }
+  // Is called with what has to be computed in each turn, so that what is watched is. Else whatever is has to be needed in each turn.
+  void watches(std::function<void(const std::vector<Term>&)> then) { watches_ = std::move(then); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
 
  private:
+  std::vector<Term> needed_for(const std::map<int32_t, std::vector<Term>>& watched) const;
   void check_recording() const;
   bool is_typed(std::optional<size_t> slot) const { return slot && state_.types[*slot].kind != Type::Kind::kObject; }
   std::optional<size_t> slot_of(int32_t source) const { return region_.frame_.slot_of(recording_, source); }
@@ -102,7 +103,7 @@ class RecordingWriter {
   std::map<int32_t, int32_t> merged_;
   std::map<size_t, Written> slots_;
   const Term* item_ = nullptr;
-  std::function<void()> watches_;
+  std::function<void(const std::vector<Term>&)> watches_;
   size_t appended_ = 0;  // so much of what lists get is in them
 };
 

@@ -27,26 +27,41 @@ size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / size
 
 }  // namespace
 
-LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
-  const auto entry = [&](char* place, uint64_t kind, uint64_t old) { *log++ = {reinterpret_cast<uint64_t>(place) | kind << kLogSizeShift, old}; };
-  // With what lies between them, which is as it was, too, if that takes no more entries than each for itself: there is no more room.
-  const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
-  if (step && entries_of(bytes) + 1 <= static_cast<size_t>((size + 7) / 8 * count)) {
-    char* const begin = step < 0 ? first + (count - 1) * step : first;
-    std::memcpy(log, begin, bytes);
-    log += entries_of(bytes);
-    entry(begin, kManyBytes, bytes);
-    return log;
-  }
-  for (int64_t i = 0; i < (step ? count : 1); i++) {
-    for (int64_t part = 0; part < size; part += 8) {
-      uint64_t old = 0;
-      char* const place = first + i * step + part;
-      std::memcpy(&old, place, static_cast<size_t>(std::min<int64_t>(size, 8)));
-      entry(place, static_cast<uint64_t>(std::min<int64_t>(size, 8)), old);
-    }
+namespace {
+
+// One after the other. A size that the compiler knows makes an instruction of each.
+template <size_t size>
+LogEntry* log_elements_of(LogEntry* log, const char* first, int64_t step, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    const char* const place = first + i * step;
+    uint64_t old = 0;
+    std::memcpy(&old, place, size);
+    *log++ = {reinterpret_cast<uint64_t>(place) | uint64_t{size} << kLogSizeShift, old};
   }
   return log;
+}
+
+LogEntry* log_elements(LogEntry* log, const char* first, int64_t step, int64_t size, int64_t count) {
+  switch (size) {
+    case 1: return log_elements_of<1>(log, first, step, count);
+    case 2: return log_elements_of<2>(log, first, step, count);
+    case 4: return log_elements_of<4>(log, first, step, count);
+    case 8: return log_elements_of<8>(log, first, step, count);
+    default: return log_elements_of<8>(log_elements_of<8>(log, first, step, count), first + 8, step, count);
+  }
+}
+
+}  // namespace
+
+LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
+  // With what lies between them, which is as it was, too, if that takes no more entries than each for itself: there is no more room.
+  const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
+  if (!step || entries_of(bytes) + 1 > static_cast<size_t>((size + 7) / 8 * count)) return log_elements(log, first, step, size, step ? count : 1);
+  char* const begin = step < 0 ? first + (count - 1) * step : first;
+  std::memcpy(log, begin, bytes);
+  log += entries_of(bytes);
+  *log = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
+  return log + 1;
 }
 
 void undo(const LogEntry* first, const LogEntry* end) {

@@ -1,5 +1,6 @@
 #include "regions/views.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "frontends/numpy/numpy_api.h"
@@ -83,7 +84,28 @@ Written view_of(Block& block, const Strided& part) {
   return view;
 }
 
-Strided part_of(Block& block, const Strided& array, const std::vector<Item>& items) {
+Varies index_varies(const Block& block, Varies array, Varies index) {
+  return block.pass == Pass::kTurn || array == Varies::kAnyhow ? Varies::kAnyhow : index;
+}
+
+// What is in range in the first and in the last of many turns is in those between.
+Term index_in(Block& block, const Term& number, const Term& size, Varies varies) {
+  const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
+  if (varies == Varies::kAnyhow) block.leave_unless(compare("ult", at, size));
+  else if (block.pass == Pass::kProbe) block.require(compare("ult", at, size));
+  return at;
+}
+
+Varies part_varies(const Block& block, Varies array, const std::vector<Item>& items) {
+  Varies result = block.pass == Pass::kTurn ? Varies::kAnyhow : array;
+  for (const Item& item : items) {
+    if (item.kind == Item::Kind::kInteger) result = std::max(result, item.varies);
+    if (item.kind == Item::Kind::kSlice && item.varies != Varies::kNot) return Varies::kAnyhow;
+  }
+  return result;
+}
+
+Strided part_of(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items) {
   Emitter& emitter = block.emitter;
   const Term zero = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   Strided part{array.type, array.base, array.data, {}, {}};
@@ -110,9 +132,7 @@ Strided part_of(Block& block, const Strided& array, const std::vector<Item>& ite
     }
     const Term& size = array.sizes[axis];
     if (item.kind == Item::Kind::kInteger) {
-      const Term at = select(compare("slt", *item.start, 0), *item.start + size, *item.start);
-      block.leave_unless(compare("ult", at, size));
-      move(at);
+      move(index_in(block, *item.start, size, index_varies(block, varies, item.varies)));
     } else if (!item.start && !item.stop && item.step == 1) {
       keep(axis + 1);
       continue;

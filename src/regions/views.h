@@ -19,9 +19,16 @@ struct Item {
   enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
   std::optional<Term> start, stop;  // i64; kInteger: start
   int64_t step = 1;
+  Varies varies = Varies::kAnyhow;  // of both
 };
+// How an index into an array varies in many turns, where the array itself varies so: what moves evenly has the same sizes in all turns.
+Varies index_varies(const Block& block, Varies array, Varies index);
 // As NumPy sees it; leaves where an index is out of range. Throws Unsupported.
-Strided part_of(Block& block, const Strided& array, const std::vector<Item>& items);
+Strided part_of(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items);
+// How such a part varies.
+Varies part_varies(const Block& block, Varies array, const std::vector<Item>& items);
+// An index along an axis, counted from its beginning.
+Term index_in(Block& block, const Term& number, const Term& size, Varies varies);
 // With axes in this order; -1: a new one, of one element.
 Strided turned(Block& block, const Strided& array, const std::vector<int>& order);
 
