@@ -402,6 +402,38 @@ def test_parts_of_arrays_many_at_once() -> None:
     check(unpacked, *[(picture[..., :k], out) for k in (3, 3, 3, 2, 3)])
 
 
+def test_guards_of_the_first_and_the_last_turn_many_at_once() -> None:
+    """What the guards keep apart would be out of range there."""
+
+    def fluxes(q: Any, w: Any, n: int) -> Any:
+        for j in range(q.shape[1]):
+            below = 0.0
+            for k in range(n):
+                above = 0.0
+                if k < n - 1:
+                    above = w[k + 1, j] * q[k, j] if w[k + 1, j] > 0.5 else w[k + 1, j] * q[k + 1, j]
+                if k > 0:
+                    q[k - 1, j] *= 0.5
+                q[k, j] += below - above
+                below = above
+        return q.sum()
+
+    def one_too_many(x: Any, y: Any, n: int) -> Any:
+        s = 0.0
+        for i in range(n):
+            y[i] = x[i + 1] * 1e200
+            s += y[i]
+        return s
+
+    q, w = R.random((40, 6)), R.random((40, 6))
+    large = np.where(q > 0.99, 1e308, q)
+    for state in ("warn", "raise", "ignore"):
+        with np.errstate(over=state):
+            check(fluxes, *[(a, w, n) for n in (40, 40, 5, 4, 3, 1, 0, 40) for a in (q, large)], (q[::2], w[::2], 20), (q, w[:-1], 40), (q[:-1], w, 40))
+    check(one_too_many, *[(np.linspace(0.0, 1.0, size), np.zeros(90), n) for size in (90, 90, 60) for n in (89, 90, 91, 59, 60, 61, 90)])
+    assert at_once(fluxes, q, w, 40)
+
+
 def test_turns_one_by_one_behind_checks_that_many_turns_fail() -> None:
     """As the last turn of all is out of range, each turn finds that there aren't many at once to do; none of them may fill the log."""
 

@@ -37,16 +37,14 @@ std::string ManyTurns::write(const std::string& slow) {
   Emitter& emitter = block.emitter;
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
   const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
-  const Term count = select(compare("slt", room, left), room, left);
-  block.leave_unless(compare("sge", count, kFewestAtOnce));
   if (step_) block.leave_unless(compare("eq", range[1], *step_));
+  const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow);
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, last, count);
-  for (const char* const variable : {".left", ".count", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
+  for (const char* const variable : {".left", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
   region_.variables_.insert(failed() + " = alloca i1");
   store(emitter, emitter.integer("i1", 0), failed());
   store(emitter, count, to_do());
-  store(emitter, count, "%" + prefix() + ".count");
   store(emitter, emitter.integer("i64", 0), "%" + prefix() + ".bits");
   store(emitter, first, item());
   emitter.line("br label %" + label_of(head_));
@@ -54,6 +52,27 @@ std::string ManyTurns::write(const std::string& slow) {
   for (const int number : blocks_) write_turn(number);
   write_next();
   return text_;
+}
+
+// The last turn of all is often the one that a check fails, or that what follows an `if i < n - 1` doesn't belong to: all but that one then.
+Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string& slow) {
+  Emitter& emitter = block.emitter;
+  const std::string count = "%" + prefix() + ".count", probes = prefix() + ".probes", fewer = prefix() + ".fewer", all = prefix() + ".all", last = "%" + prefix() + ".last";
+  region_.variables_.insert({count + " = alloca i64", last + " = alloca i1"});
+  store(emitter, most, count);
+  store(emitter, emitter.integer("i1", 0), last);
+  emitter.line("br label %" + probes);
+  emitter.label(fewer);
+  emitter.line("br i1 " + load(emitter, "i1", last).ref + ", label %" + slow + ", label %" + all);
+  emitter.label(all);
+  store(emitter, emitter.integer("i1", -1), last);
+  store(emitter, load(emitter, "i64", count) - 1.0, count);
+  emitter.line("br label %" + probes);
+  emitter.label(probes);
+  const Term probed = load(emitter, "i64", count);
+  block.leave_unless(compare("sge", probed, kFewestAtOnce));
+  block.leave_for(fewer);
+  return probed;
 }
 
 // As the code says it where it makes the range: LLVM puts into vectors what goes on by a known number.

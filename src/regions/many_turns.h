@@ -49,6 +49,8 @@ class ManyTurns {
   std::string item() const { return "%" + prefix() + ".item"; }
   void find_step();
   Term step(Emitter& emitter, const std::vector<Term>& range) const;
+  // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
+  Term count_to_probe(Block& block, const Term& most, const std::string& slow);
   void find_blocks();
   void find_carriers();
   void write_probes(Block& block, const Term& first, const Term& last, const Term& count);
