@@ -3,6 +3,7 @@
 #include "recorder/endings.h"
 
 #include <algorithm>
+#include <bitset>
 #include <optional>
 
 #include "bytecode/stack.h"
@@ -29,6 +30,23 @@ struct Counted {
 int count_one(PyObject* object, void* counted) {
   auto* const one = static_cast<Counted*>(counted);
   one->count += object == one->object;
+  return 0;
+}
+
+// Few of those that a recording holds are counted: a bit for each address tells most of the others without a search.
+struct Wanted {
+  explicit Wanted(std::unordered_map<PyObject*, Py_ssize_t>& wanted) : counts(wanted) {
+    for (const auto& [object, count] : counts) near.set(place(object));
+  }
+  static size_t place(PyObject* object) { return (reinterpret_cast<uintptr_t>(object) >> 4) % kPlaces; }
+  static constexpr size_t kPlaces = 8192;
+  std::bitset<kPlaces> near;
+  std::unordered_map<PyObject*, Py_ssize_t>& counts;
+};
+int count_wanted(PyObject* object, void* counted) {
+  auto& wanted = *static_cast<Wanted*>(counted);
+  if (!wanted.near.test(Wanted::place(object))) return 0;
+  if (const auto found = wanted.counts.find(object); found != wanted.counts.end()) found->second++;
   return 0;
 }
 
@@ -183,16 +201,19 @@ bool Recorder::look_at_watched(const Activation& frame) {
     }
     return *more;
   };
-  bool looks = false;
+  std::unordered_map<PyObject*, Py_ssize_t> held;  // of those that may have been let go: one walk for all, because it goes through the whole recording
   for (Watched& watched : watched_) {
     const Py_ssize_t now = Py_REFCNT(watched.object.get()), before = std::exchange(watched.references, now);
     const bool was_in_slot = watched.slot >= 0;
-    if (is_in_slot(watched, frame) || looks || (now >= before && !was_in_slot && !holds_more())) continue;
-    Counted held{watched.object.get()};
-    traverse(count_one, &held);
-    looks = now <= held.count || !ended_silently_.empty();
+    if (!is_in_slot(watched, frame) && (now < before || was_in_slot || holds_more())) held.emplace(watched.object.get(), 0);
   }
-  return looks && look_for_ends();
+  return !held.empty() && (!ended_silently_.empty() || holds_last_of_any(held)) && look_for_ends();
+}
+
+bool Recorder::holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) const {
+  Wanted wanted(held);
+  traverse(count_wanted, &wanted);
+  return std::any_of(held.begin(), held.end(), [](const auto& one) { return Py_REFCNT(one.first) <= one.second; });
 }
 
 bool Recorder::look_for_ends() {

@@ -664,6 +664,8 @@ class Recorder {
   bool is_in_slot(Watched& watched, const evaluator::Activation& frame) const;
   size_t count_held() const;
   bool look_at_watched(const evaluator::Activation& frame);
+  // Of one of these objects nobody else has a reference; counts those held here, from what is given.
+  bool holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) const;
   bool look_for_ends();
   void let_go();
   std::vector<Watched> watched_;
