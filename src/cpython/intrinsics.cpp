@@ -75,7 +75,6 @@ Ref async_generator_value(Borrowed value) {
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
-constexpr int kPrepReraiseStar = 1, kSetFunctionTypeParams = 4;
 
 Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value) {
   if (id == kAsyncGenWrap) return async_generator_value(value);
@@ -84,7 +83,7 @@ Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value) {
 }
 Ref binary_intrinsic(PyThreadState* thread, int id, Borrowed first, Borrowed second) {
   if (id == kPrepReraiseStar) return prep_reraise_star(first, second);
-  if (id != kSetFunctionTypeParams) return run_alone(thread, {bytecode::Op::CALL_INTRINSIC_2, id}, first, second);
+  if (id != kSetFunctionTypeParameters) return run_alone(thread, {bytecode::Op::CALL_INTRINSIC_2, id}, first, second);
   const Ref before = Ref::steal(std::exchange(first.as<PyFunctionObject>()->func_typeparams, Py_NewRef(second.get())));
   return Ref::borrow(first);
 }

@@ -6,7 +6,20 @@
 namespace evalframe::cpython {
 
 // IDs of pycore_intrinsics.h.
-enum UnaryIntrinsic : int { kPrint = 1, kImportStar, kStopIterationError, kAsyncGenWrap, kUnaryPositive, kListToTuple };
+enum UnaryIntrinsic : int {
+  kPrint = 1,
+  kImportStar,
+  kStopIterationError,
+  kAsyncGenWrap,
+  kUnaryPositive,
+  kListToTuple,
+  kTypeVar,
+  kParamSpec,
+  kTypeVarTuple,
+  kSubscriptGeneric,
+  kTypeAlias
+};
+enum BinaryIntrinsic : int { kPrepReraiseStar = 1, kTypeVarWithBound, kTypeVarWithConstraints, kSetFunctionTypeParameters, kSetTypeParameterDefault };
 
 // For the thread's current frame. Null with an exception.
 Ref unary_intrinsic(PyThreadState* thread, int id, Borrowed value);

@@ -133,6 +133,7 @@ void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject
   for (const char* const name : {"__module__", "__qualname__", "__firstlineno__"}) {
     if (first < body.size() && assigns(body[first], name)) first++;
   }
+  if (first < body.size() && assigns(body[first], "__type_params__") && body[first]->items[1]->kind == Kind::Name && body[first]->items[1]->text == kTypeParameters) first++;
   body.erase(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(first));
   Node* docstring = nullptr;
   if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
@@ -172,7 +173,7 @@ Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason) {
   Nodes body{tree.make(Kind::Comment, {}, "evalframe can't decompile this: " + line)};
   // Its variables of functions around it stay so.
   for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
-    if (local(code, i) == ".type_params") continue;
+    if (local(code, i) == kTypeParameters) continue;
     body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, local(code, i))}));
   }
   body.push_back(tree.make(Kind::Raise, {tree.make(Kind::Name, {}, "NotImplementedError")}));

@@ -250,7 +250,7 @@ class Session {
     PyObject* const object = node->constant;
     auto* const code = reinterpret_cast<PyCodeObject*>(object);
     Attempt& attempt = attempts_[object];
-    const bool is_comprehension = node->kind == Kind::Comprehension;
+    const bool is_comprehension = node->kind == Kind::Comprehension || node->kind == Kind::TypeScope;
     reached_.insert(object);
     for (;;) {
       if (attempt.way >= kWayCount) {
@@ -263,6 +263,7 @@ class Session {
         switch (node->kind) {
           case Kind::Lambda: finish_lambda(body); break;
           case Kind::Comprehension: finish_comprehension(body); break;
+          case Kind::TypeScope: break;
           case Kind::Class: finish_class(tree_, code, around_, body); break;
           default: finish_function(tree_, code, around_, body); break;
         }

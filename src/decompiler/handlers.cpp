@@ -270,6 +270,7 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
   if (last) {
     run(handler, handling, outside, statements);
     if (!statements.empty() && statements.back()->kind == Kind::Reraise) statements.pop_back();
+    if (statements.empty()) statements.push_back(tree_.make(Kind::Pass));
     statement->last = statements;
     // try/except/finally is try/finally around try/except.
     if (statement->body.size() == 1 && statement->body[0]->kind == Kind::Try && statement->body[0]->last.empty()) {

@@ -120,6 +120,11 @@ class Reader {
   bool step_rest(int node, Stack& stack, Nodes& out);
   bool step_wait(int node, Stack& stack);
   void intrinsic(int node, Stack& stack, Nodes& out);
+  void binary_intrinsic(int node, Stack& stack);
+  Node* type_parameter(Node* named, int stars, Node* bound);
+  Node* type_alias(Node* parts);
+  Node* evaluated(Node* function);
+  Node* made_by_type_scope(Node* scope, const Nodes& arguments);
   void make_function(int node, Stack& stack);
   void set_attribute(Node* function, int flag, Node* value);
   Node* call(Node* function, Nodes arguments, const std::vector<std::string>& keywords);

@@ -140,6 +140,7 @@ void Reader::assign(Node* target, Node* value, Stack& stack, Nodes& out) {
     }
     default: break;
   }
+  if (target->kind == Kind::Name && (target->text == kGenericBase || (value->kind == Kind::Special && target->text == "__classdict__"))) return;
   if (!stack.empty() && stack.back() == value) {
     // The value is used once more: a = b = value, or f(name := value).
     stack.back() = tree_.make(Kind::NamedExpr, {target, value});
@@ -193,6 +194,7 @@ Node* Reader::definition(Node* target, Node* value) {
     decorators.push_back(value->items[0]);
     value = value->items[1];
   }
+  if (value->kind == Kind::TypeAlias && target->text == value->text && decorators.empty()) return value;
   if (value->kind != Kind::Function && value->kind != Kind::Class) return nullptr;
   if (target->text != value->text && !(value->text.starts_with("__") && target->text.ends_with(value->text))) return nullptr;
   value->handlers = decorators;
@@ -290,6 +292,7 @@ bool Reader::step_rest(int node, Stack& stack, Nodes& out) {
     }
     case Op::SETUP_ANNOTATIONS: return true;
     case Op::CALL_INTRINSIC_1: intrinsic(node, stack, out); return true;
+    case Op::CALL_INTRINSIC_2: binary_intrinsic(node, stack); return true;
     case Op::END_FOR: return true;
     case Op::JUMP_BACKWARD:
     case Op::JUMP_FORWARD:

@@ -59,6 +59,10 @@ class Tree {
   std::deque<Node> nodes_;
 };
 
+// Variables of the compiler's own in the code that makes what has type parameters.
+constexpr const char* kGenericBase = ".generic_base";
+constexpr const char* kTypeParameters = ".type_params";
+
 // Why a code object can't be written as source.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -247,6 +247,13 @@ std::string index_text(const Node* index) {
   return joined(parts, ", ") + (parts.size() == 1 ? "," : "");
 }
 
+std::string type_parameter_text(const Node* node) {
+  std::string text = std::string(static_cast<size_t>(node->number), '*') + node->text;
+  if (node->items[0]) text += ": " + in(node->items[0], 1);
+  if (node->items[1]) text += " = " + in(node->items[1], 1);
+  return text;
+}
+
 std::string call_text(const Node* node) {
   if (node->items.size() == 2 && node->items[1]->kind == Kind::Comprehension && node->items[1]->text == "()") {
     return in(node->items[0], 18) + expression_text(node->items[1]);
@@ -322,6 +329,7 @@ std::string plain_text(const Node* node) {
       return "lambda" + (parameters.empty() ? "" : " " + parameters) + ": " + in(node->body[0], 2);
     }
     case Kind::Comprehension: return comprehension_text(node);
+    case Kind::TypeParameter: return type_parameter_text(node);
     default: throw Refused(std::string("a value that no expression has: ") + kNames[static_cast<size_t>(node->kind)]);
   }
 }
@@ -387,7 +395,12 @@ class Writer {
     }
   }
 
-  static std::string type_parameters(const Node* node) { return node->names.empty() ? "" : "[" + joined(node->names, ", ") + "]"; }
+  static std::string type_parameters(const Node* node) {
+    Nodes parameters;
+    for (Node* named : node->last) parameters.push_back(named->kind == Kind::NamedExpr ? named->items[1] : named);
+    return parameters.empty() ? "" : "[" + items_text(parameters) + "]";
+  }
+
 
   static std::string with_items(const Node* node) {
     return in(node->items[0], 1) + (node->items[1] ? " as " + target(node->items[1]) : "");
@@ -419,6 +432,7 @@ class Writer {
   void write_try(const Node* node, int indent) {
     line(indent, "try:");
     block(node->body, indent + 1);
+    if (node->handlers.empty() && node->last.empty()) throw Refused("a try statement without clauses");
     for (const Node* handler : node->handlers) {
       std::string head = node->number ? "except*" : "except";
       if (!handler->items.empty()) head += " " + in(handler->items[0], 1);
@@ -472,6 +486,7 @@ class Writer {
       case Kind::Raise:
         return "raise" + (node->items.empty() ? "" : " " + in(node->items[0], 1)) + (node->items.size() > 1 ? " from " + in(node->items[1], 1) : "");
       case Kind::Assert: return "assert " + in(node->items[0], 1) + (node->items.size() > 1 ? ", " + in(node->items[1], 1) : "");
+      case Kind::TypeAlias: return "type " + node->text + type_parameters(node) + " = " + in(node->items[0], 1);
       case Kind::Import: return "import " + node->text + (node->names.empty() ? "" : " as " + node->names[0]);
       case Kind::ImportFrom: return import_from(node);
       case Kind::Global: return "global " + node->text;

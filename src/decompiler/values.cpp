@@ -328,6 +328,7 @@ Node* Reader::call(Node* function, Nodes arguments, const std::vector<std::strin
 Node* Reader::finished_call(Node* function, Nodes arguments) {
   if (function->kind == Kind::WithExit) return tree_.make(Kind::WithResult);
   if (function->kind == Kind::BuildClass) return class_of(arguments);
+  if (function->kind == Kind::TypeScope) return made_by_type_scope(function, arguments);
   if (function->kind == Kind::Comprehension) {
     // A comprehension's function, called with the first iterator.
     if (arguments.size() != 1 || function->body.empty()) throw Refused("a comprehension that is called otherwise than the compiler does");
@@ -369,7 +370,9 @@ void Reader::make_function(int node, Stack& stack) {
   if (code->kind != Kind::Constant || !PyCode_Check(code->constant)) throw Refused("a function of what isn't a code object");
   const std::string own = text_of(reinterpret_cast<PyCodeObject*>(code->constant)->co_name);
   const bool comprehension = own == "<listcomp>" || own == "<setcomp>" || own == "<dictcomp>" || own == "<genexpr>";
-  Node* const function = tree_.make(comprehension ? Kind::Comprehension : own == "<lambda>" ? Kind::Lambda : Kind::Function, {nullptr, nullptr, nullptr}, own);
+  const bool types = own.starts_with("<generic parameters of ");
+  const Kind kind = comprehension ? Kind::Comprehension : types ? Kind::TypeScope : own == "<lambda>" ? Kind::Lambda : Kind::Function;
+  Node* const function = tree_.make(kind, {nullptr, nullptr, nullptr}, own);
   function->constant = code->constant;
   if (layout::kMakeFunctionTakesAttributes) {
     for (const int flag : {8, 4, 2, 1}) if (graph_.at(node).arg & flag) set_attribute(function, flag, pop(stack));
@@ -395,6 +398,10 @@ void Reader::set_attribute(Node* function, int flag, Node* value) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node->constant); i++) tuple->items.push_back(tree_.constant(PyTuple_GET_ITEM(node->constant, i)));
     return tuple;
   };
+  if (flag <= 2 && value->kind == Kind::Name && value->text.starts_with(".")) {
+    function->items[flag - 1] = value;  // an argument of what makes its type parameters
+    return;
+  }
   if (flag == 1) {
     function->items[0] = as_tuple(value);
     if (function->items[0]->kind != Kind::Tuple) throw Refused("defaults that aren't a tuple");
@@ -474,8 +481,74 @@ void Reader::intrinsic(int node, Stack& stack, Nodes& out) {
       stack.push_back(tree_.make(Kind::Special));
       return;
     }
+    case cpython::kTypeVar: stack.push_back(type_parameter(pop(stack), 0, nullptr)); return;
+    case cpython::kTypeVarTuple: stack.push_back(type_parameter(pop(stack), 1, nullptr)); return;
+    case cpython::kParamSpec: stack.push_back(type_parameter(pop(stack), 2, nullptr)); return;
+    case cpython::kSubscriptGeneric: return;
+    case cpython::kTypeAlias: stack.push_back(type_alias(pop(stack))); return;
     default: throw Refused("an intrinsic function (CALL_INTRINSIC_1 " + std::to_string(graph_.at(node).arg) + ") in a place that isn't understood");
   }
+}
+
+void Reader::binary_intrinsic(int node, Stack& stack) {
+  const int id = graph_.at(node).arg;
+  const Nodes two = pop(stack, 2);
+  switch (id) {
+    case cpython::kTypeVarWithBound:
+    case cpython::kTypeVarWithConstraints: stack.push_back(type_parameter(two[0], 0, evaluated(two[1]))); return;
+    case cpython::kSetTypeParameterDefault:
+      if (two[0]->kind != Kind::TypeParameter) throw Refused("a default of what isn't a type parameter");
+      two[0]->items[1] = evaluated(two[1]);
+      stack.push_back(two[0]);
+      return;
+    case cpython::kSetFunctionTypeParameters:
+      if (two[0]->kind != Kind::Function || two[1]->kind != Kind::Tuple) throw Refused("type parameters of what isn't a function");
+      two[0]->last = two[1]->items;
+      stack.push_back(two[0]);
+      return;
+    default: throw Refused("an intrinsic function (CALL_INTRINSIC_2 " + std::to_string(id) + ") in a place that isn't understood");
+  }
+}
+
+Node* Reader::type_parameter(Node* named, int stars, Node* bound) {
+  if (named->kind != Kind::Constant || !PyUnicode_Check(named->constant)) throw Refused("a type parameter without a name");
+  return tree_.make(Kind::TypeParameter, {bound, nullptr}, text_of(named->constant), stars);
+}
+
+// Bounds, defaults and values of `type` statements are functions that are called once they're asked for.
+Node* Reader::evaluated(Node* function) {
+  if (function->kind != Kind::Function) throw Refused("a value that is evaluated later and isn't a function");
+  Node* const expression = tree_.make(Kind::Lambda, {nullptr, nullptr, nullptr}, function->text);
+  expression->constant = function->constant;
+  nested_(expression);
+  return expression->body[0];
+}
+
+// (name, type parameters or None, function)
+Node* Reader::type_alias(Node* parts) {
+  if (parts->kind != Kind::Tuple || parts->items.size() != 3 || parts->items[0]->kind != Kind::Constant || !PyUnicode_Check(parts->items[0]->constant)) throw Refused("a type statement that isn't one");
+  Node* const made = tree_.make(Kind::TypeAlias, {evaluated(parts->items[2])}, text_of(parts->items[0]->constant));
+  if (parts->items[1]->kind == Kind::Tuple) made->last = parts->items[1]->items;
+  return made;
+}
+
+// The function, class or type alias that such a code object returns. Defaults of a function are its arguments.
+Node* Reader::made_by_type_scope(Node* scope, const Nodes& arguments) {
+  nested_(scope);
+  const auto* const code = reinterpret_cast<PyCodeObject*>(scope->constant);
+  if (scope->body.empty() || scope->body.back()->kind != Kind::Return || scope->body.back()->items.empty()) throw Refused("type parameters of nothing");
+  Node* const made = scope->body.back()->items[0];
+  if (made->kind == Kind::Class) {
+    for (const Node* const statement : scope->body) {
+      if (statement->kind == Kind::Assign && statement->items[0]->kind == Kind::Name && statement->items[0]->text == kTypeParameters) made->last = statement->items[1]->items;
+    }
+    std::erase_if(made->items, [](const Node* base) { return base && base->kind == Kind::Name && base->text == kGenericBase; });
+  } else if (made->kind != Kind::Function && made->kind != Kind::TypeAlias) {
+    throw Refused("type parameters of what has none");
+  }
+  if (static_cast<int>(arguments.size()) != code->co_argcount) throw Refused("type parameters with other arguments than the compiler gives");
+  for (Node* const argument : arguments) set_attribute(made, argument->kind == Kind::Dict ? 2 : 1, argument);
+  return made;
 }
 
 }  // namespace evalframe::decompiler
