@@ -154,6 +154,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "has no function 'thrice'" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with 3.12")
+@pytest.mark.parametrize("other", ["class Other[T]: pass", "type Other[T] = int"])
+def test_defaults_for_what_has_none(other: str) -> None:
+    """The code that makes a function's type parameters gets its defaults: other code in its place has no use for them."""
+
+    def scope(code: types.CodeType) -> types.CodeType:
+        return next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+    wanting = compile("def function[T](*, x=1): pass", "<test>", "exec", dont_inherit=True)
+    there, damaged = scope(wanting), scope(compile(other, "<test>", "exec", dont_inherit=True)).replace(co_argcount=1)
+    code = wanting.replace(co_consts=tuple(damaged if constant is there else constant for constant in wanting.co_consts))
+    report = evalframe.decompile_report(code)
+    assert "defaults of what isn't a function" in str([row.reason for row in report.rows])
+
+
 def counts(files: list[Path]) -> Counter[str]:
     found: Counter[str] = Counter()
     for file in files:

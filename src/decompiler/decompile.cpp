@@ -250,11 +250,12 @@ class Session {
     PyObject* const object = node->constant;
     auto* const code = reinterpret_cast<PyCodeObject*>(object);
     Attempt& attempt = attempts_[object];
-    const bool is_comprehension = node->kind == Kind::Comprehension || node->kind == Kind::TypeScope;
+    // Written with what is around it, if at all.
+    const bool is_part = node->kind == Kind::Comprehension || node->kind == Kind::TypeScope;
     reached_.insert(object);
     for (;;) {
       if (attempt.way >= kWayCount) {
-        if (is_comprehension || node->kind == Kind::Lambda) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
+        if (is_part || node->kind == Kind::Lambda) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
         node->body = refused_body(tree_, code, attempt.reason);
         return;
       }
@@ -269,7 +270,7 @@ class Session {
         }
         // Written once by itself, so that what can't be written is known to be its own fault.
         if (node->kind == Kind::Lambda) expression_text(body[0]);
-        else if (!is_comprehension) statements_text(body, 0);
+        else if (!is_part) statements_text(body, 0);
         node->body = body;
         return;
       } catch (const Refused& refused) {

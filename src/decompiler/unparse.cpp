@@ -401,7 +401,6 @@ class Writer {
     return parameters.empty() ? "" : "[" + items_text(parameters) + "]";
   }
 
-
   static std::string with_items(const Node* node) {
     return in(node->items[0], 1) + (node->items[1] ? " as " + target(node->items[1]) : "");
   }

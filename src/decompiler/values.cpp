@@ -547,6 +547,7 @@ Node* Reader::made_by_type_scope(Node* scope, const Nodes& arguments) {
     throw Refused("type parameters of what has none");
   }
   if (static_cast<int>(arguments.size()) != code->co_argcount) throw Refused("type parameters with other arguments than the compiler gives");
+  if (!arguments.empty() && made->kind != Kind::Function) throw Refused("defaults of what isn't a function");
   for (Node* const argument : arguments) set_attribute(made, argument->kind == Kind::Dict ? 2 : 1, argument);
   return made;
 }

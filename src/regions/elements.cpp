@@ -41,13 +41,13 @@ Address address_of(Block& block, const Written& array, const Written& index) {
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
-  Address result{all.data};
+  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies};
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
     const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
     Term stride = all.strides[axis];
     const Varies varies = index_varies(block, array.varies, indices[axis].varies);
-    result.varies = std::max({result.varies, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, varies});
+    result.varies = std::max(result.varies, varies);
     const Term at = index_in(block, number, size, varies);
     if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
       // One element beside the other, or one turn after the other.

@@ -25,10 +25,6 @@ constexpr uint64_t kManyBytes = 0xff;
 
 size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / sizeof(LogEntry); }
 
-}  // namespace
-
-namespace {
-
 // One after the other. A size that the compiler knows makes an instruction of each.
 template <size_t size>
 LogEntry* log_elements_of(LogEntry* log, const char* first, int64_t step, int64_t count) {
