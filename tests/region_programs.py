@@ -244,7 +244,7 @@ class ArrayProgram(Program):
         if kind < 0.9:
             return f"np.{self.pick('maximum', 'minimum')}({self.vector(level + 1)}, {self.pick('0', '0.5', self.vector(level + 1))})"
         if kind < 0.93:
-            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).mean(axis=0)", "c.mean(axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "(c.T + {}).sum(axis=0)", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
+            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).mean(axis=0)", "c.mean(axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "({})[o]", "({})[o]", "c[o, k]", "c[k, o]", "c[o, o]", "(c * {})[o][k]", "c[o].sum(axis=0)", "(c.T + {}).sum(axis=0)", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
         if kind < 0.96:
             return f"np.where({self.vector(level + 1)} {self.random.choice(COMPARE)} {self.pick('0', '1', self.vector(level + 1))}, {self.vector(level + 1)}, {self.pick('0.0', '1', self.vector(level + 1))})"
         if self.has_complex():
@@ -252,6 +252,8 @@ class ArrayProgram(Program):
         return self.pick("np.abs({})", "np.sqrt(np.abs({}))", "({}).copy()", "({}).astype(np.float64)", "np.clip({}, 0, 1)", "(1 - {})", "np.floor({})").format(self.vector(level + 1))
 
     def reduced(self) -> str:
+        if self.often(0.1):
+            return self.pick("({})[m].sum()", "len(({})[m])", "(({})[m] * 2)[k]", "({})[q > 0.5].max()").format(self.vector(1))
         of = self.vector(1) if self.often(0.8) else self.pick("c", "c * 2", "c.T", "c[1:]", "c[:, 1:] + 1", "c + p")
         return self.pick("({}).sum()", "np.sum({})", "({}).max()", "np.min({})", "({}).mean()", "np.argmax({})", "({}).std()", "({}).prod()", "np.any({})", "({}).var(ddof=1)").format(of) if self.often(0.7) else f"({of} @ {self.vector(2)})"
 
@@ -286,6 +288,8 @@ class ArrayProgram(Program):
 
     def text(self) -> str:
         self.line(f"p = {self.pick('np.zeros(6)', 'a[:6]', 'a[:6] * 1.5', 'c[1]', 'np.arange(6.0)')}")
+        self.line(f"o = np.array({self.pick('[3, 0, -1, 5, 2, 2]', '[1, 1, 0, -6, 4, 3]', '[k, 1, 2, 3, 4, 5]')})")
+        self.line(f"m = {self.pick('np.array([True, False, True, True, False, False])', 'c[0] > 0.5', 'c[:, 1] == c[1]')}")
         self.line(f"q = {self.pick('np.ones(6)', 'b[:6]', 'p', 'c[:, 2]')}")
         text = super().text()
         return text.replace("return n, k, x, s, t", "return n, k, x, s, t, p, q, p is q, p.base is c, np.shares_memory(p, q)")

@@ -177,11 +177,16 @@ def test_results_of_other_types_leave_the_loop() -> None:
     check(least, (x, mask), (x, mask), (x, np.array([1, 2, 0])), (x, np.arange(35).reshape(7, 5) % 5), (x, mask), native=False)
 
 
-def test_long_loops_of_held_objects_take_no_memory() -> None:
+# The first is the loop's own array, the second one an object of NumPy's.
+NEW_ARRAYS = pytest.mark.parametrize("new", [lambda x, order: x[order], lambda x, order: np.diff(x, prepend=0.5)], ids=["own", "held"])
+
+
+@NEW_ARRAYS
+def test_long_loops_of_new_arrays_take_no_memory(new: Callable[[Any, Any], Any]) -> None:
     def gather(x: Any, order: Any, n: int) -> float:
         total = 0.0
         for _ in range(n):
-            y = x[order]
+            y = new(x, order)
             total += y[0]
         return total
 
@@ -199,11 +204,12 @@ def test_long_loops_of_held_objects_take_no_memory() -> None:
     assert peak < 8 << 20
 
 
-def test_what_is_held_is_let_go_and_what_leaves_is_alone() -> None:
+@NEW_ARRAYS
+def test_what_is_held_is_let_go_and_what_leaves_is_alone(new: Callable[[Any, Any], Any]) -> None:
     def last(x: Any, order: Any, n: int) -> Any:
         y = x
         for i in range(n):
-            y = x[order]
+            y = new(x, order)
             y[0] += i
             z = y
         return y, z, y is z, y.base is None, y.flags.owndata
@@ -221,10 +227,14 @@ def test_what_is_held_is_let_go_and_what_leaves_is_alone() -> None:
     assert _core.jit_counters(captured)["native_loops"]
 
 
-def test_handlers_of_signals_that_raise_end_the_loop() -> None:
+@NEW_ARRAYS
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, FloatingPointError])
+def test_handlers_of_signals_that_raise_end_the_loop(new: Callable[[Any, Any], Any], error: type[BaseException]) -> None:
+    """Wherever they run: np.diff() is code of Python's, too."""
+
     def gather(x: Any, order: Any, n: int) -> Any:
         for i in range(n):
-            x = x[order]
+            x = new(x, order) * 0.25
             x[0] = i
         return x
 
@@ -234,13 +244,14 @@ def test_handlers_of_signals_that_raise_end_the_loop() -> None:
         captured(x, order, 200)
 
     def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        raise error("time is up")
 
     before = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(KeyboardInterrupt):
-            captured(x, order, 10**9)
+        for _ in range(5):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(error, match="time is up"):
+                captured(x, order, 10**6)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -270,11 +281,12 @@ def test_warnings_of_calls_have_their_places() -> None:
         assert sides[0] == sides[1]
 
 
-def test_a_part_of_what_is_held_keeps_it() -> None:
+@NEW_ARRAYS
+def test_a_part_of_what_is_held_keeps_it(new: Callable[[Any, Any], Any]) -> None:
     def parts(x: Any, order: Any, n: int) -> Any:
         tail = x
         for i in range(n):
-            made = x[order]
+            made = new(x, order)
             tail = made[2:]
             tail[0] = i
         return tail, tail.base.shape

@@ -19,6 +19,35 @@ PyTypeObject* as_type(PyObject* type) { return reinterpret_cast<PyTypeObject*>(t
 
 }  // namespace
 
+Ref take_exception() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!type) return Ref();
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_DECREF(type);
+  Py_XDECREF(traceback);
+  PyException_SetTraceback(value, Py_None);
+  return Ref::steal(value);
+}
+
+void raise_soon(Ref exception) {
+  constexpr auto raise = [](void* object) {
+    const Ref raised = Ref::steal(static_cast<PyObject*>(object));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.get())), raised.get());
+    return -1;
+  };
+  // Handlers run in the main thread; others only get what PyThreadState_SetAsyncExc() has given them.
+  if (!_Py_IsMainThread()) {
+    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), reinterpret_cast<PyObject*>(Py_TYPE(exception.get())));
+    return;
+  }
+  PyObject* const object = exception.release();
+  if (Py_AddPendingCall(raise, object) == 0) return;
+  PyErr_SetString(PyExc_RuntimeError, "too many pending calls");
+  PyErr_WriteUnraisable(object);
+  Py_DECREF(object);
+}
+
 PyObject* exception_initializer(PyTypeObject* type) {
   PyObject* const found = lookup(type, "__init__");
   return found && PyFunction_Check(found) ? found : nullptr;

@@ -18,6 +18,11 @@ bool is_class_of_groups(PyTypeObject* type);
 Ref make_bare_group(PyTypeObject* type);
 void fill_group(PyObject* group, Ref message, Ref exceptions);
 
+// Takes the exception that is set, without its traceback. Null: there is none.
+Ref take_exception();
+// The program gets it as it gets one of a signal's handler: where the interpreter looks for such the next time.
+void raise_soon(Ref exception);
+
 // What the innermost frame handles (a generator's: itself), or null.
 Ref own_handled_exception(PyThreadState* thread);
 // The exception was raised where `outer` was being handled; it is to be as if `handled` had been. Null: nothing.

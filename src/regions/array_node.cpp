@@ -10,6 +10,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "regions/elements.h"
 #include "regions/expression.h"
+#include "regions/gather.h"
 #include "regions/numbers.h"
 #include "regions/views.h"
 
@@ -44,6 +45,7 @@ class ArrayNode {
       if (is_numpys(name)) return (this->*write)();
     }
     if (node_.form == Form::kGetAttr) return component();
+    if (node_.form == Form::kGetItem) return gather();
     throw Unsupported(std::string("an operation on arrays: ") + graph::name(node_.form) + callable_text());
   }
 
@@ -607,6 +609,19 @@ class ArrayNode {
     from.sizes = to.sizes;
     from.strides = std::move(strides);
     block_.stores.push_back({{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
+  }
+
+  // What an index that is an array takes, or one that has arrays.
+  Written gather() const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    const auto in_memory = [&](const Written& index) { return index.type.is_array() ? computed(block_, index) : index; };
+    nodes_.before_reading();
+    const Written array = computed(block_, value(operands[0]));
+    Written index = in_memory(nodes_.operand(operands[1]));
+    for (Written& item : index.items) item = in_memory(item);
+    Written taken = gathered(block_, array, index);
+    if (!agrees(taken.type, node_.meta)) throw Unsupported("an index that takes something else");
+    return taken;
   }
 
   // Functions of NumPy's that have no meaning for graphs.

@@ -3,6 +3,7 @@
 #include "backends/native/run/float_flags.h"
 #include "backends/node_call.h"
 #include "core/few.h"
+#include "cpython/exceptions.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/error_state.h"
 #include "frontends/numpy/numpy_api.h"
@@ -84,6 +85,26 @@ Ref called(const ObjectCall& call, Held& held, const std::vector<Ref>& operands)
   return scope.is_entered() ? run() : Ref();
 }
 
+// An interrupt, or the like.
+bool is_for_programs_end(const Ref& exception) { return !PyType_IsSubtype(Py_TYPE(exception.get()), reinterpret_cast<PyTypeObject*>(PyExc_Exception)); }
+
+// Null, with no exception: the call raises, as the program's own one will. What isn't raised again when it is done once more was none of its own:
+// a signal's handler, or another thread, raised it while Python's code ran.
+Ref result_of(const ObjectCall& call, Held& held, const std::vector<Ref>& operands) {
+  Ref result = called(call, held, operands);
+  if (result) return result;
+  Ref raised = cpython::take_exception();
+  if (call.may_report) result = called(call, held, operands);
+  if (result) {
+    cpython::raise_soon(std::move(raised));
+    return result;
+  }
+  Ref again = cpython::take_exception();
+  if (is_for_programs_end(raised)) cpython::raise_soon(std::move(raised));
+  else if (again && (is_for_programs_end(again) || Py_TYPE(again.get()) != Py_TYPE(raised.get()))) cpython::raise_soon(std::move(again));
+  return Ref();
+}
+
 }  // namespace
 
 void Held::release(size_t to) {
@@ -102,11 +123,11 @@ bool run_object_call(const ObjectCall& call, Held& held, int64_t* words) {
       operands.push_back(boxes.object(given));
       if (!operands.back()) break;
     }
-    if (operands.empty() || operands.back()) result = called(call, held, operands);
+    if (operands.empty() || operands.back()) result = result_of(call, held, operands);
   }
   native::clear_flags();
   if (!result) {
-    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+    PyErr_Clear();  // of what couldn't be made for it
     return false;
   }
   if (call.result.kind == Kind::kUnbound) return true;

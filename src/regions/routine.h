@@ -32,6 +32,9 @@ struct Routine {
                // and its numbers; rows: which one. 1: it is another object, or the list is
     kAppend,   // puts numbers at the ends of lists, all or none: numbers in memory (number_at), the first word of each is the list; see `numbers`
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
+    kGather,   // copies elements, or rows of them, that rows of ints name (`numbers`: of which types): the copy; where they come from (bytes from element
+               // to element of a row); for each axis its size and bytes from one to the next, and the ints. 1: one is out of range
+    kKeep,     // copies the elements of a row that a mask keeps: the row, the mask, the copy, how many they are
   };
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
@@ -39,13 +42,13 @@ struct Routine {
   int rank = 0;              // kMoveSpace
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
-  std::vector<Type> numbers = {};                 // kAppend
+  std::vector<Type> numbers = {};                 // kAppend, kGather
   std::string text = {};  // kKernel, kObject, kListItem: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kGather; }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind != Kind::kGather && kind != Kind::kKeep; }
   int traverse(visitproc visit, void* arg) const;
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.
