@@ -244,7 +244,7 @@ class ArrayProgram(Program):
         if kind < 0.9:
             return f"np.{self.pick('maximum', 'minimum')}({self.vector(level + 1)}, {self.pick('0', '0.5', self.vector(level + 1))})"
         if kind < 0.93:
-            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).mean(axis=0)", "c.mean(axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "({})[o]", "({})[o]", "c[o, k]", "c[k, o]", "c[o, o]", "(c * {})[o][k]", "c[o].sum(axis=0)", "(c.T + {}).sum(axis=0)", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
+            return self.pick("c.sum(axis=0)", "np.max(c, axis=1)", "(c * {}).mean(axis=0)", "c.mean(axis=1)", "(c * {}).sum(axis=1)", "np.flip({})", "np.outer({}, p)[1]", "(c - {}).prod(axis=0)", "np.outer(p, {})[:, 2]", "({})[o]", "({})[o]", "c[o, k]", "c[k, o]", "c[o, o]", "(c * {})[o][k]", "c[o].sum(axis=0)", "(c.T + {}).sum(axis=0)", "({})[::-1]", "(c - {}).T[k]", "(c + {})[:, 1]", "np.outer({}, q)[::-1, k]", "(c @ {})", "({} @ c)", "np.zeros(6)").format(self.vector(level + 1))
         if kind < 0.96:
             return f"np.where({self.vector(level + 1)} {self.random.choice(COMPARE)} {self.pick('0', '1', self.vector(level + 1))}, {self.vector(level + 1)}, {self.pick('0.0', '1', self.vector(level + 1))})"
         if self.has_complex():
@@ -254,7 +254,7 @@ class ArrayProgram(Program):
     def reduced(self) -> str:
         if self.often(0.1):
             return self.pick("({})[m].sum()", "len(({})[m])", "(({})[m] * 2)[k]", "({})[q > 0.5].max()").format(self.vector(1))
-        of = self.vector(1) if self.often(0.8) else self.pick("c", "c * 2", "c.T", "c[1:]", "c[:, 1:] + 1", "c + p")
+        of = self.vector(1) if self.often(0.8) else self.pick("c", "c * 2", "(c * 2).T", "(c + p)[1:, ::-1]", "c.T", "c[1:]", "c[:, 1:] + 1", "c + p")
         return self.pick("({}).sum()", "np.sum({})", "({}).max()", "np.min({})", "({}).mean()", "np.argmax({})", "({}).std()", "({}).prod()", "np.any({})", "({}).var(ddof=1)").format(of) if self.often(0.7) else f"({of} @ {self.vector(2)})"
 
     def number(self, level: int = 0) -> str:
@@ -264,6 +264,9 @@ class ArrayProgram(Program):
         kind = self.random.random()
         if kind < 0.2:
             self.line(f"{self.part()} = {self.vector() if self.often(0.8) else self.number(1)}")
+        elif kind < 0.23:
+            target = self.pick("p[o]", "q[o]", "c[o, k]", "c[k, o]", "c[o, o]", "a[o]", "b[m.nonzero()[0]]", "p[m]", "q[q > 0.5]", "c[c > 0.75]", "c[0][m]", "a[:6][m]", "c[m]", "c[o]")
+            self.line(f"{target} {self.pick('=', '=', '+=', '*=')} {self.number(1) if self.often(0.6) or '>' in target or 'm' in target else self.vector(1)}")
         elif kind < 0.34:
             self.line(f"{self.part()} {self.pick('+=', '-=', '*=')} {self.vector(1) if self.often(0.7) else self.number(1)}")
         elif kind < 0.5:
@@ -306,7 +309,7 @@ class SpaceProgram(ArrayProgram):
         if kind < 0.7:
             return f"({self.space(level + 1)} {self.pick('+', '-', '*', '*', '/')} {self.pick(self.space(level + 1), self.space(level + 1), self.vector(2), 'c', self.number(2))})"
         if kind < 0.8:
-            return self.pick("np.maximum({}, 0.5)", "(-{})", "({}).copy()", "np.where({} > 1, d, w)", "(e * {}).sum(axis=0)", "(e + {}).max(axis=0)", "e.min(axis=1)", "(e - {}).mean(axis=1)", "np.zeros_like({})").format(self.space(level + 1))
+            return self.pick("np.maximum({}, 0.5)", "(-{})", "({}).copy()", "np.where({} > 1, d, w)", "({})[::-1]", "({})[:, :, ::-1]", "({}).transpose(0, 2, 1)", "(e * {}).sum(axis=0)", "(e + {}).max(axis=0)", "e.min(axis=1)", "(e - {}).mean(axis=1)", "np.zeros_like({})").format(self.space(level + 1))
         return f"({self.space(level + 1)} * {self.pick('2', '0.5', '2.0')})"
 
     def vector(self, level: int = 0) -> str:

@@ -365,6 +365,22 @@ def test_what_a_store_reads_and_writes_may_overlap() -> None:
         assert plain.tobytes() == ours.tobytes()
 
 
+ROWS_OF_NEW = ["(b - 1)[::-1]", "(b * 2)[::2]", "(b * 2)[1:]", "np.flip(b - 1)", "(c + 1)[:, 1]", "(c + 1).T[1]", "(c - 1)[2, ::-1]"]
+PARTS_OF_NEW = ["(c * 2).T", "(c - 1)[:, ::-1]", "(c + 1)[1:, 1:]", "(c + 1)[::2]", "(c * 2).T[::-1]", "np.flip(c + 1)", "(c - 1)[:, ::2].T"]
+OF_ROWS = ["{}.sum()", "{}.max()", "{}.mean()", "np.argmax({})", "({} * 1.5 + b[0]).sum()", "{}.prod()", "{}.std()", "np.median({})", "{} @ {}", "b[: len({})] @ {}", "{}[o[:2]].sum()", "{}[{} > 0.5].sum()"]
+OF_PARTS = ["{}.sum()", "{}.max()", "{}.min(axis=0)[-1]", "{}.sum(axis=0)[-1]", "{}.mean(axis=1)[0]", "({} @ {}.T)[0, 1]", "({} + 1.0).T[1, 0]", "{}.copy()[0, 1]", "({} * 2).sum(axis=1)[-1]", "{}[o[:2]].sum()", "{}[{} > 0.5].sum()", "np.roll({}, 1, axis=0)[0, 0]"]
+
+
+@pytest.mark.parametrize(("part", "whole"), [(part, whole) for parts, wholes in ((ROWS_OF_NEW, OF_ROWS), (PARTS_OF_NEW, OF_PARTS)) for part in parts for whole in wholes])
+def test_parts_of_new_arrays(part: str, whole: str) -> None:
+    """What they are is where their elements stand, not that of all of the new one."""
+    space: dict[str, Any] = {"np": np}
+    number = whole.replace("{}", part)
+    exec(f"def f(b, c, o, n):\n    s = x = 0.0\n    for i in range(n):\n        x = {number}\n        s = s + x\n        b[1] += 0.25\n        c[2, 1] -= 0.5\n    return s, x", space)
+    o = R.permutation(3)
+    check(space["f"], *[(R.random(6), R.random((6, 6)), o, n) for n in (40, 40, 41, 1)], native=False)
+
+
 def test_stores_in_the_order_of_numpys() -> None:
     def smear(b: Any, c: Any, o: int, p: int, m: int, n: int) -> Any:
         for _ in range(n):

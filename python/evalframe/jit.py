@@ -239,7 +239,8 @@ class Loop:
     it costs; 0 where something is in the way. ``compiling``: a thread in the background
     makes its code now. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left.
     ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
-    size of its code; ``at_once`` is how many inner loops have code for many turns at a time.
+    size of its code; ``at_once`` is how many inner loops have code for many turns at a time, and
+    ``numpy_calls`` how many operations are left to NumPy.
     """
 
     file: str
@@ -249,6 +250,7 @@ class Loop:
     compiling: bool
     blocks: int
     at_once: int
+    numpy_calls: int
     ir_lines: int
     compile_seconds: float
     runs: int
@@ -258,7 +260,8 @@ class Loop:
 
     def __str__(self) -> str:
         many = f"{counted(self.at_once, 'inner loop')} many turns at a time, " if self.at_once else ""
-        size = f"{counted(self.blocks, 'block')}, {many}{counted(self.ir_lines, 'line')} of IR"
+        calls = f"{counted(self.numpy_calls, 'call')} of NumPy, " if self.numpy_calls else ""
+        size = f"{counted(self.blocks, 'block')}, {many}{calls}{counted(self.ir_lines, 'line')} of IR"
         if self.native:
             ran = f"{counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
             became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {ran}"

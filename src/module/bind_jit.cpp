@@ -133,6 +133,7 @@ nb::list loops(const runtime::Capture& capture) {
     row["compiling"] = note.is_compiling;
     row["blocks"] = note.blocks;
     row["at_once"] = note.at_once;
+    row["numpy_calls"] = note.numpy_calls;
     row["ir_lines"] = note.ir_lines;
     row["compile_seconds"] = note.compile_seconds;
     row["runs"] = note.runs;

@@ -49,6 +49,11 @@ class ArrayNode {
     throw Unsupported(std::string("an operation on arrays: ") + graph::name(node_.form) + callable_text());
   }
 
+  void store_by_arrays() const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    scatter(block_, value(operands[0]), index_of_arrays(operands[1]), value(operands[2]));
+  }
+
  private:
   Emitter& emitter() const { return block_.emitter; }
   std::string callable_text() const {
@@ -196,7 +201,7 @@ class ArrayNode {
     // All of them in a row, one element beside the other.
     if (of.type.rank > 1) {
       require_one_row(elements);
-    } else if (elements->is_leaf() && !elements->array->base.type.empty()) {
+    } else if (elements->is_leaf() && elements->array->type.kind != Kind::kFresh) {
       ExpressionRef copy = operation(ScalarOp::cast, meaning_.loop, {elements});
       broadcast(block_, *copy);
       elements = copy;
@@ -226,7 +231,7 @@ class ArrayNode {
   // What NumPy walks as one row: an array without gaps, or a new one, whose order is that of what it is made of.
   void require_one_row(const ExpressionRef& elements) const {
     require_c_order(block_, written_array(elements));
-    if (!elements->is_leaf() || elements->array->base.type.empty()) return;
+    if (!elements->is_leaf() || elements->array->type.kind == Kind::kFresh) return;
     const Strided& array = *elements->array;
     Term step = emitter().integer("i64", graph::size_of(array.type.dtype));
     for (size_t axis = array.sizes.size(); axis-- > 0; step = step * array.sizes[axis]) block_.leave_unless(compare("eq", array.strides[axis], step));
@@ -611,15 +616,19 @@ class ArrayNode {
     block_.stores.push_back({{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
   }
 
+  Written index_of_arrays(Operand operand) const {
+    const auto in_memory = [&](const Written& index) { return index.type.is_array() ? computed(block_, index) : index; };
+    Written index = in_memory(nodes_.operand(operand));
+    for (Written& item : index.items) item = in_memory(item);
+    return index;
+  }
+
   // What an index that is an array takes, or one that has arrays.
   Written gather() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
-    const auto in_memory = [&](const Written& index) { return index.type.is_array() ? computed(block_, index) : index; };
     nodes_.before_reading();
     const Written array = computed(block_, value(operands[0]));
-    Written index = in_memory(nodes_.operand(operands[1]));
-    for (Written& item : index.items) item = in_memory(item);
-    Written taken = gathered(block_, array, index);
+    Written taken = gathered(block_, array, index_of_arrays(operands[1]));
     if (!agrees(taken.type, node_.meta)) throw Unsupported("an index that takes something else");
     return taken;
   }
@@ -674,6 +683,15 @@ std::optional<Written> array_node(const ArrayNodes& nodes, int32_t index) {
     default: return std::nullopt;
   }
   return ArrayNode(nodes, index).write();
+}
+
+bool store_by_arrays(const ArrayNodes& nodes, int32_t index) {
+  try {
+    ArrayNode(nodes, index).store_by_arrays();
+    return true;
+  } catch (const Unsupported&) {
+    return false;
+  }
 }
 
 }  // namespace evalframe::regions

@@ -22,5 +22,7 @@ struct ArrayNodes {
 
 // None: not an operation on whole arrays. Throws Unsupported.
 std::optional<Written> array_node(const ArrayNodes& nodes, int32_t index);
+// Stores by an index that is an array, or has some: what was put off has to be computed, and what is done isn't undone. False: it is NumPy's to do.
+bool store_by_arrays(const ArrayNodes& nodes, int32_t index);
 
 }  // namespace evalframe::regions

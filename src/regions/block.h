@@ -56,7 +56,7 @@ Written written(const Type& type, std::vector<Term> words);
 
 // An array, or part of one: where its elements are.
 struct Strided {
-  Type type;                          // of the array
+  Type type;                          // of the array; kFresh: all of a new one, whose elements stand one beside the other
   Term base;                          // the object that has the memory; no type: the loop has
   Term data;                          // the first element
   std::vector<Term> sizes, strides;   // elements, bytes

@@ -167,7 +167,7 @@ Term count_of(Block& block, const std::vector<Term>& sizes) {
 }  // namespace
 
 void require_c_order(Block& block, const Strided& array) {
-  if (array.base.type.empty()) return;
+  if (array.type.kind == Type::Kind::kFresh) return;
   const auto size_of = [](const Term& stride) { return select(compare("slt", stride, 0), -stride, stride); };
   for (size_t one = 0; one < array.sizes.size(); one++) {
     for (size_t other = one + 1; other < array.sizes.size(); other++) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "frontends/numpy/numpy_api.h"
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/numbers.h"
@@ -18,9 +19,12 @@ constexpr size_t kMostIndices = 4;  // arrays of them in one index
 bool is_row_of_ints(const Written& index) {
   return index.type.is_array() && index.type.rank == 1 && native::is_integer(index.type.dtype) && index.type.dtype != DType::uint64 && has_elements(index.type);
 }
-bool is_mask(const Written& index) { return index.type.is_array() && index.type.rank == 1 && index.type.dtype == DType::bool_; }
+bool is_mask(const Written& index) { return index.type.is_array() && index.type.dtype == DType::bool_; }
 
-Block::Rows row_of(const Strided& array, const Term& outer) { return {array.data, outer, array.strides.back()}; }
+// Of one or two dimensions, as rows.
+Block::Rows rows_of(Block& block, const Strided& array) {
+  return {array.data, array.sizes.size() == 2 ? array.strides[0] : block.emitter.integer("i64", 0), array.strides.back()};
+}
 
 // Room for a new array of so many elements, or rows of them.
 Written room_for(Block& block, DType dtype, const std::vector<Term>& sizes) {
@@ -34,68 +38,135 @@ Written room_for(Block& block, DType dtype, const std::vector<Term>& sizes) {
   return result;
 }
 
-// What is left of an array where its ints have chosen, and the rows of ints for the axes of that.
+// What is left of an array where the ints of an index have chosen, and the rows of ints for the first axes of that.
 struct Chosen {
   Strided from;
   std::vector<Strided> rows;
+  bool takes_rows() const { return from.sizes.size() > rows.size(); }
+  const Term& count() const { return rows[0].sizes[0]; }
 };
 
-Chosen choose(Block& block, const Written& array, const std::vector<Written>& indices) {
+Chosen choose(Block& block, const Written& array, const Written& index) {
+  const std::vector<Written> indices = index.is_tuple ? index.items : std::vector{index};
   if (indices.size() > static_cast<size_t>(array.type.rank)) throw Unsupported("too many indices");
   Chosen chosen;
   std::vector<Item> items;
-  for (const Written& index : indices) {
-    if (is_index(index)) {
-      items.push_back({Item::Kind::kInteger, as_int(block, index)});
-    } else if (is_row_of_ints(index)) {
-      items.push_back({Item::Kind::kSlice});
-      chosen.rows.push_back(strided(block, index));
+  for (const Written& one : indices) {
+    if (is_index(one)) {
+      items.push_back({Item::Kind::kInteger, as_int(block, one), {}});
+    } else if (is_row_of_ints(one)) {
+      items.push_back({Item::Kind::kSlice, {}, {}});
+      chosen.rows.push_back(strided(block, one));
     } else {
-      throw Unsupported("an index of " + text_of(index.type));
+      throw Unsupported("an index of " + text_of(one.type));
     }
   }
   chosen.from = part_of(block, strided(block, array), Varies::kAnyhow, items);
+  const size_t rank = chosen.from.sizes.size(), named = chosen.rows.size();
+  // Of an index with ints NumPy has rows in another place.
+  if (named == 0 || named > kMostIndices || rank > named + 1 || (rank > named && named != indices.size())) throw Unsupported("an index of such arrays");
+  for (const Strided& row : chosen.rows) {
+    if (row.sizes[0].ref != chosen.count().ref) block.leave_unless(compare("eq", row.sizes[0], chosen.count()));
+  }
+  if (chosen.takes_rows()) block.leave_unless(compare("sgt", chosen.from.sizes.back(), 0));
   return chosen;
 }
 
-Written gathered_by_ints(Block& block, const Written& array, const std::vector<Written>& indices) {
-  const Chosen chosen = choose(block, array, indices);
+// Between what the index names and `beside`, which has it in a row.
+void call_for(Block& block, Routine::Kind kind, const Chosen& chosen, const Block::Rows& beside) {
   const auto& [from, rows] = chosen;
-  const size_t rank = from.sizes.size(), kept = rank - rows.size();
-  if (rows.empty() || rows.size() > kMostIndices || kept > 1 || (kept == 1 && rank != indices.size() + 1)) throw Unsupported("an index of such arrays");
-  const Term none = block.emitter.integer("i64", 0), count = rows[0].sizes[0];
-  for (const Strided& row : rows) {
-    if (row.sizes[0].ref != count.ref) block.leave_unless(compare("eq", row.sizes[0], count));
-  }
-  std::vector<Term> sizes{count};
-  if (kept) {
-    require_c_order(block, from);
-    block.leave_unless(compare("sgt", from.sizes.back(), 0));
-    sizes.push_back(from.sizes.back());
-  }
-  Written result = room_for(block, from.type.dtype, sizes);
-  const Strided to = strided(block, result);
-  Routine routine{.kind = Routine::Kind::kGather, .dtype = from.type.dtype};
-  std::vector<Block::Rows> operands{{to.data, to.strides[0], kept ? to.strides[1] : none}, {from.data, none, kept ? from.strides.back() : none}};
+  const Term none = block.emitter.integer("i64", 0);
+  Routine routine{.kind = kind, .dtype = from.type.dtype};
+  std::vector<Block::Rows> operands{beside, {from.data, none, chosen.takes_rows() ? from.strides.back() : none}};
   for (size_t axis = 0; axis < rows.size(); axis++) {
     routine.numbers.push_back({Kind::kNumpy, rows[axis].type.dtype});
     operands.push_back({from.data, from.sizes[axis], from.strides[axis]});
     operands.push_back({rows[axis].data, none, rows[axis].strides[0]});
   }
-  block.call(routine, operands, count, kept ? from.sizes.back() : block.emitter.integer("i64", 1), true);
+  block.call(routine, operands, chosen.count(), chosen.takes_rows() ? from.sizes.back() : block.emitter.integer("i64", 1), true);
+}
+
+Written gathered_by_ints(Block& block, const Written& array, const Written& index) {
+  const Chosen chosen = choose(block, array, index);
+  std::vector<Term> sizes{chosen.count()};
+  if (chosen.takes_rows()) {
+    require_c_order(block, chosen.from);
+    sizes.push_back(chosen.from.sizes.back());
+  }
+  Written result = room_for(block, chosen.from.type.dtype, sizes);
+  const Strided to = strided(block, result);
+  const Term none = block.emitter.integer("i64", 0);
+  call_for(block, Routine::Kind::kGather, chosen, {to.data, to.strides[0], chosen.takes_rows() ? to.strides[1] : none});
   return result;
 }
 
+// Of the same sizes, or for the first axis alone.
+std::pair<Strided, Strided> masked(Block& block, const Written& array, const Written& mask) {
+  std::pair<Strided, Strided> both{strided(block, array), strided(block, mask)};
+  const auto& [from, kept] = both;
+  if (from.sizes.size() > 2 || kept.sizes.size() > from.sizes.size()) throw Unsupported("a mask of such an array");
+  for (size_t axis = 0; axis < kept.sizes.size(); axis++) {
+    if (from.sizes[axis].ref != kept.sizes[axis].ref) block.leave_unless(compare("eq", from.sizes[axis], kept.sizes[axis]));
+  }
+  for (const Term& size : from.sizes) block.leave_unless(compare("sgt", size, 0) & compare("ult", size, kMostSize));
+  return both;
+}
+
 Written gathered_by_mask(Block& block, const Written& array, const Written& mask) {
-  const Strided from = strided(block, array), kept = strided(block, mask);
-  if (from.sizes.size() != 1) throw Unsupported("a mask of an array of several dimensions");
-  block.leave_unless(compare("eq", from.sizes[0], kept.sizes[0]));
+  const auto [from, kept] = masked(block, array, mask);
+  const bool is_matrix = from.sizes.size() == 2, takes_rows = from.sizes.size() > kept.sizes.size();
+  if (takes_rows) require_c_order(block, from);
   const Term none = block.emitter.integer("i64", 0), one = block.emitter.integer("i64", 1);
-  Written result = room_for(block, from.type.dtype, {from.sizes[0]});
+  const Term rows = is_matrix ? from.sizes[0] : one, columns = from.sizes.back();
+  Written result = room_for(block, from.type.dtype, takes_rows ? from.sizes : std::vector{rows * columns});
+  Block::Rows which = rows_of(block, kept);
+  if (takes_rows) which = {kept.data, kept.strides[0], none};
   const Term count = block.number_at(3);
-  block.call({.kind = Routine::Kind::kKeep, .dtype = from.type.dtype}, {row_of(from, none), row_of(kept, none), {result.words[0], none, none}, {count, none, none}}, one, from.sizes[0], false);
+  const Routine routine{.kind = Routine::Kind::kKeep, .dtype = from.type.dtype, .rank = takes_rows ? 1 : 2};
+  block.call(routine, {rows_of(block, from), which, {result.words[0], none, none}, {count, none, none}}, rows, columns, false);
   result.words[1] = block.emitter.let("i64", "load i64, ptr " + count.ref);
   return result;
+}
+
+// What is stored: rows of elements of that type, or one for all.
+Block::Rows to_store(Block& block, const Written& value, DType dtype, int rank, const Term& count, const Term& columns) {
+  const Term none = block.emitter.integer("i64", 0);
+  if (value.type.is_number()) {
+    const Term at = block.number_at(0);
+    native::store_element(block.emitter, as_element(block, value, dtype), at.ref, "");
+    return {at, none, none};
+  }
+  if (!value.type.is_array() || value.type.rank != rank) throw Unsupported("a store of " + text_of(value.type) + " by an index");
+  const Strided from = strided(block, computed(block, written_array(cast_to(leaf(block, value), dtype))));
+  const auto fits = [&](size_t axis, const Term& size) { block.leave_unless(compare("eq", from.sizes[axis], size) | compare("eq", from.sizes[axis], 1)); };
+  fits(0, count);
+  if (rank == 2) fits(1, columns);
+  return {from.data, stretched(block, from.sizes[0], from.strides[0], count), rank == 2 ? stretched(block, from.sizes[1], from.strides[1], columns) : none};
+}
+
+void scatter_by_ints(Block& block, const Written& array, const Written& index, const Written& value) {
+  const Chosen chosen = choose(block, array, index);
+  const int rank = chosen.takes_rows() ? 2 : 1;
+  const Block::Rows from = to_store(block, value, chosen.from.type.dtype, rank, chosen.count(), chosen.from.sizes.back());
+  block.look_at_conditions();
+  call_for(block, Routine::Kind::kScatter, chosen, from);
+}
+
+void put_by_mask(Block& block, const Written& array, const Written& mask, const Written& value) {
+  const auto [to, kept] = masked(block, array, mask);
+  if (to.sizes.size() != kept.sizes.size()) throw Unsupported("rows stored by a mask");
+  const Term one = block.emitter.integer("i64", 1), none = block.emitter.integer("i64", 0);
+  Block::Rows from{};
+  if (value.type.is_number()) {
+    from = to_store(block, value, to.type.dtype, 1, none, none);
+    from.outer = one;
+  } else {
+    if (!value.type.is_array() || value.type.rank != 1) throw Unsupported("a store of " + text_of(value.type) + " by a mask");
+    const Strided row = strided(block, computed(block, written_array(cast_to(leaf(block, value), to.type.dtype))));
+    from = {row.data, row.sizes[0], row.strides[0]};
+  }
+  block.look_at_conditions();
+  block.call({.kind = Routine::Kind::kPut, .dtype = to.type.dtype}, {rows_of(block, to), rows_of(block, kept), from}, to.sizes.size() == 2 ? to.sizes[0] : one, to.sizes.back(), false);
 }
 
 // --- what is called -------------------------------------------------------------------------------------------------------
@@ -107,6 +178,18 @@ template <size_t size>
 void copy_row(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
   for (int64_t i = 0; i < count; i++) std::memcpy(to + i * to_step, from + i * step, size);
 }
+
+// The memory from the first byte of some rows to behind the last one.
+struct Extent {
+  const char *begin, *end;
+  Extent(const char* data, int64_t size) : begin(data), end(data + size) {}
+  Extent along(int64_t count, int64_t step) const {
+    Extent all = *this;
+    (step < 0 ? all.begin : all.end) += (count - 1) * step;
+    return all;
+  }
+  bool meets(const Extent& other) const { return end > other.begin && other.end > begin; }
+};
 
 // An axis, and the row of indices along it.
 struct Axis {
@@ -141,117 +224,181 @@ Add adder(DType dtype) {
   }
 }
 
-class GatherRoutine final : public LoadedRoutine {
+// Elements that are named one by one, and `beside` them those in a row.
+template <size_t element, bool stores>
+class NamedRoutine final : public LoadedRoutine {
  public:
-  explicit GatherRoutine(const Routine& routine) : run_(runner(graph::size_of(routine.dtype))) {
-    for (const Type& type : routine.numbers) adders_.push_back(adder(type.dtype));
-    is_one_row_of_int64_ = routine.numbers.size() == 1 && routine.numbers[0].dtype == DType::int64;
+  explicit NamedRoutine(const Routine& routine) : is_row_of_int64_(routine.numbers.size() == 1 && routine.numbers[0].dtype == DType::int64) {
+    for (const Type& type : routine.numbers) {
+      adders_.push_back(adder(type.dtype));
+      index_sizes_.push_back(graph::size_of(type.dtype));
+    }
   }
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    const auto& routine = *static_cast<GatherRoutine*>(self);
-    return (routine.*routine.run_)(data, outer, inner, rows, columns);
+    return static_cast<const NamedRoutine*>(self)->run(data, outer, inner, rows, columns);
   }
 
  private:
-  using Run = int32_t (GatherRoutine::*)(char* const*, const int64_t*, const int64_t*, int64_t, int64_t) const;
+  static constexpr auto kSize = static_cast<int64_t>(element);
 
-  static Run runner(int size) {
-    switch (size) {
-      case 1: return &GatherRoutine::run<1>;
-      case 2: return &GatherRoutine::run<2>;
-      case 4: return &GatherRoutine::run<4>;
-      case 8: return &GatherRoutine::run<8>;
-      default: return &GatherRoutine::run<16>;
-    }
-  }
-
-  static Axis axis(int number, char* const* data, const int64_t* outer, const int64_t* inner) {
-    const int along = 2 + 2 * number;
-    return {outer[along], inner[along], data[along + 1], inner[along + 1]};
-  }
-
-  template <size_t size>
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) const {
-    char* to = data[0];
-    if (is_one_row_of_int64_ && columns == 1) {
-      const Axis only = axis(0, data, outer, inner);
+    Axis axes[kMostIndices];
+    for (size_t i = 0; i < adders_.size(); i++) axes[i] = {outer[2 + 2 * i], inner[2 + 2 * i], data[3 + 2 * i], inner[3 + 2 * i]};
+    if constexpr (stores) {
+      if (overlaps(axes, data, outer, inner, rows, columns)) return kRefused;
       for (int64_t i = 0; i < rows; i++) {
         int64_t offset = 0;
-        if (!add_offset<int64_t>(only, i, offset)) return kRefused;
-        std::memcpy(to + i * static_cast<int64_t>(size), data[1] + offset, size);
+        if (!add_offsets(axes, i, offset)) return kRefused;
+      }
+    }
+    const auto move = [&](char* named, char* beside) {
+      stores ? copy_row<element>(beside, inner[0], named, inner[1], columns) : copy_row<element>(named, inner[1], beside, inner[0], columns);
+    };
+    if (is_row_of_int64_ && columns == 1) {
+      for (int64_t i = 0; i < rows; i++) {
+        int64_t offset = 0;
+        if (!add_offset<int64_t>(axes[0], i, offset)) return kRefused;
+        stores ? std::memcpy(data[1] + offset, data[0] + i * outer[0], element) : std::memcpy(data[0] + i * kSize, data[1] + offset, element);
       }
       return 0;
     }
-    Axis axes[kMostIndices];
-    for (size_t i = 0; i < adders_.size(); i++) axes[i] = axis(static_cast<int>(i), data, outer, inner);
-    for (int64_t i = 0; i < rows; i++, to += outer[0]) {
+    for (int64_t i = 0; i < rows; i++) {
       int64_t offset = 0;
-      for (size_t a = 0; a < adders_.size(); a++) {
-        if (!adders_[a](axes[a], i, offset)) return kRefused;
-      }
-      copy_row<size>(data[1] + offset, inner[1], to, inner[0], columns);
+      if (!add_offsets(axes, i, offset)) return kRefused;
+      move(data[1] + offset, data[0] + i * outer[0]);
     }
     return 0;
   }
 
-  const Run run_;
+  bool add_offsets(const Axis* axes, int64_t number, int64_t& offset) const {
+    for (size_t a = 0; a < adders_.size(); a++) {
+      if (!adders_[a](axes[a], number, offset)) return false;
+    }
+    return true;
+  }
+
+  bool overlaps(const Axis* axes, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) const {
+    Extent named = Extent(data[1], kSize).along(columns, inner[1]);
+    for (size_t a = 0; a < adders_.size(); a++) named = named.along(axes[a].size, axes[a].stride);
+    for (size_t a = 0; a < adders_.size(); a++) {
+      if (named.meets(Extent(axes[a].indices, index_sizes_[a]).along(rows, axes[a].step))) return true;
+    }
+    return named.meets(Extent(data[0], kSize).along(rows, outer[0]).along(columns, inner[0]));
+  }
+
   std::vector<Add> adders_;
-  bool is_one_row_of_int64_ = false;
+  std::vector<int64_t> index_sizes_;
+  const bool is_row_of_int64_;
 };
 
+template <size_t element>
+using GatherRoutine = NamedRoutine<element, false>;
+template <size_t element>
+using ScatterRoutine = NamedRoutine<element, true>;
+
+template <size_t element>
 class KeepRoutine final : public LoadedRoutine {
  public:
-  explicit KeepRoutine(const Routine& routine) : run_(runner(graph::size_of(routine.dtype))) {}
+  explicit KeepRoutine(const Routine& routine) : keeps_rows_(routine.rank == 1) {}
 
-  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t* inner, int64_t, int64_t columns) {
-    const int64_t kept = static_cast<KeepRoutine*>(self)->run_(data, inner, columns);
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    const bool keeps_rows = static_cast<KeepRoutine*>(self)->keeps_rows_;
+    int64_t kept = 0;
+    for (int64_t r = 0; r < rows; r++) {
+      const char *const from = data[0] + r * outer[0], *const mask = data[1] + r * outer[1];
+      if (!keeps_rows) kept += keep(from, inner[0], mask, inner[1], data[2] + kept * kSize, columns);
+      else if (*mask) copy_row<element>(from, inner[0], data[2] + kept++ * columns * kSize, kSize, columns);
+    }
     std::memcpy(data[3], &kept, sizeof kept);
     return 0;
   }
 
  private:
-  using Run = int64_t (*)(char* const*, const int64_t*, int64_t);
-
-  static Run runner(int size) {
-    switch (size) {
-      case 1: return run<1>;
-      case 2: return run<2>;
-      case 4: return run<4>;
-      case 8: return run<8>;
-      default: return run<16>;
-    }
-  }
+  static constexpr auto kSize = static_cast<int64_t>(element);
 
   // Each is written, and overwritten by the next one where it isn't kept: there is room for all.
-  template <size_t size>
-  static int64_t run(char* const* data, const int64_t* inner, int64_t count) {
+  static int64_t keep(const char* from, int64_t step, const char* mask, int64_t mask_step, char* to, int64_t count) {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
-      std::memcpy(data[2] + kept * static_cast<int64_t>(size), data[0] + i * inner[0], size);
-      kept += data[1][i * inner[1]] != 0;
+      std::memcpy(to + kept * kSize, from + i * step, element);
+      kept += mask[i * mask_step] != 0;
     }
     return kept;
   }
 
-  const Run run_;
+  const bool keeps_rows_;
 };
+
+template <size_t element>
+class PutRoutine final : public LoadedRoutine {
+ public:
+  explicit PutRoutine(const Routine&) {}
+
+  static int32_t call(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    const Extent to = Extent(data[0], kSize).along(rows, outer[0]).along(columns, inner[0]);
+    if (to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]))) return kRefused;
+    const bool one_for_all = outer[2] == 1;
+    if (outer[2] > 0 && to.meets(Extent(data[2], kSize).along(outer[2], inner[2]))) return kRefused;
+    if (!one_for_all) {
+      int64_t kept = 0;
+      for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) kept += data[1][r * outer[1] + c * inner[1]] != 0;
+      }
+      if (kept != outer[2]) return kRefused;
+    }
+    const char* next = data[2];
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t c = 0; c < columns; c++) {
+        if (!data[1][r * outer[1] + c * inner[1]]) continue;
+        std::memcpy(data[0] + r * outer[0] + c * inner[0], next, element);
+        if (!one_for_all) next += inner[2];
+      }
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr auto kSize = static_cast<int64_t>(element);
+};
+
+template <template <size_t> class Loaded, size_t element>
+RoutineEntry entry_of(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+  owners.push_back(std::make_unique<Loaded<element>>(routine));
+  return {&Loaded<element>::call, owners.back().get()};
+}
+
+template <template <size_t> class Loaded>
+RoutineEntry entry_for(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+  switch (graph::size_of(routine.dtype)) {
+    case 1: return entry_of<Loaded, 1>(routine, owners);
+    case 2: return entry_of<Loaded, 2>(routine, owners);
+    case 4: return entry_of<Loaded, 4>(routine, owners);
+    case 8: return entry_of<Loaded, 8>(routine, owners);
+    default: return entry_of<Loaded, 16>(routine, owners);
+  }
+}
 
 }  // namespace
 
 Written gathered(Block& block, const Written& array, const Written& index) {
   if (!has_elements(array.type)) throw Unsupported("elements of " + text_of(array.type));
-  if (is_mask(index)) return gathered_by_mask(block, array, index);
-  return gathered_by_ints(block, array, index.is_tuple ? index.items : std::vector{index});
+  return is_mask(index) ? gathered_by_mask(block, array, index) : gathered_by_ints(block, array, index);
+}
+
+void scatter(Block& block, const Written& array, const Written& index, const Written& value) {
+  if (!has_elements(array.type)) throw Unsupported("elements of " + text_of(array.type));
+  if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
+  is_mask(index) ? put_by_mask(block, array, index, value) : scatter_by_ints(block, array, index, value);
 }
 
 RoutineEntry gather_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
-  if (routine.kind == Routine::Kind::kKeep) {
-    owners.push_back(std::make_unique<KeepRoutine>(routine));
-    return {&KeepRoutine::call, owners.back().get()};
+  switch (routine.kind) {
+    case Routine::Kind::kGather: return entry_for<GatherRoutine>(routine, owners);
+    case Routine::Kind::kScatter: return entry_for<ScatterRoutine>(routine, owners);
+    case Routine::Kind::kKeep: return entry_for<KeepRoutine>(routine, owners);
+    default: return entry_for<PutRoutine>(routine, owners);
   }
-  owners.push_back(std::make_unique<GatherRoutine>(routine));
-  return {&GatherRoutine::call, owners.back().get()};
 }
 
 }  // namespace evalframe::regions

@@ -406,12 +406,14 @@ Written RecordingWriter::write_draw(int32_t index) {
 
 // What is to be stored is stored, and what was put off may read what this changes.
 Written RecordingWriter::write_object_call(int32_t index) {
-  if (is_draw(recording_.graph, recording_.graph.nodes[static_cast<size_t>(index)])) return write_draw(index);
+  const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
+  if (is_draw(recording_.graph, node)) return write_draw(index);
   if (!block_.stores.empty()) commit(index);
-  if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) settle(index);
-  Written result = object_call(array_nodes(index), index);
-  if (recording_.graph.nodes[static_cast<size_t>(index)].form == Form::kSetItem) block_.mark_done();
-  return result;
+  if (node.form != Form::kSetItem) return object_call(array_nodes(index), index);
+  settle(index);
+  if (!store_by_arrays(array_nodes(index), index)) object_call(array_nodes(index), index);
+  block_.mark_done();
+  return {};
 }
 
 void RecordingWriter::write_node(int32_t index) {

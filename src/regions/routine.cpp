@@ -507,7 +507,9 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kAppend: return loaded<AppendRoutine>(owners, routine.numbers);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
     case Routine::Kind::kGather:
-    case Routine::Kind::kKeep: return gather_entry(routine, owners);
+    case Routine::Kind::kScatter:
+    case Routine::Kind::kKeep:
+    case Routine::Kind::kPut: return gather_entry(routine, owners);
   }
   throw std::logic_error("a routine of no kind");
 }

@@ -34,21 +34,24 @@ struct Routine {
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
     kGather,   // copies elements, or rows of them, that rows of ints name (`numbers`: of which types): the copy; where they come from (bytes from element
                // to element of a row); for each axis its size and bytes from one to the next, and the ints. 1: one is out of range
-    kKeep,     // copies the elements of a row that a mask keeps: the row, the mask, the copy, how many they are
+    kScatter,  // the other way round; 1, also: the memory of both may overlap, or that of the ints
+    kKeep,     // copies the elements of a mask that are kept, or rows, for a mask of `rank` 1: the array, the mask, the copy, how many they are
+    kPut,      // stores as many elements where a mask keeps some: the array, the mask, the elements (outer: how many; one is for all). 1: it isn't as
+               // many, or the memory may overlap
   };
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
   native::ReduceOp fold = native::ReduceOp::kNone;
-  int rank = 0;              // kMoveSpace
+  int rank = 0;              // kMoveSpace, kKeep
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
-  std::vector<Type> numbers = {};                 // kAppend, kGather
+  std::vector<Type> numbers = {};                 // kAppend, kGather, kScatter
   std::string text = {};  // kKernel, kObject, kListItem: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kGather; }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || (kind >= Kind::kGather && kind != Kind::kKeep); }
   // Whether the floating-point conditions that it meets are reported.
-  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind != Kind::kGather && kind != Kind::kKeep; }
+  bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind < Kind::kGather; }
   int traverse(visitproc visit, void* arg) const;
 };
 // Whether NumPy multiplies matrices of such elements by a loop that can be called.

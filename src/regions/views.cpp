@@ -109,6 +109,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
   Emitter& emitter = block.emitter;
   const Term zero = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   Strided part{array.type, array.base, array.data, {}, {}};
+  part.type.kind = Kind::kView;
   size_t used = 0, axis = 0;
   for (const Item& item : items) used += item.kind == Item::Kind::kInteger || item.kind == Item::Kind::kSlice;
   if (used > array.sizes.size()) throw Unsupported("too many indices");
@@ -158,6 +159,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
 
 Strided turned(Block& block, const Strided& array, const std::vector<int>& order) {
   Strided result{array.type, array.base, array.data, {}, {}};
+  result.type.kind = Kind::kView;
   for (const int axis : order) {
     result.sizes.push_back(axis < 0 ? block.emitter.integer("i64", 1) : array.sizes[static_cast<size_t>(axis)]);
     result.strides.push_back(axis < 0 ? block.emitter.integer("i64", 0) : array.strides[static_cast<size_t>(axis)]);

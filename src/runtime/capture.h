@@ -29,7 +29,7 @@ struct LoopNote {
   std::string file, function;
   int line = 0;
   bool is_native = false, is_compiling = false;
-  int blocks = 0, at_once = 0;
+  int blocks = 0, at_once = 0, numpy_calls = 0;
   int64_t ir_lines = 0;
   double compile_seconds = 0;
   uint64_t runs = 0, turns = 0;

@@ -59,7 +59,7 @@ std::vector<LoopNote> Capture::loops() const {
     const regions::Region& of = region->region();
     LoopNote note = note_of(region->code(), region->instruction, of.obstacles);
     note.is_native = true;
-    note.blocks = of.blocks, note.at_once = of.at_once, note.ir_lines = of.lines(), note.compile_seconds = region->compile_seconds;
+    note.blocks = of.blocks, note.at_once = of.at_once, note.numpy_calls = of.numpy_calls(), note.ir_lines = of.lines(), note.compile_seconds = region->compile_seconds;
     note.runs = region->entered, note.turns = region->turns;
     all.push_back(std::move(note));
   }
@@ -198,7 +198,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   }
   // A loop that is left soon isn't worth what compiling takes; one that has run for a part of that is likely to go on.
   constexpr double kSecondsOfLine = 1e-4, kPart = 0.25;
-  note.blocks = region.blocks, note.at_once = region.at_once, note.ir_lines = region.lines();
+  note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines), RegionTrial::least_seconds);
   if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines))) return note_loop(std::move(note));
   const auto making = std::make_shared<RegionInTheMaking>();
