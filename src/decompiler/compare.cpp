@@ -21,6 +21,10 @@ bool leads_on(Op op) {
 
 // Whatever handler such an instruction has, it never gets there.
 bool never_raises(Op op) {
+  // In 3.13 a test has a bool before it; what raises is TO_BOOL.
+  if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE || (cpython::layout::kJumpNeedsBool && (op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE))) return true;
+  // In 3.13 a test has a bool before it; what raises is TO_BOOL.
+  if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE || (cpython::layout::kJumpNeedsBool && (op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE))) return true;
   return op == Op::POP_TOP || op == Op::PUSH_NULL || op == Op::COPY || op == Op::SWAP || op == Op::LOAD_CONST || op == Op::STORE_FAST || op == Op::RETURN_VALUE ||
          op == Op::RETURN_CONST || op == Op::PUSH_EXC_INFO || op == Op::POP_EXCEPT || op == Op::LOAD_CLOSURE || op == Op::NOP || op == Op::IS_OP;
 }
@@ -108,7 +112,11 @@ class Comparer {
     };
     if (code.instructions[static_cast<size_t>(index)].op != Op::LOAD_CONST || index + 1 >= count) return false;
     constexpr const char *kLine = "__firstlineno__", *kAttributes = "__static_attributes__";
-    return (stores(index + 1, kLine) && none_stores(0, index, kLine)) || (stores(index + 1, kAttributes) && none_stores(index + 2, count, kAttributes));
+    if (stores(index + 1, kLine)) return none_stores(0, index, kLine);
+    // Each way out of the code ends so, with the cell for `super()` behind it.
+    int last = index + 2;
+    while (last < count && bytecode::flow(code.instructions[static_cast<size_t>(last)].op) == bytecode::Flow::next && last < index + 7) last++;
+    return stores(index + 1, kAttributes) && last < count && bytecode::flow(code.instructions[static_cast<size_t>(last)].op) == bytecode::Flow::stop && none_stores(index + 2, last, kAttributes);
   }
 
   static int resolve(const Code& code, int index) {

@@ -55,7 +55,9 @@ class Maker {
 
   void connect(int i) {
     const Instruction& instruction = code_.instructions[i];
-    const auto* const region = code_.handler(i);
+    const auto* region = code_.handler(i);
+    // 3.13's compiler leaves out tests that it has turned round, before jumps back: a test of a bool raises nothing.
+    if (region == nullptr && i > 0 && layout::kJumpNeedsBool && is_branch(instruction.op) && bytecode::flow(code_.instructions[i - 1].op) == bytecode::Flow::next) region = code_.handler(i - 1);
     graph_.raw_handler[i] = region ? region->target : -1;
     if (graph_.depth[i] < 0) return;
     if (leads_on(instruction.op)) {
@@ -130,8 +132,22 @@ class Maker {
     }
   }
 
+  // So has the end of a class's code: __static_attributes__ and __classcell__, and the return behind them.
+  void find_ends_of_class() {
+    PyObject* const names = code_.code.as<PyCodeObject>()->co_names;
+    for (int i = 1; i + 1 < graph_.size(); i++) {
+      const Instruction& store = code_.instructions[i];
+      if (store.op != Op::STORE_NAME) continue;
+      PyObject* const name = PyTuple_GET_ITEM(names, store.arg);
+      const bool attributes = PyUnicode_CompareWithASCIIString(name, "__static_attributes__") == 0 && code_.instructions[i - 1].op == Op::LOAD_CONST;
+      if (!attributes && PyUnicode_CompareWithASCIIString(name, "__classcell__") != 0) continue;
+      for (int k = i - 1; k < graph_.size() && bytecode::flow(code_.instructions[k].op) == bytecode::Flow::next; k++) implicit_[k] = implicit_[k + 1] = true;
+    }
+  }
+
   int first_groups(std::vector<int>& group) {
     find_implicit_returns();
+    find_ends_of_class();
     std::map<Key, std::vector<int>> rough;
     int count = 0;
     for (int i = 0; i < graph_.size(); i++) {
@@ -151,9 +167,10 @@ class Maker {
     const Instruction& instruction = code_.instructions[i];
     Op op = instruction.op;
     if (op == Op::POP_JUMP_IF_TRUE) op = Op::POP_JUMP_IF_FALSE;
+    if (op == Op::LOAD_FAST_CHECK) op = Op::LOAD_FAST;  // one copy may be known to be bound, another not
     if (op == Op::POP_JUMP_IF_NOT_NONE) op = Op::POP_JUMP_IF_NONE;
     bytecode::Position at = code_.positions[i];
-    if (!options_.positions || ((options_.merge_returns || implicit_[i]) && returns_none(i))) at = {};
+    if (!options_.positions || implicit_[i] || (options_.merge_returns && returns_none(i))) at = {};
     return {static_cast<int>(op), instruction.arg2, at.line, at.end_line, at.column, at.end_column, graph_.depth[i], 0, 0, 0};
   }
 

@@ -46,8 +46,13 @@ Reader::End Reader::leave(int node, Stack& stack, const Scope& scope, Nodes& out
   const auto known = construct.unwound.find(node);
   const int after = known == construct.unwound.end() ? -1 : known->second;
   if (after < 0) throw Refused("a way out of a try or with statement that isn't understood");
+  const bool in_loop = scope.loop != construct.outside->loop;
+  if (in_loop && node == scope.leave && pending(stack) == 0) {
+    out.push_back(tree_.make(Kind::Break));
+    return {How::ends};
+  }
   if (scope.expression) return {How::ends};
-  if (after == construct.exit && graph_.depth[node] == construct.base && pending(stack) == 0) return {How::falls, node};
+  if (after == construct.exit && !in_loop && graph_.depth[node] == construct.base && pending(stack) == 0) return {How::falls, node};
   const Scope tail = tail_of(construct, scope);
   const bool with = graph_.at(graph_.next[construct.handler]).op == Op::WITH_EXCEPT_START;
   return run(with ? node : after, stack, tail, out);
@@ -73,9 +78,11 @@ void Reader::find_exits(Construct& construct, int start, const std::function<int
     if (!construct.unwound.contains(node)) construct.unwound[node] = unwind(node);
     distinct.insert(construct.unwound[node]);
   }
+  const bool with = graph_.at(graph_.next[construct.handler]).op == Op::WITH_EXCEPT_START;
+  const int expected = with ? behind_suppression(construct.handler) : -1;
   for (const auto& [node, from] : exits) {
     const int after = construct.unwound[node];
-    if (after < 0 || graph_.depth[node] != construct.base) continue;
+    if (after < 0 || graph_.depth[node] != construct.base || (expected >= 0 && !same_place(after, expected))) continue;
     const int rank = rank_of_exit(after, construct, scope);
     if (rank < best || (rank == best && from < best_from)) continue;
     if (rank == 1 && distinct.size() > 1 && best > 1) continue;
@@ -83,6 +90,15 @@ void Reader::find_exits(Construct& construct, int start, const std::function<int
     best_from = from;
     construct.exit = after;
   }
+}
+
+// One node, or two that return the same constant.
+bool Reader::same_place(int a, int b) const {
+  if (a == b) return true;
+  if (graph_.at(a).op != graph_.at(b).op || !same_operand(code_, a, code_, b)) return false;
+  if (graph_.at(a).op == Op::RETURN_CONST) return true;
+  const int x = graph_.next[a], y = graph_.next[b];
+  return graph_.at(a).op == Op::LOAD_CONST && x >= 0 && y >= 0 && graph_.at(x).op == Op::RETURN_VALUE && graph_.at(y).op == Op::RETURN_VALUE;
 }
 
 // How likely it is that the body, when it's through, goes on there, and doesn't break, continue or return. 0: it can't.
@@ -280,24 +296,106 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
     }
     return construct.exit;
   }
+  if (const int first = first_of_star(handler); first >= 0) {
+    statement->number = 1;
+    const int follow = star_handlers(first, stack, scope, statement->handlers);
+    if (construct.exit >= 0 && construct.exit != follow) {
+      Stack rest = stack;
+      run(construct.exit, rest, within(scope, follow), statement->orelse);
+    }
+    return follow;
+  }
   int follow = construct.exit;
   int join = -1;
   if (construct.exit >= 0) {
     join = construct.exit == scope.stop || construct.exit == scope.again ? construct.exit : meet(construct.exit, handler, scope);
+    // A body that goes on with what always leaves, in an else clause: what follows is where the handlers go on.
+    if (join < 0) join = behind_handlers(handler, scope);
+    if (join >= 0 && (join == scope.again || join == scope.leave) && join != scope.stop && join != construct.exit) join = -1;
     if (join >= 0) follow = join;
   } else {
     follow = join = behind_handlers(handler, scope);
   }
   outside = within(scope, join >= 0 ? join : scope.stop);
-  run(handler, handling, outside, statements);
+  const End end = run(handler, handling, outside, statements);
   bool star = false;
   statement->handlers = handlers_of(statements, star);
   statement->number = star;
+  // Handlers that go on where the statements around end, too, are no way to what the body goes on with.
+  if (construct.exit >= 0 && join < 0 && end.how == How::falls) follow = join = scope.stop;
   if (construct.exit >= 0 && join >= 0 && join != construct.exit) {
     Stack rest = stack;
     run(construct.exit, rest, within(scope, join), statement->orelse);
   }
   return follow;
+}
+
+// Where the first type of `except*` clauses is computed, behind the list of what they raise; or -1.
+int Reader::first_of_star(int handler) const {
+  int node = graph_.next[handler];
+  bool list = false;
+  for (; graph_.at(node).op == Op::COPY || graph_.at(node).op == Op::BUILD_LIST || graph_.at(node).op == Op::SWAP; node = graph_.next[node]) list = list || graph_.at(node).op == Op::BUILD_LIST;
+  if (!list) return -1;
+  for (int steps = 0, at = node; at >= 0 && steps < 1000; steps++, at = graph_.next[at]) {
+    if (graph_.at(at).op == Op::CHECK_EG_MATCH) return node;
+    if (is_branch(graph_.at(at).op)) return -1;
+  }
+  return -1;
+}
+
+// except* E: what matches goes to the clause, what doesn't on to the next one. Returns where all go on if nothing is left to raise.
+int Reader::star_handlers(int node, const Stack& stack, const Scope& scope, Nodes& handlers) {
+  const auto filled = [&](int at) {
+    Stack all = stack;
+    while (static_cast<int>(all.size()) < graph_.depth[at]) all.push_back(tree_.make(Kind::Saved));
+    return all;
+  };
+  const auto expect = [&](int at, Op op) {
+    if (at < 0 || graph_.at(at).op != op) throw Refused("an except* clause that isn't one");
+    return graph_.next[at];
+  };
+  while (graph_.at(node).op != Op::LIST_APPEND) {
+    work();
+    Stack type = filled(node);
+    Nodes none;
+    for (; graph_.at(node).op != Op::CHECK_EG_MATCH; node = graph_.next[node]) {
+      step(node, type, none);
+      if (!none.empty() || graph_.next[node] < 0) throw Refused("an except* clause that isn't one");
+    }
+    const int test = expect(graph_.next[node], Op::COPY);
+    const int matched = expect(test, Op::POP_JUMP_IF_NONE);
+    Node* const clause = tree_.make(Kind::Handler, {pop(type)});
+    handlers.push_back(clause);
+    node = expect(graph_.jump[test], Op::POP_TOP);
+    const bool last = graph_.at(node).op == Op::LIST_APPEND;
+    const int body = graph_.next[matched], stop = last ? first_append(body, graph_.depth[node]) : node;
+    Stack own = filled(body);
+    if (graph_.at(matched).op != Op::POP_TOP) {
+      Stack bound{tree_.make(Kind::Exception)};
+      step(matched, bound, none);
+      if (none.size() != 1 || none[0]->kind != Kind::BindException) throw Refused("an except* clause that isn't one");
+      clause->text = none[0]->text;
+    }
+    run(body, own, within(scope, stop), clause->body);
+    if (!clause->text.empty()) strip_unbinding(clause->body, clause->text);
+  }
+  const int test = expect(graph_.next[graph_.next[node]], Op::COPY);
+  if (test < 0 || !is_branch(graph_.at(test).op)) throw Refused("an except* clause that isn't one");
+  const int nothing_left = graph_.at(test).op == Op::POP_JUMP_IF_NONE ? graph_.jump[test] : graph_.next[test];
+  return expect(expect(nothing_left, Op::POP_TOP), Op::POP_EXCEPT);
+}
+
+// Where the last except* clause goes on when it's through: what is left of the exception is put into the list.
+int Reader::first_append(int from, int depth) const {
+  std::set<int> seen{from};
+  std::vector<int> open{from};
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    if (graph_.at(node).op == Op::LIST_APPEND && graph_.depth[node] == depth) return node;
+    graph_.each_successor(node, [&](int to) { if (seen.insert(to).second) open.push_back(to); }, false);
+  }
+  return -1;
 }
 
 // The statements of a handler, which are tests of what the exception matches, as except clauses.

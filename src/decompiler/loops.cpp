@@ -48,6 +48,13 @@ bool Reader::loop_is_inside(int header, int handler) const {
   return false;
 }
 
+// Whether the body of the statement around is through there.
+bool Reader::ends_construct(int node, const Scope& scope) const {
+  if (scope.construct == nullptr || graph_.covered(node, scope.handler) || graph_.depth[node] != scope.construct->base) return false;
+  const auto known = scope.construct->unwound.find(node);
+  return known != scope.construct->unwound.end() && known->second >= 0 && known->second == scope.construct->exit;
+}
+
 // Of what the given nodes lead to, the first in the code that stands behind `last` and isn't reached by exceptions alone; or -1.
 int Reader::first_behind(const std::vector<int>& from, int last, const Scope& scope) const {
   std::vector<char> seen(graph_.size(), 0);
@@ -63,7 +70,7 @@ int Reader::first_behind(const std::vector<int>& from, int last, const Scope& sc
       continue;
     }
     if (absorbs(node, scope)) {
-      if (node == scope.again || node == scope.stop) return node;
+      if (node == scope.again || node == scope.stop || ends_construct(node, scope)) return node;
       continue;
     }
     graph_.each_successor(node, [&](int to) { open.push_back(to); }, false);
@@ -154,15 +161,14 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   testing.expression = true;
   Stack copy = stack;
   Nodes none;
-  const auto several = several_;
   bool tests = false;
   try {
+    const Trying trying(*this);
     const End end = run(node, copy, testing, none);
     tests = end.how == How::tests && none.empty();
     condition = end.condition;
   } catch (const Refused&) {
   }
-  several_ = several;
   const auto inside_or_again = [&](int to) { return inside[to]; };
   if (tests && inside_or_again(condition.yes) == inside_or_again(condition.no)) {
     // A body that always leaves belongs to no cycle of its own.
@@ -198,6 +204,20 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   return leave;
 }
 
+// [a if c else b for ...]: each way may add its element itself.
+Node* Reader::conditional_element(const Nodes& statements, Node* collection) {
+  Nodes all;
+  for (Node* const statement : statements) if (statement->kind != Kind::Pass && statement->kind != Kind::Continue) all.push_back(statement);
+  if (all.empty()) return nullptr;
+  Node* const first = all[0];
+  if (all.size() == 1 && first->kind == Kind::Element && first->items.size() == 1) return first->items[0];
+  if (all.size() == 1 && first->kind == Kind::Expr && first->items[0]->kind == Kind::Yield && collection == nullptr) return first->items[0]->items[0];
+  if (first->kind != Kind::If || (all.size() > 1) != first->orelse.empty()) return nullptr;
+  Node* const yes = conditional_element(first->body, collection);
+  Node* const no = yes ? conditional_element(all.size() > 1 ? Nodes(all.begin() + 1, all.end()) : first->orelse, collection) : nullptr;
+  return no ? tree_.make(Kind::IfExp, {first->items[0], yes, no}) : nullptr;
+}
+
 // A loop (or what stands for one in a comprehension's code object) as a comprehension.
 Node* Reader::comprehension_of(const Nodes& statements, Node* collection) {
   Node* const whole = tree_.make(Kind::Comprehension);
@@ -215,6 +235,19 @@ Node* Reader::comprehension_of(const Nodes& statements, Node* collection) {
       holder->body.assign(rest.begin() + 1, rest.end());
       inner = &holder->body;
       continue;
+    }
+    // for y in [f(x)]: the compiler makes an assignment of it.
+    if (rest.size() >= 2 && rest[0]->kind == Kind::Assign && rest[0]->items.size() == 2 && !whole->body.empty()) {
+      whole->body.push_back(tree_.make(Kind::Generator, {rest[0]->items[0], tree_.make(Kind::List, {rest[0]->items[1]})}));
+      Node* const holder = tree_.make(Kind::If);
+      holder->body.assign(rest.begin() + 1, rest.end());
+      inner = &holder->body;
+      continue;
+    }
+    if (Node* const element = conditional_element(rest, collection)) {
+      if (whole->body.empty()) throw Refused("a comprehension that isn't one");
+      whole->items = {element};
+      return whole;
     }
     if (rest.size() != 1) throw Refused("a comprehension that isn't one");
     Node* const statement = rest[0];

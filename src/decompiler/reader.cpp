@@ -99,6 +99,12 @@ Reader::End Reader::run(int node, Stack& stack, const Scope& scope, Nodes& out) 
       end.via = -1;
       continue;
     }
+    if (std::vector<Case> cases; read_cases(node, stack, scope, cases)) {
+      if (scope.expression) return {How::ends};
+      node = match_statement(node, cases, stack, scope, out);
+      end.via = -1;
+      continue;
+    }
     step(node, stack, out);
     const bool jumps = graph_.next[node] < 0;
     end.via = jumps ? graph_.via_jump[node] : graph_.via_next[node];
@@ -155,6 +161,15 @@ Node* Reader::negated(Node* test) {
     Node* const other = tree_.make(Kind::Compare, test->items, {}, 1);
     other->names = {test->names[0] == "is" ? "is not" : "is"};
     return other;
+  }
+  if (test->kind == Kind::And || test->kind == Kind::Or) {
+    // not (not a or b): a and not b
+    const auto turned = std::count_if(test->items.begin(), test->items.end(), [](const Node* item) { return item->kind == Kind::Not; });
+    if (2 * static_cast<size_t>(turned) >= test->items.size()) {
+      Node* const all = tree_.make(test->kind == Kind::And ? Kind::Or : Kind::And);
+      for (Node* const item : test->items) all->items.push_back(negated(item));
+      return all;
+    }
   }
   return tree_.make(Kind::Not, {test});
 }
@@ -213,7 +228,10 @@ Reader::Condition Reader::condition_at(int node, Stack& stack, const Scope& scop
     std::swap(found.yes_keeps, found.no_keeps);
   }
   take_chain(found, stack);
-  while (extend(found, stack, scope)) {
+  for (;;) {
+    const bool chained = found.chained;
+    if (!extend(found, stack, scope)) break;
+    if (chained && !found.chained) pop(stack);  // the operand between the two
     if (found.chained) break;
   }
   return found;
@@ -237,15 +255,13 @@ bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const 
   inner.expression = true;
   Stack copy = stack;
   Nodes out;
-  const auto several = several_;
+  const Trying trying(*this);
   try {
     const End end = run(node, copy, inner, out);
-    several_ = several;
     if (end.how != How::tests || !out.empty()) return false;
     found = end.condition;
     return true;
   } catch (const Refused&) {
-    several_ = several;
     return false;
   }
 }
@@ -295,7 +311,9 @@ int Reader::branch(int node, Stack& stack, const Scope& scope, Nodes& out, End& 
   if (condition.yes_keeps || condition.no_keeps) return value_of(condition, stack, scope);
   if (condition.chained) throw Refused("an unusual chain of comparisons");
   const int join = meet(condition.yes, condition.no, scope);
-  if (join >= 0 && graph_.depth[join] == static_cast<int>(stack.size()) + 1) return if_expression(condition, join, stack, scope);
+  // c if a and b else d: what is come to from elsewhere, too, isn't told by this test alone.
+  const bool is_part = scope.expression && (graph_.before[condition.yes].size() > condition.yes_edges || graph_.before[condition.no].size() > condition.no_edges);
+  if (!is_part && join >= 0 && graph_.depth[join] == static_cast<int>(stack.size()) + 1) return if_expression(condition, join, stack, scope);
   if (scope.expression) {
     end = {How::tests, -1, -1, condition};
     return -1;

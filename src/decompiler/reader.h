@@ -43,6 +43,16 @@ class Reader {
     const Construct* construct = nullptr;
     bool expression = false;          // ends at the first test
   };
+  // An attempt to read on, which leaves no trace when it's over: displays grow as copies, assignments of several values wait again.
+  struct Trying {
+    explicit Trying(Reader& reader) : reader(reader), several(reader.several_) { reader.trying_++; }
+    ~Trying() {
+      reader.trying_--;
+      reader.several_ = several;
+    }
+    Reader& reader;
+    std::vector<std::pair<Node*, Node*>> several;
+  };
   struct Condition {
     Node* test = nullptr;
     int yes = -1, no = -1;
@@ -51,6 +61,14 @@ class Reader {
     int via_yes = -1, via_no = -1;
     bool chained = false;                      // the right operand stays for the next comparison if yes
   };
+  struct Case {
+    Node* pattern = nullptr;
+    Node* guard = nullptr;
+    int body = -1;
+    int fails = -1;     // where the next case starts, or what follows the last
+    bool last = false;
+  };
+  class Patterns;
   enum class How { falls, ends, tests };
   struct End {
     How how;
@@ -84,13 +102,21 @@ class Reader {
   Node* assertion(Node* test, int fails, Stack stack, const Scope& scope);
   bool explicit_continue(int via) const;
 
+  // Patterns (patterns.cpp).
+  bool may_start_match(int node, const Stack& stack) const;
+  bool read_cases(int node, const Stack& stack, const Scope& scope, std::vector<Case>& cases);
+  int behind_cases(const std::vector<Case>& cases, const Scope& scope);
+  int match_statement(int node, const std::vector<Case>& cases, Stack& stack, const Scope& scope, Nodes& out);
+
   // Loops.
   int loop(int node, Stack& stack, const Scope& scope, Nodes& out);
   std::vector<bool> body_of(int header) const;
   int first_behind(const std::vector<int>& from, int last, const Scope& scope) const;
+  bool ends_construct(int node, const Scope& scope) const;
   bool loop_is_inside(int header, int handler) const;
   int for_loop(int node, Stack& stack, const Scope& scope, Nodes& out);
   int while_loop(int node, Stack& stack, const Scope& scope, Nodes& out);
+  Node* conditional_element(const Nodes& statements, Node* collection);
   Node* comprehension_of(const Nodes& statements, Node* collection);
 
   // Handlers.
@@ -99,6 +125,7 @@ class Reader {
   int try_statement(int node, int handler, Stack& stack, const Scope& scope, Nodes& out);
   int with_statement(int node, Stack& stack, const Scope& scope, Nodes& out);
   void find_exits(Construct& construct, int start, const std::function<int(int)>& unwind, const Scope& scope);
+  bool same_place(int a, int b) const;
   int rank_of_exit(int after, const Construct& construct, const Scope& scope) const;
   int matches_copy(int copy, int original) const;
   int behind_exit_call(int node) const;
@@ -106,6 +133,9 @@ class Reader {
   int behind_handlers(int handler, const Scope& scope) const;
   bool is_finally(int handler) const;
   int depth_kept(int handler, bool& lasti) const;
+  int first_of_star(int handler) const;
+  int star_handlers(int node, const Stack& stack, const Scope& scope, Nodes& handlers);
+  int first_append(int from, int depth) const;
   Nodes handlers_of(const Nodes& statements, bool& star);
   void strip_unbinding(Nodes& statements, const std::string& name);
   Scope tail_of(const Construct& construct, const Scope& scope) const;
@@ -155,6 +185,7 @@ class Reader {
   size_t floor_ = 0;                                // where the stack of a comprehension that is part of an expression starts
   std::vector<std::pair<Node*, Node*>> several_;    // target and value, of an assignment of several values at once
   int64_t work_ = 0;
+  int trying_ = 0;                                  // how many attempts there are around
   int depth_ = 0;
 };
 

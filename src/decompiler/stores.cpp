@@ -183,6 +183,14 @@ void Reader::assign_slot(Node* target, Node* slot, Stack& stack, Nodes& out) {
   if (unpack->number == slot->number) target = tree_.make(Kind::Starred, {target});
   unpack->body[static_cast<size_t>(slot->number)] = target;
   if (std::find(unpack->body.begin(), unpack->body.end(), nullptr) != unpack->body.end()) return;
+  for (size_t i = unpack->body.size() - 1; i-- > 0;) {
+    Node*& own = unpack->body[i];
+    Node* const next = unpack->body[i + 1];
+    const bool starred = own->kind == Kind::Starred;
+    if ((starred ? own->items[0] : own)->kind != Kind::Incoming) continue;
+    Node* const named = next->kind == Kind::Starred ? next->items[0] : next;
+    own = starred ? tree_.make(Kind::Starred, {named}) : named;
+  }
   assign(tree_.make(Kind::Tuple, unpack->body), unpack->items[0], stack, out);
 }
 
@@ -213,6 +221,10 @@ Node* Reader::class_of(const Nodes& items) {
 void Reader::drop(Node* value, Stack& stack, Nodes& out) {
   if (structural(value->kind)) return;
   switch (value->kind) {
+    case Kind::Slot:
+      // a, _, _ = value: of two stores in a row into one variable only the last is left.
+      assign_slot(tree_.make(Kind::Incoming), value, stack, out);
+      return;
     case Kind::Incoming:
     case Kind::WithResult:
     case Kind::Null:

@@ -49,6 +49,7 @@ class Tree {
     node.items = std::move(items);
     return &node;
   }
+  Node* copy(const Node& node) { return &nodes_.emplace_back(node); }
   Node* constant(PyObject* value) {
     Node* node = make(Kind::Constant);
     node->constant = value;

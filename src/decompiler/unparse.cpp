@@ -254,6 +254,34 @@ std::string type_parameter_text(const Node* node) {
   return text;
 }
 
+std::string pattern_text(const Node* node) {
+  if (node->items.empty()) return (node->number == 1 ? "*" : "") + (node->text.empty() ? "_" : node->text);
+  return expression_text(node->items[0]) + (node->text.empty() ? "" : " as " + node->text);
+}
+
+std::string mapping_pattern_text(const Node* node) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i + 1 < node->items.size(); i += 2) parts.push_back(expression_text(node->items[i]) + ": " + expression_text(node->items[i + 1]));
+  for (const Node* rest : node->last) parts.push_back("**" + rest->text);
+  return "{" + joined(parts, ", ") + "}";
+}
+
+std::string class_pattern_text(const Node* node) {
+  std::vector<std::string> parts;
+  const auto positional = static_cast<size_t>(node->number);
+  for (size_t i = 1; i < node->items.size(); i++) parts.push_back((i > positional ? node->names.at(i - 1 - positional) + "=" : "") + expression_text(node->items[i]));
+  return expression_text(node->items[0]) + "(" + joined(parts, ", ") + ")";
+}
+
+std::string or_pattern_text(const Node* node) {
+  std::vector<std::string> parts;
+  for (const Node* one : node->items) {
+    const bool whole = one->text.empty() || one->items.empty();
+    parts.push_back(whole ? expression_text(one) : "(" + expression_text(one) + ")");
+  }
+  return joined(parts, " | ");
+}
+
 std::string call_text(const Node* node) {
   if (node->items.size() == 2 && node->items[1]->kind == Kind::Comprehension && node->items[1]->text == "()") {
     return in(node->items[0], 18) + expression_text(node->items[1]);
@@ -329,6 +357,11 @@ std::string plain_text(const Node* node) {
       return "lambda" + (parameters.empty() ? "" : " " + parameters) + ": " + in(node->body[0], 2);
     }
     case Kind::Comprehension: return comprehension_text(node);
+    case Kind::Pattern: return pattern_text(node);
+    case Kind::SequencePattern: return "[" + items_text(node->items) + "]";
+    case Kind::MappingPattern: return mapping_pattern_text(node);
+    case Kind::ClassPattern: return class_pattern_text(node);
+    case Kind::OrPattern: return or_pattern_text(node);
     case Kind::TypeParameter: return type_parameter_text(node);
     default: throw Refused(std::string("a value that no expression has: ") + kNames[static_cast<size_t>(node->kind)]);
   }
@@ -384,6 +417,7 @@ class Writer {
         line(indent, (node->number ? "async with " : "with ") + with_items(node) + ":");
         return block(node->body, indent + 1);
       case Kind::Try: return write_try(node, indent);
+      case Kind::MatchStatement: return write_match(node, indent);
       case Kind::Function:
         return write_function(node, indent);
       case Kind::Class:
@@ -425,6 +459,14 @@ class Writer {
       if (node->orelse.size() != 1 || node->orelse[0]->kind != Kind::If) return otherwise("else:", node->orelse, indent);
       node = node->orelse[0];
       word = "elif ";
+    }
+  }
+
+  void write_match(const Node* node, int indent) {
+    line(indent, "match " + in(node->items[0], 0) + ":");
+    for (const Node* one : node->handlers) {
+      line(indent + 1, "case " + expression_text(one->items[0]) + (one->items[1] ? " if " + in(one->items[1], 0) : "") + ":");
+      block(one->body, indent + 2);
     }
   }
 

@@ -32,6 +32,15 @@ bool are_keywords(const Node* dict) {
   return true;
 }
 
+// Keywords behind `**mapping` are a dict of their own.
+bool has_unpacked(const Node* dict) {
+  for (size_t i = 0; i < dict->items.size(); i += 2) if (dict->items[i] == nullptr) return true;
+  return false;
+}
+
+// Displays of fewer constants are built from each.
+constexpr Py_ssize_t kFewestCollected = 3;
+
 PyCodeObject* object(const bytecode::Code& code) { return code.code.as<PyCodeObject>(); }
 
 }  // namespace
@@ -169,8 +178,9 @@ bool Reader::step_operator(int node, Stack& stack) {
 void Reader::append_elements(Node* collection, Node* value) {
   if (value->kind == Kind::Constant && collection->items.empty() && (PyTuple_Check(value->constant) || PyFrozenSet_Check(value->constant))) {
     const Ref elements = Ref::steal(PySequence_Tuple(value->constant));
-    for (Py_ssize_t i = 0; elements && i < PyTuple_GET_SIZE(elements.get()); i++) collection->items.push_back(tree_.constant(PyTuple_GET_ITEM(elements.get(), i)));
-    return;
+    const Py_ssize_t count = elements ? PyTuple_GET_SIZE(elements.get()) : 0;
+    for (Py_ssize_t i = 0; count >= kFewestCollected && i < count; i++) collection->items.push_back(tree_.constant(PyTuple_GET_ITEM(elements.get(), i)));
+    if (count >= kFewestCollected) return;
   }
   collection->items.push_back(tree_.make(Kind::Starred, {value}));
 }
@@ -180,7 +190,9 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
   const auto count = static_cast<size_t>(instruction.arg);
   const auto below = [&]() -> Node* {
     if (count < 1 || count > stack.size()) throw Refused("the stack runs empty");
-    return stack[stack.size() - count];
+    Node*& collection = stack[stack.size() - count];
+    if (trying_ > 0) collection = tree_.copy(*collection);
+    return collection;
   };
   const auto build = [&](Kind kind) {
     Nodes items = pop(stack, kind == Kind::Dict ? 2 * count : count);
@@ -234,7 +246,7 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
       Node* const value = pop(stack);
       Node* const collection = below();
       if (collection->kind != Kind::Dict) throw Refused("a display that isn't one");
-      if (value->kind == Kind::Dict && !value->items.empty() && (instruction.op == Op::DICT_UPDATE || (!collection->items.empty() && are_keywords(value)))) collection->items.insert(collection->items.end(), value->items.begin(), value->items.end());
+      if (value->kind == Kind::Dict && !value->items.empty() && (instruction.op == Op::DICT_UPDATE || (has_unpacked(collection) && are_keywords(value)))) collection->items.insert(collection->items.end(), value->items.begin(), value->items.end());
       else collection->items.insert(collection->items.end(), {nullptr, value});
       return true;
     }
@@ -424,6 +436,7 @@ Node* Reader::annotations_of(Node* value) {
     if (key->kind != Kind::Constant || !PyUnicode_Check(key->constant)) throw Refused("annotations that aren't a tuple");
     made->items[i] = tree_.make(Kind::Name, {}, text_of(key->constant));
     Node*& annotation = made->items[i + 1];
+    if (annotation->kind == Kind::Slot && annotation->items[0]->body.size() == 1) annotation = tree_.make(Kind::Starred, annotation->items[0]->items);  // *args: *Ts
     if ((object(code_)->co_flags & CO_FUTURE_ANNOTATIONS) && annotation->kind == Kind::Constant && PyUnicode_Check(annotation->constant)) {
       annotation = tree_.make(Kind::Raw, {}, text_of(annotation->constant));
     }

@@ -70,3 +70,19 @@ async def coroutine(f, values):
 
 def complex_numbers(x):
     return (x + -1j, -2j ** x, (0 - 1j) * x, (1, -0j), 3j, -x - -1j)
+
+
+def displays_of_conditions(a, b):
+    f([1, *(() if a else (b,)), (2, 3)], *(), **({'a': 2} or {}), **{})
+    return {1, *(a or b), 2}
+
+
+def conditional_values(f, a, b, rows):
+    f(a if a and b else 1)
+    f(a if a or not b else 1)
+    x = [a if x and b else x for x in rows]
+    return (x, ''.join(c if c == b and c.a else '' for c in rows))
+
+
+def assignments_in_comprehensions(f, rows):
+    return [(y, z) for x in rows for y in [f(x)] if y for z in [y + 1]]

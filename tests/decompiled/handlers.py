@@ -90,3 +90,55 @@ def the_rest_is_passed(values):
         else:
             print(value)
     return values
+
+
+def star(f, a, b):
+    try:
+        f()
+    except* ValueError as error:
+        f(error)
+    except* (a, b):
+        f(1)
+    f(2)
+
+
+def star_otherwise(f):
+    try:
+        f()
+    except* ValueError:
+        pass
+    else:
+        return 3
+
+
+def loop_with_otherwise(values, f):
+    for value in values:
+        try:
+            f(value)
+        except ValueError:
+            pass
+        else:
+            f(1)
+            break
+    return value
+
+
+def ends_in_otherwise(f):
+    try:
+        f(1)
+    except OSError:
+        pass
+    else:
+        raise ValueError
+    f(2)
+    f(3)
+
+
+def loop_in_context(f, rows):
+    with f:
+        for row in rows:
+            if row >= f:
+                break
+        f(1)
+        rows = [row for row in rows if f(row)]
+    f(rows)

@@ -108,3 +108,18 @@ def imports():
 def doc(a):
     'What it does.'
     return a
+
+
+def chained_tests(x, i, j):
+    if 2 <= i <= 8:
+        x.i = i
+    if not 0 < i < j < 9:
+        x.j = j
+    while 1 < j <= i:
+        j += 1
+    return x
+
+
+def unused_parts(rows):
+    for (first, _, _) in rows:
+        print(first)
