@@ -98,6 +98,18 @@ OTHERWISE = [
         return f
     """,
     """
+    def skips_what_is_in(rows, f, a):
+        for row in rows:
+            if row in a:
+                continue
+            if row == f:
+                continue
+            if f(row):
+                f(a)
+        while f not in a:
+            f(a)
+    """,
+    """
     class EndsInTwoWays:
         def first(self):
             self.x = 1

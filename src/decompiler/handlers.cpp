@@ -11,6 +11,9 @@ namespace evalframe::decompiler {
 
 using bytecode::Op;
 
+// Behind a finally body that always returns or raises.
+constexpr int kNeverBehind = -2;
+
 // The outermost handler that protects `node` and not yet the statements around it, or -1.
 int Reader::outermost_new(int node, const Scope& scope) const {
   int found = -1;
@@ -45,6 +48,7 @@ Reader::End Reader::leave(int node, Stack& stack, const Scope& scope, Nodes& out
   const Construct& construct = *scope.construct;
   const auto known = construct.unwound.find(node);
   const int after = known == construct.unwound.end() ? -1 : known->second;
+  if (after == kNeverBehind) return {How::ends};
   if (after < 0) throw Refused("a way out of a try or with statement that isn't understood");
   const bool in_loop = scope.loop != construct.outside->loop;
   if (in_loop && node == scope.leave && pending(stack) == 0) {
@@ -113,7 +117,7 @@ int Reader::rank_of_exit(int after, const Construct& construct, const Scope& sco
   return 4;
 }
 
-// Follows a copy of a finally body beside the original in the handler: where the copy goes on, or -1 if it's none.
+// Follows a copy of a finally body beside the original in the handler: where the copy goes on, kNeverBehind if it always leaves, or -1 if it's none.
 int Reader::matches_copy(int copy, int original) const {
   const int depth = graph_.depth[original];
   std::set<std::pair<int, int>> seen{{copy, original}};
@@ -128,6 +132,9 @@ int Reader::matches_copy(int copy, int original) const {
       continue;
     }
     const auto add = [&](int x, int y) { if (seen.insert({x, y}).second) open.push_back({x, y}); };
+    // `return`, `break` and `continue` in the handler drop the exception first.
+    const auto drops = [&](Op op) { return op == Op::POP_TOP || op == Op::POP_EXCEPT || op == Op::SWAP; };
+    while (a != b && graph_.at(a).op != graph_.at(b).op && drops(graph_.at(b).op) && graph_.next[b] >= 0) b = graph_.next[b];
     if (a == b) continue;
     Op op_a = graph_.at(a).op, op_b = graph_.at(b).op;
     int yes_a = graph_.next[a], no_a = graph_.jump[a], yes_b = graph_.next[b], no_b = graph_.jump[b];
@@ -135,13 +142,15 @@ int Reader::matches_copy(int copy, int original) const {
       std::swap(yes_a, no_a);
       op_a = op_b;
     }
+    // A variable of the body isn't known to be bound in the handler.
+    if (op_b == Op::LOAD_FAST_CHECK && op_a == Op::LOAD_FAST) op_a = op_b;
     if (op_a != op_b || !same_operand(code_, a, code_, b)) return -1;
     if ((yes_a < 0) != (yes_b < 0) || (no_a < 0) != (no_b < 0)) return -1;
     if (yes_a >= 0) add(yes_a, yes_b);
     if (no_a >= 0) add(no_a, no_b);
     if (seen.size() > 20'000) return -1;
   }
-  return after;
+  return after < 0 ? kNeverBehind : after;
 }
 
 // Behind __exit__(None, None, None), with a value to return below or above; or -1.
@@ -232,6 +241,34 @@ bool Reader::is_finally(int handler) const {
   return true;
 }
 
+// A finally clause raises the exception again at each of its ends.
+void Reader::strip_reraise(Nodes& statements) {
+  const auto raises = [](const Nodes& list) { return !list.empty() && list.back()->kind == Kind::Reraise; };
+  for (size_t i = 0; i + 1 < statements.size(); i++) {
+    Node* const statement = statements[i];
+    if (statement->kind != Kind::If || !statement->orelse.empty() || !raises(statement->body)) continue;
+    // What follows belongs to the way on which it isn't raised yet.
+    statement->orelse.assign(statements.begin() + static_cast<std::ptrdiff_t>(i) + 1, statements.end());
+    statements.resize(i + 1);
+  }
+  if (raises(statements)) statements.pop_back();
+  if (statements.empty()) return;
+  Node* const last = statements.back();
+  if (last->kind == Kind::Try) {
+    for (Node* const handler : last->handlers) strip_reraise(handler->body);
+    strip_reraise(last->orelse);
+  }
+  if (last->kind == Kind::MatchStatement) {
+    for (Node* const one : last->handlers) strip_reraise(one->body);
+  }
+  if (last->kind != Kind::If) return;
+  strip_reraise(last->body);
+  strip_reraise(last->orelse);
+  if (!last->body.empty() || last->orelse.empty() || stays_as_it_is(last->items[0])) return;
+  last->items[0] = negated(last->items[0]);
+  last->body.swap(last->orelse);
+}
+
 // Where the code goes on behind an except clause, for a try statement whose body never comes to its end; or -1.
 int Reader::behind_handlers(int handler, const Scope& scope) const {
   std::set<int> seen{handler};
@@ -285,7 +322,7 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
   Scope outside = within(scope, -1);
   if (last) {
     run(handler, handling, outside, statements);
-    if (!statements.empty() && statements.back()->kind == Kind::Reraise) statements.pop_back();
+    strip_reraise(statements);
     if (statements.empty()) statements.push_back(tree_.make(Kind::Pass));
     statement->last = statements;
     // try/except/finally is try/finally around try/except.

@@ -55,8 +55,8 @@ bool Reader::ends_construct(int node, const Scope& scope) const {
   return known != scope.construct->unwound.end() && known->second >= 0 && known->second == scope.construct->exit;
 }
 
-// Of what the given nodes lead to, the first in the code that stands behind `last` and isn't reached by exceptions alone; or -1.
-int Reader::first_behind(const std::vector<int>& from, int last, const Scope& scope) const {
+// Of what the given nodes lead to, the first in the code that stands behind `last` with a stack of that depth and isn't reached by exceptions alone; or -1.
+int Reader::first_behind(const std::vector<int>& from, int last, int depth, const Scope& scope) const {
   std::vector<char> seen(graph_.size(), 0);
   std::vector<int> open = from;
   int first = INT_MAX;
@@ -65,7 +65,7 @@ int Reader::first_behind(const std::vector<int>& from, int last, const Scope& sc
     open.pop_back();
     if (seen[node]) continue;
     seen[node] = 1;
-    if (node > last && !graph_.cold[node]) {
+    if (node > last && !graph_.cold[node] && graph_.depth[node] == depth) {
       first = std::min(first, node);
       continue;
     }
@@ -99,7 +99,7 @@ int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   outer.construct = scope.construct;
   // Breaks go behind an else clause, if there is one.
   int leave = end;
-  if (const int behind = first_behind(exits, std::max(last, end - 1), outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  if (const int behind = first_behind(exits, std::max({last, end - 1, graph_.via_jump[node]}), graph_.depth[node] - 1, outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
   Node* const iterator = stack.back();
   const bool in_expression = iterator->items[0]->text != ".0" && pending(stack) > 0;
   Node* const item = tree_.make(Kind::Incoming);
@@ -153,7 +153,7 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   inner.again = node;
   inner.loop = node;
   inner.entered = node;
-  inner.leave = first_behind(exits, last, scope);
+  inner.leave = first_behind(exits, last, graph_.depth[node], scope);
   // The test of `while`, if the loop starts with one: one side of it leaves the loop.
   Condition condition;
   Scope testing = inner;
@@ -174,6 +174,8 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
     // A body that always leaves belongs to no cycle of its own.
     tests = false;
   }
+  // A test that can't be turned round is an `if` that breaks.
+  if (tests && !inside_or_again(condition.yes) && stays_as_it_is(condition.test)) tests = false;
   out.push_back(statement);
   inner.entered = -1;
   if (!tests) {
@@ -190,7 +192,7 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   std::vector<int> breaks;
   for (const int to : exits) if (to != end) breaks.push_back(to);
   int leave = end;
-  if (const int behind = first_behind(breaks, std::max(last, end - 1), scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  if (const int behind = first_behind(breaks, std::max({last, end - 1, positive ? condition.via_no : condition.via_yes}), graph_.depth[node], scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
   inner.leave = leave;
   if (start != node) {
     Stack body = stack;

@@ -165,7 +165,7 @@ Node* Reader::negated(Node* test) {
   if (test->kind == Kind::And || test->kind == Kind::Or) {
     // not (not a or b): a and not b
     const auto turned = std::count_if(test->items.begin(), test->items.end(), [](const Node* item) { return item->kind == Kind::Not; });
-    if (2 * static_cast<size_t>(turned) >= test->items.size()) {
+    if (2 * static_cast<size_t>(turned) >= test->items.size() && std::none_of(test->items.begin(), test->items.end(), stays_as_it_is)) {
       Node* const all = tree_.make(test->kind == Kind::And ? Kind::Or : Kind::And);
       for (Node* const item : test->items) all->items.push_back(negated(item));
       return all;
@@ -275,7 +275,7 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
       a = whole;
       return true;
     }
-    if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained) {
+    if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && !stays_as_it_is(a.test)) {
       a = {either(negated(a.test), b.test), b.yes, b.no, false, b.no_keeps, a.no_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
       return true;
     }
@@ -290,7 +290,7 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
       a = {either(a.test, b.test), a.yes, b.no, a.yes_keeps, b.no_keeps, a.yes_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
       return true;
     }
-    if (b.no == a.yes && !a.yes_keeps && !b.no_keeps) {
+    if (b.no == a.yes && !a.yes_keeps && !b.no_keeps && !stays_as_it_is(a.test)) {
       a = {both(negated(a.test), b.test, false), b.yes, b.no, b.yes_keeps, false, b.yes_edges, a.yes_edges + b.no_edges, b.via_yes, b.via_no};
       return true;
     }

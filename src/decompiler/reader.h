@@ -111,7 +111,7 @@ class Reader {
   // Loops.
   int loop(int node, Stack& stack, const Scope& scope, Nodes& out);
   std::vector<bool> body_of(int header) const;
-  int first_behind(const std::vector<int>& from, int last, const Scope& scope) const;
+  int first_behind(const std::vector<int>& from, int last, int depth, const Scope& scope) const;
   bool ends_construct(int node, const Scope& scope) const;
   bool loop_is_inside(int header, int handler) const;
   int for_loop(int node, Stack& stack, const Scope& scope, Nodes& out);
@@ -131,6 +131,7 @@ class Reader {
   int behind_exit_call(int node) const;
   int behind_suppression(int handler) const;
   int behind_handlers(int handler, const Scope& scope) const;
+  void strip_reraise(Nodes& statements);
   bool is_finally(int handler) const;
   int depth_kept(int handler, bool& lasti) const;
   int first_of_star(int handler) const;

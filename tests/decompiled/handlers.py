@@ -142,3 +142,67 @@ def loop_in_context(f, rows):
         f(1)
         rows = [row for row in rows if f(row)]
     f(rows)
+
+
+def finally_of_two_ways(f, a):
+    try:
+        f(1)
+    finally:
+        if a is f:
+            del a.b
+        else:
+            a.b = f
+
+
+def finally_that_may_do_nothing(f, a):
+    try:
+        f(1)
+    finally:
+        b = a.b
+        if b:
+            b.c = None
+            b.close()
+
+
+def finally_that_raises(f, a):
+    try:
+        f(1)
+    except ValueError:
+        try:
+            f(2)
+        finally:
+            raise
+    finally:
+        a.b = f
+
+
+def finally_that_returns(f, a):
+    try:
+        if a:
+            f(1)
+    finally:
+        if a == f:
+            f(2)
+            return None
+        f(3)
+
+
+def finally_of_variables(f):
+    try:
+        a = f(1)
+        f(a)
+    finally:
+        f(2)
+        a.close()
+
+
+def retries(f):
+    while True:
+        try:
+            return f(1)
+        except ValueError:
+            pass
+        try:
+            return f(2)
+        except KeyError:
+            pass

@@ -123,3 +123,11 @@ def chained_tests(x, i, j):
 def unused_parts(rows):
     for (first, _, _) in rows:
         print(first)
+
+
+def returns_from_inner_loop(rows):
+    for row in rows:
+        for value in row:
+            if value:
+                return True
+    return False
