@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import evalframe
+from evalframe.__main__ import main
 from evalframe.bytecode import Bytecode, Instruction, listing, verify
-from evalframe.dis import main
 
 
 def with_code(function: Callable[..., Any], code: types.CodeType) -> Callable[..., Any]:
@@ -299,14 +299,14 @@ def test_dis_of_a_source_lists_its_functions(capsys: pytest.CaptureFixture[str])
 def test_dis_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "program.py"
     path.write_text("def outer():\n    def inner(): return 1\n    return inner\nclass K:\n    def m(self): pass\n")
-    assert main([f"{path}:K.m"]) == 0
+    assert main(["dis", f"{path}:K.m"]) == 0
     assert capsys.readouterr().out.startswith(f"code K.m, {path}:5\n")
-    assert main([f"{path}:outer.inner"]) == 0
-    assert main([str(path)]) == 0
-    assert main(["-c", "x = 1"]) == 0
+    assert main(["dis", f"{path}:outer.inner"]) == 0
+    assert main(["dis", str(path)]) == 0
+    assert main(["dis", "-c", "x = 1"]) == 0
     capsys.readouterr()
-    assert main([f"{path}:nothing"]) == 2
-    assert "has no function 'nothing'; it has outer, outer.<locals>.inner" in capsys.readouterr().err
-    assert main([str(tmp_path / "missing.py")]) == 2
+    assert main(["dis", f"{path}:nothing"]) == 2
+    assert "has no function 'nothing'; its functions are: outer, outer.inner, K, K.m" in capsys.readouterr().err
+    assert main(["dis", str(tmp_path / "missing.py")]) == 2
     assert "can't open file" in capsys.readouterr().err
-    assert main(["-c", "x ="]) == 2
+    assert main(["dis", "-c", "x ="]) == 2

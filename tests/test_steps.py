@@ -15,7 +15,7 @@ import pytest
 
 import evalframe
 from evalframe import Trace
-from evalframe import step_command as command
+from evalframe.__main__ import main
 
 NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
 
@@ -332,8 +332,8 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     failed = run("--only", "g", "-c", "1 / 0", cwd=tmp_path)
     assert failed.returncode == 1 and failed.stderr.count("Traceback") == 1 and failed.stdout.strip() == ""
     assert "no frame of g was begun" in failed.stderr
-    assert command.main([str(tmp_path / "nothing.py")]) == 2
+    assert main(["step", str(tmp_path / "nothing.py")]) == 2
     with pytest.raises(SystemExit):
-        command.main(["--steps", "0", "-c", "1"])
+        main(["step", "--steps", "0", "-c", "1"])
     with pytest.raises(SystemExit):
-        command.main([])
+        main(["step"])

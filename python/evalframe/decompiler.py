@@ -1,9 +1,7 @@
 """Functions and code objects as Python source that is compiled to the same code again."""
 
-import importlib.util
-import marshal
+import json
 import math
-import os
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -43,6 +41,13 @@ class DecompileReport:
     def __str__(self) -> str:
         return "\n".join(map(str, self.rows))
 
+    def json(self) -> Iterator[str]:
+        """Each code object as a JSON object; the first one, which has the others in it, with its source."""
+        for row in self.rows:
+            told: dict[str, object] = {"code": row.name, "line": row.code.co_firstlineno, "status": row.status}
+            told |= {"reason": row.reason} | ({"source": self.source} if row is self.rows[0] else {})
+            yield json.dumps(told)
+
 
 def decompile(code: types.CodeType | Callable[..., Any]) -> str:
     """The source of a function or code object; that of a module's has all functions and classes in it.
@@ -77,40 +82,6 @@ def decompile_report(code: types.CodeType | Callable[..., Any]) -> DecompileRepo
         DecompiledCode(each, status, reason) for each, status, reason in rows if isinstance(each, types.CodeType)
     ]
     return DecompileReport(source, tuple(told))
-
-
-def code_of_file(where: str) -> types.CodeType:
-    """The code object of FILE[:FUNCTION], a source file or a .pyc of the running version; nothing of it is run."""
-    path, colon, function = where.rpartition(":")
-    if not colon or os.path.exists(where):
-        path, function = where, ""
-    with open(path, "rb") as file:
-        text = file.read()
-    if not path.endswith(".pyc"):
-        code = compile(text, path, "exec", dont_inherit=True)
-    elif text[:4] != importlib.util.MAGIC_NUMBER:
-        raise ValueError(f"{path} was compiled by another version of Python; run evalframe under that one")
-    else:
-        try:
-            loaded = marshal.loads(text[16:])
-        except (EOFError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is no compiled module: {error}") from error
-        if not isinstance(loaded, types.CodeType):
-            raise ValueError(f"{path} is no compiled module: it holds no code object")
-        code = loaded
-    if not function:
-        return code
-    for inner in _code_objects(code):
-        if inner.co_qualname == function:
-            return inner
-    raise LookupError(f"{path} has no function {function!r}")
-
-
-def _code_objects(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _code_objects(constant)
 
 
 def _literal(value: object) -> str:

@@ -261,13 +261,16 @@ class Chosen:
     def __call__(self, code: types.CodeType) -> bool:
         file = code.co_filename
         if self.only:
-            in_file = not self.files or file in self.files
-            return in_file and any(_is_named(code.co_qualname, name) for name in self.only)
+            return self.names(code.co_qualname, file)
         if file in self.files:
             return True
         if file.startswith(_OWN_FOLDER):
             return False
         return self.everything or not (file.startswith("<frozen ") or file.startswith(_LIBRARIES))
+
+    def names(self, qualname: str, file: str) -> bool:
+        """Whether a function is one of those that are named, or inside one."""
+        return (not self.files or file in self.files) and any(_is_named(qualname, name) for name in self.only)
 
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 
+from evalframe import lookup
+
 # How a name is read or written where it isn't one of the frame's slots.
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
 _NAME_OPS = frozenset({"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
@@ -99,18 +101,14 @@ def variables_of_file(path: str | os.PathLike[str], function: str | None = None)
     The file is compiled, not run. `function` is a qualified name, or the end of one: `function_2` or
     `function_1.function_2`. Raises LookupError, with the names there are, if none matches.
     """
-    with open(path, "rb") as file:
-        source = file.read()
-    module = compile(source, str(path), "exec", dont_inherit=True)
-    codes = list(_codes_in(module))
-    if function is not None:
-        wanted = function.split(".")
-        chosen = [code for code in codes if _parts(code)[-len(wanted) :] == wanted]
-        if not chosen:
-            known = ", ".join(".".join(_parts(code)) for code in codes[1:]) or "none"
-            raise LookupError(f"{path} has no function {function!r}; its functions are: {known}")
-        codes = chosen
-    known_globals = dict.fromkeys(_module_names(source, str(path)))
+    return tables_of(lookup.in_file(f"{path}:{function}" if function else os.fspath(path)))
+
+
+def tables_of(found: lookup.Found) -> list[VariableTable]:
+    """The tables of what was found: of a file without a name, those of all functions and classes in it."""
+    whole = found.codes == (found.module,)
+    known_globals = dict.fromkeys(() if found.source is None else _module_names(found.source, found.file))
+    codes = lookup.codes_in(found.module) if whole else found.codes
     return [_table(code, known_globals, vars(builtins)) for code in codes]
 
 
@@ -121,17 +119,6 @@ def _unwrapped(function: object) -> object:
             return function
         function = inner
     return function
-
-
-def _parts(code: types.CodeType) -> list[str]:
-    return [part for part in code.co_qualname.split(".") if part != "<locals>"]
-
-
-def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes_in(constant)
 
 
 def _module_names(source: bytes, path: str) -> Iterator[str]:

@@ -1,0 +1,136 @@
+"""The commands that look at code without running it: `variables`, `dis`, `code` and `decompile`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from evalframe import lookup
+from evalframe.code_object import code
+from evalframe.dis import json_rows, text
+from evalframe.variables import tables_of
+
+Commands = Any  # what argparse has no name for: the action that holds the parsers of commands
+Run = Callable[[argparse.ArgumentParser, argparse.Namespace], int]
+
+
+def add_command(
+    commands: Commands, name: str, run: Run, *, about: str, examples: tuple[str, ...], usage: str | None = None
+) -> argparse.ArgumentParser:
+    """A command with its help and examples; `run` gets its parser, for errors, and the options: the exit status."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=about, description=about[0].upper() + about[1:] + ".", usage=usage,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n  ".join(["example:" if len(examples) == 1 else "examples:", *examples]),
+    )  # fmt: skip
+    parser.set_defaults(run=lambda options: run(parser, options))
+    return parser
+
+
+def fail(parser: argparse.ArgumentParser, message: str, status: int = 2) -> int:
+    """Tells on stderr why the command can't be carried out."""
+    print(f"{parser.prog}: {message}", file=sys.stderr)
+    return status
+
+
+def show(shown: str) -> None:
+    """Prints a result; whoever reads it may stop before its end."""
+    try:
+        print(shown, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def document(lines: Iterable[str]) -> str:
+    """A JSON document of one object a line."""
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the commands of this file."""
+    about = "the kind and the slot of each variable"
+    parser = add_command(commands, "variables", _variables, about=about, examples=(
+        "evalframe variables script.py", "evalframe variables script.py:Class.method",
+    ))  # fmt: skip
+    _add_forms(parser)
+    _add_json(parser, "variable")
+    about = "list bytecode by canonical instructions"
+    parser = add_command(commands, "dis", _dis, about=about, examples=('evalframe dis -c "x = 1"',))
+    _add_forms(parser)
+    _add_json(parser, "instruction")
+    about = "the attributes of code objects"
+    parser = add_command(commands, "code", _code, about=about, examples=("evalframe code -m json:loads",))
+    _add_forms(parser)
+    _add_json(parser, "code object")
+    about = "bytecode as Python source"
+    parser = add_command(commands, "decompile", _decompile, about=about, examples=(
+        "evalframe decompile __pycache__/script.cpython-311.pyc", "evalframe decompile --report -m textwrap",
+    ))  # fmt: skip
+    _add_forms(parser)
+    parser.add_argument("--report", action="store_true", help="tell how each code object came out instead")
+    _add_json(parser, "code object, with its status; that of the whole has the source")
+
+
+def _add_forms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "where", nargs="?", metavar="FILE[:NAME]",
+        help="a file of source or a .pyc, or a function or class in it by qualified name; - is standard input",
+    )  # fmt: skip
+    parser.add_argument("-m", dest="module", metavar="MODULE[:NAME]", help="a module, which isn't run")
+    parser.add_argument("-c", dest="source", metavar="SOURCE", help="a source text, which isn't run")
+
+
+def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"a JSON document, one line for each {what}")
+
+
+def _found(parser: argparse.ArgumentParser, options: argparse.Namespace) -> lookup.Found:
+    if (options.where, options.module, options.source).count(None) != 2:
+        parser.error("give one of FILE[:NAME], -m MODULE[:NAME] and -c SOURCE")
+    if options.module is not None:
+        return lookup.in_module(options.module)
+    return lookup.in_file(options.where) if options.where is not None else lookup.in_source(options.source)
+
+
+def _variables(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    tables = tables_of(_found(parser, options))
+    if options.json:
+        show(document(row for table in tables for row in table.json()))
+    else:
+        show("\n\n".join(map(str, tables)))
+    return 0
+
+
+def _dis(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    codes = _found(parser, options).codes
+    if options.json:
+        show(document(row for each in codes for row in json_rows(each)))
+    else:
+        show("\n".join(map(text, codes)).rstrip("\n"))
+    return 0
+
+
+def _code(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    found = [code(inner) for each in _found(parser, options).codes for inner in lookup.codes_in(each)]
+    show(document(each.json() for each in found) if options.json else "\n\n".join(map(str, found)))
+    return 0
+
+
+def _decompile(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    from evalframe.decompiler import decompile_report
+
+    reports = [decompile_report(each) for each in _found(parser, options).codes]
+    if options.json:
+        show(document(row for report in reports for row in report.json()))
+        return 0
+    if options.report:
+        show("\n".join(map(str, reports)))
+        return 0
+    refused = [report.rows[0] for report in reports if report.source is None]
+    sources = [report.source for report in reports if report.source is not None]
+    if sources:
+        show("\n".join(sources).removesuffix("\n"))
+    for row in refused:
+        fail(parser, f"can't decompile {row.name}: {row.reason}")
+    return 1 if refused else 0

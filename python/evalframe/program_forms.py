@@ -1,0 +1,70 @@
+"""The programs that commands run: FILE[:NAME], -m MODULE[:NAME] or -c SOURCE, with arguments of their own behind."""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evalframe import lookup, program
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is asked for, and the function of it that is to be told of."""
+
+    title: str
+    files: tuple[str, ...]  # its own, as code objects name it; empty where that is found out by the run
+    name: str  # a qualified name; "": all of it
+    source: str | None  # of -c
+    prepare: Callable[[], Callable[[], object]]  # sets up the process for it, and returns what runs it
+
+
+def usage(command: str) -> str:
+    """The usage of a command that runs a program."""
+    forms = ("FILE[:NAME]", "-m MODULE[:NAME]", "-c SOURCE")
+    return "\n       ".join(f"evalframe {command} [OPTION ...] {form} [ARGUMENT ...]" for form in forms)
+
+
+def add_program(parser: argparse.ArgumentParser, what: str) -> None:
+    """The forms of programs; `what` is told of the function that is named."""
+    parser.add_argument("-m", dest="module", metavar="MODULE[:NAME]", help="run a module")
+    parser.add_argument("-c", dest="source", metavar="SOURCE", help="run a source text")
+    parser.add_argument(
+        "where", nargs="?", metavar="FILE[:NAME]", help=f"a script; {what} of this function or class alone"
+    )
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own")
+
+
+def chosen_program(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Program:
+    """What the options ask for; CannotFind where it has no function of the name."""
+    given = ([options.where] if options.where is not None else []) + options.arguments
+    if options.module is not None:
+        return _module(options.module, given)
+    if options.source is not None:
+        title = " ".join(["-c", options.source, *given])
+        return Program(title, ("<string>",), "", options.source, lambda: program.command(options.source, given))
+    if not given:
+        parser.error("no program to run: give FILE[:NAME], -m MODULE[:NAME] or -c SOURCE")
+    path, name = lookup.split(given[0])
+    if name:
+        lookup.in_file(given[0])
+    arguments = given[1:]
+    title = " ".join([path, *arguments])
+    return Program(title, (_file(path),), name, None, lambda: program.script(path, arguments))
+
+
+def _module(where: str, arguments: list[str]) -> Program:
+    module, _, name = where.partition(":")
+    try:
+        files: tuple[str, ...] = (lookup.file_to_run(module),)
+    except lookup.CannotFind:  # which the run tells as `python -m` does
+        files = ()
+    if name:
+        lookup.in_file(f"{lookup.file_to_run(module)}:{name}")
+    title = " ".join(["-m", module, *arguments])
+    return Program(title, files, name, None, lambda: program.module(module, arguments))
+
+
+def _file(path: str) -> str:
+    path = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
+    return "<stdin>" if path == "-" else os.path.abspath(path)

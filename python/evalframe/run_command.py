@@ -1,0 +1,163 @@
+"""The commands that run a program with its frames captured: `run` and `explain`."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import evalframe
+from evalframe import _core, program, report
+from evalframe.commands import Commands, add_command
+from evalframe.modes import evaluating
+from evalframe.program_forms import Program, add_program, chosen_program, usage
+from evalframe.steps import Chosen
+from evalframe.user_backends import resolve
+
+_RUN_USAGE = """evalframe run [OPTION ...] SCRIPT [ARGUMENT ...]
+       evalframe run [OPTION ...] -m MODULE [ARGUMENT ...]
+       evalframe run [OPTION ...] -c COMMAND [ARGUMENT ...]"""
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the commands of this file."""
+    about = "run a script or module with its frames captured"
+    parser = add_command(commands, "run", _run, about=about, usage=_RUN_USAGE, examples=(
+        "evalframe run script.py", "evalframe run --report report.html -m package",
+    ))  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
+    parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
+    parser.add_argument("--exact", action="store_true", help="every bit as NumPy computes it: its own exp, sin ...")
+    parser.add_argument("--fastmath", action="store_true", help="loops may add and multiply floats in another order")
+    parser.add_argument("--background", action="store_true", help="loops are compiled while plain Python goes on")
+    parser.add_argument(
+        "--mode", choices=("capture", "evaluate"), default="capture",
+        help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-m", dest="prepare", action="store_const", const=program.module, default=program.script,
+        help="SCRIPT is the name of a module",
+    )  # fmt: skip
+    parser.add_argument("-c", dest="prepare", action="store_const", const=program.command, help="SCRIPT is the program")
+    about = "run a program and tell what became of its frames"
+    parser = add_command(commands, "explain", _explain, about=about, usage=usage("explain"), examples=(
+        "evalframe explain script.py", "evalframe explain script.py:function",
+    ))  # fmt: skip
+    add_program(parser, "what became")
+
+
+def split_at_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options of `run`, and the program with its arguments, which are not ours to read.
+
+    `run` hands everything behind the script's name over as it is, which argparse can't do.
+    """
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        if argument in ("-m", "-c"):
+            return list(arguments[: index + 1]), list(arguments[index + 1 :])
+        if argument == "--":
+            return list(arguments[:index]), list(arguments[index + 1 :])
+        if not argument.startswith("-") or argument == "-":
+            break
+        index += 2 if argument in ("--report", "--backend", "--mode") else 1
+    return list(arguments[:index]), list(arguments[index:])
+
+
+def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    asked = chosen_program(parser, options)
+
+    def tell(captures: report.Captures) -> None:
+        print(report.text(evalframe.stats(), told_of(asked, captures)))
+
+    return _run_program(asked.prepare, evalframe.enabled(), tell)
+
+
+def told_of(asked: Program, captures: report.Captures) -> report.Captures:
+    """What was captured of the function that is asked for, and of those inside it; of all where none is named."""
+    if not asked.name:
+        return captures
+    wanted = Chosen((asked.name,), asked.files)
+    return [capture for capture in captures if wanted.names(capture["function"], capture["file"])]
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    rest = options.program
+    if not rest:
+        parser.error("no script to run")
+    try:
+        resolve(options.backend)
+    except (ValueError, evalframe.BackendError) as error:
+        parser.error(str(error))
+    if options.report is not None and (problem := _not_writable(options.report)):
+        parser.error(f"can't write {str(options.report)!r}: {problem}")
+    report_path = None if options.report is None else options.report.absolute()
+    prepare: Callable[[str, list[str]], Callable[[], object]] = options.prepare
+    if options.mode == "evaluate":
+        if report_path is not None:
+            parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
+        return _run_evaluated(lambda: prepare(rest[0], rest[1:]))
+
+    def tell(captures: report.Captures) -> None:
+        stats = evalframe.stats()
+        _say(report.summary(stats))
+        if report_path is not None:
+            try:
+                report_path.write_text(report.html(stats, " ".join(rest), captures), encoding="utf-8")
+            except OSError as error:
+                _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
+
+    numerics = {"exact": options.exact, "fastmath": options.fastmath}
+    capturing = evalframe.enabled(backend=options.backend, background=options.background, **numerics)
+    return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell)
+
+
+def _run_program(
+    prepare: Callable[[], Callable[[], object]], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
+) -> int:
+    prepared = prepare()
+    captures: list[dict[str, Any]] = []
+    _core.set_measuring(True)
+    # Else calls of NumPy's beside kernels pay for fresh pages each time, those that are timed to compare included.
+    _core.keep_freed_memory()
+    program.run(
+        prepared,
+        capturing,
+        lambda: captures.extend(_core.captures()),
+        lambda: tell(captures),
+    )
+    return 0
+
+
+def _run_evaluated(prepare: Callable[[], Callable[[], object]]) -> int:
+    prepared = prepare()
+    counts: dict[str, Any] = {}
+    program.run(
+        prepared,
+        evaluating(),
+        lambda: counts.update(evalframe.evaluation_counts()),
+        lambda: _say(report.evaluation_summary(counts)),
+    )
+    return 0
+
+
+def _not_writable(path: Path) -> str | None:
+    """Why a report can't be written to `path`, told before a long run and not after it."""
+    created = not path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        return error.strerror
+    if created:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return None
+
+
+def _say(line: str) -> None:
+    """A line on the process's stderr: the program may have put something else in its place, or closed it."""
+    if sys.__stderr__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=sys.__stderr__, flush=True)
