@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import evalframe
+from evalframe import _core
 from evalframe.variables import VariableTable, variables_of_file
 
 NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
@@ -110,3 +111,94 @@ def test_what_has_no_code_is_refused(wrong: object, text: str) -> None:
 def test_a_function_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(LookupError, match=r"no function 'nope'.*function_1\.function_2"):
         variables_of_file(NEST, "nope")
+
+
+SCOPES = """\
+count = 0
+def counter(step):
+    total = 0
+    def add(by=1):
+        nonlocal total
+        global count
+        count += 1
+        total += by * step
+        return total
+    def only_hands_on():
+        return lambda: total
+    class Inner:
+        size = total
+        def method(self):
+            return super().__repr__(), step
+    return add, only_hands_on, Inner
+"""
+
+
+def tables(source: str, tmp_path: Path) -> dict[str, VariableTable]:
+    file = tmp_path / "scopes.py"
+    file.write_text(source)
+    return {table.code.co_qualname.replace(".<locals>", ""): table for table in variables_of_file(file)}
+
+
+def test_cells_tell_who_makes_and_who_uses_them(tmp_path: Path) -> None:
+    found = tables(SCOPES, tmp_path)
+    total, step = found["counter"]["total"], found["counter"]["step"]
+    assert (total.kind, total.made_by) == ("cell", "counter")
+    assert total.used_by == ("counter.add", "counter.only_hands_on.<lambda>", "counter.Inner")
+    assert step.used_by == ("counter.add", "counter.Inner.method") and step.is_argument
+    handed_on = found["counter.only_hands_on"]["total"]
+    assert (handed_on.kind, handed_on.made_by, handed_on.used_by) == ("free", "counter", ("counter.only_hands_on.<lambda>",))
+    assert found["counter.Inner.method"]["__class__"].made_by == "counter.Inner"
+    assert found["counter.Inner"]["__class__"].used_by == ("counter.Inner.method",)
+
+
+def test_names_that_are_bound_for_another_scope_say_so(tmp_path: Path) -> None:
+    found = tables(SCOPES, tmp_path)
+    assigned = {(scope, v.name) for scope, table in found.items() for v in table if v.assigned}
+    assert assigned == {("counter.add", "total"), ("counter.add", "count")}
+    assert found["counter.add"]["total"].notes == "made by counter; assigned here"
+    assert kinds(found["<module>"]) == {"count": "global", "counter": "global"}
+
+
+def test_a_function_alone_does_not_know_who_made_its_free_variables() -> None:
+    table = evalframe.variables(nest())
+    assert (table["arg1"].made_by, table["arg1"].notes) == ("", "made by an enclosing scope")
+    assert table["value"].used_by[0].endswith("nest.function_1.function_2.function_3")
+
+
+def test_comprehensions_have_a_scope_or_are_inlined(tmp_path: Path) -> None:
+    found = tables("def f(rows):\n    x = 1\n    return [[c + x for c in r] for r in rows], [lambda: k for k in rows], sum(g for g in rows)\n", tmp_path)
+    assert kinds(found["f.<genexpr>"]) == {".0": "argument", "g": "local"}
+    if sys.version_info < (3, 12):
+        assert kinds(found["f"]) == {"rows": "argument", "x": "cell", "sum": "builtin"}
+        assert found["f"]["x"].used_by == ("f.<listcomp>.<listcomp>",)
+        return
+    inlined = {v.name: v.kind for v in found["f"] if v.inlined}
+    assert inlined == {"c": "local", "r": "local", "k": "cell"}
+    assert found["f"]["c"].notes == "of an inlined comprehension"
+    module = tables("squares = [n * n for n in range(3)]\n", tmp_path)["<module>"]
+    assert (module["n"].inlined, module["n"].storage) == (True, "localsplus")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with 3.12")
+def test_type_parameters_have_a_scope_of_their_own(tmp_path: Path) -> None:
+    found = tables("def f[T](x: T, y=1) -> T:\n    z: T = x\n    return T\nclass C[K]:\n    kept: K\n    def m(self): return K\n", tmp_path)
+    scope = found["<generic parameters of f>"]
+    assert (scope["T"].kind, scope["T"].used_by) == ("cell", ("f",))
+    assert found["f"]["T"].made_by == "<generic parameters of f>"
+    assert found["C.m"]["K"].made_by == "<generic parameters of C>"
+
+
+def test_slots_are_where_the_interpreter_has_them() -> None:
+    import argparse
+    import enum
+    import typing
+
+    for module in (argparse, enum, typing):
+        for table in variables_of_file(str(module.__file__)):
+            slots = sorted((v.index, v.name) for v in table if v.storage == "localsplus")
+            assert slots == list(enumerate(name for name, _ in _core.slot_rows(table.code))), table.code
+
+
+def test_a_table_in_html_has_the_same_cells() -> None:
+    page = evalframe.variables(nest())._repr_html_()
+    assert page.count("<tr>") == 7 and "<td>made by an enclosing scope</td>" in page

@@ -16,6 +16,12 @@ _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
 _NAME_OPS = frozenset({"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _STORE_OPS = frozenset({"STORE_NAME", "STORE_GLOBAL"})
 
+_DEREF_STORES = frozenset({"STORE_DEREF", "DELETE_DEREF"})
+_DEREF_OPS = _DEREF_STORES | {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
+
+_COLUMNS = ("kind", "index", "storage", "name", "notes")
+# What each module has without binding it.
+_MODULE_NAMES = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__")
 _ORDER = ("argument", "local", "cell", "free", "global", "builtin")
 
 
@@ -28,6 +34,19 @@ class Variable:
     storage: str  # "localsplus", or the dict it is looked up in
     index: int  # slot in localsplus; index into co_names for a name that is looked up in a dict
     is_argument: bool = False  # also true of an argument that an inner function uses, whose kind is "cell"
+    made_by: str = ""  # of a cell: the qualified name of the scope that makes it; "" where that isn't known
+    used_by: tuple[str, ...] = ()  # of a cell: the scopes inside this one that read or bind it
+    assigned: bool = False  # a free variable or a global that is bound here: `nonlocal`, `global`
+    inlined: bool = False  # a comprehension's own, which has no frame for itself (from 3.12 on)
+
+    @property
+    def notes(self) -> str:
+        """What else there is to tell, in words."""
+        told = {"cell": ["made here"], "free": [f"made by {self.made_by or 'an enclosing scope'}"]}.get(self.kind, [])
+        told += [f"used by {', '.join(self.used_by)}"] if self.used_by else []
+        told += ["assigned here"] if self.assigned else []
+        told += ["of an inlined comprehension"] if self.inlined else []
+        return "; ".join(told)
 
 
 @dataclass(frozen=True)
@@ -56,12 +75,11 @@ class VariableTable:
             f"{code.co_qualname} ({code.co_filename}, line {code.co_firstlineno}): "
             f"{slots} slot{'' if slots == 1 else 's'} in localsplus, at most {code.co_stacksize} on the stack"
         )
-        rows = [("kind", "index", "storage", "name")]
-        rows += [(v.kind, str(v.index), v.storage, _shown_name(v)) for v in self.variables]
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        rows = [_COLUMNS, *map(_row, self.variables)]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = [
-            f"{kind:<{widths[0]}}  {index:>{widths[1]}}  {storage:<{widths[2]}}  {name}"
-            for kind, index, storage, name in rows
+            f"{kind:<{widths[0]}}  {index:>{widths[1]}}  {storage:<{widths[2]}}  {name:<{widths[3]}}  {notes}".rstrip()
+            for kind, index, storage, name, notes in rows
         ]
         return "\n".join([title, *lines])
 
@@ -71,11 +89,8 @@ class VariableTable:
             yield json.dumps({"code": self.code.co_qualname, **asdict(variable)})
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("kind", "index", "storage", "name"))
-        rows = (
-            f"<tr><td>{v.kind}</td><td>{v.index}</td><td>{v.storage}</td><td>{escape(_shown_name(v))}</td></tr>"
-            for v in self.variables
-        )
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        rows = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(v)) + "</tr>" for v in self.variables)
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
@@ -89,7 +104,7 @@ def variables(function: object) -> VariableTable:
     if isinstance(target, types.FunctionType):
         return _table(target.__code__, target.__globals__, vars(builtins))
     if isinstance(target, types.CodeType):
-        return _table(target, {}, vars(builtins))
+        return _table(target, dict.fromkeys(_MODULE_NAMES), vars(builtins))
     if isinstance(target, types.BuiltinFunctionType | types.BuiltinMethodType | type):
         raise TypeError(f"evalframe.variables: {target!r} has no Python code; give it a function written in Python")
     raise TypeError(f"evalframe.variables: expected a function, a method or a code object, got {type(target).__name__}")
@@ -107,9 +122,11 @@ def variables_of_file(path: str | os.PathLike[str], function: str | None = None)
 def tables_of(found: lookup.Found) -> list[VariableTable]:
     """The tables of what was found: of a file without a name, those of all functions and classes in it."""
     whole = found.codes == (found.module,)
-    known_globals = dict.fromkeys(() if found.source is None else _module_names(found.source, found.file))
-    codes = lookup.codes_in(found.module) if whole else found.codes
-    return [_table(code, known_globals, vars(builtins)) for code in codes]
+    known = dict.fromkeys(_MODULE_NAMES)
+    known |= dict.fromkeys(() if found.source is None else _module_names(found.source, found.file))
+    codes = list(lookup.codes_in(found.module)) if whole else found.codes
+    makers = _makers(found.module)
+    return [_table(code, known, vars(builtins), makers.get(id(code), {})) for code in codes]
 
 
 def _unwrapped(function: object) -> object:
@@ -138,25 +155,65 @@ def _module_names(source: bytes, path: str) -> Iterator[str]:
 
 
 def _table(
-    code: types.CodeType, known_globals: Mapping[str, object], known_builtins: Mapping[str, object]
+    code: types.CodeType,
+    known_globals: Mapping[str, object],
+    known_builtins: Mapping[str, object],
+    makers: Mapping[str, str] | None = None,
 ) -> VariableTable:
-    found = [*_slots(code), *_looked_up(code, known_globals, known_builtins)]
+    found = [*_slots(code, makers or {}), *_looked_up(code, known_globals, known_builtins)]
     return VariableTable(code, tuple(sorted(found, key=lambda v: (_ORDER.index(v.kind), v.index))))
 
 
-def _slots(code: types.CodeType) -> Iterator[Variable]:
+def _makers(module: types.CodeType) -> dict[int, dict[str, str]]:
+    """For each code object, by its id: who makes the cells of its free variables, which only those around it tell."""
+    found: dict[int, dict[str, str]] = {}
+    waiting: list[tuple[types.CodeType, dict[str, str]]] = [(module, {})]
+    while waiting:
+        code, around = waiting.pop()
+        found[id(code)] = {name: around.get(name, "") for name in code.co_freevars}
+        inside = around | dict.fromkeys(code.co_cellvars, lookup.plain_name(code))
+        waiting += [(inner, inside) for inner in _inner(code)]
+    return found
+
+
+def _inner(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _slots(code: types.CodeType, makers: Mapping[str, str]) -> Iterator[Variable]:
     """The variables in localsplus, in order: arguments, other locals, cells that aren't arguments, free variables."""
     names = [*code.co_varnames]
     names += [name for name in code.co_cellvars if name not in names]
     cells = frozenset(code.co_cellvars)
+    instructions = list(dis.get_instructions(code))
+    saved = {i.argval for i in instructions if i.opname == "LOAD_FAST_AND_CLEAR"}
+    bound = {i.argval for i in instructions if i.opname in _DEREF_STORES}
     argument_count = code.co_argcount + code.co_kwonlyargcount
     argument_count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
     for index, name in enumerate(names):
         is_argument = index < argument_count
         kind = "cell" if name in cells else "argument" if is_argument else "local"
-        yield Variable(name, kind, "localsplus", index, is_argument)
+        cell = (lookup.plain_name(code), _users(code, name)) if kind == "cell" else ("", ())
+        yield Variable(name, kind, "localsplus", index, is_argument, *cell, inlined=name in saved)
     for index, name in enumerate(code.co_freevars, len(names)):
-        yield Variable(name, "free", "localsplus", index)
+        users = _users(code, name)
+        yield Variable(name, "free", "localsplus", index, False, makers.get(name, ""), users, assigned=name in bound)
+
+
+def _users(code: types.CodeType, name: str) -> tuple[str, ...]:
+    """The scopes inside that use the cell themselves, and don't only hand it on."""
+    users: list[str] = []
+    for inner in _inner(code):
+        if name in inner.co_freevars:
+            users += [lookup.plain_name(inner)] if _uses(inner, name) else []
+            users += _users(inner, name)
+    return tuple(dict.fromkeys(users))
+
+
+def _uses(code: types.CodeType, name: str) -> bool:
+    if name == "__class__" and "super" in code.co_names:
+        return True  # super() reads the frame's cell itself
+    return any(i.argval == name and i.opname in _DEREF_OPS for i in dis.get_instructions(code))
 
 
 def _looked_up(
@@ -175,7 +232,7 @@ def _looked_up(
         if name in bound and name not in global_names and not is_module:
             yield Variable(name, "local", "namespace", index)
         elif name in bound or name in known_globals or name not in known_builtins:
-            yield Variable(name, "global", "globals", index)
+            yield Variable(name, "global", "globals", index, assigned=name in bound and not is_module)
         else:
             yield Variable(name, "builtin", "builtins", index)
 
@@ -183,5 +240,7 @@ def _looked_up(
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 
-def _shown_name(variable: Variable) -> str:
-    return f"{variable.name} (argument)" if variable.is_argument and variable.kind == "cell" else variable.name
+def _row(variable: Variable) -> tuple[str, ...]:
+    is_both = variable.is_argument and variable.kind == "cell"
+    name = f"{variable.name} (argument)" if is_both else variable.name
+    return variable.kind, str(variable.index), variable.storage, name, variable.notes
