@@ -23,6 +23,7 @@ from evalframe.variables import Variable, VariableTable, variables
 __all__ = [
     "BackendError",
     "Break",
+    "CapturedGraph",
     "CodeObject",
     "DecompileError",
     "DecompileReport",
@@ -30,6 +31,7 @@ __all__ = [
     "FrameInfo",
     "Graph",
     "GraphBreakError",
+    "GuardTree",
     "Hook",
     "Limit",
     "Loop",
@@ -55,6 +57,8 @@ __all__ = [
     "explain",
     "followed",
     "get_include",
+    "graphs",
+    "guards",
     "hook",
     "jit",
     "leaf",
@@ -69,11 +73,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from evalframe.captured import CapturedGraph, GuardTree, graphs, guards
     from evalframe.decompiler import DecompileError, DecompileReport, decompile, decompile_report
     from evalframe.graph import Graph, Node, Value
 else:
     _LATER = {
         **dict.fromkeys(("Graph", "Node", "Value"), "evalframe.graph"),
+        **dict.fromkeys(("CapturedGraph", "GuardTree", "graphs", "guards"), "evalframe.captured"),
         **dict.fromkeys(("DecompileError", "DecompileReport", "decompile", "decompile_report"), "evalframe.decompiler"),
     }
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import evalframe
-from evalframe import commands, lookup, program, run_command, step_command
+from evalframe import commands, completion, lookup, program, run_command, step_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +35,7 @@ def command_line() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"evalframe {evalframe.__version__}")
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (run_command, commands, step_command):
+    for module in (run_command, commands, step_command, completion):
         module.add_to(added)
     return parser
 

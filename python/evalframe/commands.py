@@ -1,9 +1,11 @@
 """The commands that look at code without running it: `variables`, `dis`, `code` and `decompile`."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from evalframe import lookup
@@ -34,8 +36,40 @@ def fail(parser: argparse.ArgumentParser, message: str, status: int = 2) -> int:
     return status
 
 
-def show(shown: str) -> None:
-    """Prints a result; whoever reads it may stop before its end."""
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The option of commands whose programs print something, too."""
+    parser.add_argument("--output", metavar="FILE", help="write it there, and not behind what the program prints")
+
+
+def checked_output(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Path | None:
+    """The file of --output, which is to be one that can be written, told before a long run and not after it."""
+    if options.output is None:
+        return None
+    path = Path(options.output).absolute()
+    if problem := not_writable(path):
+        parser.error(f"can't write {options.output!r}: {problem}")
+    return path
+
+
+def not_writable(path: Path) -> str | None:
+    """Why a file can't be written; None where it can be."""
+    created = not path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        return error.strerror
+    if created:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return None
+
+
+def show(shown: str, path: Path | None = None) -> None:
+    """Prints a result, or writes it into a file; whoever reads what is printed may stop before its end."""
+    if path is not None:
+        path.write_text(shown + "\n", encoding="utf-8")
+        return
     try:
         print(shown, flush=True)
     except BrokenPipeError:

@@ -1,6 +1,7 @@
 """The programs that commands run: FILE[:NAME], -m MODULE[:NAME] or -c SOURCE, with arguments of their own behind."""
 
 import argparse
+import linecache
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,12 @@ class Program:
     name: str  # a qualified name; "": all of it
     source: str | None  # of -c
     prepare: Callable[[], Callable[[], object]]  # sets up the process for it, and returns what runs it
+
+    def remember_source(self) -> None:
+        """Has the lines of a program of -c found by its file's name, as those of others are."""
+        if self.source is not None:
+            lines = self.source.splitlines(keepends=True)
+            linecache.cache["<string>"] = (len(self.source), None, lines, "<string>")
 
 
 def usage(command: str) -> str:

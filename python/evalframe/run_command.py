@@ -1,15 +1,16 @@
-"""The commands that run a program with its frames captured: `run` and `explain`."""
+"""The commands that run a program with its frames captured: `run`, `explain`, `graph` and `guards`."""
 
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import evalframe
 from evalframe import _core, program, report
-from evalframe.commands import Commands, add_command
+from evalframe.captured import Listed, graphs_of, guards_of
+from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show
 from evalframe.modes import evaluating
 from evalframe.program_forms import Program, add_program, chosen_program, usage
 from evalframe.steps import Chosen
@@ -44,7 +45,22 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "explain", _explain, about=about, usage=usage("explain"), examples=(
         "evalframe explain script.py", "evalframe explain script.py:function",
     ))  # fmt: skip
+    add_output(parser)
     add_program(parser, "what became")
+    about = "run a program and show the graphs that were captured, with their source lines"
+    parser = add_command(commands, "graph", _graph, about=about, usage=usage("graph"), examples=(
+        "evalframe graph script.py:function", "evalframe graph --json -m package",
+    ))  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="a JSON document, one line for each input and node")
+    add_output(parser)
+    add_program(parser, "graphs")
+    about = "run a program and show what has to hold for each graph to serve a call, and how often it did"
+    parser = add_command(commands, "guards", _guards, about=about, usage=usage("guards"), examples=(
+        "evalframe guards script.py:function",
+    ))  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="a JSON document, one line for each guard")
+    add_output(parser)
+    add_program(parser, "guards")
 
 
 def split_at_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -66,20 +82,56 @@ def split_at_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    asked = chosen_program(parser, options)
+    asked, output = chosen_program(parser, options), checked_output(parser, options)
 
     def tell(captures: report.Captures) -> None:
-        print(report.text(evalframe.stats(), told_of(asked, captures)))
+        asked.remember_source()
+        show(report.text(evalframe.stats(), told_of(asked, captures)), output)
 
     return _run_program(asked.prepare, evalframe.enabled(), tell)
 
 
+def _graph(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    return _show_captured(parser, options, graphs_of)
+
+
+def _guards(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    return _show_captured(parser, options, guards_of)
+
+
+def _show_captured(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], Listed[Any]]
+) -> int:
+    asked, output = chosen_program(parser, options), checked_output(parser, options)
+    # What is shown is to be the same for the same run: no function is given up for the time that it takes.
+    _core.set_call_trials(False)
+
+    def tell(captures: report.Captures) -> None:
+        asked.remember_source()
+        found = of(told_of(asked, captures))
+        show(document(found.json()) if options.json else str(found), output)
+
+    return _run_captured(asked.prepare(), evalframe.enabled(), tell)
+
+
 def told_of(asked: Program, captures: report.Captures) -> report.Captures:
-    """What was captured of the function that is asked for, and of those inside it; of all where none is named."""
+    """What was captured of the function that is asked for: its own, and where it was followed from others; all where
+    none is named."""
     if not asked.name:
         return captures
     wanted = Chosen((asked.name,), asked.files)
-    return [capture for capture in captures if wanted.names(capture["function"], capture["file"])]
+    return [part for capture in captures if (part := _part_of(capture, wanted)) is not None]
+
+
+def _part_of(capture: Mapping[str, Any], wanted: Chosen) -> Mapping[str, Any] | None:
+    def is_wanted(row: Mapping[str, Any]) -> bool:
+        return "function" in row and wanted.names(row["function"], row["file"])
+
+    if is_wanted(capture):
+        return capture
+    entries = [entry for entry in capture["entries"] if any(map(is_wanted, entry["graph_rows"]))]
+    notes = {kind: list(filter(is_wanted, capture[kind])) for kind in ("breaks", "limits", "loops")}
+    return {**capture, "entries": entries, **notes} if entries or any(notes.values()) else None
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -90,7 +142,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         resolve(options.backend)
     except (ValueError, evalframe.BackendError) as error:
         parser.error(str(error))
-    if options.report is not None and (problem := _not_writable(options.report)):
+    if options.report is not None and (problem := not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
     report_path = None if options.report is None else options.report.absolute()
     prepare: Callable[[str, list[str]], Callable[[], object]] = options.prepare
@@ -117,10 +169,17 @@ def _run_program(
     prepare: Callable[[], Callable[[], object]], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
 ) -> int:
     prepared = prepare()
-    captures: list[dict[str, Any]] = []
     _core.set_measuring(True)
     # Else calls of NumPy's beside kernels pay for fresh pages each time, those that are timed to compare included.
     _core.keep_freed_memory()
+    return _run_captured(prepared, capturing, tell)
+
+
+def _run_captured(
+    prepared: Callable[[], object], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
+) -> int:
+    captures: list[dict[str, Any]] = []
+    _core.keep_modules(True)
     program.run(
         prepared,
         capturing,
@@ -140,20 +199,6 @@ def _run_evaluated(prepare: Callable[[], Callable[[], object]]) -> int:
         lambda: _say(report.evaluation_summary(counts)),
     )
     return 0
-
-
-def _not_writable(path: Path) -> str | None:
-    """Why a report can't be written to `path`, told before a long run and not after it."""
-    created = not path.exists()
-    try:
-        with path.open("a"):
-            pass
-    except OSError as error:
-        return error.strerror
-    if created:
-        with contextlib.suppress(OSError):
-            path.unlink()
-    return None
 
 
 def _say(line: str) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from evalframe import program
-from evalframe.commands import Commands, add_command, fail
+from evalframe.commands import Commands, add_command, add_output, checked_output, fail, show
 from evalframe.program_forms import add_program, chosen_program, usage
 from evalframe.steps import MEMORY, STEPS, Chosen, Trace, recorder
 
@@ -30,6 +30,7 @@ def add_to(commands: Commands) -> None:
         "--memory", type=int, default=MEMORY >> 20, metavar="MB", help=f"of the recording, at most ({MEMORY >> 20})"
     )
     parser.add_argument("--reprs", action="store_true", help="ask objects for their repr, which runs code of theirs")
+    add_output(parser)
     add_program(parser, "only frames")
 
 
@@ -37,6 +38,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked = chosen_program(parser, options)
     only = (*([asked.name] if asked.name else []), *options.only)
     html = None if options.html is None else Path(options.html).absolute()
+    output = checked_output(parser, options)
     in_own_files = not only or asked.name or (options.module is None and options.source is None)
     chosen = Chosen(only, asked.files if in_own_files else (), options.everything)
     try:
@@ -47,7 +49,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     trace = Trace(made, {"<string>": asked.source} if asked.source is not None else {})
 
     def tell() -> None:
-        _show(trace, options.json, html, asked.title)
+        _show(trace, options.json, html, asked.title, output)
         if only and not len(trace):
             fail(parser, f"no frame of {', '.join(only)} was begun")
 
@@ -55,15 +57,14 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(trace: Trace, as_json: bool, html: Path | None, title: str) -> None:
+def _show(trace: Trace, as_json: bool, html: Path | None, title: str, output: Path | None) -> None:
     try:
         if html is not None:
             html.write_text(trace.html(title), encoding="utf-8")
             print(f"evalframe: {len(trace)} steps in {str(html)!r}", file=sys.stderr)
         if as_json:
-            for line in trace.json():
-                print(line)
-        elif html is None:
-            print(trace.text())
+            show("\n".join(trace.json()), output)
+        elif html is None or output is not None:
+            show(trace.text(), output)
     except OSError as error:
         print(f"evalframe step: can't write {error.filename or 'the output'!r}: {error.strerror}", file=sys.stderr)

@@ -226,16 +226,20 @@ const Meta* Graph::meta_of(Operand operand) const {
   return nullptr;
 }
 
+std::string print_input(const Graph& graph, int32_t index) {
+  const Input& input = graph.inputs[index];
+  return indexed("i", index) + " = input " + input.name + ": " + meta_text(graph, input.meta);
+}
+
+std::string print_node(const Graph& graph, int32_t index) {
+  const Node& node = graph.nodes[index];
+  return indexed("n", index) + " = " + node_text(graph, node) + ": " + meta_text(graph, node.meta);
+}
+
 std::string print(const Graph& graph) {
   std::string text;
-  for (size_t i = 0; i < graph.inputs.size(); i++) {
-    const Input& input = graph.inputs[i];
-    text += indexed("i", static_cast<int>(i)) + " = input " + input.name + ": " + meta_text(graph, input.meta) + "\n";
-  }
-  for (size_t i = 0; i < graph.nodes.size(); i++) {
-    const Node& node = graph.nodes[i];
-    text += indexed("n", static_cast<int>(i)) + " = " + node_text(graph, node) + ": " + meta_text(graph, node.meta) + "\n";
-  }
+  for (size_t i = 0; i < graph.inputs.size(); i++) text += print_input(graph, static_cast<int32_t>(i)) + "\n";
+  for (size_t i = 0; i < graph.nodes.size(); i++) text += print_node(graph, static_cast<int32_t>(i)) + "\n";
   return text;
 }
 

@@ -107,6 +107,9 @@ struct ExitPoint {
 
 // Text of the graph, one line a node; stable, for tests and people.
 std::string print(const Graph& graph);
+// One line of it, without its end.
+std::string print_input(const Graph& graph, int32_t index);
+std::string print_node(const Graph& graph, int32_t index);
 // Empty, or what is wrong: operand before its definition, index out of range, wrong operand count for a form.
 std::string verify(const Graph& graph);
 

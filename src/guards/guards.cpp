@@ -554,13 +554,14 @@ std::vector<GuardTable::Line> GuardTable::lines() const {
       lines.push_back({subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument"});
     }
   }
-  auto add = [&](const std::string& name, const Fact& fact) {
-    lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint});
-  };
   for (size_t i = 0; i < sources.size(); i++) {
-    const std::string name = source_name(static_cast<int32_t>(i));
-    add(name, sources[i].fact);
-    for (const Fact& fact : sources[i].more) add(name, fact);
+    const auto source = static_cast<int32_t>(i);
+    const std::string name = source_name(source);
+    auto add = [&](const Fact& fact) {
+      lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint, source});
+    };
+    add(sources[i].fact);
+    for (const Fact& fact : sources[i].more) add(fact);
   }
   return lines;
 }

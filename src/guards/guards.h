@@ -186,6 +186,7 @@ class GuardTable {
   // The same, with what each guard looks at, and what to do where it fails often.
   struct Line {
     std::string subject, text, hint;
+    int32_t source = -1;  // that it is about; -1: a function, a module, a name or a state of the thread
   };
   std::vector<Line> lines() const;
   int traverse(visitproc visit, void* arg) const;

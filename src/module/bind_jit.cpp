@@ -8,6 +8,7 @@
 
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
+#include "cpython/codec.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/tensors.h"
 #include "module/bindings.h"
@@ -50,6 +51,75 @@ nb::dict break_note(const runtime::BreakNote& note) {
   return result;
 }
 
+nb::list operand_names(const graph::Graph& graph, const graph::Node& node) {
+  nb::list names;
+  for (uint32_t i = 0; i < node.count; i++) {
+    const graph::Operand operand = graph.operands_of(node)[i];
+    if (operand.space == graph::Operand::Space::kInput) names.append("i" + std::to_string(operand.index));
+    if (operand.space == graph::Operand::Space::kNode) names.append("n" + std::to_string(operand.index));
+  }
+  return names;
+}
+
+// Where the program has what became the node.
+void add_place(const graph::Graph& graph, graph::Origin origin, nb::dict row) {
+  const Borrowed object = graph.frames.at(origin.frame).code;
+  const bytecode::Code* code = cpython::decoded(object);
+  if (!code) throw nb::python_error();
+  const bytecode::Position position = code->positions.at(origin.instruction);
+  row["file"] = nb::borrow(object.as<PyCodeObject>()->co_filename);
+  row["function"] = nb::borrow(object.as<PyCodeObject>()->co_qualname);
+  row["line"] = position.line;
+  row["end_line"] = position.end_line;
+  row["column"] = position.column;
+  row["end_column"] = position.end_column;
+}
+
+// The inputs, then the nodes with their places in the program.
+nb::list graph_rows(const graph::Graph& graph) {
+  nb::list rows;
+  for (size_t i = 0; i < graph.inputs.size(); i++) {
+    nb::dict row;
+    row["name"] = "i" + std::to_string(i);
+    row["text"] = graph::print_input(graph, static_cast<int32_t>(i));
+    rows.append(row);
+  }
+  for (size_t i = 0; i < graph.nodes.size(); i++) {
+    nb::dict row;
+    row["name"] = "n" + std::to_string(i);
+    row["text"] = graph::print_node(graph, static_cast<int32_t>(i));
+    row["operands"] = operand_names(graph, graph.nodes[i]);
+    add_place(graph, graph.nodes[i].origin, row);
+    rows.append(row);
+  }
+  return rows;
+}
+
+// In the order in which they are described, which isn't that in which a call checks them.
+nb::list guard_rows(const runtime::Compilation& compilation) {
+  const guards::GuardTable& guards = compilation.recording->guards;
+  nb::list rows;
+  size_t index = 0;
+  for (const guards::GuardTable::Line& line : guards.lines()) {
+    nb::dict row;
+    row["subject"] = line.subject;
+    row["text"] = line.text;
+    row["hint"] = line.hint;
+    row["failed"] = index < compilation.failures.size() ? compilation.failures[index] : 0;
+    row["source"] = line.source;
+    row["parent"] = line.source < 0 ? -1 : guards.sources[line.source].parent;
+    rows.append(row);
+    index++;
+  }
+  return rows;
+}
+
+// Why the graph ends; empty: it ends with the function.
+std::string ends(const recorder::Recording& recording) {
+  if (recording.returns) return "";
+  return recorder::reason(recording.why) + (recording.why_detail.empty() ? "" : " (" + recording.why_detail + ")");
+}
+
 nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilation) {
   const recorder::Recording& recording = *compilation.recording;
   nb::dict result;
@@ -62,6 +132,9 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["line"] = code.positions[place.frames.back().next].line;
   result["graph"] = graph::print(recording.graph);
   result["guards"] = recording.guards.describe();
+  result["graph_rows"] = graph_rows(recording.graph);
+  result["guard_rows"] = guard_rows(compilation);
+  result["ends"] = ends(recording);
   result["nodes"] = recording.graph.nodes.size();
   result["bytecodes"] = recording.bytecodes;
   result["backend"] = compilation.backend;
@@ -89,11 +162,23 @@ nb::object measured(const runtime::Compilation& compilation) {
   return result;
 }
 
+void add_function(const runtime::Capture& capture, nb::dict row) {
+  const auto* function = capture.function().as<PyFunctionObject>();
+  const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  row["function"] = nb::borrow(function->func_qualname);
+  row["file"] = nb::borrow(code->co_filename);
+  row["line"] = code->co_firstlineno;
+}
+
 nb::list entries(const runtime::Capture& capture) {
   nb::list result;
   for (const auto& [place, compilation] : capture.entries()) {
-    result.append(entry(place, *compilation));
-    result[result.size() - 1]["measured"] = measured(*compilation);
+    nb::dict one = entry(place, *compilation);
+    one["measured"] = measured(*compilation);
+    nb::dict owner;  // a chain of followed calls may begin in another function
+    add_function(capture, owner);
+    one["owner"] = owner;
+    result.append(one);
   }
   return result;
 }
@@ -160,12 +245,8 @@ nb::list captures() {
   // A collection could take captures away in the middle.
   const bool collects = PyGC_Disable();
   for (const runtime::Capture* capture : std::vector<runtime::Capture*>(runtime::Capture::all())) {
-    const auto* function = capture->function().as<PyFunctionObject>();
-    const auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
     nb::dict one = counters(capture->counters());
-    one["function"] = nb::borrow(function->func_qualname);
-    one["file"] = nb::borrow(code->co_filename);
-    one["line"] = code->co_firstlineno;
+    add_function(*capture, one);
     one["entries"] = entries(*capture);
     one["breaks_count"] = capture->counters().breaks;
     one["breaks"] = breaks(*capture);
@@ -235,6 +316,8 @@ void bind_jit(nb::module_& module) {
       nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("fastmath") = false, nb::arg("background") = false, nb::arg("all_threads") = false,
       "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
+  module.def("keep_modules", runtime::keep_modules, nb::arg("on"),
+             "Whether `captures` tells of modules' bodies that have ended, too, as long as they were captured by what is enabled now.");
   module.def("set_region_seconds", [](double seconds) { runtime::RegionTrial::least_seconds = seconds; }, nb::arg("seconds"),
              "For tests: how long a loop has to take before native code is made of it.");
   module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),

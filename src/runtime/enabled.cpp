@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <unordered_map>
+#include <vector>
 
 #include "core/object_text.h"
 #include "cpython/codec.h"
@@ -73,6 +74,8 @@ bool is_module_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) 
   return imports && has_loop(code);
 }
 
+bool modules_are_kept = false;
+
 class CaptureHook final : public cpython::FrameHook {
  public:
   explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
@@ -104,6 +107,7 @@ class CaptureHook final : public cpython::FrameHook {
     const auto capture = std::make_shared<Capture>(frame.function(), settings_.copy());
     const cpython::HooksResumed resumed;
     value = capture->run_module(thread);
+    if (modules_are_kept) kept_modules_.push_back(capture);
     return value ? Decision::kResult : Decision::kRaised;
   }
 
@@ -177,11 +181,14 @@ class CaptureHook final : public cpython::FrameHook {
   static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
   int modules_ = 0;
+  std::vector<std::shared_ptr<Capture>> kept_modules_;
   std::unordered_map<PyObject*, Known> known_;
   std::unordered_map<PyCodeObject*, int> functions_of_;  // by code, which the known functions hold
 };
 
 }  // namespace
+
+void keep_modules(bool on) { modules_are_kept = on; }
 
 cpython::HookId enable(Settings settings, bool all_threads) {
   return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)), all_threads);

@@ -1,0 +1,243 @@
+"""What was captured, as objects to look at: graphs with the source lines of their nodes, guards as trees."""
+
+import json
+import linecache
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Generic, TypeVar
+
+from evalframe import _core
+from evalframe.jit import counted
+
+Captures = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the program has what became a node. Lines from 1, columns in bytes from 0; -1 where unknown."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class GraphRow:
+    """An input or a node of a graph."""
+
+    name: str  # "i0" of an input, "n0" of a node
+    text: str
+    operands: tuple[str, ...]  # names of the inputs and nodes that it is made of
+    place: Place | None  # None: an input
+
+
+@dataclass(frozen=True)
+class CapturedGraph:
+    """A graph as recorded. Its `str` has its nodes under the lines of the program that they come from."""
+
+    function: str
+    file: str
+    line: int  # of the function
+    number: int  # among those of the function
+    start: str  # "start", or the line where it begins behind a break or in a loop
+    ends: str  # why it ends; "": it ends with the function
+    rows: tuple[GraphRow, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.function} ({self.file}:{self.line}), graph {self.number}, from {self.start}"
+
+    def __str__(self) -> str:
+        lines, at = [self.title], (self.file, -1)
+        for row in self.rows:
+            if row.place and (row.place.file, row.place.line) != at:
+                at = (row.place.file, row.place.line)
+                lines.append(self._source_line(row.place))
+            lines.append(f"       {row.text}")
+        return "\n".join([*lines, f"  ends: {self.ends or 'returns'}"])
+
+    def _source_line(self, place: Place) -> str:
+        source = linecache.getline(place.file, place.line).strip()
+        other_file = "" if place.file == self.file else f" in {place.file}"
+        where = f"  [{place.function}{other_file}]" if other_file or place.function != self.function else ""
+        return f"{place.line:4} | {source}{where}".rstrip()
+
+    def json(self) -> Iterator[str]:
+        """Each input and node as a JSON object."""
+        for row in self.rows:
+            told: dict[str, Any] = {"function": self.function, "file": self.file, "graph": self.number}
+            told |= {"start": self.start, "ends": self.ends, "name": row.name, "text": row.text}
+            yield json.dumps(told | {"operands": row.operands, "place": vars(row.place) if row.place else None})
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for row in self.rows:
+            line = f"{row.place.line}" if row.place else ""
+            source = linecache.getline(row.place.file, row.place.line).strip() if row.place else ""
+            rows.append(f"<tr><td>{line}</td><td>{escape(row.text)}</td><td>{escape(source)}</td></tr>")
+        head = "<tr><th>line</th><th>node</th><th>source</th></tr>"
+        return f"<p>{escape(self.title)}</p><table>{head}{''.join(rows)}</table><p>{escape(self.ends or 'returns')}</p>"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Something that has to hold for a graph to serve a call."""
+
+    subject: str  # what it looks at, as the program reaches it
+    fact: str  # what it asks of that
+    depth: int  # in the tree: `self.weight` is reached through `self`
+    failed: int  # times that it was the one that said no
+    hint: str  # what to do where it fails often
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.fact}"
+
+
+@dataclass(frozen=True)
+class GuardTree:
+    """The guards of one graph. Its `str` has each under the one through which it is reached."""
+
+    function: str
+    file: str
+    line: int
+    number: int
+    start: str
+    held: int  # times that all of them held, so that the graph served
+    failed: int  # times that one didn't; a call that is recorded anew has asked twice
+    guards: tuple[Guard, ...]  # parents before their children
+
+    @property
+    def title(self) -> str:
+        counts = f"held {counted(self.held, 'time')}, failed {counted(self.failed, 'time')}"
+        return f"{self.function} ({self.file}:{self.line}), graph {self.number}, from {self.start}: {counts}"
+
+    def __str__(self) -> str:
+        width = min(40, max((2 * guard.depth + len(guard.subject) for guard in self.guards), default=0))
+        lines = [self.title]
+        for guard in self.guards:
+            failed = f"  (failed {counted(guard.failed, 'time')}; {guard.hint})" if guard.failed else ""
+            lines.append(f"  {'  ' * guard.depth + guard.subject:<{width}}  {guard.fact}{failed}")
+        return "\n".join(lines if self.guards else [*lines, "  none"])
+
+    def json(self) -> Iterator[str]:
+        """Each guard as a JSON object."""
+        for guard in self.guards:
+            told = {"function": self.function, "file": self.file, "graph": self.number, "start": self.start}
+            yield json.dumps(told | {"graph_held": self.held, "graph_failed": self.failed} | vars(guard))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><td style="text-align:left;padding-left:{1 + guard.depth * 1.5}em">{escape(guard.subject)}</td>'
+            f'<td style="text-align:left">{escape(guard.fact)}</td><td>{guard.failed or ""}</td></tr>'
+            for guard in self.guards
+        )
+        return f"<p>{escape(self.title)}</p><table><tr><th>of</th><th>asked</th><th>failed</th></tr>{rows}</table>"
+
+
+Told = TypeVar("Told", CapturedGraph, GuardTree)
+
+
+class Listed(tuple[Told, ...], Generic[Told]):
+    """Graphs or guards of functions: a tuple whose `str`, `repr` and HTML show all of it."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self)) or "nothing was captured"
+
+    __repr__ = __str__
+
+    def json(self) -> Iterator[str]:
+        """JSON objects, one for each node or guard."""
+        return (line for one in self for line in one.json())
+
+    def _repr_html_(self) -> str:
+        return "\n".join(one._repr_html_() for one in self) or "<p>nothing was captured</p>"
+
+
+def graphs(function: Any) -> Listed[CapturedGraph]:
+    """The graphs that were captured of a function: of one made by :func:`evalframe.jit`, or of a plain one that was
+    called under :class:`evalframe.enabled`, while that is on."""
+    return graphs_of(_captures_of(function))
+
+
+def guards(function: Any) -> Listed[GuardTree]:
+    """The guards of these graphs: what has to hold of a call for the graph to serve it, and how often it didn't."""
+    return guards_of(_captures_of(function))
+
+
+def graphs_of(captures: Captures) -> Listed[CapturedGraph]:
+    """The graphs in what `_core.captures()` tells."""
+    return Listed(
+        CapturedGraph(*_head(capture, number, entry), entry["ends"], tuple(map(_graph_row, entry["graph_rows"])))
+        for capture in captures
+        for number, entry in enumerate(capture["entries"])
+    )
+
+
+def guards_of(captures: Captures) -> Listed[GuardTree]:
+    """The guards in what `_core.captures()` tells."""
+    return Listed(
+        GuardTree(*_head(capture, number, entry), entry["hits"], entry["misses"], tuple(_tree(entry["guard_rows"])))
+        for capture in captures
+        for number, entry in enumerate(capture["entries"])
+    )
+
+
+def start_of(entry: Mapping[str, Any]) -> str:
+    """Where a graph begins: "start" of its function, or a line."""
+    return "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
+
+
+def _head(capture: Mapping[str, Any], number: int, entry: Mapping[str, Any]) -> tuple[str, str, int, int, str]:
+    return capture["function"], capture["file"], capture["line"], number, start_of(entry)
+
+
+def _graph_row(row: Mapping[str, Any]) -> GraphRow:
+    place = Place(**{name: row[name] for name in Place.__dataclass_fields__}) if "line" in row else None
+    return GraphRow(row["name"], row["text"], tuple(row.get("operands", ())), place)
+
+
+def _tree(rows: Sequence[Mapping[str, Any]]) -> Iterator[Guard]:
+    """Guards of functions, modules and names, then sources in depth first order."""
+    by_parent: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["source"] < 0:
+            yield _guard(row, 0)
+        else:
+            by_parent.setdefault(row["parent"], []).append(row)
+    waiting = [(row, 0) for row in reversed(by_parent.get(-1, ()))]
+    while waiting:
+        row, depth = waiting.pop()
+        yield _guard(row, depth)
+        is_last = not waiting or waiting[-1][0]["source"] != row["source"]
+        if is_last:  # of the facts about one source
+            waiting += [(child, depth + 1) for child in reversed(by_parent.get(row["source"], ()))]
+
+
+def _guard(row: Mapping[str, Any], depth: int) -> Guard:
+    fact = row["text"].removeprefix(row["subject"]).strip()
+    return Guard(row["subject"], fact, depth, row["failed"], row["hint"])
+
+
+def _captures_of(function: Any) -> Captures:
+    wrapped = getattr(function, "__func__", function)
+    if isinstance(wrapped, _core.Jit):
+        return _by_function(_core.jit_entries(wrapped))
+    code = getattr(wrapped, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise TypeError(f"a function made by evalframe.jit or a plain one is needed, not {type(function).__name__}")
+    wanted = (code.co_qualname, code.co_filename, code.co_firstlineno)
+    return [one for one in _core.captures() if (one["function"], one["file"], one["line"]) == wanted]
+
+
+def _by_function(entries: Sequence[Mapping[str, Any]]) -> Captures:
+    """The entries of a jit object under the functions that they belong to: itself, and those that it calls."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in entries:
+        owner = entry["owner"]
+        found.setdefault(tuple(owner.values()), {**owner, "entries": []})["entries"].append(entry)
+    return list(found.values())
