@@ -309,6 +309,30 @@ def test_recursion_tracers_threads_and_recordings_inside() -> None:
     assert evalframe.step(loops)(3).result == loops(3)
 
 
+def captured_sum(x, k):
+    y = x * k
+    if y.sum() > 3:
+        y = y + 1
+    return y
+
+
+def test_steps_tell_what_the_recorder_noted_there() -> None:
+    captured = evalframe.jit(captured_sum)
+    for _ in range(2):
+        captured(np.ones(3), 2.0)
+    trace = evalframe.step(captured)(np.ones(3), 2.0)
+    assert np.array_equal(trace.result, np.full(3, 3.0))
+    noted = [(step.line - captured_sum.__code__.co_firstlineno, step.instruction, note) for step in trace for note in step.noted if step.line]
+    assert (1, "BINARY_OP", "graph 0 of captured_sum: n0 = binary *(i0, i1): float64[3]") in noted
+    assert (3, "BINARY_OP", "graph 1 of captured_sum: n0 = binary +(i0, 1): float64[3]") in noted
+    ((line, instruction, _),) = [note for note in noted if "ends: branch on the value of an array (numpy.bool)" in note[2]]
+    assert (line, instruction) == (2, "POP_JUMP_IF_FALSE")
+    assert "guard of graph 0: x is an array of float64, rank 1" in next(step for step in trace if step.noted).noted
+    assert not any(step.noted for step in evalframe.step(captured_sum)(np.ones(3), 2.0))
+    lines = [line for line in str(trace).split("\n") if "<graph" in line or "guards>" in line]
+    assert "guards>" in lines[0] and "<graph 0 of captured_sum: n0 = binary" in lines[1]
+
+
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(
@@ -332,6 +356,15 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     failed = run("--only", "g", "-c", "1 / 0", cwd=tmp_path)
     assert failed.returncode == 1 and failed.stderr.count("Traceback") == 1 and failed.stdout.strip() == ""
     assert "no frame of g was begun" in failed.stderr
+    (tmp_path / "arrays.py").write_text("import numpy as np\ndef f(x):\n    return x * 2\ndef main(xs):\n    for x in xs: f(x)\nmain([np.ones(2)] * 3)\n")
+    for what, name in (("graph", "graphs.json"), ("guards", "guards.json")):
+        assert main([what, "--json", "--output", str(tmp_path / name), str(tmp_path / "arrays.py")]) == 0
+    noted = run("--notes", "graphs.json", "--notes", "guards.json", "arrays.py:f", cwd=tmp_path).stdout.splitlines()
+    assert sum("<graph 0 of f: n0 = binary *(i0, 2): float64[2]>" in line for line in noted) == 3
+    assert sum("<2 guards>" in line for line in noted) == 3
+    wrong = run("--notes", "arrays.py", "arrays.py", cwd=tmp_path)
+    assert wrong.returncode == 2 and "arrays.py is no document of `evalframe graph --json`" in wrong.stderr
+    assert "can't open file 'none.json'" in run("--notes", "none.json", "arrays.py", cwd=tmp_path).stderr
     assert main(["step", str(tmp_path / "nothing.py")]) == 2
     with pytest.raises(SystemExit):
         main(["step", "--steps", "0", "-c", "1"])

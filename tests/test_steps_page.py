@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evalframe
@@ -130,3 +131,19 @@ def test_a_long_trace_stays_responsive(tmp_path: Path) -> None:
     assert jump < 5000 and step < 200  # milliseconds, with room for a busy machine
     assert elements < 1000
     assert ask(page, "show(count - 1); return at('note').textContent", tmp_path).startswith("... not recorded")
+
+
+def scaled(x, k):
+    y = x * k
+    return y.sum()
+
+
+def test_what_the_recorder_noted_is_shown_and_reached_by_a_key(tmp_path: Path) -> None:
+    captured = evalframe.jit(scaled)
+    captured(np.ones(3), 2.0)
+    noted = evalframe.step(captured)(np.ones(3), 2.0)
+    script = "key('g'); const one = [current, at('noted').textContent, at('recorded').hidden]; return one;"
+    number, text, hidden = ask(noted.html(), script, tmp_path)
+    assert noted[number].instruction == "BINARY_OP" and text == "graph 0 of scaled: n0 = binary *(i0, i1): float64[3]" and not hidden
+    plain = evalframe.step(scaled)(np.ones(3), 2.0)
+    assert ask(plain.html(), "return [at('graph').hidden, at('recorded').hidden]", tmp_path) == [True, True]

@@ -20,6 +20,7 @@ class Place:
 
     file: str
     function: str
+    offset: int  # of the instruction
     line: int
     end_line: int
     column: int
@@ -46,6 +47,7 @@ class CapturedGraph:
     number: int  # among those of the function
     start: str  # "start", or the line where it begins behind a break or in a loop
     ends: str  # why it ends; "": it ends with the function
+    end_place: Place | None  # of the instruction that comes next then
     rows: tuple[GraphRow, ...]
 
     @property
@@ -68,10 +70,10 @@ class CapturedGraph:
         return f"{place.line:4} | {source}{where}".rstrip()
 
     def json(self) -> Iterator[str]:
-        """Each input and node as a JSON object."""
-        for row in self.rows:
+        """Each input and node as a JSON object, and the graph's end."""
+        for row in (*self.rows, GraphRow("end", self.ends or "returns", (), self.end_place)):
             told: dict[str, Any] = {"function": self.function, "file": self.file, "graph": self.number}
-            told |= {"start": self.start, "ends": self.ends, "name": row.name, "text": row.text}
+            told |= {"start": self.start, "name": row.name, "text": row.text}
             yield json.dumps(told | {"operands": row.operands, "place": vars(row.place) if row.place else None})
 
     def _repr_html_(self) -> str:
@@ -172,7 +174,7 @@ def guards(function: Any) -> Listed[GuardTree]:
 def graphs_of(captures: Captures) -> Listed[CapturedGraph]:
     """The graphs in what `_core.captures()` tells."""
     return Listed(
-        CapturedGraph(*_head(capture, number, entry), entry["ends"], tuple(map(_graph_row, entry["graph_rows"])))
+        CapturedGraph(*_head(capture, number, entry), *_end(entry), tuple(map(_graph_row, entry["graph_rows"])))
         for capture in captures
         for number, entry in enumerate(capture["entries"])
     )
@@ -196,9 +198,17 @@ def _head(capture: Mapping[str, Any], number: int, entry: Mapping[str, Any]) -> 
     return capture["function"], capture["file"], capture["line"], number, start_of(entry)
 
 
+def _end(entry: Mapping[str, Any]) -> tuple[str, Place | None]:
+    return entry["ends"], _place(entry["end_place"]) if entry["end_place"] is not None else None
+
+
 def _graph_row(row: Mapping[str, Any]) -> GraphRow:
-    place = Place(**{name: row[name] for name in Place.__dataclass_fields__}) if "line" in row else None
+    place = _place(row) if "line" in row else None
     return GraphRow(row["name"], row["text"], tuple(row.get("operands", ())), place)
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return Place(**{name: row[name] for name in Place.__dataclass_fields__})
 
 
 def _tree(rows: Sequence[Mapping[str, Any]]) -> Iterator[Guard]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from evalframe import program
 from evalframe.commands import Commands, add_command, add_output, checked_output, fail, show
 from evalframe.program_forms import add_program, chosen_program, usage
+from evalframe.step_notes import notes_of_files
 from evalframe.steps import MEMORY, STEPS, Chosen, Trace, recorder
 
 
@@ -30,6 +31,10 @@ def add_to(commands: Commands) -> None:
         "--memory", type=int, default=MEMORY >> 20, metavar="MB", help=f"of the recording, at most ({MEMORY >> 20})"
     )
     parser.add_argument("--reprs", action="store_true", help="ask objects for their repr, which runs code of theirs")
+    parser.add_argument(
+        "--notes", action="append", default=[], metavar="FILE",
+        help="a document of `evalframe graph --json` or `guards --json`: what the recorder noted at each instruction",
+    )  # fmt: skip
     add_output(parser)
     add_program(parser, "only frames")
 
@@ -43,10 +48,11 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     chosen = Chosen(only, asked.files if in_own_files else (), options.everything)
     try:
         made = recorder(chosen, options.steps, options.memory << 20, options.reprs)
+        notes = notes_of_files(options.notes)
     except ValueError as error:
         parser.error(str(error))
     prepared = asked.prepare()
-    trace = Trace(made, {"<string>": asked.source} if asked.source is not None else {})
+    trace = Trace(made, {"<string>": asked.source} if asked.source is not None else {}, notes)
 
     def tell() -> None:
         _show(trace, options.json, html, asked.title, output)

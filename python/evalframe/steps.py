@@ -15,6 +15,7 @@ from typing import Any, overload
 
 from evalframe import _core
 from evalframe.bytecode import code_of
+from evalframe.step_notes import Notes, notes_of_function
 
 STEPS = 100_000
 MEMORY = 256 << 20
@@ -52,6 +53,7 @@ class Step:
     names: tuple[Slot, ...]  # of a module's or class's namespace
     handler: int | None  # byte offset of where the exception table has it go on if the instruction raises
     frames: tuple[str, ...]  # callers as "function, line", the frame itself last
+    noted: tuple[str, ...] = ()  # by the recorder at this instruction, when the function was captured: see `step`
 
     @property
     def changed(self) -> tuple[Slot, ...]:
@@ -67,15 +69,19 @@ class Step:
         if not self.end:
             parts.append("[" + " | ".join(self.stack) + "]")
             parts += [f"{slot.name}={slot.value}" for slot in self.changed if slot.kind != "stack"]
+            guards = [note for note in self.noted if note.startswith("guard ")]
+            parts += [f"<{len(guards)} guards>"] if guards else []
+            parts += [f"<{note}>" for note in self.noted if note not in guards]
         return "  ".join(parts).rstrip()
 
 
 class Trace(Sequence[Step]):
     """The steps of a run, indexed from 0. `result` is what the run gave, `exception` what it raised."""
 
-    def __init__(self, recorder: _core.StepRecorder, sources: dict[str, str]) -> None:
+    def __init__(self, recorder: _core.StepRecorder, sources: dict[str, str], notes: Notes | None = None) -> None:
         self._recorder = recorder
         self._sources = sources
+        self._notes = notes or Notes()
         self.result: Any = None
         self.exception: BaseException | None = None
 
@@ -131,6 +137,7 @@ class Trace(Sequence[Step]):
             names=tuple(held),
             handler=row["handler"],
             frames=tuple(reversed(list(self._frames(node, row["line"])))),
+            noted=code.noted(self._notes, at) if kind == 0 else (),
         )
 
     def _frames(self, node: int, line: int | None) -> Iterator[str]:
@@ -192,7 +199,7 @@ class Trace(Sequence[Step]):
             "packed": base64.b64encode(self._recorder.packed()).decode("ascii"),
             "texts": self._texts,
             "nodes": self._nodes,
-            "codes": [code.for_page() for code in self._codes],
+            "codes": [code.for_page(self._notes) for code in self._codes],
             "sources": {code.code.co_filename: self._lines(code.code.co_filename) for code in self._codes},
             "stopped": self._stopped_line() if self.stopped else "",
         }
@@ -234,9 +241,15 @@ class _Code:
         name, kind = self.slots[index]
         return kind, name
 
-    def for_page(self) -> dict[str, Any]:
+    def noted(self, notes: Notes, index: int) -> tuple[str, ...]:
+        """What the recorder noted at an instruction; at the first one, of the function's beginning, too."""
+        offset = self.rows[index]["offset"]
+        return notes.of(self.code.co_filename, self.code.co_qualname, offset, begins=index == 0)
+
+    def for_page(self, notes: Notes) -> dict[str, Any]:
+        """What the page needs of the code."""
         code = self.code
-        rows = [list(row.values()) for row in self.rows]
+        rows = [[*row.values(), self.noted(notes, index)] for index, row in enumerate(self.rows)]
         return {
             "name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno, "slots": self.slots,
             "names": code.co_names, "rows": rows, "stack": code.co_stacksize,
@@ -306,9 +319,11 @@ def step(
     ``only`` names the functions whose frames are recorded (qualified names; functions inside them count, too); without
     it, all frames but those of libraries are, with ``everything`` those as well. ``steps`` and ``memory`` (bytes) bound
     the recording, not the run. Values are shown without running code of the program's; ``reprs=True`` asks objects of
-    its classes and arrays for their repr. What the run raises is the trace's ``exception``.
+    its classes and arrays for their repr. What the run raises is the trace's ``exception``. Of a function made by
+    :func:`evalframe.jit` steps tell what the recorder noted there in the calls before; the run itself is plain Python.
     """
     names = (only,) if isinstance(only, str) else tuple(only)
+    notes = notes_of_function(program) if isinstance(program, _core.Jit) else Notes()
     sources: dict[str, str] = {}
     files: tuple[str, ...] = ()
     run: Callable[..., Any]
@@ -320,15 +335,15 @@ def step(
             exec(code, {"__name__": "__main__"})
 
     elif callable(program):
-        run = program
+        run = program.__wrapped__ if isinstance(program, _core.Jit) else program
         if not names:
-            files = (code_of(program).co_filename,) if hasattr(program, "__code__") else ()
+            files = (code_of(run).co_filename,) if hasattr(run, "__code__") else ()
     else:
         raise TypeError(f"evalframe.step: expected a function or a source text, got {type(program).__name__}")
 
     def record(*args: Any, **kwargs: Any) -> Trace:
         made = recorder(Chosen(names, files, everything), steps, memory, reprs)
-        trace = Trace(made, sources)
+        trace = Trace(made, sources, notes)
         try:
             trace.result = made.call(run, args, kwargs)
         except Exception as error:

@@ -4,11 +4,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "cpython/codec.h"
+#include "cpython/hidden_code.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/tensors.h"
 #include "module/bindings.h"
@@ -61,14 +63,13 @@ nb::list operand_names(const graph::Graph& graph, const graph::Node& node) {
   return names;
 }
 
-// Where the program has what became the node.
-void add_place(const graph::Graph& graph, graph::Origin origin, nb::dict row) {
-  const Borrowed object = graph.frames.at(origin.frame).code;
-  const bytecode::Code* code = cpython::decoded(object);
-  if (!code) throw nb::python_error();
-  const bytecode::Position position = code->positions.at(origin.instruction);
-  row["file"] = nb::borrow(object.as<PyCodeObject>()->co_filename);
-  row["function"] = nb::borrow(object.as<PyCodeObject>()->co_qualname);
+// Where the program has an instruction.
+void add_place(const bytecode::Code& code, int32_t instruction, nb::dict row) {
+  const bytecode::Position position = code.positions.at(instruction);
+  const auto* object = code.code.as<PyCodeObject>();
+  row["file"] = nb::borrow(object->co_filename);
+  row["function"] = nb::borrow(object->co_qualname);
+  row["offset"] = 2 * code.instructions.at(instruction).offset;
   row["line"] = position.line;
   row["end_line"] = position.end_line;
   row["column"] = position.column;
@@ -89,7 +90,10 @@ nb::list graph_rows(const graph::Graph& graph) {
     row["name"] = "n" + std::to_string(i);
     row["text"] = graph::print_node(graph, static_cast<int32_t>(i));
     row["operands"] = operand_names(graph, graph.nodes[i]);
-    add_place(graph, graph.nodes[i].origin, row);
+    const graph::Origin origin = graph.nodes[i].origin;
+    const bytecode::Code* code = cpython::decoded(graph.frames.at(origin.frame).code);
+    if (!code) throw nb::python_error();
+    add_place(*code, origin.instruction, row);
     rows.append(row);
   }
   return rows;
@@ -114,6 +118,19 @@ nb::list guard_rows(const runtime::Compilation& compilation) {
   return rows;
 }
 
+// The instruction that comes next where the graph ends without its function.
+nb::object end_place(const recorder::Recording& recording) {
+  if (recording.returns) return nb::none();
+  const std::vector<recorder::FrameState> states = recording.state_at(static_cast<int32_t>(recording.graph.nodes.size()));
+  const auto is_hidden = [](const recorder::FrameState& state) { return cpython::is_hidden(state.code->code); };
+  const auto first_hidden = std::find_if(states.begin(), states.end(), is_hidden);
+  if (first_hidden == states.begin()) return nb::none();
+  const recorder::FrameState& inner = *(first_hidden - 1);
+  nb::dict row;
+  add_place(*inner.code, first_hidden == states.end() ? inner.next : inner.next - 1, row);
+  return row;
+}
+
 // Why the graph ends; empty: it ends with the function.
 std::string ends(const recorder::Recording& recording) {
   if (recording.returns) return "";
@@ -135,6 +152,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["graph_rows"] = graph_rows(recording.graph);
   result["guard_rows"] = guard_rows(compilation);
   result["ends"] = ends(recording);
+  result["end_place"] = end_place(recording);
   result["nodes"] = recording.graph.nodes.size();
   result["bytecodes"] = recording.bytecodes;
   result["backend"] = compilation.backend;

@@ -1,0 +1,62 @@
+"""What the recorder noted at the instructions that a trace shows: nodes of graphs, where graphs end and why, guards."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Notes:
+    """Texts by instruction, and by function for its beginning."""
+
+    at: dict[tuple[str, str, int], list[str]] = field(default_factory=dict)
+    at_begin: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def of(self, file: str, function: str, offset: int, begins: bool) -> tuple[str, ...]:
+        """The notes at the instruction; `begins`: those of the function's beginning, too."""
+        found = self.at_begin.get((file, function), []) if begins else []
+        return (*found, *self.at.get((file, function, offset), ()))
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Takes the rows of documents of `evalframe graph --json` and `evalframe guards --json`."""
+        for row in rows:
+            if "fact" in row:
+                if row["start"] == "start":
+                    text = f"guard of graph {row['graph']}: {row['subject']} {row['fact']}"
+                    self._put(self.at_begin, (row["file"], row["function"]), text)
+            elif row["place"] is not None:
+                place = row["place"]
+                says = f"graph {row['graph']} of {row['function']}"
+                text = f"{says} ends: {row['text']}" if row["name"] == "end" else f"{says}: {row['text']}"
+                self._put(self.at, (place["file"], place["function"], place["offset"]), text)
+
+    def _put(self, where: dict[Any, list[str]], key: Any, text: str) -> None:
+        texts = where.setdefault(key, [])
+        if text not in texts:
+            texts.append(text)
+
+
+def notes_of_function(function: Any) -> Notes:
+    """Those of a function that was captured before."""
+    from evalframe.captured import graphs, guards
+
+    notes = Notes()
+    notes.add(map(json.loads, graphs(function).json()))
+    notes.add(map(json.loads, guards(function).json()))
+    return notes
+
+
+def notes_of_files(paths: Iterable[str]) -> Notes:
+    """Those of documents; ValueError with the reason where a file is none."""
+    notes = Notes()
+    for path in paths:
+        try:
+            notes.add(json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            raise ValueError(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            what = "`evalframe graph --json` and `evalframe guards --json`"
+            raise ValueError(f"{path} is no document of {what}: {error!r}") from error
+    return notes
