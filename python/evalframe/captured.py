@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, Generic, TypeVar
 
 from evalframe import _core
+from evalframe.graph_svg import svg
 from evalframe.jit import counted
 
 Captures = Sequence[Mapping[str, Any]]
@@ -82,8 +83,10 @@ class CapturedGraph:
             line = f"{row.place.line}" if row.place else ""
             source = linecache.getline(row.place.file, row.place.line).strip() if row.place else ""
             rows.append(f"<tr><td>{line}</td><td>{escape(row.text)}</td><td>{escape(source)}</td></tr>")
-        head = "<tr><th>line</th><th>node</th><th>source</th></tr>"
-        return f"<p>{escape(self.title)}</p><table>{head}{''.join(rows)}</table><p>{escape(self.ends or 'returns')}</p>"
+        table = f"<table><tr><th>line</th><th>node</th><th>source</th></tr>{''.join(rows)}</table>"
+        style = "<style>svg.graph { max-width: 100% } svg.graph * { font: 12px monospace; fill: none; stroke: #888 } "
+        style += "svg.graph text { fill: currentColor; stroke: none }</style>"
+        return f"<p>{escape(self.title)}</p>{style}{svg(self)}{table}<p>{escape(self.ends or 'returns')}</p>"
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,7 @@ class Break:
     file: str
     function: str
     line: int
+    end_line: int
     column: int
     end_column: int
     count: int

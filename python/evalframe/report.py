@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds
+from evalframe.report_page import Page
 
 Stats = Mapping[str, Any]
 Captures = Sequence[Mapping[str, Any]]
@@ -57,14 +58,9 @@ def text(stats: Stats, captures: Captures = ()) -> str:
 
 def html(stats: Stats, title: str, captures: Captures = ()) -> str:
     """Everything, as one page that needs no other file."""
-    name = markup.escape(title)
-    sections = "\n".join(f"<h2>{heading}</h2>\n{body}" for heading, body in _sections(stats, captures).items())
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width">\n<title>evalframe: {name}</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>evalframe: {name}</h1>\n"
-        f"<p>{markup.escape(summary(stats).removeprefix('evalframe: '))}</p>\n{sections}\n</body>\n</html>\n"
-    )
+    told = _with_recordings(captures)
+    page = Page(title, summary(stats).removeprefix("evalframe: "), told)
+    return page.html({"Functions": _table([_function_row(capture) for capture in told])}, _sections(stats, told))
 
 
 def _saved(saved: float | None, compiling: float) -> str:
@@ -103,17 +99,12 @@ def _loops(capture: Mapping[str, Any]) -> list[Loop]:
     return [Loop(**found) for found in capture["loops"]]
 
 
-def _sections(stats: Stats, captures: Captures) -> dict[str, str]:
-    """HTML by heading: tables of functions and breaks, the text of each function's graphs and kernels, the counters."""
-    told = _with_recordings(captures)
-    kernels = {_place(capture): "\n".join(_explanation(capture).kernels) for capture in told}
+def _sections(stats: Stats, told: Captures) -> dict[str, str]:
+    """HTML by heading: tables of breaks, limits and loops, the counters."""
     return {
-        "Functions": _table([_function_row(capture) for capture in told]),
         "Graph breaks": _table([_break_row(found) for capture in told for found in _breaks(capture)]),
         "Limits": _table([vars(limit) for capture in told for limit in _limits(capture)]),
         "Loops": _table([_loop_row(loop) for capture in told for loop in _loops(capture)]),
-        "Graphs": _folded({_place(capture): str(_explanation(capture)) for capture in told}),
-        "Kernels": _folded({place: text for place, text in kernels.items() if text}),
         "Counters": _table([{"counter": name, "": shown} for name, shown in _counters(stats).items()]),
     }
 
@@ -167,18 +158,6 @@ def _function_row(capture: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { text-align: left; padding: .2rem 1rem .2rem 0; vertical-align: top; }
-th { border-bottom: 1px solid; } tr + tr td { border-top: 1px solid #8884; }
-td.number { text-align: right; } td.source, summary { font-family: ui-monospace, monospace; font-size: .9em; }
-summary { cursor: pointer; } pre { background: #8882; padding: .8rem; overflow-x: auto; }
-"""
-
-
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "<p>none</p>"
@@ -192,12 +171,3 @@ def _cell(column: str, value: Any) -> str:
         return f'<td class="number">{value:,}</td>'
     kind = ' class="source"' if column == "source" else ""
     return f"<td{kind}>{markup.escape(str(value))}</td>"
-
-
-def _folded(texts: Mapping[str, str]) -> str:
-    """Long texts, each behind its title."""
-    pages = [
-        f"<details><summary>{markup.escape(title)}</summary>\n<pre>{markup.escape(text)}</pre></details>"
-        for title, text in texts.items()
-    ]
-    return "\n".join(pages) or "<p>none</p>"

@@ -13,6 +13,7 @@ from evalframe.captured import Listed, graphs_of, guards_of
 from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show
 from evalframe.modes import evaluating
 from evalframe.program_forms import Program, add_program, chosen_program, usage
+from evalframe.report_page import with_code
 from evalframe.steps import Chosen
 from evalframe.user_backends import resolve
 
@@ -43,8 +44,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("-c", dest="prepare", action="store_const", const=program.command, help="SCRIPT is the program")
     about = "run a program and tell what became of its frames"
     parser = add_command(commands, "explain", _explain, about=about, usage=usage("explain"), examples=(
-        "evalframe explain script.py", "evalframe explain script.py:function",
+        "evalframe explain script.py", "evalframe explain --html page.html script.py:function",
     ))  # fmt: skip
+    parser.add_argument("--html", metavar="FILE", help="one page instead: source, graphs, guards, code, times")
     add_output(parser)
     add_program(parser, "what became")
     about = "run a program and show the graphs that were captured, with their source lines"
@@ -83,12 +85,26 @@ def split_at_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked, output = chosen_program(parser, options), checked_output(parser, options)
+    page = None if options.html is None else Path(options.html).absolute()
+    if page is not None and (problem := not_writable(page)):
+        parser.error(f"can't write {options.html!r}: {problem}")
 
     def tell(captures: report.Captures) -> None:
         asked.remember_source()
-        show(report.text(evalframe.stats(), told_of(asked, captures)), output)
+        told, stats = told_of(asked, captures), evalframe.stats()
+        if page is not None:
+            _write_page(page, stats, asked.title, told)
+        if page is None or output is not None:
+            show(report.text(stats, told), output)
 
-    return _run_program(asked.prepare, evalframe.enabled(), tell)
+    return _run_program(asked.prepare, evalframe.enabled(), tell, page is not None)
+
+
+def _write_page(path: Path, stats: report.Stats, title: str, captures: report.Captures) -> None:
+    try:
+        path.write_text(report.html(stats, title, captures), encoding="utf-8", errors="replace")
+    except OSError as error:
+        _say(f"evalframe: can't write {str(path)!r}: {error.strerror}")
 
 
 def _graph(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -155,38 +171,46 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         stats = evalframe.stats()
         _say(report.summary(stats))
         if report_path is not None:
-            try:
-                report_path.write_text(report.html(stats, " ".join(rest), captures), encoding="utf-8")
-            except OSError as error:
-                _say(f"evalframe: can't write {str(report_path)!r}: {error.strerror}")
+            _write_page(report_path, stats, " ".join(rest), captures)
 
     numerics = {"exact": options.exact, "fastmath": options.fastmath}
     capturing = evalframe.enabled(backend=options.backend, background=options.background, **numerics)
-    return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell)
+    return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell, report_path is not None)
 
 
 def _run_program(
-    prepare: Callable[[], Callable[[], object]], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
+    prepare: Callable[[], Callable[[], object]],
+    capturing: evalframe.enabled,
+    tell: Callable[[report.Captures], None],
+    for_page: bool,
 ) -> int:
     prepared = prepare()
     _core.set_measuring(True)
     # Else calls of NumPy's beside kernels pay for fresh pages each time, those that are timed to compare included.
     _core.keep_freed_memory()
-    return _run_captured(prepared, capturing, tell)
+    return _run_captured(prepared, capturing, tell, for_page)
 
 
 def _run_captured(
-    prepared: Callable[[], object], capturing: evalframe.enabled, tell: Callable[[report.Captures], None]
+    prepared: Callable[[], object],
+    capturing: evalframe.enabled,
+    tell: Callable[[report.Captures], None],
+    for_page: bool = False,
 ) -> int:
     captures: list[dict[str, Any]] = []
     _core.keep_modules(True)
     program.run(
         prepared,
         capturing,
-        lambda: captures.extend(_core.captures()),
+        lambda: captures.extend(_captures(for_page)),
         lambda: tell(captures),
     )
     return 0
+
+
+def _captures(for_page: bool) -> list[dict[str, Any]]:
+    """What is captured now; for a page with the code that is made of it."""
+    return with_code(_core.captures(), _core.captured_code()) if for_page else _core.captures()
 
 
 def _run_evaluated(prepare: Callable[[], Callable[[], object]]) -> int:

@@ -223,7 +223,7 @@ class _Code:
         for offset, name, real, argument, text, target, (line, end_line, column, end_column) in rows:
             columns = None
             if line > 0 and column >= 0 and end_column >= 0:
-                columns = [_characters(source, line, column), _characters(source, end_line, end_column)]
+                columns = [characters(source, line, column), characters(source, end_line, end_column)]
             shown = text or (f"to {rows[target][0]}" if target >= 0 else str(argument) if argument else "")
             self.rows.append(
                 {
@@ -256,7 +256,7 @@ class _Code:
         }  # fmt: skip
 
 
-def _characters(lines: list[str], line: int, column: int) -> int:
+def characters(lines: list[str], line: int, column: int) -> int:
     """CPython counts columns in bytes of UTF-8."""
     if not 0 < line <= len(lines) or lines[line - 1].isascii():
         return column

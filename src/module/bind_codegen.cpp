@@ -193,6 +193,19 @@ nb::list generated_code(nb::handle jit, bool capture_resumed) {
   return result;
 }
 
+// The same of all that is captured in the process, in the order of captures(): for each function that of each of its entries.
+nb::list captured_code() {
+  nb::list result;
+  for (const runtime::Capture* capture : std::vector<runtime::Capture*>(runtime::Capture::all())) {
+    codegen::ResumeFunctions resumes([](Ref function, bool) { return function; });
+    nb::list of_one;
+    int number = 0;
+    for (const auto& [place, entry] : capture->entries()) of_one.append(generate(entry, number++, resumes));
+    result.append(of_one);
+  }
+  return result;
+}
+
 }  // namespace
 
 void bind_codegen(nb::module_& module) {
@@ -202,6 +215,8 @@ void bind_codegen(nb::module_& module) {
              nb::sig("def generated_code(jit: object, capture_resumed: bool) -> list[tuple[typing.Any, ...]]"),
              "Of each entry, in the order of jit_entries: its code or None, what the code calls behind a break, why there is "
              "no code, and a function that tells whether its guards hold.");
+  module.def("captured_code", captured_code, nb::sig("def captured_code() -> list[list[tuple[typing.Any, ...]]]"),
+             "The same of each entry of each function in `captures`.");
 }
 
 }  // namespace evalframe

@@ -47,6 +47,7 @@ nb::dict break_note(const runtime::BreakNote& note) {
   result["file"] = note.file;
   result["function"] = note.function;
   result["line"] = note.position.line;
+  result["end_line"] = note.position.end_line;
   result["column"] = note.position.column;
   result["end_column"] = note.position.end_column;
   result["count"] = note.count;
@@ -164,6 +165,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["returns"] = recording.returns;
   result["record_seconds"] = recording.seconds;
   result["compile_seconds"] = compilation.compile_seconds;
+  result["made_at"] = compilation.made_at;
   return result;
 }
 

@@ -79,7 +79,9 @@ Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const 
   compilation->executable = make_executable(settings, *record, [record](int32_t node) { return record->exit_at(node); },
                                             compilation->fallback);
   if (!compilation->executable) return {};
-  compilation->compile_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto end = Clock::now();
+  compilation->compile_seconds = std::chrono::duration<double>(end - start).count();
+  compilation->made_at = std::chrono::duration<double>(end.time_since_epoch()).count();
   all_seconds += compilation->compile_seconds;
   return compilation;
 }

@@ -1,0 +1,257 @@
+"""The page of a run: a timeline, and of each function its source with what was captured, graphs, guards and code."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import tokenize
+import types
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from evalframe import graph_svg
+from evalframe.bytecode import code_of, listing
+from evalframe.captured import CapturedGraph, Guard, Place, graphs_of, guards_of
+from evalframe.jit import Break, counted, milliseconds
+from evalframe.steps import characters
+
+_MOST_OPEN_GUARDS = 25
+_MOST_LINES = 2000  # of a source that are shown in one piece
+
+
+class Page:
+    """Puts a page together."""
+
+    def __init__(self, title: str, summary: str, captures: Sequence[Mapping[str, Any]]) -> None:
+        self._title, self._summary, self._captures = title, summary, captures
+        self._files: dict[str, int] = {}
+
+    def html(self, above: Mapping[str, str], below: Mapping[str, str]) -> str:
+        """The page, which needs no other file and no network; further sections by heading, before the functions and
+        behind them."""
+        body = [_section(heading, content) for heading, content in above.items()]
+        body.append(_section("Timeline", _timeline(self._captures)))
+        body += [self._function(capture) for capture in self._captures]
+        body += [_section(heading, content) for heading, content in below.items()]
+        page = (Path(__file__).parent / "pages" / "report.html").read_text(encoding="utf-8")
+        texts = {"TITLE": escape(self._title), "SUMMARY": escape(self._summary), "BODY": "\n".join(body)}
+        return re.sub("@(TITLE|SUMMARY|BODY)@", lambda found: texts[found[1]], page)
+
+    def _key(self, file: str, line: int) -> str:
+        return f"{self._files.setdefault(file, len(self._files))}:{line}"
+
+    def _key_of(self, place: Place) -> str:
+        return self._key(place.file, place.line)
+
+    def _function(self, capture: Mapping[str, Any]) -> str:
+        graphs = graphs_of([capture])
+        place = f"{capture['function']} ({capture['file']}:{capture['line']})"
+        counts = (
+            f"{counted(capture['calls'], 'call')}, {capture['hits']:,} served from the start, "
+            f"{counted(len(graphs), 'graph')}, {counted(len(capture['breaks']), 'place')} of breaks"
+        )
+        parts = [f"<p>{counts}</p>", self._sources(capture, graphs)]
+        trees = [tree.guards for tree in guards_of([capture])]
+        for graph, entry, guards in zip(graphs, capture["entries"], trees, strict=True):
+            parts.append(self._graph(graph, entry, guards))
+        return _section(place, "\n".join(parts))
+
+    def _sources(self, capture: Mapping[str, Any], graphs: Sequence[CapturedGraph]) -> str:
+        """The function's own lines, and of those that its graphs follow what the nodes come from."""
+        places = [row.place for graph in graphs for row in graph.rows if row.place]
+        breaks = [Break(**found) for found in capture["breaks"]]
+        captured = {(place.file, place.line) for place in places}
+        own = _lines_of_function(capture["file"], capture["line"], capture["function"])
+        parts = [self._lines(capture["file"], own, captured, breaks)]
+        followed: dict[tuple[str, str], list[int]] = {}
+        met: list[Place | Break] = [*places, *breaks]
+        for place in met:
+            if place.file != capture["file"] or place.line not in own:
+                followed.setdefault((place.function, place.file), []).append(place.line)
+        for (function, file), lines in followed.items():
+            shown = range(min(lines), max(lines) + 1)
+            parts.append(f"<h3>followed: {escape(function)} ({escape(file)}:{shown.start})</h3>")
+            parts.append(self._lines(file, shown, captured, breaks))
+        return "\n".join(parts)
+
+    def _lines(self, file: str, shown: range, captured: set[tuple[str, int]], breaks: Sequence[Break]) -> str:
+        rows = []
+        for line in shown[:_MOST_LINES]:
+            text = linecache.getline(file, line).rstrip("\n")
+            here = [found for found in breaks if (found.file, found.line) == (file, line)]
+            kind = ' class="captured"' if (file, line) in captured else ""
+            rows.append(
+                f'<div data-at="{self._key(file, line)}"{kind}><i>{line:5}  </i>{_marked(text, here)}</div>'
+            )
+            rows += [f'<div class="why">       {escape(_why(found))}</div>' for found in here]
+        more = len(shown) - _MOST_LINES
+        rows += [f"<div>... and {counted(more, 'line')} more</div>"] if more > 0 else []
+        return f'<div class="lines" tabindex="0">{"".join(rows)}</div>'
+
+    def _graph(self, graph: CapturedGraph, entry: Mapping[str, Any], guards: Sequence[Guard]) -> str:
+        times = f"recorded in {milliseconds(entry['record_seconds'])}, compiled in "
+        times += milliseconds(entry["compile_seconds"])
+        by = f"run by the recorded calls: {entry['fallback']}" if entry["fallback"] else f"made by {entry['backend']}"
+        title = (
+            f"graph {graph.number}, from {graph.start}: {counted(entry['nodes'], 'node')}, served "
+            f"{counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
+        )
+        measured, ends = entry["measured"], graph.ends or "returns"
+        saved = ""
+        if measured and measured["known"]:
+            seconds = measured["saved_seconds"]
+            saved = f"; about {milliseconds(abs(seconds))} {'saved' if seconds >= 0 else 'lost'}"
+        parts = [
+            f'<p class="dim">{escape(f"{times}; {by}{saved}; ends: {ends}")}</p>',
+            self._drawing(graph), self._list(graph), _guards(guards),
+        ]  # fmt: skip
+        if "generated" in entry:
+            parts.append(_folded("transformed code and what it decompiles to", _code(entry["generated"])))
+        parts += [_folded("schedule", f"<pre>{escape(entry['text'])}</pre>")] if entry["text"] else []
+        parts += [_folded("kernels (LLVM IR)", f"<pre>{escape(entry['source'])}</pre>")] if entry["source"] else []
+        return _folded(title, "\n".join(parts), is_open=graph.number == 0)
+
+    def _drawing(self, graph: CapturedGraph) -> str:
+        drawing = graph_svg.svg(graph, self._key_of)
+        if not drawing:
+            return ""
+        buttons = "".join(
+            f'<button data-zoom="{factor}" title="{title}">{text}</button>'
+            for factor, title, text in (("1.25", "larger", "+"), ("0.8", "smaller", "-"), ("0", "as it was", "1:1"))
+        )
+        return f'<div class="drawn"><div class="zoom">{buttons}</div><div class="drawing">{drawing}</div></div>'
+
+    def _list(self, graph: CapturedGraph) -> str:
+        rows = []
+        for row in graph.rows:
+            at = f' data-at="{self._key_of(row.place)}"' if row.place else ""
+            line = str(row.place.line) if row.place else ""
+            rows.append(f"<span{at}>{line:>5}  {escape(row.text)}</span>")
+        return _folded("list of nodes", f'<pre class="list">{chr(10).join(rows)}</pre>')
+
+
+def _section(heading: str, content: str) -> str:
+    return f"<h2>{escape(heading)}</h2>\n{content}"
+
+
+def _folded(title: str, content: str, is_open: bool = False) -> str:
+    opened = " open" if is_open else ""
+    return f'<details{opened}><summary>{escape(title)}</summary><div class="inside">{content}</div></details>'
+
+
+def _lines_of_function(file: str, first: int, function: str) -> range:
+    """The lines that a function has in its file; all of it for a module's body."""
+    lines = linecache.getlines(file)
+    if function == "<module>" or not 0 < first <= len(lines):
+        return range(1, len(lines) + 1)
+    try:
+        return range(first, first + len(inspect.getblock(lines[first - 1 :])))
+    except (SyntaxError, IndentationError, tokenize.TokenError):
+        return range(first, first + 1)
+
+
+def _marked(text: str, breaks: Sequence[Break]) -> str:
+    """The line with the columns of its breaks marked."""
+    in_bytes = len(text.encode("utf-8", "surrogatepass"))
+    ends = [found.end_column if found.end_line == found.line else in_bytes for found in breaks]
+    places = {(found.column, end) for found, end in zip(breaks, ends, strict=True) if 0 <= found.column < end}
+    parts, at = [], 0
+    for begin, end in sorted(places):
+        start, stop = (characters([text], 1, column) for column in (begin, end))
+        if start < at:  # inside another one
+            continue
+        why = "; ".join(found.reason for found in breaks if found.column == begin)
+        parts += [escape(text[at:start]), f'<mark title="{escape(why, quote=True)}">{escape(text[start:stop])}</mark>']
+        at = stop
+    return "".join(parts) + escape(text[at:])
+
+
+def _why(found: Break) -> str:
+    detail = f" ({found.detail})" if found.detail else ""
+    return f"break, recorded {counted(found.count, 'time')}: {found.reason}{detail}; hint: {found.hint}"
+
+
+def _guards(guards: Sequence[Guard]) -> str:
+    failed = sum(guard.failed > 0 for guard in guards)
+    title = f"{counted(len(guards), 'guard')}{f', {failed} of them failed' if failed else ''}"
+    return _folded(title, _guard_tree(guards), is_open=len(guards) <= _MOST_OPEN_GUARDS)
+
+
+def _guard_tree(guards: Sequence[Guard]) -> str:
+    parts, depth = ['<div class="guards"><ul>'], 0
+    for guard in guards:
+        parts += ["<ul>"] * (guard.depth - depth) + ["</ul>"] * (depth - guard.depth)
+        depth = guard.depth
+        failed = f' <span class="failed">failed {counted(guard.failed, "time")}: {escape(guard.hint)}</span>'
+        parts.append(f"<li>{escape(str(guard))}{failed if guard.failed else ''}</li>")
+    return "".join(parts) + "</ul>" * (depth + 1) + "</div>"
+
+
+def _code(generated: tuple[Any, ...]) -> str:
+    """The transformed code object of an entry, its resume functions behind it, each beside its Python source."""
+    code, resumes, reason, *_ = generated
+    if code is None:
+        return f"<p>no code object: {escape(reason)}</p>"
+    inner = [code_of(getattr(resume, "__wrapped__", resume)) for resume in resumes]
+    return "".join(_beside(each) for each in (code, *inner))
+
+
+def _beside(code: types.CodeType) -> str:
+    from evalframe.decompiler import decompile_report
+
+    report = decompile_report(code)
+    source = report.source if report.source is not None else f"can't be decompiled: {report.rows[0].reason}\n"
+    sides = "".join(f"<pre>{escape(text)}</pre>" for text in (listing(code), source))
+    return f'<h3>{escape(code.co_name)}</h3><div class="side">{sides}</div>'
+
+
+def _timeline(captures: Sequence[Mapping[str, Any]]) -> str:
+    """When which function was recorded and compiled, from the first recording on."""
+    entries = [entry for capture in captures for entry in capture["entries"]]
+    if not entries:
+        return "<p>nothing was captured</p>"
+    begin = min(_begin(entry) for entry in entries)
+    end = max(max(entry["made_at"] for entry in entries), begin + 1e-6)
+    rows = []
+    for capture in captures:
+        bars = "".join(_bars(entry, begin, end) for entry in capture["entries"])
+        name = f"{capture['function']}:{capture['line']}"
+        rows.append(
+            f'<span title="{escape(name, quote=True)}">{escape(name)}</span>'
+            f'<svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img" aria-label="{escape(name, quote=True)}">'
+            f"{bars}</svg>"
+        )
+    legend = (
+        f'<p class="dim">{milliseconds(end - begin)} from the first recording to the last compilation:'
+        '<span class="key record"></span>recorded (the run included)<span class="key compile"></span>compiled</p>'
+    )
+    return f'{legend}<div class="time">{"".join(rows)}</div>'
+
+
+def _begin(entry: Mapping[str, Any]) -> float:
+    begin: float = entry["made_at"] - entry["compile_seconds"] - entry["record_seconds"]
+    return begin
+
+
+def _bars(entry: Mapping[str, Any], begin: float, end: float) -> str:
+    def bar(kind: str, start: float, seconds: float) -> str:
+        x, width = 1000 * (start - begin) / (end - begin), 1000 * seconds / (end - begin)
+        return (
+            f'<rect class="{kind}" x="{min(x, 998):.1f}" y="0" width="{max(width, 2):.1f}" height="16">'
+            f"<title>{kind}: {milliseconds(seconds)}</title></rect>"
+        )
+
+    start = _begin(entry)
+    recorded = bar("record", start, entry["record_seconds"])
+    return recorded + bar("compile", start + entry["record_seconds"], entry["compile_seconds"])
+
+
+def with_code(captures: list[dict[str, Any]], codes: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """What `_core.captures()` tells, with what `_core.captured_code()` does of each entry."""
+    for capture, of_one in zip(captures, codes, strict=True):
+        for entry, generated in zip(capture["entries"], of_one, strict=True):
+            entry["generated"] = generated
+    return captures

@@ -1,0 +1,160 @@
+"""The page of `evalframe run --report` and `evalframe explain --html`: what is on it, and that it works in a browser."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import graph_svg
+from test_steps_page import CHROMIUM, ask
+
+PROGRAM = """\
+import numpy as np
+
+def toy(a, b):
+    x = helper(a) / 3
+    y = "</script><b>@TITLE@"
+    if "é" and b.sum() < 0:
+        b = b * -1
+    return x * b
+
+def helper(v):
+    return np.abs(v) + 1
+
+def main(arrays):
+    for each in arrays:
+        toy(each, each)
+
+main([np.arange(5.0)] * 4 + [np.arange(5)] * 3)
+"""
+NEVER_CLOSED = {"meta", "br", "input"}
+
+
+class Balance(HTMLParser):
+    """Fails where a tag isn't closed, or another one is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: dict[str, int] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if tag not in NEVER_CLOSED:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, (tag, self.getpos())
+
+
+def explain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "evalframe", "explain", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    done = explain("--html", "page.html", "program.py", "<&>", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed_and_alone(page: str) -> None:
+    seen = Balance(page).seen
+    assert seen["svg"] >= 3 and seen["h1"] == 1
+    assert "http" not in page and "src=" not in page and "@BODY@" not in page
+    assert "<title>evalframe: program.py &lt;&amp;&gt;</title>" in page
+    assert page.count("</script>") == 1 and "&lt;/script&gt;&lt;b&gt;@TITLE@" in page
+
+
+def test_sources_are_tinted_and_breaks_marked_at_their_columns(page: str) -> None:
+    tinted = re.findall(r'<div data-at="0:(\d+)" class="captured">', page)
+    assert {"4", "6", "8"} <= set(tinted) and "7" not in tinted
+    marked = re.search(r'<div data-at="0:6" class="captured"><i>    6  </i>(.*?)</div>', page)
+    assert marked is not None and re.search(r'&quot;é&quot; and <mark title="branch on the value of an array">b.sum\(\) &lt; 0</mark>:', marked[1])
+    assert 'class="why">       break, recorded 2 times: branch on the value of an array (numpy.bool); hint: ' in page
+    assert "<h3>followed: helper (" in page
+
+
+def test_graphs_guards_and_code_are_there(page: str) -> None:
+    assert '<g class="node" data-at="0:11"><title>n0 = call absolute(i0): float64[5], line 11</title>' in page
+    assert "n0 = call absolute(i0): float64[5]</span>" in page
+    assert '<li>a is an array of float64, rank 1 <span class="failed">failed ' in page
+    assert "  __compiled_fn_0\n" in page
+    assert re.search(r"<pre>def __resume_at_\d+_\d\(b, x\):\n    b = b \* -1\n    return x \* b\n</pre>", page)
+    assert "define " in page and "<rect class=\"record\"" in page and "<rect class=\"compile\"" in page
+
+
+def test_a_function_alone(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    assert explain("--html", "page.html", "program.py:helper", cwd=tmp_path).returncode == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    Balance(text)
+    assert "n0 = call absolute(i0)" in text and "served" in text
+    refused = explain("--html", "no/page.html", "program.py", cwd=tmp_path)
+    assert refused.returncode == 2 and "can't write 'no/page.html'" in refused.stderr
+
+
+def test_nothing_captured_is_a_page_too(tmp_path: Path) -> None:
+    assert explain("--html", "page.html", "-c", "x = 1", cwd=tmp_path).returncode == 0
+    text = (tmp_path / "page.html").read_text()
+    Balance(text)
+    assert "nothing was captured" in text
+
+
+def test_drawings_have_a_line_for_each_use_and_no_box_on_another() -> None:
+    @evalframe.jit
+    def work(x, y):
+        a = x + y
+        b = np.sqrt(a) * np.exp(a)
+        return (a - b) / (b + x)
+
+    work(np.ones(3), np.ones(3))
+    (graph,) = evalframe.graphs(work)
+    drawing = graph_svg.svg(graph)
+    Balance(drawing)
+    assert drawing.count("<path ") == sum(len(row.operands) for row in graph.rows)
+    boxes = [tuple(map(float, found)) for found in re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', drawing)]
+    assert len(boxes) == len(graph.rows)
+    for x, y, width, height in boxes:
+        others = [box for box in boxes if box != (x, y, width, height)]
+        assert not any(x < left + w and left < x + width and y < top + h and top < y + height for left, top, w, h in others)
+    assert drawing in graph._repr_html_()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
+def test_the_page_works_in_a_browser(page: str, tmp_path: Path) -> None:
+    script = """
+const node = document.querySelector('.node[data-at="0:11"]'), line = document.querySelector('.lines [data-at="0:11"]');
+const fire = (at, name) => at.dispatchEvent(new MouseEvent(name, {bubbles: true}));
+fire(node, "mouseover"); const hot = [node, line].map(each => each.classList.contains("hot"));
+fire(node, "mouseout"); const cold = [node, line].map(each => each.classList.contains("hot"));
+document.querySelectorAll("details").forEach(each => each.open = false);
+fire(line, "click"); const opened = node.closest("details").open;
+const drawing = node.closest("svg"), before = Number(drawing.getAttribute("width"));
+fire(drawing.closest(".drawn").querySelector('[data-zoom="1.25"]'), "click"); const larger = Number(drawing.getAttribute("width")) / before;
+fire(drawing.closest(".drawn").querySelector('[data-zoom="0"]'), "click"); const again = Number(drawing.getAttribute("width")) === before;
+return [hot, cold, opened, larger, again, document.documentElement.scrollWidth <= innerWidth];
+"""
+    helper = "<script>const element = (tag, text) => { const made = document.createElement(tag); made.textContent = text; return made; };</script>"
+    with_helper = page.replace("</body>", helper + "</body>")
+    for width in (1280, 400):
+        assert ask(with_helper, script, tmp_path, width) == [[True, True], [False, False], True, 1.25, True, True]
