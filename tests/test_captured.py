@@ -186,3 +186,22 @@ def test_objects_of_a_plain_function_that_is_captured_now() -> None:
         assert [row.text for row in evalframe.graphs(work)[0].rows] == ["i0 = input x: float64[2]", "n0 = binary *(i0, 2): float64[2]"]
     with pytest.raises(TypeError, match="a function made by evalframe.jit or a plain one is needed, not int"):
         evalframe.guards(3)
+
+
+@pytest.mark.parametrize("command", ["graph", "guards", "explain", "step"])
+def test_options_behind_a_program_are_its_own(tmp_path: Path, command: str) -> None:
+    (tmp_path / "program.py").write_text("import sys; print(sys.argv)\n")
+    for form, name in ((["program.py"], "program.py"), (["-m", "program"], str(tmp_path / "program.py")), (["-c", "import sys; print(sys.argv)"], "-c")):
+        done = run(command, *form, "-n", "3", "--json", "--", "-m", cwd=tmp_path)
+        assert done.stdout.splitlines()[0] == repr([name, "-n", "3", "--json", "--", "-m"]), done.stderr
+    done = run(command, "--", "program.py", "--json", cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == "['program.py', '--json']"
+
+
+@pytest.mark.parametrize("command", ["graph", "guards", "explain", "step"])
+def test_programs_that_take_stdout_away(tmp_path: Path, command: str) -> None:
+    done = run(command, "-c", "import sys; sys.stdout.close()", cwd=tmp_path)
+    assert done.stderr == "evalframe: the program has closed stdout; --output FILE writes into a file\n"
+    assert run(command, "-c", "import io, sys; sys.stdout = io.StringIO()", cwd=tmp_path).stdout.strip()
+    assert run(command, "--output", "told", "-c", "import sys; sys.stdout.close()", cwd=tmp_path).stderr == ""
+    assert (tmp_path / "told").read_text().strip()

@@ -9,7 +9,7 @@ import pytest
 from evalframe.__main__ import command_line, main
 from evalframe.completion import commands_of
 
-COMMANDS = {command.name: command for command in commands_of(command_line())}
+COMMANDS = {command.name: command for command in commands_of(command_line()[0])}
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:

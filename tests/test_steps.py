@@ -333,10 +333,10 @@ def test_steps_tell_what_the_recorder_noted_there() -> None:
     assert "guards>" in lines[0] and "<graph 0 of captured_sum: n0 = binary" in lines[1]
 
 
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path, command: str = "step") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(
-        [sys.executable, "-m", "evalframe", "step", *arguments], capture_output=True, text=True, cwd=cwd, env=environment
+        [sys.executable, "-m", "evalframe", command, *arguments], capture_output=True, text=True, cwd=cwd, env=environment
     )
 
 
@@ -358,7 +358,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "no frame of g was begun" in failed.stderr
     (tmp_path / "arrays.py").write_text("import numpy as np\ndef f(x):\n    return x * 2\ndef main(xs):\n    for x in xs: f(x)\nmain([np.ones(2)] * 3)\n")
     for what, name in (("graph", "graphs.json"), ("guards", "guards.json")):
-        assert main([what, "--json", "--output", str(tmp_path / name), str(tmp_path / "arrays.py")]) == 0
+        assert run("--json", "--output", name, "arrays.py", cwd=tmp_path, command=what).returncode == 0
     noted = run("--notes", "graphs.json", "--notes", "guards.json", "arrays.py:f", cwd=tmp_path).stdout.splitlines()
     assert sum("<graph 0 of f: n0 = binary *(i0, 2): float64[2]>" in line for line in noted) == 3
     assert sum("<2 guards>" in line for line in noted) == 3

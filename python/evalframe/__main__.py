@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 
 import evalframe
 from evalframe import commands, completion, lookup, program, run_command, step_command
+from evalframe.program_forms import split_at_program
+
+_RUN_PROGRAMS = ("run", "explain", "graph", "guards", "step")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    parser, commands_by_name = command_line()
     rest: list[str] = []
-    if given[:1] == ["run"]:
-        head, rest = run_command.split_at_program(given[1:])
-        given = ["run", *head]
-    options = command_line().parse_args(given, argparse.Namespace(program=rest))
+    if given[:1] and given[0] in _RUN_PROGRAMS:
+        head, rest = split_at_program(commands_by_name[given[0]], given[1:])
+        given = [given[0], *head]
+    options = parser.parse_args(given)
+    options.program = rest
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -25,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), error.status)
 
 
-def command_line() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def command_line() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the command line, and those of its commands by name."""
     parser = argparse.ArgumentParser(
         prog="evalframe", description=(evalframe.__doc__ or "").splitlines()[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -37,7 +42,7 @@ def command_line() -> argparse.ArgumentParser:
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (run_command, commands, step_command, completion):
         module.add_to(added)
-    return parser
+    return parser, added.choices
 
 
 def _fail(message: str, status: int = 2) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from evalframe import lookup
 from evalframe.code_object import code
@@ -23,10 +23,10 @@ def add_command(
     """A command with its help and examples; `run` gets its parser, for errors, and the options: the exit status."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=about, description=about[0].upper() + about[1:] + ".", usage=usage,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         epilog="\n  ".join(["example:" if len(examples) == 1 else "examples:", *examples]),
     )  # fmt: skip
-    parser.set_defaults(run=lambda options: run(parser, options))
+    parser.set_defaults(run=lambda options: run(parser, options), program=[])
     return parser
 
 
@@ -65,15 +65,24 @@ def not_writable(path: Path) -> str | None:
     return None
 
 
-def show(shown: str, path: Path | None = None) -> None:
-    """Prints a result, or writes it into a file; whoever reads what is printed may stop before its end."""
+def show(shown: str, path: Path | None = None, stdout: TextIO | None = None) -> None:
+    """Prints a result, or writes it into a file; whoever reads what is printed may stop before its end.
+
+    `stdout` is what it was before a program has run, which may have put something else in its place.
+    """
     if path is not None:
-        path.write_text(shown + "\n", encoding="utf-8")
+        path.write_text(shown + "\n", encoding="utf-8", errors="backslashreplace")
+        return
+    stream = stdout or sys.stdout
+    if stream.closed:
+        print("evalframe: the program has closed stdout; --output FILE writes into a file", file=sys.__stderr__)
         return
     try:
-        print(shown, flush=True)
+        print(shown, file=stream, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except UnicodeEncodeError:  # of a locale that has not all characters
+        print(shown.encode("ascii", "backslashreplace").decode(), file=stream, flush=True)
 
 
 def document(lines: Iterable[str]) -> str:

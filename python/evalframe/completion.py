@@ -50,7 +50,7 @@ def commands_of(parser: argparse.ArgumentParser) -> list[Command]:
 def _completion(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from evalframe.__main__ import command_line
 
-    show(_SCRIPTS[options.shell](commands_of(command_line())).rstrip("\n"))
+    show(_SCRIPTS[options.shell](commands_of(command_line()[0])).rstrip("\n"))
     return 0
 
 

@@ -3,7 +3,7 @@
 import argparse
 import linecache
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evalframe import lookup, program
@@ -39,12 +39,33 @@ def add_program(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "where", nargs="?", metavar="FILE[:NAME]", help=f"a script; {what} of this function or class alone"
     )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="the program's own")
+
+
+def split_at_program(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command's options, and the program with its arguments, which are not ours to read.
+
+    All behind a script's name, or that of a module, is handed over as it is, which argparse can't do.
+    """
+    actions = [action for action in parser._actions if action.nargs != 0]
+    with_value = {flag for action in actions for flag in action.option_strings}
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        behind = index + (2 if argument in with_value else 1)
+        if argument in ("-m", "-c"):
+            return list(arguments[:behind]), list(arguments[behind:])
+        if argument == "--":
+            return list(arguments[:index]), list(arguments[behind:])
+        if not argument.startswith("-") or argument == "-":
+            break
+        index = behind
+    return list(arguments[:index]), list(arguments[index:])
 
 
 def chosen_program(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Program:
     """What the options ask for; CannotFind where it has no function of the name."""
-    given = ([options.where] if options.where is not None else []) + options.arguments
+    given: list[str] = options.program
     if options.module is not None:
         return _module(options.module, given)
     if options.source is not None:

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +65,9 @@ def add_to(commands: Commands) -> None:
     add_program(parser, "guards")
 
 
-def split_at_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options of `run`, and the program with its arguments, which are not ours to read.
-
-    `run` hands everything behind the script's name over as it is, which argparse can't do.
-    """
-    index = 0
-    while index < len(arguments):
-        argument = arguments[index]
-        if argument in ("-m", "-c"):
-            return list(arguments[: index + 1]), list(arguments[index + 1 :])
-        if argument == "--":
-            return list(arguments[:index]), list(arguments[index + 1 :])
-        if not argument.startswith("-") or argument == "-":
-            break
-        index += 2 if argument in ("--report", "--backend", "--mode") else 1
-    return list(arguments[:index]), list(arguments[index:])
-
-
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked, output = chosen_program(parser, options), checked_output(parser, options)
+    stdout = sys.stdout
     page = None if options.html is None else Path(options.html).absolute()
     if page is not None and (problem := not_writable(page)):
         parser.error(f"can't write {options.html!r}: {problem}")
@@ -95,7 +78,7 @@ def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> in
         if page is not None:
             _write_page(page, stats, asked.title, told)
         if page is None or output is not None:
-            show(report.text(stats, told), output)
+            show(report.text(stats, told), output, stdout)
 
     return _run_program(asked.prepare, evalframe.enabled(), tell, page is not None)
 
@@ -119,13 +102,14 @@ def _show_captured(
     parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], Listed[Any]]
 ) -> int:
     asked, output = chosen_program(parser, options), checked_output(parser, options)
+    stdout = sys.stdout
     # What is shown is to be the same for the same run: no function is given up for the time that it takes.
     _core.set_call_trials(False)
 
     def tell(captures: report.Captures) -> None:
         asked.remember_source()
         found = of(told_of(asked, captures))
-        show(document(found.json()) if options.json else str(found), output)
+        show(document(found.json()) if options.json else str(found), output, stdout)
 
     return _run_captured(asked.prepare(), evalframe.enabled(), tell)
 

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from evalframe import program
 from evalframe.commands import Commands, add_command, add_output, checked_output, fail, show
@@ -43,7 +44,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked = chosen_program(parser, options)
     only = (*([asked.name] if asked.name else []), *options.only)
     html = None if options.html is None else Path(options.html).absolute()
-    output = checked_output(parser, options)
+    output, stdout = checked_output(parser, options), sys.stdout
     in_own_files = not only or asked.name or (options.module is None and options.source is None)
     chosen = Chosen(only, asked.files if in_own_files else (), options.everything)
     try:
@@ -55,7 +56,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     trace = Trace(made, {"<string>": asked.source} if asked.source is not None else {}, notes)
 
     def tell() -> None:
-        _show(trace, options.json, html, asked.title, output)
+        _show(trace, options.json, html, asked.title, (output, stdout))
         if only and not len(trace):
             fail(parser, f"no frame of {', '.join(only)} was begun")
 
@@ -63,14 +64,14 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(trace: Trace, as_json: bool, html: Path | None, title: str, output: Path | None) -> None:
+def _show(trace: Trace, as_json: bool, html: Path | None, title: str, to: tuple[Path | None, TextIO]) -> None:
     try:
         if html is not None:
             html.write_text(trace.html(title), encoding="utf-8")
             print(f"evalframe: {len(trace)} steps in {str(html)!r}", file=sys.stderr)
         if as_json:
-            show("\n".join(trace.json()), output)
-        elif html is None or output is not None:
-            show(trace.text(), output)
+            show("\n".join(trace.json()), *to)
+        elif html is None or to[0] is not None:
+            show(trace.text(), *to)
     except OSError as error:
         print(f"evalframe step: can't write {error.filename or 'the output'!r}: {error.strerror}", file=sys.stderr)
