@@ -118,6 +118,26 @@ def test_nothing_captured_is_a_page_too(tmp_path: Path) -> None:
     assert "nothing was captured" in text
 
 
+def test_an_explanation_is_a_page() -> None:
+    @evalframe.jit
+    def work(x):
+        y = inner(x)
+        if y.sum() > 0:
+            return y * 2
+        return y
+
+    def inner(x):
+        return np.sqrt(x + 1)
+
+    told = evalframe.explain(work)(np.ones(3))
+    text = told.html("a <title>")
+    Balance(text)
+    assert "<title>evalframe: a &lt;title&gt;</title>" in text and "2 graphs, 1 break" in text
+    assert '<mark title="branch on the value of an array">y.sum() &gt; 0</mark>' in text
+    assert "n0 = binary +(i0, 1): float64[3]" in text and "__compiled_fn_0" in text and "followed: " in text
+    assert told._repr_html_().startswith("<iframe") and "&lt;!DOCTYPE html&gt;" in told._repr_html_()
+
+
 def test_drawings_have_a_line_for_each_use_and_no_box_on_another() -> None:
     @evalframe.jit
     def work(x, y):

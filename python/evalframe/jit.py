@@ -6,6 +6,7 @@ import functools
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, TypeVar, overload
 
 from evalframe import _core
@@ -314,6 +315,16 @@ class Explanation:
         lines += [f"\nlimit at {limit}" for limit in self.limits]
         lines += [f"\nloop at {loop}" for loop in self.loops]
         return "\n".join(lines)
+
+    def html(self, title: str = "explain") -> str:
+        """One page that needs nothing else: sources with what was captured, graphs, guards, code."""
+        from evalframe.report_page import page_of
+
+        return page_of(self, title)
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html(), quote=True)
+        return f'<iframe style="width:100%;height:640px;border:0" srcdoc="{page}"></iframe>'
 
 
 def counted(number: int, noun: str) -> str:

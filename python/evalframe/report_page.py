@@ -15,7 +15,7 @@ from typing import Any
 from evalframe import graph_svg
 from evalframe.bytecode import code_of, listing
 from evalframe.captured import CapturedGraph, Guard, Place, graphs_of, guards_of
-from evalframe.jit import Break, counted, milliseconds
+from evalframe.jit import Break, Explanation, counted, milliseconds
 from evalframe.steps import characters
 
 _MOST_OPEN_GUARDS = 25
@@ -49,10 +49,9 @@ class Page:
     def _function(self, capture: Mapping[str, Any]) -> str:
         graphs = graphs_of([capture])
         place = f"{capture['function']} ({capture['file']}:{capture['line']})"
-        counts = (
-            f"{counted(capture['calls'], 'call')}, {capture['hits']:,} served from the start, "
-            f"{counted(len(graphs), 'graph')}, {counted(len(capture['breaks']), 'place')} of breaks"
-        )
+        counts = f"{counted(len(graphs), 'graph')}, {counted(len(capture['breaks']), 'place')} of breaks"
+        if "calls" in capture:
+            counts = f"{counted(capture['calls'], 'call')}, {capture['hits']:,} served from the start, {counts}"
         parts = [f"<p>{counts}</p>", self._sources(capture, graphs)]
         trees = [tree.guards for tree in guards_of([capture])]
         for graph, entry, guards in zip(graphs, capture["entries"], trees, strict=True):
@@ -247,6 +246,31 @@ def _bars(entry: Mapping[str, Any], begin: float, end: float) -> str:
     start = _begin(entry)
     recorded = bar("record", start, entry["record_seconds"])
     return recorded + bar("compile", start + entry["record_seconds"], entry["compile_seconds"])
+
+
+def page_of(explanation: Explanation, title: str) -> str:
+    """The page of what became of a call."""
+    captures: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in explanation.entries:
+        owner = entry["owner"]
+        capture = captures.setdefault(tuple(owner.values()), {**owner, "entries": [], "breaks": []})
+        capture["entries"].append(_with_own_code(entry))
+    for found in explanation.breaks:
+        owners = [one for one in captures.values() if (one["function"], one["file"]) == (found.function, found.file)]
+        for capture in (owners or list(captures.values()))[:1]:
+            capture["breaks"].append(vars(found))
+    told: dict[str, Sequence[object]] = {"Limits": explanation.limits, "Loops": explanation.loops}
+    below = {heading: f"<pre>{escape(chr(10).join(map(str, rows)))}</pre>" for heading, rows in told.items() if rows}
+    summary = f"{counted(len(explanation.entries), 'graph')}, {counted(len(explanation.breaks), 'break')}"
+    return Page(title, summary, list(captures.values())).html({}, below)
+
+
+def _with_own_code(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    from evalframe.codegen import Entry
+
+    if not isinstance(entry, Entry):
+        return entry
+    return {**entry, "generated": (entry.code, entry.resume_functions, entry.no_code)}
 
 
 def with_code(captures: list[dict[str, Any]], codes: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
