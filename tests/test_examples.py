@@ -85,5 +85,5 @@ def test_one_hook_counts_and_one_multiplies() -> None:
 def test_variables_nest_prints_the_string_and_the_table() -> None:
     first, _, _, *rows = output_of("variables_nest.py").splitlines()
     assert first == "1 2 global_var 1 2 global_var 3 "
-    kinds = {row.split()[-1]: row.split()[0] for row in rows}
+    kinds = {row.split()[3]: row.split()[0] for row in rows}
     assert (kinds["arg1"], kinds["value"], kinds["global_var"]) == ("free", "cell", "global")

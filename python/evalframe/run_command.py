@@ -68,6 +68,7 @@ def add_to(commands: Commands) -> None:
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked, output = chosen_program(parser, options), checked_output(parser, options)
     stdout = sys.stdout
+    _core.keep_modules(True)
     page = None if options.html is None else Path(options.html).absolute()
     if page is not None and (problem := not_writable(page)):
         parser.error(f"can't write {options.html!r}: {problem}")
@@ -103,6 +104,7 @@ def _show_captured(
 ) -> int:
     asked, output = chosen_program(parser, options), checked_output(parser, options)
     stdout = sys.stdout
+    _core.keep_modules(True)
     # What is shown is to be the same for the same run: no function is given up for the time that it takes.
     _core.set_call_trials(False)
 
@@ -150,6 +152,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         if report_path is not None:
             parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
         return _run_evaluated(lambda: prepare(rest[0], rest[1:]))
+    # Without a page only counters are told, and what was captured of modules may go with them.
+    _core.keep_modules(report_path is not None)
 
     def tell(captures: report.Captures) -> None:
         stats = evalframe.stats()
@@ -182,7 +186,6 @@ def _run_captured(
     for_page: bool = False,
 ) -> int:
     captures: list[dict[str, Any]] = []
-    _core.keep_modules(True)
     program.run(
         prepared,
         capturing,
