@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,26 @@ if TYPE_CHECKING:
     from evalframe.captured import CapturedGraph, GraphRow, Place
 
 _MOST_ROWS = 300  # drawn; beyond them the list says more
-_LETTER, _HEIGHT, _GAP, _RISE, _LETTERS = 7.0, 38, 16, 34, 34
+_LETTER, _HEIGHT, _GAP, _RISE, _LETTERS, _LANE = 7.3, 38, 16, 34, 34, 4.0
 
 
 @dataclass
 class _Box:
-    row: GraphRow
+    """A box, or a place where a line passes between the boxes of a level."""
+
+    row: GraphRow | None
     level: int
+    width: float
+    above: list[_Box] = field(default_factory=list)  # what lines lead to it from, a level higher
     x: float = 0.0
-    width: float = 0.0
 
     @property
     def y(self) -> float:
         return self.level * (_HEIGHT + _RISE) + 2.0
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
 
 
 def svg(graph: CapturedGraph, key_of: Callable[[Place], str] | None = None) -> str:
@@ -32,10 +39,10 @@ def svg(graph: CapturedGraph, key_of: Callable[[Place], str] | None = None) -> s
     if not 0 < len(graph.rows) <= _MOST_ROWS:
         return ""
     boxes = _placed(graph.rows)
-    width = max(box.x + box.width for box in boxes.values()) + 2
-    height = max(box.y for box in boxes.values()) + _HEIGHT + 2
-    lines = "".join(_edge(boxes[name], box) for box in boxes.values() for name in box.row.operands if name in boxes)
-    shapes = "".join(_shape(box, key_of) for box in boxes.values())
+    width = max(box.x + box.width for box in boxes) + 2
+    height = max(box.y for box in boxes) + _HEIGHT + 2
+    lines = "".join(_edge(above, box) for box in boxes for above in box.above)
+    shapes = "".join(_shape(box, box.row, key_of) if box.row else _passing(box) for box in boxes)
     return (
         f'<svg class="graph" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(graph.title, quote=True)}">'
@@ -49,25 +56,45 @@ def parts_of(row: GraphRow) -> tuple[str, str]:
     return text, kind
 
 
-def _placed(rows: Sequence[GraphRow]) -> dict[str, _Box]:
-    """Boxes below all that they are made of, and near it: in a level ordered by where their operands stand."""
-    boxes: dict[str, _Box] = {}
+def _placed(rows: Sequence[GraphRow]) -> list[_Box]:
+    """Boxes below all that they are made of, and near it: in a level ordered by where their lines come from."""
+    levels = _levels(rows)
+    boxes = {row.name: _Box(row, levels[row.name], _width(row)) for row in rows}
+    passing: dict[tuple[str, int], _Box] = {}
+
+    def at(name: str, level: int) -> _Box:
+        """The box, or the place where its lines pass through a level below it."""
+        if level == boxes[name].level:
+            return boxes[name]
+        if (name, level) not in passing:
+            passing[name, level] = _Box(None, level, _LANE, [at(name, level - 1)])
+        return passing[name, level]
+
     for row in rows:
-        level = max((boxes[name].level + 1 for name in row.operands if name in boxes), default=0)
-        boxes[row.name] = _Box(row, level, width=_width(row))
-    for level in range(max(box.level for box in boxes.values()) + 1):
-        at = [box for box in boxes.values() if box.level == level]
-        at.sort(key=lambda box: _middle(box.row.operands, boxes))
+        boxes[row.name].above = [at(name, levels[row.name] - 1) for name in row.operands]
+    found = [*boxes.values(), *passing.values()]
+    for level in range(max(levels.values()) + 1):
         x = 2.0
-        for box in at:
+        for box in sorted((box for box in found if box.level == level), key=_wished):
             box.x = x
             x += box.width + _GAP
-    return boxes
+    return found
 
 
-def _middle(names: Sequence[str], boxes: Mapping[str, _Box]) -> float:
-    middles = [boxes[name].x + boxes[name].width / 2 for name in names if name in boxes]
-    return sum(middles) / len(middles) if middles else 0.0
+def _levels(rows: Sequence[GraphRow]) -> dict[str, int]:
+    """How deep each row stands; inputs stand just above their first use."""
+    levels: dict[str, int] = {}
+    first_use: dict[str, int] = {}
+    for row in rows:
+        levels[row.name] = max((levels[name] + 1 for name in row.operands), default=0)
+        for name in row.operands:
+            first_use[name] = min(first_use.get(name, len(rows)), levels[row.name])
+    inputs = {row.name for row in rows if row.place is None}
+    return {name: first_use.get(name, 1) - 1 if name in inputs else level for name, level in levels.items()}
+
+
+def _wished(box: _Box) -> float:
+    return sum(above.middle for above in box.above) / len(box.above) if box.above else 0.0
 
 
 def _width(row: GraphRow) -> float:
@@ -80,14 +107,17 @@ def _short(text: str) -> str:
 
 
 def _edge(above: _Box, below: _Box) -> str:
-    x0, y0 = above.x + above.width / 2, above.y + _HEIGHT
-    x1, y1 = below.x + below.width / 2, below.y
-    bend = max(12.0, (y1 - y0) / 2)
+    x0, y0, x1, y1 = above.middle, above.y + _HEIGHT, below.middle, below.y
+    bend = (y1 - y0) / 2
     return f'<path d="M{x0:.0f} {y0:.0f}C{x0:.0f} {y0 + bend:.0f} {x1:.0f} {y1 - bend:.0f} {x1:.0f} {y1:.0f}"/>'
 
 
-def _shape(box: _Box, key_of: Callable[[Place], str] | None) -> str:
-    row, (text, kind) = box.row, parts_of(box.row)
+def _passing(box: _Box) -> str:
+    return f'<path d="M{box.middle:.0f} {box.y:.0f}v{_HEIGHT}"/>'
+
+
+def _shape(box: _Box, row: GraphRow, key_of: Callable[[Place], str] | None) -> str:
+    text, kind = parts_of(row)
     at = f' data-at="{escape(key_of(row.place), quote=True)}"' if row.place and key_of else ""
     where = f", line {row.place.line}" if row.place else ""
     return (
