@@ -202,3 +202,12 @@ def test_slots_are_where_the_interpreter_has_them() -> None:
 def test_a_table_in_html_has_the_same_cells() -> None:
     page = evalframe.variables(nest())._repr_html_()
     assert page.count("<tr>") == 7 and "<td>made by an enclosing scope</td>" in page
+
+
+def test_deep_nests_are_told_of_at_once(tmp_path: Path) -> None:
+    """Each of the functions hands on all that is outside it."""
+    lines = [f"{' ' * n}def f{n}(x{n}):" for n in range(60)] + [f"{' ' * 60}return {' + '.join(f'x{n}' for n in range(60))}"]
+    found = tables("\n".join(lines) + "\n", tmp_path)
+    innermost = ".".join(f"f{n}" for n in range(60))
+    assert found["f0"]["x0"].used_by == (innermost,)
+    assert {v.made_by for v in found[innermost] if v.kind == "free"} == {".".join(f"f{n}" for n in range(m + 1)) for m in range(59)}

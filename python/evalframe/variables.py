@@ -125,8 +125,8 @@ def tables_of(found: lookup.Found) -> list[VariableTable]:
     known = dict.fromkeys(_MODULE_NAMES)
     known |= dict.fromkeys(() if found.source is None else _module_names(found.source, found.file))
     codes = list(lookup.codes_in(found.module)) if whole else found.codes
-    makers = _makers(found.module)
-    return [_table(code, known, vars(builtins), makers.get(id(code), {})) for code in codes]
+    makers, uses = _makers(found.module), _Uses()
+    return [_table(code, known, vars(builtins), makers.get(id(code), {}), uses) for code in codes]
 
 
 def _unwrapped(function: object) -> object:
@@ -159,8 +159,9 @@ def _table(
     known_globals: Mapping[str, object],
     known_builtins: Mapping[str, object],
     makers: Mapping[str, str] | None = None,
+    uses: "_Uses | None" = None,
 ) -> VariableTable:
-    found = [*_slots(code, makers or {}), *_looked_up(code, known_globals, known_builtins)]
+    found = [*_slots(code, makers or {}, uses or _Uses()), *_looked_up(code, known_globals, known_builtins)]
     return VariableTable(code, tuple(sorted(found, key=lambda v: (_ORDER.index(v.kind), v.index))))
 
 
@@ -180,7 +181,7 @@ def _inner(code: types.CodeType) -> list[types.CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
-def _slots(code: types.CodeType, makers: Mapping[str, str]) -> Iterator[Variable]:
+def _slots(code: types.CodeType, makers: Mapping[str, str], uses: "_Uses") -> Iterator[Variable]:
     """The variables in localsplus, in order: arguments, other locals, cells that aren't arguments, free variables."""
     names = [*code.co_varnames]
     names += [name for name in code.co_cellvars if name not in names]
@@ -193,27 +194,34 @@ def _slots(code: types.CodeType, makers: Mapping[str, str]) -> Iterator[Variable
     for index, name in enumerate(names):
         is_argument = index < argument_count
         kind = "cell" if name in cells else "argument" if is_argument else "local"
-        cell = (lookup.plain_name(code), _users(code, name)) if kind == "cell" else ("", ())
+        cell = (lookup.plain_name(code), uses.inside(code, name)) if kind == "cell" else ("", ())
         yield Variable(name, kind, "localsplus", index, is_argument, *cell, inlined=name in saved)
     for index, name in enumerate(code.co_freevars, len(names)):
-        users = _users(code, name)
+        users = uses.inside(code, name)
         yield Variable(name, "free", "localsplus", index, False, makers.get(name, ""), users, assigned=name in bound)
 
 
-def _users(code: types.CodeType, name: str) -> tuple[str, ...]:
-    """The scopes inside that use the cell themselves, and don't only hand it on."""
-    users: list[str] = []
-    for inner in _inner(code):
-        if name in inner.co_freevars:
-            users += [lookup.plain_name(inner)] if _uses(inner, name) else []
-            users += _users(inner, name)
-    return tuple(dict.fromkeys(users))
+class _Uses:
+    """Who uses cells, found out once for each code object."""
 
+    def __init__(self) -> None:
+        self._names: dict[int, frozenset[str]] = {}
 
-def _uses(code: types.CodeType, name: str) -> bool:
-    if name == "__class__" and "super" in code.co_names:
-        return True  # super() reads the frame's cell itself
-    return any(i.argval == name and i.opname in _DEREF_OPS for i in dis.get_instructions(code))
+    def inside(self, code: types.CodeType, name: str) -> tuple[str, ...]:
+        """The scopes inside that use the cell themselves, and don't only hand it on."""
+        users: list[str] = []
+        for inner in _inner(code):
+            if name in inner.co_freevars:
+                users += [lookup.plain_name(inner)] if name in self._names_of(inner) else []
+                users += self.inside(inner, name)
+        return tuple(dict.fromkeys(users))
+
+    def _names_of(self, code: types.CodeType) -> frozenset[str]:
+        if id(code) not in self._names:
+            names = {i.argval for i in dis.get_instructions(code) if i.opname in _DEREF_OPS}
+            # super() reads the frame's cell itself.
+            self._names[id(code)] = frozenset(names | ({"__class__"} if "super" in code.co_names else set()))
+        return self._names[id(code)]
 
 
 def _looked_up(
