@@ -92,3 +92,16 @@ def test_damaged_code_is_decompiled_or_refused(seed: int) -> None:
             assert row.reason or row.status == "exact"
         refused += report.source is None
     assert refused > 10
+
+
+@pytest.mark.parametrize("source", ["lambda a, b: f'{a}{b}'", "lambda a, b: f'{a:{b}}'", "lambda a, b: f'{a:{b}x}'"])
+def test_texts_that_are_put_together_of_variables(source: str) -> None:
+    """BUILD_STRING without what formats its operands: resume functions have it, whose stack values are parameters."""
+    code = eval(source).__code__
+    instructions, units = list(dis.get_instructions(code)), bytearray(code.co_code)
+    (last,) = [i for i in instructions if i.opname in ("BUILD_STRING", "FORMAT_WITH_SPEC") or (i.opname == "FORMAT_VALUE" and i.arg & 4)][-1:]
+    for instruction in instructions:
+        if instruction is not last and instruction.opname in ("FORMAT_VALUE", "FORMAT_SIMPLE"):
+            units[instruction.offset : instruction.offset + 2] = bytes([dis.opmap["NOP"], 0])
+    report = evalframe.decompile_report(code.replace(co_code=bytes(units)))
+    assert report.rows[0].status == "refused" and "other than an f-string's parts" in report.rows[0].reason

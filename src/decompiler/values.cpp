@@ -23,6 +23,14 @@ std::string text_of(PyObject* text) {
   throw Refused("a name that no source text can have");
 }
 
+// Transformed code puts texts together of variables, too.
+void check_parts(const Nodes& parts) {
+  for (const Node* part : parts) {
+    const bool is_text = part->kind == Kind::Constant && PyUnicode_Check(part->constant);
+    if (!is_text && part->kind != Kind::Formatted) throw Refused("a text that is put together of other than an f-string's parts");
+  }
+}
+
 // Whether a dict can be written as keyword arguments.
 bool are_keywords(const Node* dict) {
   for (size_t i = 0; i < dict->items.size(); i += 2) {
@@ -223,7 +231,12 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
       stack.push_back(dict);
       return true;
     }
-    case Op::BUILD_STRING: return build(Kind::Joined);
+    case Op::BUILD_STRING: {
+      Nodes parts = pop(stack, count);
+      check_parts(parts);
+      stack.push_back(tree_.make(Kind::Joined, std::move(parts)));
+      return true;
+    }
     case Op::LIST_APPEND:
     case Op::SET_ADD: {
       Node* const element = pop(stack);
@@ -278,7 +291,11 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
 Node* Reader::formatted(Node* value, int conversion, Node* format) {
   Node* const made = value->kind == Kind::Formatted && value->text == "converted" ? tree_.make(Kind::Formatted, value->items, {}, value->number)
                                                                                 : tree_.make(Kind::Formatted, {value}, {}, conversion);
-  if (format) made->items.push_back(format->kind == Kind::Joined ? format : tree_.make(Kind::Joined, {format}));
+  if (format && format->kind != Kind::Joined) {
+    check_parts({format});
+    format = tree_.make(Kind::Joined, {format});
+  }
+  if (format) made->items.push_back(format);
   return made;
 }
 
