@@ -381,6 +381,29 @@ def test_parts_of_new_arrays(part: str, whole: str) -> None:
     check(space["f"], *[(R.random(6), R.random((6, 6)), o, n) for n in (40, 40, 41, 1)], native=False)
 
 
+@kernel(lambda: (4000,))
+def sieve(n: int) -> Any:
+    """Steps that vary."""
+    is_prime = np.ones(n + 1, dtype=np.bool_)
+    is_prime[:2] = False
+    for p in range(2, int(n**0.5) + 1):
+        if is_prime[p]:
+            is_prime[p * p :: p] = False
+    return np.nonzero(is_prime)[0]
+
+
+@pytest.mark.parametrize("part", ["x[::k]", "x[k::k]", "x[: 9 * k : k]", "x[-k::k]", "x[i % 5 : -1 : k]", "A[::k, 1]", "A[1:: k, :: k]", "A[i % 3, ::k]", "x[::np.int64(k)]", "x[::-1][::k]"])
+@pytest.mark.parametrize("what", ["s += {}.sum()", "{} += 1.0", "{} = i", "{} *= {}", "s += ({} * 2).max() + len({})"])
+def test_steps_that_vary(part: str, what: str) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec(f"def f(x, A, steps):\n    s = 0.0\n    for i in range(len(steps)):\n        k = int(steps[i])\n        {what.replace('{}', part)}\n    return s", space)
+    x, A = R.random(40), R.random((8, 9))
+    steps = R.integers(1, 5, 60)
+    odd = [steps.copy() for _ in range(4)]
+    odd[0][40], odd[1][40], odd[2][40], odd[3][40] = -2, 0, 2**40, 2**62
+    check(space["f"], *[(x, A, which) for which in (steps, steps, *odd, steps)])
+
+
 def test_stores_in_the_order_of_numpys() -> None:
     def smear(b: Any, c: Any, o: int, p: int, m: int, n: int) -> Any:
         for _ in range(n):

@@ -450,10 +450,11 @@ class ArrayNode {
       return emitter().integer("i64", known);
     };
     for (const IndexItem& item : meaning_.items) {
-      Item made{static_cast<Item::Kind>(item.kind), {}, {}, item.step, Varies::kNot};
+      Item made{static_cast<Item::Kind>(item.kind), {}, {}, item.step, {}, Varies::kNot};
       static_assert(static_cast<int>(Item::Kind::kEllipsis) == static_cast<int>(IndexItem::Kind::kEllipsis));
       made.start = number(made, item.start, item.start_at);
       if (item.kind == IndexItem::Kind::kSlice) made.stop = number(made, item.stop, item.stop_at);
+      if (item.step_at) made.step_at = number(made, IndexItem::kAbsent, item.step_at);
       all.push_back(std::move(made));
     }
     return all;

@@ -50,6 +50,9 @@ Strided of_fresh(Block& block, const Written& array) {
   return all;
 }
 
+// Steps from which on one is left to NumPy, so that nothing wraps around.
+constexpr int64_t kMostStep = int64_t{1} << 32;
+
 Term smaller(const Term& a, const Term& b) { return select(compare("slt", a, b), a, b); }
 Term larger(const Term& a, const Term& b) { return select(compare("sgt", a, b), a, b); }
 
@@ -134,7 +137,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
     const Term& size = array.sizes[axis];
     if (item.kind == Item::Kind::kInteger) {
       move(index_in(block, *item.start, size, index_varies(block, varies, item.varies)));
-    } else if (!item.start && !item.stop && item.step == 1) {
+    } else if (!item.start && !item.stop && item.step == 1 && !item.step_at) {
       keep(axis + 1);
       continue;
     } else {
@@ -143,13 +146,15 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
       const Term first = item.start ? bound(*item.start, size, low, high) : rises ? zero : last;
       const Term stop = item.stop ? bound(*item.stop, size, low, high) : rises ? size : low;
       const Term width = larger(rises ? stop - first : first - stop, zero);
-      const int64_t step = rises ? item.step : -item.step;
-      const Term length = step == 1 ? width : binary("udiv", width + emitter.integer("i64", step - 1), emitter.integer("i64", step));
+      if (item.step_at) block.leave_unless(compare("sgt", *item.step_at, 0) & compare("slt", *item.step_at, kMostStep));
+      const Term step = item.step_at ? *item.step_at : emitter.integer("i64", item.step), distance = rises ? step : emitter.integer("i64", -item.step);
+      const bool is_one = item.step == 1 && !item.step_at;
+      const Term length = is_one ? width : binary("udiv", width + distance - 1.0, distance);
       // An empty slice stands at the first element.
       const Term any = compare("sgt", length, 0);
       move(select(any, first, zero));
       part.sizes.push_back(length);
-      part.strides.push_back(item.step == 1 ? array.strides[axis] : array.strides[axis] * select(any, emitter.integer("i64", item.step), one));
+      part.strides.push_back(is_one ? array.strides[axis] : array.strides[axis] * select(any, step, one));
     }
     axis++;
   }

@@ -19,7 +19,8 @@ struct Item {
   enum class Kind : uint8_t { kInteger, kSlice, kNewAxis, kEllipsis } kind;
   std::optional<Term> start, stop;  // i64; kInteger: start
   int64_t step = 1;
-  Varies varies = Varies::kAnyhow;  // of both
+  std::optional<Term> step_at = {};  // i64, in its place: only one that is above 0 isn't left for
+  Varies varies = Varies::kAnyhow;   // of all
 };
 // How an index into an array varies in many turns, where the array itself varies so: what moves evenly has the same sizes in all turns.
 Varies index_varies(const Block& block, Varies array, Varies index);

@@ -68,7 +68,11 @@ bool Meanings::read_item(Operand operand, std::vector<IndexItem>& items) const {
     const Operand* parts = graph_.operands_of(graph_.nodes[operand.index]);
     PyObject* const step = constant(parts[2]);
     item.kind = IndexItem::Kind::kSlice;
-    if (!step || (step != Py_None && (!read_int(step, item.step) || item.step == 0))) return false;
+    if (step && step != Py_None && (!read_int(step, item.step) || item.step == 0)) return false;
+    if (!step) {
+      if (reader_ != Reader::kLoop || !is_index(parts[2])) return false;
+      item.step_at = parts[2];
+    }
     if (!read_bound(parts[0], item.start, item.start_at) || !read_bound(parts[1], item.stop, item.stop_at)) return false;
   } else if (is_index(operand)) {
     item.start_at = operand;

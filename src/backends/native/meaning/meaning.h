@@ -33,6 +33,7 @@ struct IndexItem {
   static constexpr int64_t kAbsent = INT64_MIN;
   int64_t start = kAbsent, stop = kAbsent, step = 1;  // kInteger: start
   Operand start_at, stop_at;                          // Python ints of the graph that stand for start and stop
+  Operand step_at;                                    // ... for the step: for loops alone
 };
 
 // How a view sees its array.
