@@ -110,6 +110,97 @@ OTHERWISE = [
             f(a)
     """,
     """
+    def yields(f):
+        x = yield (yield 3)
+        x += yield f
+        if (yield x):
+            return (yield f)
+        f((yield))
+    """,
+    """
+    async def never_yields(f):
+        while True:
+            try:
+                await f(None)
+            except ValueError:
+                pass
+        yield
+    """,
+    """
+    def tests_of_membership(f, a):
+        f([x for x in a if '__' in x or not x.startswith('_')], [x for x in a if '__' in x and not x.startswith('_')])
+        while f.pos < 8 and f.pos not in a:
+            f.pos += 1
+        for x in a:
+            if x in f or not x in a:
+                continue
+            f(x)
+    """,
+    """
+    def values_in_try(self, other):
+        try:
+            return (self.a == other.b and self.c == other.d and self.e)
+        except AttributeError:
+            return NotImplemented
+    """,
+    """
+    def no_elements(f):
+        return sum(x for x in (y for y in (z for z in range(10) if True) if False) if True)
+    """,
+    """
+    def unused_cells(f):
+        value = 0
+        async def first():
+            nonlocal value
+            raise f
+        return value
+    """,
+    """
+    def raises_in_handlers(f, a):
+        try:
+            raise f
+        except ValueError:
+            try:
+                raise a
+            except KeyError as error:
+                kept = error
+        try:
+            f(kept)
+        except KeyError:
+            if a not in f:
+                return None
+            try:
+                f(1)
+            except KeyError:
+                return None
+        return f(2)
+    """,
+    """
+    def breaks_in_handlers(f, rows):
+        for row in rows:
+            for value in row:
+                try:
+                    f(value)
+                except OSError as error:
+                    f(error)
+                    break
+            else:
+                f(row)
+        with f:
+            if rows:
+                while True:
+                    try:
+                        row = f()
+                    except ValueError:
+                        break
+                    if row is not None:
+                        row.close()
+            f(3)
+        if rows:
+            for row in rows:
+                f(4)
+    """,
+    """
     class EndsInTwoWays:
         def first(self):
             self.x = 1

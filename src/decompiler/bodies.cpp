@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cpython/codec.h"
+#include "cpython/intrinsics.h"
 #include "decompiler/compare.h"
 
 namespace evalframe::decompiler {
@@ -42,6 +43,7 @@ class Declarations {
 
   void add_to(Tree& tree, Nodes& body) {
     scan(code_, false);
+    if (is_function(code_)) add_unused();
     Nodes lines;
     for (const std::string& name : globals_) lines.push_back(tree.make(Kind::Global, {}, name));
     for (const std::string& name : nonlocals_) lines.push_back(tree.make(Kind::Nonlocal, {}, name));
@@ -82,6 +84,21 @@ class Declarations {
     }
   }
 
+  // `nonlocal x` without a use of x makes a cell, too.
+  void add_unused() {
+    const bytecode::Code* const decoded = cpython::decoded(code_);
+    if (decoded == nullptr) PyErr_Clear();
+    std::vector<bool> used(static_cast<size_t>(code_->co_nlocalsplus), decoded == nullptr);
+    for (size_t i = 0; decoded && i < decoded->instructions.size(); i++) {
+      const auto& instruction = decoded->instructions[i];
+      if (bytecode::argument_kind(instruction.op) == bytecode::Argument::local && static_cast<size_t>(instruction.arg) < used.size()) used[static_cast<size_t>(instruction.arg)] = true;
+    }
+    for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) {
+      const std::string name = local(code_, i);
+      if (!used[static_cast<size_t>(i)] && PyUnicode_IsIdentifier(PyTuple_GET_ITEM(code_->co_localsplusnames, i)) == 1 && !name.starts_with("__class")) nonlocals_.insert(name);
+    }
+  }
+
   bool own_free(const std::string& name) const {
     for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) if (local(code_, i) == name) return true;
     return false;
@@ -104,7 +121,9 @@ class Declarations {
 bool has_yield(const PyCodeObject* code) {
   const bytecode::Code* const decoded = cpython::decoded(const_cast<PyCodeObject*>(code));
   if (decoded == nullptr) PyErr_Clear();
-  return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [](const auto& i) { return i.op == Op::YIELD_VALUE; });
+  // What waits yields, too, but not a value of the generator's.
+  const bool async = (code->co_flags & CO_ASYNC_GENERATOR) != 0;
+  return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [&](const auto& i) { return async ? i.op == Op::ASYNC_GEN_WRAP || (i.op == Op::CALL_INTRINSIC_1 && i.arg == cpython::kAsyncGenWrap) : i.op == Op::YIELD_VALUE; });
 }
 
 }  // namespace

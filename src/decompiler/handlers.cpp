@@ -108,6 +108,7 @@ bool Reader::same_place(int a, int b) const {
 // How likely it is that the body, when it's through, goes on there, and doesn't break, continue or return. 0: it can't.
 int Reader::rank_of_exit(int after, const Construct& construct, const Scope& scope) const {
   (void)construct;
+  while (graph_.at(after).op == Op::POP_EXCEPT && graph_.next[after] >= 0 && after != scope.stop) after = graph_.next[after];  // on the way out of handlers around
   const Op op = graph_.at(after).op;
   if (op == Op::POP_TOP || op == Op::SWAP || op == Op::RETURN_VALUE) return 0;
   if (op == Op::RETURN_CONST) return 1;
@@ -277,7 +278,7 @@ int Reader::behind_handlers(int handler, const Scope& scope) const {
   while (!open.empty()) {
     const int node = open.back();
     open.pop_back();
-    graph_.each_successor(node, [&](int to) { if (graph_.depth[to] > graph_.depth[handler] - 1 && seen.insert(to).second) open.push_back(to); }, false);
+    graph_.each_successor(node, [&](int to) { if (graph_.depth[to] > graph_.depth[handler] - 1 && seen.insert(to).second) open.push_back(to); });
     if (graph_.at(node).op != Op::POP_EXCEPT || graph_.depth[node] != graph_.depth[handler]) continue;
     int after = graph_.next[node];
     if (graph_.at(after).op == Op::LOAD_CONST) {

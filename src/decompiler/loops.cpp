@@ -38,6 +38,13 @@ std::vector<bool> Reader::body_of(int header) const {
   return inside;
 }
 
+// The handlers of statements in the loop: a break in one is a way out, too.
+void Reader::add_handlers(int node, int header, std::vector<int>& exits) const {
+  for (int handler = graph_.handler[node], steps = 0; handler >= 0 && steps < 1000 && !loop_is_inside(header, handler); handler = graph_.handler[handler], steps++) {
+    if (std::find(exits.begin(), exits.end(), handler) == exits.end()) exits.push_back(handler);
+  }
+}
+
 // Whether the loop at `header` stands inside the try statement of `handler`, and not the other way round.
 bool Reader::loop_is_inside(int header, int handler) const {
   for (const int node : graph_.before[header]) {
@@ -92,6 +99,7 @@ int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
     if (!inside[i]) continue;
     if (!graph_.cold[i]) last = std::max(last, i);
     graph_.each_successor(i, [&](int to) { if (!inside[to] && i != node) exits.push_back(to); }, false);
+    add_handlers(i, node, exits);
   }
   work(graph_.size() / 16);
   const int end = graph_.jump[node];
@@ -146,6 +154,7 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
     if (!inside[i]) continue;
     if (!graph_.cold[i]) last = std::max(last, i);
     graph_.each_successor(i, [&](int to) { if (!inside[to]) exits.push_back(to); }, false);
+    add_handlers(i, node, exits);
   }
   work(graph_.size() / 16);
   Node* const statement = tree_.make(Kind::While, {tree_.constant(Py_True)});
@@ -249,6 +258,12 @@ Node* Reader::comprehension_of(const Nodes& statements, Node* collection) {
     if (Node* const element = conditional_element(rest, collection)) {
       if (whole->body.empty()) throw Refused("a comprehension that isn't one");
       whole->items = {element};
+      return whole;
+    }
+    if (rest.empty() && !whole->body.empty()) {
+      // [x for x in y if False]: nothing is left of the element.
+      whole->body.back()->items.push_back(tree_.constant(Py_False));
+      whole->items.assign(collection && collection->kind == Kind::Dict ? 2 : 1, tree_.constant(Py_None));
       return whole;
     }
     if (rest.size() != 1) throw Refused("a comprehension that isn't one");

@@ -72,7 +72,7 @@ Reader::End Reader::run(int node, Stack& stack, const Scope& scope, Nodes& out) 
   bool first = true;
   while (node >= 0) {
     work();
-    if (scope.construct && !graph_.covered(node, scope.handler)) return leave(node, stack, scope, out);
+    if (scope.construct && node != scope.stop && !graph_.covered(node, scope.handler)) return leave(node, stack, scope, out);
     const bool begins_turn = first && node == scope.entered;
     first = false;
     if (!begins_turn && at_end(node, scope, out, end)) return end;
@@ -275,6 +275,10 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
       a = whole;
       return true;
     }
+    if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
+      a = {both(a.test, negated(b.test), false), b.no, b.yes, b.no_keeps, false, b.no_edges, a.no_edges + b.yes_edges, b.via_no, b.via_yes};
+      return true;
+    }
     if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && !stays_as_it_is(a.test)) {
       a = {either(negated(a.test), b.test), b.yes, b.no, false, b.no_keeps, a.no_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
       return true;
@@ -288,6 +292,10 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
   if (!a.no_keeps && !a.chained && condition_behind(a.no, a.no_edges, stack, scope, b)) {
     if (b.yes == a.yes && b.yes_keeps == a.yes_keeps) {
       a = {either(a.test, b.test), a.yes, b.no, a.yes_keeps, b.no_keeps, a.yes_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
+      return true;
+    }
+    if (b.no == a.yes && !a.yes_keeps && !b.no_keeps && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
+      a = {either(a.test, negated(b.test)), b.no, b.yes, false, b.yes_keeps, a.yes_edges + b.no_edges, b.yes_edges, b.via_no, b.via_yes};
       return true;
     }
     if (b.no == a.yes && !a.yes_keeps && !b.no_keeps && !stays_as_it_is(a.test)) {

@@ -113,6 +113,7 @@ class Reader {
   std::vector<bool> body_of(int header) const;
   int first_behind(const std::vector<int>& from, int last, int depth, const Scope& scope) const;
   bool ends_construct(int node, const Scope& scope) const;
+  void add_handlers(int node, int header, std::vector<int>& exits) const;
   bool loop_is_inside(int header, int handler) const;
   int for_loop(int node, Stack& stack, const Scope& scope, Nodes& out);
   int while_loop(int node, Stack& stack, const Scope& scope, Nodes& out);

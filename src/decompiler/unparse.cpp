@@ -27,6 +27,7 @@ constexpr const char* kNames[] = {
 #undef EVALFRAME_STATEMENT
 #undef EVALFRAME_MARKER
 };
+constexpr int kYield = -1;  // where `yield` needs no parentheses
 constexpr int kDeepest = 250;
 
 std::string text_of(PyObject* object) {
@@ -510,14 +511,14 @@ class Writer {
     switch (node->kind) {
       case Kind::Expr: {
         // A string alone would be a docstring or nothing; a named expression wants parentheses.
-        return in(node->items[0], node->items[0]->kind == Kind::NamedExpr ? 1 : 0);
+        return in(node->items[0], node->items[0]->kind == Kind::NamedExpr ? 1 : kYield);
       }
       case Kind::Assign: return assign(node);
       case Kind::AugAssign:
-        return expression_text(node->items[0]) + " " + bytecode::kBinarySymbols[node->number % bytecode::kBinaryOps] + "= " + in(node->items[1], 0);
+        return expression_text(node->items[0]) + " " + bytecode::kBinarySymbols[node->number % bytecode::kBinaryOps] + "= " + in(node->items[1], kYield);
       case Kind::AnnAssign: {
         const std::string name = node->number ? "(" + expression_text(node->items[0]) + ")" : expression_text(node->items[0]);
-        return name + ": " + in(node->items[1], 1) + (node->items.size() > 2 ? " = " + in(node->items[2], 0) : "");
+        return name + ": " + in(node->items[1], 1) + (node->items.size() > 2 ? " = " + in(node->items[2], kYield) : "");
       }
       case Kind::Return: return node->items.empty() ? "return" : "return " + in(node->items[0], 0);
       case Kind::Delete: return "del " + expression_text(node->items[0]);
@@ -545,7 +546,7 @@ class Writer {
 
   static std::string bare(const Node* node) {
     if (node == nullptr) throw Refused("a value that is bound to nothing");
-    return node->kind == Kind::Tuple && !node->items.empty() ? tuple_items(node) : in(node, node->kind == Kind::NamedExpr ? 1 : 0);
+    return node->kind == Kind::Tuple && !node->items.empty() ? tuple_items(node) : in(node, node->kind == Kind::NamedExpr ? 1 : kYield);
   }
 
   static std::string import_from(const Node* node) {
