@@ -119,11 +119,54 @@ def break_in_variadic(x, y):
     return breaks_inside(x, y, -y, limit=1.0) * 2 + breaks_inside(*(y, x))
 
 
+class Scaler:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, x, *others, shift=0, **named):
+        self.last = x
+        return gather(x * self.scale + shift, *others, **named)
+
+
+class Forwarding:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __call__(self, *args, **keywords):
+        return self.inner(*args, **keywords)
+
+
+SCALER = Scaler(4.0)
+FORWARDING = Forwarding(Forwarding(SCALER))
+
+
+def to_instances(x, y):
+    made = Scaler(2.0)
+    row, options = [x, y], {"shift": y, "long": x}
+    return made(*row), made(x, **options), SCALER(*row, **OPTIONS), FORWARDING(y, *row, shift=x), made.last + 1
+
+
+def to_instances_wrongly(x, y):
+    z = x + 1
+    try:
+        return FORWARDING(*(), **{"shift": z}), z
+    except TypeError as error:
+        return str(error), z
+
+
+def to_what_cant_be_called(x, y):
+    z = x + 1
+    try:
+        return np.random.SeedSequence(3)(*(z,)), z
+    except TypeError as error:
+        return str(error), z
+
+
 FUNCTIONS: list[Callable[..., Any]] = [
     starred, variadic, forwarded, from_outside, of_numpy, local_function, too_many, twice_given, unknown_keyword,
-    raises_inside, break_in_variadic, passed_on, gather,
+    raises_inside, break_in_variadic, passed_on, gather, to_instances, to_instances_wrongly, to_what_cant_be_called,
 ]  # fmt: skip
-IN_ONE_GRAPH = [starred, variadic, forwarded, from_outside, of_numpy, passed_on, gather]
+IN_ONE_GRAPH = [starred, variadic, forwarded, from_outside, of_numpy, passed_on, gather, to_instances]
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 
 

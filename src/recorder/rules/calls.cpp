@@ -468,6 +468,14 @@ PyTypeObject* class_called(const Site& site, int slot) {
   return constructs && fixes_object(recorder, recorder.label(slot), callable) ? reinterpret_cast<PyTypeObject*>(callable) : nullptr;
 }
 
+// instance(*args, **keywords): __call__ of its class, which is bound to it.
+BoundMethod call_method_at(const Site& site, int slot) {
+  const Operated instance{site.recorder.label(slot), site.frame.slot(slot)};
+  const bool known_otherwise = torch::is_torchs(instance.object) || numpy::call_kind(instance.object) != CallKind::kUnknown;
+  if (known_otherwise || policy_of(instance.object) != Policy::kFollowed) return {};
+  return {0, call_method_of(site.recorder, instance), instance.label, instance.object};
+}
+
 Plan call_spread(const Site& site) {
   Recorder& recorder = site.recorder;
   const int tuple = site.depth - 1 - (site.instruction.arg & 1);
@@ -484,7 +492,8 @@ Plan call_spread(const Site& site) {
     Plan starred;
     if (spread(site, tuple, starred) && starred.arguments.empty()) return plan_constant();
   }
-  const BoundMethod bound = bound_at(site, callee);
+  BoundMethod bound = bound_at(site, callee);
+  if (!bound.function) bound = call_method_at(site, callee);
   if (PyTypeObject* const type = class_called(site, callee)) {
     Plan starred;
     if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, std::string(type->tp_name) + " with starred arguments");

@@ -557,11 +557,16 @@ std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& 
   return std::nullopt;
 }
 
-// instance(...): __call__ of its class.
+// __call__ of the instance's class, a function of Python's; null: it has another one, or none.
+PyObject* call_method_of(Recorder& recorder, const Operated& instance) {
+  if (PyType_Check(instance.object) || !is_instance(recorder, instance)) return nullptr;
+  return method_of(Py_TYPE(instance.object), interned("__call__").get());
+}
+
+// instance(...).
 std::optional<Plan> call_of_instance(const Site& site, const Activation::CallSite& call) {
   const Operated instance{site.recorder.label(call.callable), site.frame.slot(call.callable)};
-  if (PyType_Check(instance.object) || !is_instance(site.recorder, instance)) return std::nullopt;
-  PyObject* const function = method_of(Py_TYPE(instance.object), interned("__call__").get());
+  PyObject* const function = call_method_of(site.recorder, instance);
   if (!function) return std::nullopt;
   Plan plan = inlined_call(site, site.recorder.constant(function), function, call.keyword_names);
   give(plan, instance);

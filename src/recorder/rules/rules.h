@@ -374,6 +374,7 @@ std::optional<Plan> awaiting_call(const Site& site, const char* name, std::vecto
 std::optional<Plan> format_call(const Site& site, int slot, const Operated* spec);
 std::optional<Plan> text_call(const Site& site, int slot, const char* name);
 std::optional<Plan> protocol_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+PyObject* call_method_of(Recorder& recorder, const Operated& instance);
 std::optional<Plan> call_of_instance(const Site& site, const evaluator::Activation::CallSite& call);
 // A break in front of a return whose result the caller's instruction can't be known to go on with; none: it is known.
 std::optional<Plan> return_to_rest(Recorder& recorder, uint32_t label, PyObject* object);
