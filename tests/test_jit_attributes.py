@@ -509,6 +509,11 @@ class HasDescriptor:
     gain = Descriptor()
 
 
+class HasPropertyAndAsks(HasProperty):
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError("asked")
+
+
 class SaysItself:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name="other", obj=3)
@@ -518,7 +523,7 @@ class SaysItself:
 OFTEN_FORGOTTEN = [AsksFirst, HasProperty] if sys.version_info < (3, 12) else []
 
 
-@pytest.mark.parametrize("kind", [AsksElsewhere, HasDescriptor, SaysItself, *OFTEN_FORGOTTEN])
+@pytest.mark.parametrize("kind", [AsksElsewhere, HasDescriptor, HasPropertyAndAsks, SaysItself, *OFTEN_FORGOTTEN])
 def test_an_error_of_an_attribute_knows_its_object_and_name(kind: Any) -> None:
     def asks(x: Any, of: Any) -> Any:
         y = x * 2

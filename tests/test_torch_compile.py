@@ -62,6 +62,15 @@ def in_place(x, y):
     return z, w.sum()
 
 
+def into_a_number(x, y):
+    total, power = 0, 2.0
+    for part in (x, y):
+        total += part.sum()
+    power **= y
+    power -= total
+    return total, power
+
+
 def into_an_argument(x, y):
     x.add_(1)
     x[0, 0] = 7
@@ -152,7 +161,7 @@ def helpers(x, y):
 
 
 ONE_GRAPH = [
-    pointwise, methods, reflected, indexing, in_place, into_an_argument, factories, several, functional, sizes, no_gradients, decorated, conditional, keywords,
+    pointwise, methods, reflected, indexing, in_place, into_a_number, into_an_argument, factories, several, functional, sizes, no_gradients, decorated, conditional, keywords,
     bound, helpers,
 ]  # fmt: skip
 

@@ -695,6 +695,30 @@ def attribute_of(item: Any, /, *names: str) -> Any:
     return item
 
 
+def attribute_or(item: Any, name: str, default: Any, /) -> Any:
+    try:
+        return getattr(item, name)
+    except AttributeError:
+        return default
+
+
+def attribute_or_asked(item: Any, name: str, hook: Callable[..., Any], get: Callable[..., Any], /, *args: Any) -> Any:
+    # What a property gives, or another function of the class's, and else its __getattr__.
+    try:
+        return get(*args)
+    except AttributeError:
+        pass
+    return hook(item, name)
+
+
+def has_attribute(item: Any, name: str, /) -> bool:
+    try:
+        getattr(item, name)
+    except AttributeError:
+        return False
+    return True
+
+
 def method_of(item: Any, name: str, /, *args: Any) -> Any:
     method = getattr(item, name)
     if not args:
@@ -846,6 +870,9 @@ _core.add_stand_ins(
         "item_of": (item_of, 0),
         "items_of": (items_of, 0),
         "attribute_of": (attribute_of, 0),
+        "attribute_or": (attribute_or, -1),
+        "attribute_or_asked": (attribute_or_asked, -1),
+        "has_attribute": (has_attribute, -1),
         "method_of": (method_of, 0),
         "class_made": (class_made, 0),
         "class_told": (class_told, 0),

@@ -158,11 +158,15 @@ PyObject* own_dict(PyObject* object) {
 
 namespace {
 
+PyObject* name_of_lookup() {
+  static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
+  return name;
+}
+
 // The class has the __getattribute__ of `base`, so that its hook asks that first.
 bool inherits_lookup(PyTypeObject* type, PyTypeObject* base) {
-  static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
   PyObject* found = nullptr;
-  return name && find_in_class(type, name, found) && found == _PyType_Lookup(base, name);
+  return find_in_class(type, name_of_lookup(), found) && found == _PyType_Lookup(base, name_of_lookup());
 }
 
 }  // namespace
@@ -214,6 +218,16 @@ Ref plain_attribute(PyObject* object, PyObject* name) {
   return is_plain_to_load(object, name) ? Ref::steal(PyObject_GenericGetAttr(object, name)) : Ref();
 }
 
+Ref attribute_past_hooks(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* found;
+  if (PyType_Check(object) || !PyFunction_Check(_PyType_Lookup(type, name_of_lookup()))) return plain_attribute(object, name);
+  if (!find_in_class(type, name, found)) return Ref();
+  const bool of_class = found && Py_TYPE(found)->tp_descr_set && !is_slot(type, found);
+  const bool own = of_class ? PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && gives_its_dict(type) : own_value(object, name) != nullptr;
+  return own ? Ref::steal(PyObject_GenericGetAttr(object, name)) : Ref();
+}
+
 OwnNames own_names(PyObject* object) {
   static_assert(sizeof(PyDictUnicodeEntry) == 2 * sizeof(PyObject*) && offsetof(PyDictUnicodeEntry, me_value) == sizeof(PyObject*));
   PyTypeObject* const type = Py_TYPE(object);
@@ -237,7 +251,7 @@ void AttributeHint::learn(PyObject* object, PyObject* name) {
   *this = {};
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
-  if (PyType_Check(object) || type->tp_getattro != PyObject_GenericGetAttr || !find_in_class(type, name, found)) return;
+  if (PyType_Check(object) || !find_in_class(type, name, found)) return;
   if (may_become_descriptor(found) || (found && Py_TYPE(found)->tp_descr_set)) return;
   const OwnNames names = own_names(object);
   constexpr Py_ssize_t kMost = 256;  // that are gone through: it is done anew wherever objects differ

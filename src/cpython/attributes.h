@@ -41,6 +41,8 @@ PyObject* own_dict(PyObject* object);
 // without: it would, or there is none.
 Ref plain_attribute(PyObject* object, PyObject* name);
 bool is_plain_to_load(PyObject* object, PyObject* name);
+// The same, where a __getattribute__ of Python's is before it: what that gets from object's, of the object's own.
+Ref attribute_past_hooks(PyObject* object, PyObject* name);
 
 // What an object keeps under which names, as it stands now: good until any code runs.
 struct OwnNames {
@@ -55,7 +57,7 @@ OwnNames own_names(PyObject* object);
 // Where an object's own attribute stood last, for those who read it again and again.
 class AttributeHint {
  public:
-  // What plain_attribute would give, borrowed; null: it has to be asked.
+  // What attribute_past_hooks would give, borrowed; null: it has to be asked.
   PyObject* value(const OwnNames& names, PyObject* name) const {
     if (!version_ || names.version != version_ || index_ >= names.count || names.entries[2 * index_] != name) return nullptr;
     return names.values ? names.values[index_] : names.entries[2 * index_ + 1];

@@ -152,7 +152,7 @@ PyObject* item(const Step& step, PyObject* parent) {
 PyObject* attribute(const Step& step, PyObject* parent, cpython::OwnNames& names) {
   if (names.object != parent) names = cpython::own_names(parent);
   if (PyObject* const value = step.hint.value(names, step.object)) return cpython::new_ref(value);
-  PyObject* const found = cpython::plain_attribute(parent, step.object).release();
+  PyObject* const found = cpython::attribute_past_hooks(parent, step.object).release();
   if (found) step.hint.learn(parent, step.object);
   names = {};  // looking for it may have made the object a dict
   return found;

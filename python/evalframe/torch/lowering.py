@@ -20,6 +20,11 @@ Backend = Callable[[fx.GraphModule, list[Any]], Callable[..., Sequence[Any]]]
 _OPERATORS: dict[str, list[Callable[..., Any]]] = {
     form: [getattr(operator, name) for _, name in rows] for form, rows in OPERATORS.items()
 }
+_PLAIN: dict[Callable[..., Any], Callable[..., Any]] = {
+    function: _OPERATORS["binary"][row]
+    for row, function in enumerate(_OPERATORS["binary"][len(_OPERATORS["binary"]) // 2 :])
+}
+"""What ``+=`` and the like do to a number, which FX would write as ``0 += x``."""
 _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
     "tuple": tuple,
     "list": list,
@@ -137,7 +142,10 @@ def _node(
     graph: fx.Graph, form: str, code: int, callable_: Any, keywords: tuple[str, ...] | None, operands: list[Any]
 ) -> fx.Node:
     if form in _OPERATORS:
-        return graph.create_node("call_function", _OPERATORS[form][code], tuple(operands))
+        function = _OPERATORS[form][code]
+        if not isinstance(operands[0], fx.Node):
+            function = _PLAIN.get(function, function)
+        return graph.create_node("call_function", function, tuple(operands))
     if form == "getattr":
         return graph.create_node("call_function", getattr, (*operands, callable_))
     if form != "call":

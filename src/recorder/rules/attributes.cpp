@@ -59,6 +59,19 @@ Operated constant_argument(Recorder& recorder, PyObject* object) { return {recor
 
 Asked asked_by(const Site& site) { return {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1), name_of(site)}; }
 
+// What a function of the class's gives for an attribute. If it raises AttributeError, the class's __getattr__ is asked.
+Plan getter_call(const Site& site, const Asked& asked, PyObject* function, std::initializer_list<Operated> arguments) {
+  if (!has(Py_TYPE(asked.object), "__getattr__")) return hook_call(site, function, arguments);
+  PyObject* const hook = python_method(Py_TYPE(asked.object), "__getattr__");
+  std::optional<Plan> plan = hook ? stand_in_call(site, "attribute_or_asked", nullptr) : std::nullopt;
+  if (!plan) return plan_break(Break::kAttribute, "of " + type_name(asked.object));
+  Recorder& recorder = site.recorder;
+  give(*plan, {asked.label, asked.object});
+  for (PyObject* const known : {asked.name, hook, function}) give(*plan, {recorder.constant(known), known});
+  for (const Operated& argument : arguments) give(*plan, argument);
+  return *std::move(plan);
+}
+
 // What a class has stays what it is, and so do its own __get__ and __set__.
 bool fixes_descriptor(Recorder& recorder, PyObject* found) {
   PyTypeObject* const type = Py_TYPE(found);
@@ -376,7 +389,7 @@ Plan class_attribute(const Site& site, const Asked& asked) {
   if (of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set) {
     if (is_fact_of_class(object, name)) return fact_of_class(recorder, object, name);
     PyObject* const getter = function_of_property(Py_TYPE(object), name, "fget");
-    return getter ? hook_call(site, getter, {{label, object}}) : unknown();
+    return getter ? getter_call(site, asked, getter, {{label, object}}) : unknown();
   }
   // It may become one that comes before what the class has.
   if ((of_metaclass && !fixes_descriptor(recorder, of_metaclass)) || !recorder.fix_class(object)) return unknown();
@@ -396,7 +409,7 @@ Plan class_attribute(const Site& site, const Asked& asked) {
   if (of_class || Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type)) return plan_constant();
   PyObject* const get = python_method(Py_TYPE(found), "__get__");
   if (!get) return unknown();
-  return hook_call(site, get, {constant_argument(recorder, found), {recorder.constant(Py_None), Py_None}, {label, object}});
+  return getter_call(site, asked, get, {constant_argument(recorder, found), {recorder.constant(Py_None), Py_None}, {label, object}});
 }
 
 // What the object has itself, or (0) hasn't.
@@ -416,8 +429,16 @@ uint32_t own_attribute(Recorder& recorder, const Asked& asked) {
   return recorder.source(std::move(source));
 }
 
+// A descriptor's __get__, a function of Python's. past_hooks: __getattr__ isn't asked if it raises AttributeError.
+Plan call_of_get(const Site& site, const Asked& asked, PyObject* descriptor, PyObject* get, bool past_hooks) {
+  Recorder& recorder = site.recorder;
+  const Operated type = constant_argument(recorder, reinterpret_cast<PyObject*>(Py_TYPE(asked.object)));
+  const Operated described = constant_argument(recorder, descriptor), self{asked.label, asked.object};
+  return past_hooks ? hook_call(site, get, {described, self, type}) : getter_call(site, asked, get, {described, self, type});
+}
+
 // Asked is what the class has, as the object has nothing of its own.
-Plan attribute_of_class(const Site& site, const Asked& asked, PyObject* found) {
+Plan attribute_of_class(const Site& site, const Asked& asked, PyObject* found, bool past_hooks) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   PyTypeObject* const type = Py_TYPE(object);
@@ -427,8 +448,7 @@ Plan attribute_of_class(const Site& site, const Asked& asked, PyObject* found) {
   if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
   if (Py_IS_TYPE(found, &PyMethodDescr_Type)) return bound_method(recorder, asked, found);
   PyObject* const get = python_method(Py_TYPE(found), "__get__");
-  if (!get) return plan_break(Break::kAttribute, "of " + type_name(object));
-  return hook_call(site, get, {constant_argument(recorder, found), {label, object}, constant_argument(recorder, reinterpret_cast<PyObject*>(type))});
+  return get ? call_of_get(site, asked, found, get, past_hooks) : plan_break(Break::kAttribute, "of " + type_name(object));
 }
 
 // Neither object nor class has it.
@@ -462,10 +482,11 @@ Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   const bool member = found && Py_IS_TYPE(found, &PyMemberDescr_Type);
   if (const Py_ssize_t index = found ? cpython::index_of_field(found) : -1; index >= 0 && PyTuple_Check(object)) return field(recorder, asked, index);
   if (found && Py_TYPE(found)->tp_descr_set && !member) {
-    if (PyObject* const getter = function_of_property(type, name, "fget")) return hook_call(site, getter, {{label, object}});
+    if (PyObject* const getter = function_of_property(type, name, "fget")) {
+      return past_hooks ? hook_call(site, getter, {{label, object}}) : getter_call(site, asked, getter, {{label, object}});
+    }
     PyObject* const get = python_method(Py_TYPE(found), "__get__");
-    if (!get) return unknown();
-    return hook_call(site, get, {constant_argument(recorder, found), {label, object}, constant_argument(recorder, reinterpret_cast<PyObject*>(type))});
+    return get ? call_of_get(site, asked, found, get, past_hooks) : unknown();
   }
   if (!cpython::is_plain_to_hold(object)) return unknown();
   if (const uint32_t own = own_attribute(recorder, asked)) return plan_value(own);
@@ -473,7 +494,7 @@ Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   if (member && (owner.kind != Value::Kind::kInstance || !cpython::is_slot(type, found))) return plan_break(Break::kException, "no such attribute");
   if (member) return past_hooks ? plan_raise() : missing_attribute(site, asked);
   if (!is_made(owner)) recorder.guards().require_lacks(owner.a, name);
-  if (found) return attribute_of_class(site, asked, found);
+  if (found) return attribute_of_class(site, asked, found, past_hooks);
   return past_hooks ? plan_raise() : missing_attribute(site, asked);
 }
 
@@ -509,10 +530,9 @@ Plan object_attribute(const Site& site, const Asked& asked) {
     return plan_value(recorder.constant(reinterpret_cast<PyObject*>(Py_TYPE(object))));
   }
   if (cpython::looks_up_plainly(Py_TYPE(object))) return generic_attribute(site, asked, false);
-  // What raises AttributeError in __getattribute__ is asked of __getattr__.
-  PyObject* const hook = has(Py_TYPE(object), "__getattr__") ? nullptr : python_method(Py_TYPE(object), "__getattribute__");
+  PyObject* const hook = python_method(Py_TYPE(object), "__getattribute__");
   if (!hook || !is_object(owner) || !fixes_class(recorder, owner, object)) return plan_break(Break::kAttribute, "of " + type_name(object));
-  return hook_call(site, hook, {{label, object}, {recorder.constant(name), name}});
+  return getter_call(site, asked, hook, {{label, object}, {recorder.constant(name), name}});
 }
 
 Plan load_attr(const Site& site) { return read_attribute(site, asked_by(site)); }
@@ -660,7 +680,10 @@ Plan delete_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   return unknown();
 }
 
-Plan read_generic_attribute(const Site& site, const Asked& asked) { return generic_attribute(site, asked, true); }
+Plan read_generic_attribute(const Site& site, const Asked& asked) {
+  if (std::optional<Plan> plan = attributes_as_dict(site.recorder, asked, true)) return *std::move(plan);
+  return generic_attribute(site, asked, true);
+}
 
 Plan read_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;

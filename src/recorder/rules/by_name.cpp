@@ -49,21 +49,31 @@ Plan deleted(const Site& site, const Asked& asked, bool past_hooks) {
   return plan;
 }
 
+// The function of Python's that is asked may raise AttributeError: a stand-in handles that.
+Plan handled(const Site& site, const char* stand_in, std::initializer_list<Operated> arguments) {
+  std::optional<Plan> plan = stand_in_call(site, stand_in, nullptr);
+  if (!plan) return plan_break(Break::kUnknownCall, stand_in);
+  for (const Operated& argument : arguments) give(*plan, argument);
+  return *std::move(plan);
+}
+
 // otherwise: the default, or null.
 Plan get(const Site& site, const Asked& asked, const Operated* otherwise) {
   Plan plan = read_attribute(site, asked);
-  const bool has_default = otherwise;
-  // What the function raises that is asked isn't seen here.
-  if (has_default && plan.kind == Plan::Kind::kInline) return plan_break(Break::kUnknownCall, "getattr with a default");
-  if (has_default && plan.kind == Plan::Kind::kRaise) return plan_value(otherwise->label);
+  if (otherwise && plan.kind == Plan::Kind::kInline) {
+    return handled(site, "attribute_or", {{asked.label, asked.object}, {site.recorder.constant(asked.name), asked.name}, *otherwise});
+  }
+  if (otherwise && plan.kind == Plan::Kind::kRaise) return plan_value(otherwise->label);
   plan.about = asked.label;
   return plan;
 }
 
 Plan has(const Site& site, const Asked& asked) {
   const Plan plan = read_attribute(site, asked);
-  const bool known = plan.kind != Plan::Kind::kInline && plan.kind != Plan::Kind::kBreak;
-  return known ? plan_constant() : plan_break(Break::kUnknownCall, "hasattr");
+  if (plan.kind == Plan::Kind::kInline) {
+    return handled(site, "has_attribute", {{asked.label, asked.object}, {site.recorder.constant(asked.name), asked.name}});
+  }
+  return plan.kind != Plan::Kind::kBreak ? plan_constant() : plan_break(Break::kUnknownCall, "hasattr");
 }
 
 }  // namespace

@@ -155,11 +155,12 @@ bool keeps_all_in_dict(PyTypeObject* type) {
 
 }  // namespace
 
-std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked) {
+std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked, bool past_hooks) {
   const Value value = recorder.value(asked.label);
   const bool made = value.kind == Value::Kind::kInstance && !recorder.contents(asked.label);
   if ((!made && value.kind != Value::Kind::kSource) || PyUnicode_CompareWithASCIIString(asked.name, "__dict__") != 0) return std::nullopt;
-  if (PyType_Check(asked.object) || !cpython::looks_up_plainly(Py_TYPE(asked.object)) || !cpython::is_plain_to_hold(asked.object)) return std::nullopt;
+  if (PyType_Check(asked.object) || !(past_hooks || cpython::looks_up_plainly(Py_TYPE(asked.object)))) return std::nullopt;
+  if (!cpython::is_plain_to_hold(asked.object)) return std::nullopt;
   if (made) return keeps_all_in_dict(Py_TYPE(asked.object)) ? std::optional(plan_value(recorder.dict_of_instance(asked.label))) : std::nullopt;
   if (!cpython::gives_its_dict(Py_TYPE(asked.object)) || !fixes_class(recorder, value, asked.object)) return std::nullopt;
   guards::Source source{guards::Reach::kAttribute};

@@ -420,7 +420,7 @@ bool is_of_thread(PyObject* object);
 // An attribute of a threading.local, which the graph reads; none: of another object.
 std::optional<Plan> attribute_of_thread(Recorder& recorder, const Asked& asked);
 // instance.__dict__, of an instance that the recorded code made, and format % that; none: others.
-std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked);
+std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked, bool past_hooks = false);
 std::optional<Plan> format_of_attributes(Recorder& recorder, const Operated& format, const Operated& attributes);
 // object.name = value, del object.name. past_hooks: as object.__setattr__ and object.__delattr__ do.
 Plan store_attribute(const Site& site, const Asked& asked, const Operated& value, bool past_hooks);
