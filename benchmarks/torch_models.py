@@ -72,6 +72,22 @@ def llama() -> Made:
     return model, args, {**kwargs, "use_cache": False}
 
 
+def t5() -> Made:
+    model, args, kwargs = _text(
+        "T5ForConditionalGeneration", "T5Config", vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=3,
+        num_heads=4, decoder_start_token_id=0,
+    )  # fmt: skip
+    return model, args, {**kwargs, "decoder_input_ids": torch.randint(0, 100, (2, 8)), "use_cache": False}
+
+
+def mixtral() -> Made:
+    model, args, kwargs = _text(
+        "MixtralForCausalLM", "MixtralConfig", vocab_size=100, hidden_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=128, num_local_experts=4,
+    )  # fmt: skip
+    return model, args, {**kwargs, "use_cache": False}
+
+
 def resnet50() -> Made:
     import transformers
 
@@ -98,6 +114,8 @@ MODELS: dict[str, Callable[[], Made]] = {
     "bert": bert,
     "gpt2": gpt2,
     "llama": llama,
+    "t5": t5,
+    "mixtral": mixtral,
     "resnet50": resnet50,
     "vit": vit,
 }

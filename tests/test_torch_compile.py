@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import types
 
 import pytest
 import torch
@@ -160,9 +161,35 @@ def helpers(x, y):
     return {"total": total, "list": [total, scaled(total)]}
 
 
+LAYERS = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])
+
+
+@torch.no_grad()
+def numbered_modules(x, y):
+    for k, layer in enumerate(LAYERS):
+        x = layer(x) * (k + 1)
+    return x + y
+
+
+@torch.no_grad()
+def some_of_the_modules(x, y):
+    for layer in LAYERS[:2]:
+        x = layer(x)
+    return x + y
+
+
+def settings(x, y):
+    return x * 2 if torch.backends.mha.get_fastpath_enabled() else x + y
+
+
+def attributes_that_are_missing(x, y):
+    z = x * y
+    return z, hasattr(z, "jax"), hasattr(x, "jax"), getattr(y, "jax", 3)
+
+
 ONE_GRAPH = [
     pointwise, methods, reflected, indexing, in_place, into_a_number, into_an_argument, factories, several, functional, sizes, no_gradients, decorated, conditional, keywords,
-    bound, helpers,
+    bound, helpers, numbered_modules, settings, attributes_that_are_missing,
 ]  # fmt: skip
 
 
@@ -379,6 +406,60 @@ def test_breaks(function, backend, capfd):
         said = capfd.readouterr()
         assert same(got, function(x))
         assert capfd.readouterr() == said
+
+
+def test_a_part_of_a_module_list_is_no_break():
+    compiled = evalframe.torch.compile(some_of_the_modules, backend="eager")
+    x, y = numbers(4, 4), numbers(4, 4)
+    for _ in range(3):
+        assert same(compiled(x, y), some_of_the_modules(x, y))
+    assert not evalframe.torch.explain(compiled)(x, y).breaks
+
+
+def sizes_behind_a_break(x):
+    shape = x.shape
+    if x.sum() < 0:
+        x = -x
+    return x.view((-1,) + shape[1:] + (x.size(-1) // x.size(-1),)), shape[0], shape[-1]
+
+
+def test_sizes_are_known_behind_a_break():
+    compiled = evalframe.torch.compile(sizes_behind_a_break, backend="eager")
+    for x in (numbers(2, 4), -numbers(2, 4), numbers(3, 4), numbers(2, 4)):
+        assert same(compiled(x), sizes_behind_a_break(x))
+    assert {found.line for found in evalframe.torch.explain(compiled)(numbers(2, 4)).breaks} == {
+        sizes_behind_a_break.__code__.co_firstlineno + 2
+    }
+
+
+def test_an_attribute_that_a_tensor_has_got_is_seen():
+    def asks(x, y):
+        z = x.contiguous()
+        return z + y, hasattr(x, "mark"), hasattr(z, "mark"), hasattr(x + y, "mark")
+
+    compiled = evalframe.torch.compile(asks, backend="eager", max_entries=20)
+    x, y = numbers(3), numbers(3)
+    for _ in range(3):
+        assert same(compiled(x, y), asks(x, y))
+    x.mark = 1
+    for _ in range(3):
+        assert same(compiled(x, y), asks(x, y))
+        assert same(compiled(y, x), asks(y, x))
+
+
+def test_an_attribute_of_torch_backends_that_changes_is_seen(monkeypatch):
+    compiled = evalframe.torch.compile(settings, backend="eager")
+    x, y = numbers(3), numbers(3)
+    for _ in range(2):
+        assert same(compiled(x, y), settings(x, y))
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        assert same(compiled(x, y), x + y)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    assert same(compiled(x, y), x * 2)
+    monkeypatch.setattr(torch.backends, "mha", types.SimpleNamespace(get_fastpath_enabled=lambda: False))
+    assert same(compiled(x, y), x + y)
 
 
 def test_both_sides_of_a_branch_are_graphs():

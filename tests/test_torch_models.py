@@ -33,6 +33,21 @@ def test_outputs_are_those_of_eager(name):
         assert all(torch.equal(a, b) for a, b in zip(tensors(got), tensors(wanted), strict=True))
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "mixtral", "resnet50", "vit"])
+def test_outputs_of_transformers_are_those_of_eager(name):
+    pytest.importorskip("transformers")
+    function, args, kwargs = MODELS[name]()
+    compiled = evalframe.torch.compile(function, backend="eager", max_entries=30)
+    with torch.no_grad():
+        wanted = function(*args, **kwargs)
+        for _ in range(4):
+            got = compiled(*args, **kwargs)
+            assert type(got) is type(wanted)
+            assert list(got) == list(wanted)
+            assert tensors(wanted)
+            assert all(torch.equal(a, b) for a, b in zip(tensors(got), tensors(wanted), strict=True))
+
+
 @pytest.mark.parametrize("name", ["perceptron", "encoder"])
 def test_gradients_are_those_of_eager(name):
     function, args, kwargs = MODELS[name]()

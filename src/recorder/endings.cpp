@@ -145,15 +145,21 @@ void Recorder::watch_results(const Site& site) {
   }
 }
 
+// Those of objects that have ended silently, as the last look for ends has found them; later ones end there, too.
+Py_ssize_t Recorder::lost_references(PyObject* object) const {
+  const auto found = lost_.find(object);
+  return found == lost_.end() ? 0 : found->second;
+}
+
 bool Recorder::is_last_reference(PyObject* object) const {
   Counted held{object};
   traverse(count_one, &held);
-  return Py_REFCNT(object) <= held.count + 1;
+  return Py_REFCNT(object) <= held.count + lost_references(object) + 1;
 }
 
 bool Recorder::tells_if_dropped(PyObject* object) const {
   if (!object || ends_silently(object)) return false;
-  if (ended_silently_.empty() && !is_last_reference(object)) return false;
+  if (!is_last_reference(object)) return false;
   Endings endings(*this);
   for (const Ref& silent : ended_silently_) endings.is_told(silent.get());
   return endings.ends(object, 1) && endings.is_told(object);
@@ -205,15 +211,16 @@ bool Recorder::look_at_watched(const Activation& frame) {
   for (Watched& watched : watched_) {
     const Py_ssize_t now = Py_REFCNT(watched.object.get()), before = std::exchange(watched.references, now);
     const bool was_in_slot = watched.slot >= 0;
+    if (now == before && !was_in_slot && !holds_more()) continue;  // into a slot, or out of one, it would come with another count
     if (!is_in_slot(watched, frame) && (now < before || was_in_slot || holds_more())) held.emplace(watched.object.get(), 0);
   }
-  return !held.empty() && (!ended_silently_.empty() || holds_last_of_any(held)) && look_for_ends();
+  return !held.empty() && holds_last_of_any(held) && look_for_ends();
 }
 
 bool Recorder::holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) const {
   Wanted wanted(held);
   traverse(count_wanted, &wanted);
-  return std::any_of(held.begin(), held.end(), [](const auto& one) { return Py_REFCNT(one.first) <= one.second; });
+  return std::any_of(held.begin(), held.end(), [&](const auto& one) { return Py_REFCNT(one.first) <= one.second + lost_references(one.first); });
 }
 
 bool Recorder::look_for_ends() {
@@ -243,6 +250,7 @@ bool Recorder::look_for_ends() {
       i = 0;  // it may have held others
     }
   }
+  lost_ = endings.lost();
   return false;
 }
 

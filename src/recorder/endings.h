@@ -21,6 +21,8 @@ class Endings {
   // Whether the recording itself keeps something of what the last such end is of, as long as it lives.
   bool is_kept_by_recording() const;
   std::vector<PyObject*> left_by_last() const;
+  // How many references were held by what has ended.
+  const std::unordered_map<PyObject*, Py_ssize_t>& lost() const { return lost_; }
 
  private:
   static constexpr size_t kMost = 512;  // objects that are looked at

@@ -39,6 +39,7 @@ struct Rest {
   int number = 0;                 // of the operator
   std::vector<uint32_t> results;  // labels of what the instruction leaves; 0: a constant
   bool gives_none = false;        // the instruction leaves None
+  Ref goes_through;               // iter or enumerate, which make an iterator over what __iter__ gave; null: another call
   Ref constructs;                 // the class whose __new__ was called with the operands: __init__ is next
   Ref keyword_names;              // ... of the last of them; null: none have names
   bool from_outside = false;      // begun before the recording: nothing is known
@@ -671,6 +672,8 @@ class Recorder {
   std::vector<Watched> watched_;
   std::unordered_set<PyObject*> watched_ones_;
   std::vector<Ref> ended_silently_;
+  std::unordered_map<PyObject*, Py_ssize_t> lost_;  // references from these, and from what ended with them
+  Py_ssize_t lost_references(PyObject* object) const;
   size_t held_before_ = 0;
   bool only_pushed_ = false;  // the last instruction: it has let nothing go
   std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels

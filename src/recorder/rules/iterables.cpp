@@ -253,6 +253,12 @@ Plan plan_next(const Site& site, const Activation::CallSite& call) {
 
 }  // namespace
 
+std::optional<uint32_t> enumeration_of(Recorder& recorder, uint32_t label, PyObject* object) {
+  auto* const enumerate = reinterpret_cast<PyObject*>(&PyEnum_Type);
+  Items items = items_of_enumerate(recorder, {{label}, {object}});
+  return items ? std::optional(recorder.iterator(enumerate, nullptr, {label}, *std::move(items))) : std::nullopt;
+}
+
 std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   static PyObject* const next = builtin<"next">().get();
   static PyObject* const iter = builtin<"iter">().get();
@@ -275,6 +281,8 @@ std::optional<Plan> iterator_call(const Site& site, const Activation::CallSite& 
   } else if (callable == iter && call.count == 1 && !recorder.is_iterator(arguments.labels[0])) {
     items = parts_of(recorder, arguments.labels[0], arguments.objects[0]);
   }
+  const bool asks_once = call.count == 1 && (is_enumerate || callable == iter);
+  if (!items && asks_once && has_method(recorder, {arguments.labels[0], arguments.objects[0]}, "__iter__")) return std::nullopt;
   if (!items) return plan_break(Break::kUnknownCall, type_name(callable) + " over " + type_name(arguments.objects[0]));
   return plan_value(recorder.iterator(callable, call.keyword_names, arguments.labels, *std::move(items)));
 }

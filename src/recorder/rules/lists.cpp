@@ -430,6 +430,16 @@ bool is_for_mapping(const Method& method, PyObject* object) {
   return method.type == &PyDict_Type && method.plan != copy && (method.plan == dict_get || !PyODict_Check(object));
 }
 
+// A view of an OrderedDict from outside that is empty: the order of others isn't guarded.
+std::optional<Plan> view_of_nothing(const Site& site, const Activation::CallSite& call) {
+  const Operated dict = argument(site, call, 0);
+  const Value value = site.recorder.value(dict.label);
+  if (PyDict_GET_SIZE(dict.object) != 0 || site.recorder.varies(value.a)) return std::nullopt;
+  site.recorder.guards().require_type(value.a, dict.object);
+  site.recorder.guards().require_length(value.a, dict.object);
+  return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {dict.label}));
+}
+
 std::optional<Plan> method_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const auto* descriptor = reinterpret_cast<PyDescrObject*>(callable);
   if (call.count < 1) return std::nullopt;
@@ -441,6 +451,7 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
     const bool mapping = kind == Value::Kind::kMapping && is_for_mapping(method, self.object);
     const bool made = mapping || (method.type != &PyODict_Type && kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict));
     const bool source = kind == Value::Kind::kSource && Py_TYPE(self.object) == method.type;
+    if (source && method.plan == dict_view && PyODict_CheckExact(self.object)) return view_of_nothing(site, call);
     if (made || (source && (method.of_sources || enter(site.recorder, self)))) return method.plan(site, call);
   }
   return std::nullopt;

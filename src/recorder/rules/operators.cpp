@@ -369,7 +369,8 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   if (kind == Value::Kind::kDeque) return item_of_deque(site, container, key);
   if (kind == Value::Kind::kReplayed) return replayed_item(recorder, container, key);
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
-  if (constant && recorder.known(key.label, key.object)) return plan_constant();
+  const bool size = kind == Value::Kind::kSource && torch::is_size(container.object) && recorder.known(container.label, container.object);
+  if ((constant || size) && recorder.known(key.label, key.object)) return plan_constant();
   if (std::optional<Plan> plan = item_call(site, "__getitem__", {container, key})) return *std::move(plan);
   if (std::optional<Plan> plan = item_of_class(recorder, container, key)) return *std::move(plan);
   if (std::optional<Plan> plan = index_call(site, container, key)) return *std::move(plan);

@@ -5,6 +5,7 @@
 #include "bytecode/operators.h"
 #include "bytecode/stack.h"
 #include "core/builtins.h"
+#include "cpython/attributes.h"
 #include "cpython/objects.h"
 #include "evaluator/rest.h"
 #include "frontends/numpy/calls.h"
@@ -262,6 +263,14 @@ std::optional<Plan> unpack_result(Recorder& recorder, const Rest& rest, uint32_t
   return std::nullopt;
 }
 
+// iter(instance) and enumerate(instance), of whose iterator nobody else can take anything.
+std::optional<Plan> iterator_returned(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
+  if (!recorder.is_iterator(label)) return unknown_result(object);
+  if (rest.goes_through.get() == builtin<"iter">().get()) return recorder.conclude({label}), std::nullopt;
+  const std::optional<uint32_t> made = Py_REFCNT(object) == 1 ? enumeration_of(recorder, label, object) : std::nullopt;
+  return made ? (recorder.conclude({*made}), std::nullopt) : std::optional(unknown_result(object));
+}
+
 // What the asynchronous methods give is as good as the instructions want it to be.
 bool suits_awaiting(Recorder& recorder, PyObject* name, uint32_t label, PyObject* object) {
   const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
@@ -280,6 +289,7 @@ std::optional<Plan> operand_returned(Recorder& recorder, const Rest& rest, uint3
     recorder.conclude(std::move(results));
     return std::nullopt;
   }
+  if (rest.goes_through) return iterator_returned(recorder, rest, label, object);
   if (PyUnicode_CompareWithASCIIString(rest.name.get(), "__iter__") == 0) return unpack_result(recorder, rest, label, object);
   const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(rest.name.get(), text) == 0; };
   if (!is_result_of(rest.name.get(), object)) return PyErr_Clear(), unknown_result(object);
@@ -342,7 +352,9 @@ std::optional<Plan> operator_call(const Site& site, const Operated& left, const 
   const int number = site.instruction.arg;
   const auto op = bytecode::binary_op(number);
   const OperatorNames& names = names_of_operator(number);
-  const bool sequences = (op == bytecode::BinaryOp::kAdd || op == bytecode::BinaryOp::kMultiply) && (is_sequence(left.object) || is_sequence(right.object));
+  // Sequences are joined as the left operand's type says, and repeated as either's does.
+  const bool adds = op == bytecode::BinaryOp::kAdd, repeats = op == bytecode::BinaryOp::kMultiply;
+  const bool sequences = ((adds || repeats) && is_sequence(left.object)) || (repeats && is_sequence(right.object));
   const bool formats = op == bytecode::BinaryOp::kRemainder && (PyUnicode_Check(left.object) || PyBytes_Check(left.object));
   if (sequences || formats) return std::nullopt;
   Candidates candidates(site.recorder, left, right);
@@ -534,11 +546,42 @@ struct ProtocolFunction {
 // Builtins that ask their only argument's class.
 constexpr ProtocolFunction kFunctions[] = {{"len", "__len__"}, {"hash", "__hash__"}, {"int", "__int__"}, {"float", "__float__"}};
 
+// str(Class): its module and its name, which may be changed.
+std::optional<Plan> text_of_class(Recorder& recorder, const Operated& of) {
+  const PyTypeObject* const metaclass = Py_TYPE(of.object);
+  for (const char* const asked : {"__repr__", "__str__", "__getattribute__"}) {
+    if (cpython::lookup(metaclass, asked) != cpython::lookup(&PyType_Type, asked)) return std::nullopt;
+  }
+  if (recorder.made_class(of.object) || !fixes_object(recorder, of.label, of.object) || !fixes_metaclass(recorder, of.object)) return std::nullopt;
+  for (const char* const part : {"__module__", "__qualname__"}) {
+    guards::Source at{guards::Reach::kObject}, source{guards::Reach::kAttribute};
+    at.object = Ref::borrow(of.object);
+    source.parent = recorder.value(recorder.source(std::move(at))).a;
+    source.object = interned(part);
+    const Ref value = Ref::steal(PyObject_GetAttr(of.object, source.object.get()));
+    if (!value) return PyErr_Clear(), std::nullopt;
+    if (!PyUnicode_CheckExact(value.get()) || !recorder.known(recorder.source(std::move(source)), value.get())) return std::nullopt;
+  }
+  return plan_constant();
+}
+
+// iter(instance), enumerate(instance)
+std::optional<Plan> iterator_over_instance(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const Operated operand{site.recorder.label(call.first), site.frame.slot(call.first)};
+  PyObject* const function = is_instance(site.recorder, operand) ? method_of(Py_TYPE(operand.object), interned("__iter__").get()) : nullptr;
+  if (!function) return std::nullopt;
+  Plan plan = call_for_operand(site, function, "__iter__", call.first, {}, {0});
+  if (plan.rest) plan.rest->goes_through = Ref::borrow(callable);
+  return plan;
+}
+
 }  // namespace
 
 std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (call.keyword_names || call.count < 1) return std::nullopt;
   const Operated first{site.recorder.label(call.first), site.frame.slot(call.first)};
+  const bool asks_text = callable == builtin<"str">().get() || callable == builtin<"repr">().get();
+  if (asks_text && call.count == 1 && PyType_Check(first.object)) return text_of_class(site.recorder, first);
   if (!is_of_python(Py_TYPE(first.object))) return std::nullopt;
   if (callable == builtin<"format">().get() && call.count == 2) {
     const Operated spec{site.recorder.label(call.first + 1), site.frame.slot(call.first + 1)};
@@ -549,6 +592,7 @@ std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& 
   if (callable == builtin<"bool">().get()) return truth_call(site, call.first, {0});
   if (callable == builtin<"repr">().get()) return text_call(site, call.first, "__repr__");
   if (callable == builtin<"str">().get()) return text_call(site, call.first, "__str__");
+  if (callable == builtin<"iter">().get() || callable == reinterpret_cast<PyObject*>(&PyEnum_Type)) return iterator_over_instance(site, call, callable);
   for (const ProtocolFunction& row : kFunctions) {
     if (builtin(row.builtin).get() != callable) continue;
     PyObject* const function = is_instance(site.recorder, first) ? method_of(Py_TYPE(first.object), interned(row.method).get()) : nullptr;

@@ -102,6 +102,8 @@ uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key);
 bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 // enumerate, zip, reversed, iter and next of what has such elements; none: another callable.
 std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// What enumerate(object) gives; none: the elements aren't known.
+std::optional<uint32_t> enumeration_of(Recorder& recorder, uint32_t label, PyObject* object);
 // Functions of itertools that arrange such elements; none: others, or not known.
 std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // map, filter and iterators of itertools that ask a function: what makes one, whether the value is one, and its step (FOR_ITER).

@@ -1,6 +1,7 @@
 // Rules for PyTorch: its functions, and methods, operators and attributes of tensors.
 #include <algorithm>
 
+#include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
@@ -206,6 +207,22 @@ std::optional<Plan> attribute_of_results(Recorder& recorder, const Asked& asked)
   return PyErr_Clear(), std::nullopt;
 }
 
+namespace {
+
+// Whether the tensor has no attribute of this name in any run. What an operation has made is new, as long as it is none of the inputs.
+bool lacks_in_every_run(Recorder& recorder, const Asked& asked) {
+  const auto [label, object, name] = asked;
+  const Value value = recorder.value(label);
+  const bool plain = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr && cpython::lacks_attribute(object, name);
+  if (!plain || !recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(object)))) return false;
+  if (value.kind == Value::Kind::kSource) return recorder.guards().require_lacks(value.a, name), true;
+  const std::vector<Ref>& inputs = recorder.recording().examples;
+  const bool all_known = inputs.size() == recorder.recording().graph.inputs.size();
+  return value.kind == Value::Kind::kNode && all_known && std::none_of(inputs.begin(), inputs.end(), [&](const Ref& input) { return input.get() == object; });
+}
+
+}  // namespace
+
 Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   const auto [label, object, name] = asked;
   const auto unknown = [&] { return plan_break(Break::kAttribute, "of a tensor"); };
@@ -213,6 +230,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   if (!tensor) return plan_break(Break::kUnknownObject, "a tensor that isn't dense");
   recorder.depends_on_torch();
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  if (!found && lacks_in_every_run(recorder, asked)) return plan_raise();
   switch (torch::attribute_kind(name)) {
     case CallKind::kFact: return plan_constant();
     case CallKind::kOperation: {

@@ -1,0 +1,240 @@
+"""iter() and enumerate() of instances whose class has an __iter__ of Python's, and the text of classes."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from helpers import differential_tests, one_graph_tests, put_into, same
+
+A = np.linspace(-1.0, 2.0, 12)
+B = np.arange(12.0) - 3
+CALLS = [(A, B), (B, A), (A, -A)]
+CASES: list[Callable[..., Any]] = []
+IN_ONE_GRAPH: list[Callable[..., Any]] = []
+case = put_into(CASES)
+in_one_graph = put_into(CASES, IN_ONE_GRAPH)
+LOG: list[str] = []
+
+
+class Layers:
+    def __init__(self, *layers):
+        self.layers = dict(enumerate(layers))
+
+    def __iter__(self):
+        return iter(self.layers.values())
+
+
+class Shared:
+    """Gives the same iterator each time."""
+
+    def __init__(self, items):
+        self.items = iter(items)
+
+    def __iter__(self):
+        return self.items
+
+
+class Walking:
+    """Its own iterator, which tells how often it is asked for one."""
+
+    def __init__(self):
+        self.at = 0
+
+    def __iter__(self):
+        LOG.append("iter")
+        return self
+
+    def __next__(self):
+        self.at += 1
+        if self.at > 3:
+            raise StopIteration
+        return self.at
+
+
+class Generated:
+    def __iter__(self):
+        yield 1.0
+        yield 2.0
+
+
+class Wrong:
+    def __iter__(self):
+        return 3
+
+
+LAYERS = Layers(1.0, 2.5, A)
+
+
+@in_one_graph
+def enumerated(x: Any, y: Any) -> Any:
+    for i, layer in enumerate(LAYERS):
+        x = x * layer + i
+    return x + y
+
+
+@in_one_graph
+def enumerated_instances_made_here(x: Any, y: Any) -> Any:
+    return [(i, layer * y) for i, layer in enumerate(Layers(x, y, 2.0))]
+
+
+@in_one_graph
+def an_iterator_asked_for(x: Any, y: Any) -> Any:
+    layers = iter(LAYERS)
+    first = next(layers)
+    return x * first + y, list(layers)
+
+
+@case
+def enumerated_from_another_number(x: Any, y: Any) -> Any:
+    z = x + y
+    return z, [i for i, _ in enumerate(LAYERS, 3)], [i for i, _ in enumerate(LAYERS, start=2)]
+
+
+@case
+def an_iterator_that_is_shared(x: Any, y: Any) -> Any:
+    shared = Shared([1.0, 2.0, 3.0, 4.0])
+    numbered = enumerate(shared)
+    z = x * next(numbered)[1]
+    return z, next(shared.items), next(numbered), list(numbered), list(shared) + [y]
+
+
+@case
+def instances_that_are_iterators(x: Any, y: Any) -> Any:
+    LOG.clear()
+    z = x - y
+    walked = [(i, k * z) for i, k in enumerate(Walking())]
+    return walked, iter(Walking()).at, list(LOG)
+
+
+@case
+def generators_of_instances(x: Any, y: Any) -> Any:
+    return [x * k + i for i, k in enumerate(Generated())], [k * y for k in iter(Generated())]
+
+
+@case
+def no_iterators(x: Any, y: Any) -> Any:
+    z = x + y
+    told: list[Any] = [z]
+    for make in (iter, enumerate):
+        try:
+            make(Wrong())  # type: ignore[operator]
+        except TypeError as error:
+            told.append(str(error))
+    return told
+
+
+class Grown:
+    def __init__(self, items=None):
+        self.items = {}
+        if items is not None:
+            self += items
+
+    def __iadd__(self, items):
+        for item in items:
+            self.items[len(self.items)] = item
+        return self
+
+    def __add__(self, other):
+        return NotImplemented if isinstance(other, tuple) else Grown([*self.items.values(), *other])
+
+
+@in_one_graph
+def grown_by_lists(x: Any, y: Any) -> Any:
+    grown = Grown([x, x * 2])
+    grown += (y, 3)
+    return grown.items, (grown + [x + y]).items
+
+
+@case
+def what_is_not_added(x: Any, y: Any) -> Any:
+    grown = Grown([x * y])
+    told: list[Any] = [grown.items]
+    for join in (lambda: grown + (x,), lambda: [x] + grown, lambda: (y,) + grown, lambda: grown * [x]):
+        try:
+            told.append(join())
+        except TypeError as error:
+            told.append(str(error))
+    return told
+
+
+HOOKS: collections.OrderedDict[str, Any] = collections.OrderedDict()
+
+
+@in_one_graph
+def nothing_to_go_through(x: Any, y: Any) -> Any:
+    for hook in HOOKS.values():
+        x = hook(x)
+    return x + y, [name for name in HOOKS.keys()], list(HOOKS.items())
+
+
+class Named:
+    pass
+
+
+class Says(type):
+    def __repr__(cls):
+        return f"<{cls.__name__} says>"
+
+
+class Said(metaclass=Says):
+    pass
+
+
+@in_one_graph
+def texts_of_classes(x: Any, y: Any) -> Any:
+    return x * y, str(Named), repr(Named), str(type(LAYERS)), str(int), repr(ValueError)
+
+
+@case
+def texts_that_a_metaclass_gives(x: Any, y: Any) -> Any:
+    return x * y, str(Said), repr(Said)
+
+
+test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(CASES, CALLS * 3, left=CALLS, nodes=8)
+test_is_one_graph = one_graph_tests(IN_ONE_GRAPH, (A, B))
+
+
+def test_an_ordered_dict_that_gets_something_is_seen() -> None:
+    captured = evalframe.jit(nothing_to_go_through, backend="reference")
+    for names in ((), ("a",), ("b", "a"), ("a", "b"), ()):
+        HOOKS.clear()
+        HOOKS.update((name, {"a": np.sin, "b": np.negative}[name]) for name in names)
+        for _ in range(3):
+            assert same(captured(A, B), nothing_to_go_through(A, B))
+
+
+def test_changes_of_what_is_gone_through_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = Layers(1.0, 2.0)
+
+    def numbered(x: Any) -> Any:
+        return [x * k + i for i, k in enumerate(layers)], len(str(Named)), str(Named)
+
+    captured = evalframe.jit(numbered, backend="reference")
+
+    def both() -> None:
+        for _ in range(3):
+            assert same(captured(A), numbered(A))
+
+    both()
+    recordings = _core.jit_counters(captured)["recordings"]
+    both()
+    assert _core.jit_counters(captured)["recordings"] == recordings
+    layers.layers[7] = 5.0
+    both()
+    layers.layers = {1: 3.0}
+    both()
+    Named.__qualname__ = "Another"
+    both()
+    monkeypatch.setattr(Named, "__module__", "elsewhere")
+    both()
+    monkeypatch.setattr(Layers, "__iter__", lambda self: iter((1.0, 2.0)))
+    both()
