@@ -19,18 +19,8 @@ PyTypeObject* as_type(PyObject* type) { return reinterpret_cast<PyTypeObject*>(t
 
 }  // namespace
 
-Ref take_exception() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  if (!type) return Ref();
-  PyErr_NormalizeException(&type, &value, &traceback);
-  Py_DECREF(type);
-  Py_XDECREF(traceback);
-  PyException_SetTraceback(value, Py_None);
-  return Ref::steal(value);
-}
-
 void raise_soon(Ref exception) {
+  PyException_SetTraceback(exception.get(), Py_None);
   constexpr auto raise = [](void* object) {
     const Ref raised = Ref::steal(static_cast<PyObject*>(object));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.get())), raised.get());

@@ -18,9 +18,7 @@ bool is_class_of_groups(PyTypeObject* type);
 Ref make_bare_group(PyTypeObject* type);
 void fill_group(PyObject* group, Ref message, Ref exceptions);
 
-// Takes the exception that is set, without its traceback. Null: there is none.
-Ref take_exception();
-// The program gets it as it gets one of a signal's handler: where the interpreter looks for such the next time.
+// The program gets it, without its traceback, as it gets one of a signal's handler: where the interpreter looks for such the next time.
 void raise_soon(Ref exception);
 
 // What the innermost frame handles (a generator's: itself), or null.

@@ -6,6 +6,7 @@
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/numbers.h"
+#include "regions/rows.h"
 #include "regions/views.h"
 
 namespace evalframe::regions {
@@ -173,24 +174,6 @@ void put_by_mask(Block& block, const Written& array, const Written& mask, const 
 
 constexpr int32_t kRefused = 1;
 
-// One after the other. A size that the compiler knows makes an instruction of each.
-template <size_t size>
-void copy_row(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
-  for (int64_t i = 0; i < count; i++) std::memcpy(to + i * to_step, from + i * step, size);
-}
-
-// The memory from the first byte of some rows to behind the last one.
-struct Extent {
-  const char *begin, *end;
-  Extent(const char* data, int64_t size) : begin(data), end(data + size) {}
-  Extent along(int64_t count, int64_t step) const {
-    Extent all = *this;
-    (step < 0 ? all.begin : all.end) += (count - 1) * step;
-    return all;
-  }
-  bool meets(const Extent& other) const { return end > other.begin && other.end > begin; }
-};
-
 // An axis, and the row of indices along it.
 struct Axis {
   int64_t size, stride;
@@ -253,7 +236,7 @@ class NamedRoutine final : public LoadedRoutine {
       }
     }
     const auto move = [&](char* named, char* beside) {
-      stores ? copy_row<element>(beside, inner[0], named, inner[1], columns) : copy_row<element>(named, inner[1], beside, inner[0], columns);
+      stores ? copy_elements_of<element>(beside, inner[0], named, inner[1], columns) : copy_elements_of<element>(named, inner[1], beside, inner[0], columns);
     };
     if (is_row_of_int64_ && columns == 1) {
       for (int64_t i = 0; i < rows; i++) {
@@ -308,7 +291,7 @@ class KeepRoutine final : public LoadedRoutine {
     for (int64_t r = 0; r < rows; r++) {
       const char *const from = data[0] + r * outer[0], *const mask = data[1] + r * outer[1];
       if (!keeps_rows) kept += keep(from, inner[0], mask, inner[1], data[2] + kept * kSize, columns);
-      else if (*mask) copy_row<element>(from, inner[0], data[2] + kept++ * columns * kSize, kSize, columns);
+      else if (*mask) copy_elements_of<element>(from, inner[0], data[2] + kept++ * columns * kSize, kSize, columns);
     }
     std::memcpy(data[3], &kept, sizeof kept);
     return 0;

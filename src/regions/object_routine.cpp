@@ -4,6 +4,7 @@
 #include "backends/node_call.h"
 #include "core/few.h"
 #include "cpython/exceptions.h"
+#include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/error_state.h"
 #include "frontends/numpy/numpy_api.h"
@@ -93,13 +94,13 @@ bool is_for_programs_end(const Ref& exception) { return !PyType_IsSubtype(Py_TYP
 Ref result_of(const ObjectCall& call, Held& held, const std::vector<Ref>& operands) {
   Ref result = called(call, held, operands);
   if (result) return result;
-  Ref raised = cpython::take_exception();
+  Ref raised = cpython::take_raised();
   if (call.may_report) result = called(call, held, operands);
   if (result) {
     cpython::raise_soon(std::move(raised));
     return result;
   }
-  Ref again = cpython::take_exception();
+  Ref again = PyErr_Occurred() ? cpython::take_raised() : Ref();
   if (is_for_programs_end(raised)) cpython::raise_soon(std::move(raised));
   else if (again && (is_for_programs_end(again) || Py_TYPE(again.get()) != Py_TYPE(raised.get()))) cpython::raise_soon(std::move(again));
   return Ref();

@@ -18,6 +18,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "regions/gather.h"
 #include "regions/object_routine.h"
+#include "regions/rows.h"
 
 namespace evalframe::regions {
 
@@ -115,12 +116,6 @@ class SpaceRoutine final : public LoadedRoutine {
   const native::CompiledKernel& compiled_;
 };
 
-template <size_t size>
-void copy_elements_of(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
-  for (int64_t i = 0; i < count; i++) std::memmove(to + i * to_step, from + i * step, size);
-}
-
-// One after the other. A size that the compiler knows makes an instruction of each.
 void copy_elements(int64_t size, const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
   switch (size) {
     case 1: return copy_elements_of<1>(from, step, to, to_step, count);
@@ -152,19 +147,10 @@ class MoveRoutine final : public LoadedRoutine {
     char* data;
     int64_t outer, inner;
   };
-  // The first byte, and one past the last.
-  struct Extent {
-    const char *begin, *end;
-  };
-  Extent extent(const Side& side, int64_t rows, int64_t columns) const {
-    Extent all{side.data, side.data + size_};
-    for (const int64_t move : {(rows - 1) * side.outer, (columns - 1) * side.inner}) (move < 0 ? all.begin : all.end) += move;
-    return all;
-  }
+  Extent extent(const Side& side, int64_t rows, int64_t columns) const { return Extent(side.data, size_).along(rows, side.outer).along(columns, side.inner); }
 
   void run(const Side& from, const Side& to, int64_t rows, int64_t columns) {
-    const Extent one = extent(from, rows, columns), other = extent(to, rows, columns);
-    const bool overlaps = one.end > other.begin && other.end > one.begin;
+    const bool overlaps = extent(from, rows, columns).meets(extent(to, rows, columns));
     // What goes the same way is copied in an order that is right for equal strides.
     if (!overlaps || (is_row_ && from.inner * to.inner >= 0)) return copy(from, to, rows, columns);
     between_.resize(static_cast<size_t>(rows * columns * size_));
