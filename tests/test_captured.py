@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,7 @@ GUARDS = """\
   self                 has the class Model, unchanged
     self.weights       is a list of length 1
       self.weights[0]  is an array of float64, rank 1
-  x                    is an array of float64, rank 1  (failed 3 times; convert to one dtype and rank before the call, or raise max_entries)
+  x                    is an array of float64, rank 1  (failed 3 times, finding an array of float32, rank 1; convert to one dtype and rank before the call, or raise max_entries)
 
 """
 
@@ -93,6 +94,9 @@ def test_guards_are_a_tree_with_counts(file: Path) -> None:
     assert "Model.run (" in done.stdout and "graph 0, from start: held 5 times, failed 3 times\n" in done.stdout
     assert GUARDS in done.stdout
     assert "  __main__.scaled      is the same object\n" in done.stdout
+    with_costs = run("guards", "--costs", "program.py:Model.run", cwd=file.parent)
+    assert re.sub(r"( +[0-9.]+ ns  )|; [0-9.]+ ns a call", lambda found: found[1] and "  ", with_costs.stdout) == done.stdout
+    assert " ns a call\n" in with_costs.stdout
 
 
 def test_documents_are_stable_and_have_the_program_s_output_elsewhere(file: Path) -> None:
@@ -174,7 +178,7 @@ def test_objects_of_a_captured_function() -> None:
     work(np.arange(3), 2)
     first = evalframe.guards(work)[0]
     assert first.failed and [(guard.subject, guard.failed) for guard in first.guards if guard.failed] == [("x", first.failed)]
-    assert f"<td>{first.failed}</td>" in first._repr_html_()
+    assert f">failed {first.failed} times, finding an array of int64, rank 1</td>" in first._repr_html_()
 
 
 def test_objects_of_a_plain_function_that_is_captured_now() -> None:

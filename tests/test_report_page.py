@@ -95,7 +95,11 @@ def test_sources_are_tinted_and_breaks_marked_at_their_columns(page: str) -> Non
 def test_graphs_guards_and_code_are_there(page: str) -> None:
     assert '<g class="node" data-at="0:11"><title>n0 = call absolute(i0): float64[5], line 11</title>' in page
     assert "n0 = call absolute(i0): float64[5]</span>" in page
-    assert '<li>a is an array of float64, rank 1 <span class="failed">failed ' in page
+    assert re.search(
+        r'<li>a is an array of float64, rank 1 <span class="dim">[0-9.]+ ns</span> '
+        r'<span class="failed">failed \d times, finding an array of int64, rank 1; hint: ', page
+    )
+    assert re.search(r"<summary>\d+ guards, 1 of them failed; [0-9.]+ ns a call</summary>", page)
     assert "  __compiled_fn_0\n" in page
     assert re.search(r"<pre>def __resume_at_\d+_\d\(b, x\):\n    b = b \* -1\n    return x \* b\n</pre>", page)
     assert "define " in page and "<rect class=\"record\"" in page and "<rect class=\"compile\"" in page

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from evalframe import _core
 from evalframe.graph_svg import svg
-from evalframe.jit import counted
+from evalframe.jit import counted, failures_of, nanoseconds
 
 Captures = Sequence[Mapping[str, Any]]
 
@@ -97,10 +97,17 @@ class Guard:
     fact: str  # what it asks of that
     depth: int  # in the tree: `self.weight` is reached through `self`
     failed: int  # times that it was the one that said no
+    found: tuple[tuple[str, int], ...]  # what it found then, and how often: the first few such things
     hint: str  # what to do where it fails often
+    seconds: float | None  # that a look takes; None: not measured
 
     def __str__(self) -> str:
         return f"{self.subject} {self.fact}"
+
+    @property
+    def failures(self) -> str:
+        """How often it said no, and what it found then; "" where it didn't."""
+        return failures_of(vars(self))
 
 
 @dataclass(frozen=True)
@@ -114,34 +121,47 @@ class GuardTree:
     start: str
     held: int  # times that all of them held, so that the graph served
     failed: int  # times that one didn't; a call that is recorded anew has asked twice
+    seconds: float | None  # that all of them take where they hold; None: not measured
     guards: tuple[Guard, ...]  # parents before their children
 
     @property
     def title(self) -> str:
         counts = f"held {counted(self.held, 'time')}, failed {counted(self.failed, 'time')}"
-        return f"{self.function} ({self.file}:{self.line}), graph {self.number}, from {self.start}: {counts}"
+        counts += f", {self.unlike} of them by other variables being set" if self.unlike else ""
+        cost = f"; {nanoseconds(self.seconds)} a call" if self.seconds is not None else ""
+        return f"{self.function} ({self.file}:{self.line}), graph {self.number}, from {self.start}: {counts}{cost}"
+
+    @property
+    def unlike(self) -> int:
+        """Times that none of them was asked, as other variables were set than in the recorded frame."""
+        return self.failed - sum(guard.failed for guard in self.guards)
 
     def __str__(self) -> str:
         width = min(40, max((2 * guard.depth + len(guard.subject) for guard in self.guards), default=0))
         lines = [self.title]
         for guard in self.guards:
-            failed = f"  (failed {counted(guard.failed, 'time')}; {guard.hint})" if guard.failed else ""
-            lines.append(f"  {'  ' * guard.depth + guard.subject:<{width}}  {guard.fact}{failed}")
+            failed = f"  ({guard.failures}; {guard.hint})" if guard.failed else ""
+            cost = f"{nanoseconds(guard.seconds):>8}  " if guard.seconds is not None else ""
+            lines.append(f"  {cost}{'  ' * guard.depth + guard.subject:<{width}}  {guard.fact}{failed}")
         return "\n".join(lines if self.guards else [*lines, "  none"])
 
     def json(self) -> Iterator[str]:
         """Each guard as a JSON object."""
         for guard in self.guards:
             told = {"function": self.function, "file": self.file, "graph": self.number, "start": self.start}
-            yield json.dumps(told | {"graph_held": self.held, "graph_failed": self.failed} | vars(guard))
+            of_all = {"graph_held": self.held, "graph_failed": self.failed, "graph_seconds": self.seconds}
+            yield json.dumps(told | of_all | vars(guard))
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><td style="text-align:left;padding-left:{1 + guard.depth * 1.5}em">{escape(guard.subject)}</td>'
-            f'<td style="text-align:left">{escape(guard.fact)}</td><td>{guard.failed or ""}</td></tr>'
+            f'<td style="text-align:left">{escape(guard.fact)}</td>'
+            f'<td style="text-align:left">{escape(guard.failures)}</td>'
+            f"<td>{nanoseconds(guard.seconds) if guard.seconds is not None else ''}</td></tr>"
             for guard in self.guards
         )
-        return f"<p>{escape(self.title)}</p><table><tr><th>of</th><th>asked</th><th>failed</th></tr>{rows}</table>"
+        head = "<tr><th>of</th><th>asked</th><th>failed</th><th>cost</th></tr>"
+        return f"<p>{escape(self.title)}</p><table>{head}{rows}</table>"
 
 
 Told = TypeVar("Told", CapturedGraph, GuardTree)
@@ -186,7 +206,7 @@ def graphs_of(captures: Captures) -> Listed[CapturedGraph]:
 def guards_of(captures: Captures) -> Listed[GuardTree]:
     """The guards in what `_core.captures()` tells."""
     return Listed(
-        GuardTree(*_head(capture, number, entry), entry["hits"], entry["misses"], tuple(_tree(entry["guard_rows"])))
+        GuardTree(*_head(capture, number, entry), *_counts(entry), tuple(_tree(entry["guard_rows"])))
         for capture in captures
         for number, entry in enumerate(capture["entries"])
     )
@@ -199,6 +219,10 @@ def start_of(entry: Mapping[str, Any]) -> str:
 
 def _head(capture: Mapping[str, Any], number: int, entry: Mapping[str, Any]) -> tuple[str, str, int, int, str]:
     return capture["function"], capture["file"], capture["line"], number, start_of(entry)
+
+
+def _counts(entry: Mapping[str, Any]) -> tuple[int, int, float | None]:
+    return entry["hits"], entry["misses"], entry["guard_seconds"]
 
 
 def _end(entry: Mapping[str, Any]) -> tuple[str, Place | None]:
@@ -233,7 +257,7 @@ def _tree(rows: Sequence[Mapping[str, Any]]) -> Iterator[Guard]:
 
 def _guard(row: Mapping[str, Any], depth: int) -> Guard:
     fact = row["text"].removeprefix(row["subject"]).strip()
-    return Guard(row["subject"], fact, depth, row["failed"], row["hint"])
+    return Guard(row["subject"], fact, depth, row["failed"], tuple(row["found"]), row["hint"], row["seconds"])
 
 
 def _captures_of(function: Any) -> Captures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, TypeVar, overload
@@ -338,8 +338,8 @@ def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     if entry["graph"]:
         yield from _indented(entry["graph"], "  ")
     yield "  guards:"
-    for guard in entry["guards"]:
-        yield from _indented(guard, "    ")
+    for guard in entry["guard_rows"]:
+        yield from _indented(guard["text"] + failures_of(guard, "  <- "), "    ")
     if entry["fallback"]:
         yield f"  run by the recorded calls: {entry['fallback']}"
     elif entry["text"]:
@@ -347,10 +347,22 @@ def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
         yield from _indented(entry["text"], "    ")
     if isinstance(entry, Entry):
         yield from ("  " + line for line in entry.code_lines())
+    cost = f" and take {nanoseconds(entry['guard_seconds'])}" if entry["guard_seconds"] is not None else ""
     yield (
         f"  recorded in {milliseconds(entry['record_seconds'])}, compiled in {milliseconds(entry['compile_seconds'])}; "
-        f"served {counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
+        f"served {counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}{cost}"
     )
+
+
+def failures_of(guard: Mapping[str, Any], before: str = "") -> str:
+    """How often a guard said no, and what it found then, behind `before`; "" where it didn't."""
+    failed, found = guard["failed"], guard["found"]
+    if not failed:
+        return ""
+    told = [text if count == failed else f"{text} ({counted(count, 'time')})" for text, count in found]
+    more = failed - sum(count for _, count in found)
+    told += [f"other things ({counted(more, 'time')})"] if more else []
+    return f"{before}failed {counted(failed, 'time')}, finding {', '.join(told)}"
 
 
 def _indented(text: str, indent: str) -> list[str]:
@@ -360,6 +372,11 @@ def _indented(text: str, indent: str) -> list[str]:
 def milliseconds(seconds: float) -> str:
     """Such as ``0.031 ms``."""
     return f"{seconds * 1e3:.3f} ms"
+
+
+def nanoseconds(seconds: float) -> str:
+    """Such as ``3.1 ns``."""
+    return f"{seconds * 1e9:.1f} ns"
 
 
 def explain(function: Any, *arguments: Any, **options: Any) -> Callable[..., Explanation]:
@@ -374,7 +391,11 @@ def explain(function: Any, *arguments: Any, **options: Any) -> Callable[..., Exp
     captured: Any = function if isinstance(function, _core.Jit) else jit(function, **options)
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        result = captured(*args, **kwargs)
+        measured_before = _core.set_measuring_guards(True)
+        try:
+            result = captured(*args, **kwargs)
+        finally:
+            _core.set_measuring_guards(measured_before)
         breaks = [Break(**found) for found in _core.jit_breaks(captured)]
         limits = [Limit(**found) for found in _core.jit_limits(captured)]
         loops = [Loop(**found) for found in _core.jit_loops(captured)]

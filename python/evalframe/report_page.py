@@ -14,8 +14,8 @@ from typing import Any
 
 from evalframe import graph_svg
 from evalframe.bytecode import code_of, listing
-from evalframe.captured import CapturedGraph, Guard, Place, graphs_of, guards_of
-from evalframe.jit import Break, Explanation, counted, milliseconds
+from evalframe.captured import CapturedGraph, Guard, GuardTree, Place, graphs_of, guards_of
+from evalframe.jit import Break, Explanation, counted, milliseconds, nanoseconds
 from evalframe.steps import characters
 
 _MOST_OPEN_GUARDS = 25
@@ -53,9 +53,8 @@ class Page:
         if "calls" in capture:
             counts = f"{counted(capture['calls'], 'call')}, {capture['hits']:,} served from the start, {counts}"
         parts = [f"<p>{counts}</p>", self._sources(capture, graphs)]
-        trees = [tree.guards for tree in guards_of([capture])]
-        for graph, entry, guards in zip(graphs, capture["entries"], trees, strict=True):
-            parts.append(self._graph(graph, entry, guards))
+        for graph, entry, tree in zip(graphs, capture["entries"], guards_of([capture]), strict=True):
+            parts.append(self._graph(graph, entry, tree))
         return _section(place, "\n".join(parts))
 
     def _sources(self, capture: Mapping[str, Any], graphs: Sequence[CapturedGraph]) -> str:
@@ -90,7 +89,7 @@ class Page:
         rows += [f"<div>... and {counted(more, 'line')} more</div>"] if more > 0 else []
         return f'<div class="lines" tabindex="0">{"".join(rows)}</div>'
 
-    def _graph(self, graph: CapturedGraph, entry: Mapping[str, Any], guards: Sequence[Guard]) -> str:
+    def _graph(self, graph: CapturedGraph, entry: Mapping[str, Any], tree: GuardTree) -> str:
         times = f"recorded in {milliseconds(entry['record_seconds'])}, compiled in "
         times += milliseconds(entry["compile_seconds"])
         by = f"run by the recorded calls: {entry['fallback']}" if entry["fallback"] else f"made by {entry['backend']}"
@@ -105,7 +104,7 @@ class Page:
             saved = f"; about {milliseconds(abs(seconds))} {'saved' if seconds >= 0 else 'lost'}"
         parts = [
             f'<p class="dim">{escape(f"{times}; {by}{saved}; ends: {ends}")}</p>',
-            self._drawing(graph), self._list(graph), _guards(guards),
+            self._drawing(graph), self._list(graph), _guards(tree),
         ]  # fmt: skip
         if "generated" in entry:
             parts.append(_folded("transformed code and what it decompiles to", _code(entry["generated"])))
@@ -173,10 +172,12 @@ def _why(found: Break) -> str:
     return f"break, recorded {counted(found.count, 'time')}: {found.reason}{detail}; hint: {found.hint}"
 
 
-def _guards(guards: Sequence[Guard]) -> str:
-    failed = sum(guard.failed > 0 for guard in guards)
-    title = f"{counted(len(guards), 'guard')}{f', {failed} of them failed' if failed else ''}"
-    return _folded(title, _guard_tree(guards), is_open=len(guards) <= _MOST_OPEN_GUARDS)
+def _guards(tree: GuardTree) -> str:
+    failed = sum(guard.failed > 0 for guard in tree.guards)
+    title = f"{counted(len(tree.guards), 'guard')}{f', {failed} of them failed' if failed else ''}"
+    title += f"; {counted(tree.unlike, 'time')} other variables were set" if tree.unlike else ""
+    title += f"; {nanoseconds(tree.seconds)} a call" if tree.seconds is not None else ""
+    return _folded(title, _guard_tree(tree.guards), is_open=len(tree.guards) <= _MOST_OPEN_GUARDS)
 
 
 def _guard_tree(guards: Sequence[Guard]) -> str:
@@ -184,8 +185,9 @@ def _guard_tree(guards: Sequence[Guard]) -> str:
     for guard in guards:
         parts += ["<ul>"] * (guard.depth - depth) + ["</ul>"] * (depth - guard.depth)
         depth = guard.depth
-        failed = f' <span class="failed">failed {counted(guard.failed, "time")}: {escape(guard.hint)}</span>'
-        parts.append(f"<li>{escape(str(guard))}{failed if guard.failed else ''}</li>")
+        failed = f' <span class="failed">{escape(guard.failures)}; hint: {escape(guard.hint)}</span>'
+        cost = f' <span class="dim">{nanoseconds(guard.seconds)}</span>' if guard.seconds is not None else ""
+        parts.append(f"<li>{escape(str(guard))}{cost}{failed if guard.failed else ''}</li>")
     return "".join(parts) + "</ul>" * (depth + 1) + "</div>"
 
 

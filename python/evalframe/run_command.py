@@ -58,8 +58,9 @@ def add_to(commands: Commands) -> None:
     add_program(parser, "graphs")
     about = "run a program and show what has to hold for each graph to serve a call, and how often it did"
     parser = add_command(commands, "guards", _guards, about=about, usage=usage("guards"), examples=(
-        "evalframe guards script.py:function",
+        "evalframe guards script.py:function", "evalframe guards --costs -c \"SOURCE\"",
     ))  # fmt: skip
+    parser.add_argument("--costs", action="store_true", help="and what each takes, which isn't the same in each run")
     parser.add_argument("--json", action="store_true", help="a JSON document, one line for each guard")
     add_output(parser)
     add_program(parser, "guards")
@@ -96,6 +97,7 @@ def _graph(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 
 def _guards(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    _core.set_measuring_guards(options.costs)
     return _show_captured(parser, options, guards_of)
 
 
@@ -174,6 +176,7 @@ def _run_program(
 ) -> int:
     prepared = prepare()
     _core.set_measuring(True)
+    _core.set_measuring_guards(for_page)
     # Else calls of NumPy's beside kernels pay for fresh pages each time, those that are timed to compare included.
     _core.keep_freed_memory()
     return _run_captured(prepared, capturing, tell, for_page)

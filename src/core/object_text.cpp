@@ -17,6 +17,16 @@ bool is_plain(PyObject* object) {
   return true;
 }
 
+// An attribute of its type's that C code computes; empty: it has none.
+std::string computed_name(PyObject* object, const char* attribute_name) {
+  const Ref attribute = Ref::steal(PyUnicode_InternFromString(attribute_name));
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* found = attribute ? _PyType_Lookup(type, attribute.get()) : nullptr;
+  if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type) || type->tp_getattro != PyObject_GenericGetAttr) return PyErr_Clear(), "";
+  const Ref name = Ref::steal(PyObject_GetAttr(object, attribute.get()));
+  return name && PyUnicode_Check(name.get()) ? std::string(utf8(name.get())) : (PyErr_Clear(), "");
+}
+
 }  // namespace
 
 std::string_view utf8(Borrowed text) {
@@ -32,13 +42,9 @@ std::string qualified_name(Borrowed borrowed) {
   }
   if (PyFunction_Check(object)) return std::string(utf8(borrowed.as<PyFunctionObject>()->func_qualname));
   if (PyMethod_Check(object)) return qualified_name(PyMethod_GET_FUNCTION(object));
-  // Of functions made in C (Cython's, too): their type has the name as an attribute that C code computes.
-  const Ref attribute = Ref::steal(PyUnicode_InternFromString("__qualname__"));
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject* found = attribute ? _PyType_Lookup(type, attribute.get()) : nullptr;
-  if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type) || type->tp_getattro != PyObject_GenericGetAttr) return PyErr_Clear(), "";
-  const Ref name = Ref::steal(PyObject_GetAttr(object, attribute.get()));
-  return name && PyUnicode_Check(name.get()) ? std::string(utf8(name.get())) : (PyErr_Clear(), "");
+  // Functions made in C (Cython's, too) have the one, ufuncs the other.
+  const std::string name = computed_name(object, "__qualname__");
+  return name.empty() ? computed_name(object, "__name__") : name;
 }
 
 std::string object_text(Borrowed object, size_t limit) {

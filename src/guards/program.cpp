@@ -1,8 +1,10 @@
 // Compiles a guard table to its flat form, and runs that.
 #include "guards/program.h"
 
+#include <chrono>
 #include <cstring>
 
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/dict_keys.h"
 #include "cpython/iterators.h"
@@ -121,6 +123,94 @@ struct Checks {
 #undef EVALFRAME_CHECK
   }
   return false;
+}
+
+// --- what was found where that doesn't hold: one function for each row of checks.def ---------------------------------
+
+std::string array_text(PyArrayObject* array) {
+  std::string text = "an array of " + object_text(reinterpret_cast<PyObject*>(PyArray_DESCR(array)->typeobj)) + ", rank " + std::to_string(PyArray_NDIM(array));
+  if (PyArray_ISBYTESWAPPED(array)) text += ", not in native byte order";
+  if (!PyArray_CHKFLAGS(array, NPY_ARRAY_ALIGNED)) text += ", not aligned";
+  if (!PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE)) text += ", read-only";
+  return text;
+}
+
+std::string type_text(PyObject* object) { return "the type " + object_text(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
+
+std::string elements_text(PyObject* container) {
+  const Ref elements = Ref::steal(PySequence_Tuple(container));
+  return elements ? object_text(elements.get()) : (PyErr_Clear(), type_text(container));
+}
+
+struct Found {
+  static std::string kNone(const Step&, PyObject* object) { return object_text(object); }
+  static std::string kType(const Step&, PyObject* object) { return type_text(object); }
+  static std::string kEqual(const Step&, PyObject* object) { return Py_TYPE(object) == &PyArray_Type ? kArray({}, object) : object_text(object); }
+  static std::string kIdentity(const Step& step, PyObject* object) { return kEqual(step, object); }
+  static std::string kArray(const Step&, PyObject* object) {
+    return Py_TYPE(object) == &PyArray_Type ? array_text(numpy::as_array(object)) : type_text(object);
+  }
+  static std::string kTensor(const Step& step, PyObject* object) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != reinterpret_cast<PyObject*>(step.tensor->type)) return type_text(object);
+    const std::shared_ptr<const torch::Facts> facts = torch::facts_of(object);
+    return facts ? "tensor of " + facts->text : (PyErr_Clear(), type_text(object));
+  }
+  static std::string kTypeVersion(const Step& step, PyObject* object) { return has_type(step, object) ? "the class, changed" : type_text(object); }
+  static std::string kClassVersion(const Step& step, PyObject* object) { return object == step.want ? "the class, changed" : object_text(object); }
+  static std::string kLength(const Step& step, PyObject* object) {
+    return has_type(step, object) ? "length " + std::to_string(PyObject_Size(object)) : type_text(object);
+  }
+  static std::string kKeys(const Step&, PyObject* object) { return PyDict_CheckExact(object) ? "the keys " + elements_text(object) : type_text(object); }
+  static std::string kElements(const Step&, PyObject* object) {
+    return PySet_CheckExact(object) ? "the elements " + elements_text(object) : type_text(object);
+  }
+  static std::string kLacks(const Step&, PyObject*) { return "an object that has it"; }
+  static std::string kPattern(const Step&, PyObject*) { return "its class, registered anew"; }
+  static std::string kSame(const Step&, PyObject*) { return "another object"; }
+  static std::string kDistinct(const Step&, PyObject*) { return "the same object"; }
+  static std::string kApart(const Step&, PyObject*) { return "one dict of both"; }
+};
+
+std::string found_text(const Step& step, PyObject* object) {
+  if (!object) return "nothing";
+  switch (step.check) {
+#define EVALFRAME_CHECK(name, text, hint) \
+  case Check::name: return Found::name(step, object);
+#include "guards/checks.def"
+#undef EVALFRAME_CHECK
+  }
+  return "";
+}
+
+// Tells apart what has different texts, without making them; 0: only the text does, as addresses are used again.
+uint64_t mark_of(const Step& step, PyObject* object) {
+  if (!object) return 1;
+  if (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) return 0;
+  const auto type = reinterpret_cast<uintptr_t>(Py_TYPE(object));
+  const auto with_type = [&](auto value) { return (static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u) ^ type; };
+  if (step.check == Check::kType) return type;
+  if (step.check == Check::kLength) return has_type(step, object) ? with_type(PyObject_Size(object)) : type;
+  if (Py_TYPE(object) == &PyArray_Type && PyTypeNum_ISNUMBER(PyArray_DESCR(numpy::as_array(object))->type_num)) {
+    PyArrayObject* const array = numpy::as_array(object);
+    const int bits = (PyArray_FLAGS(array) & kArrayFlags) | PyArray_ISBYTESWAPPED(array);
+    return with_type((PyArray_DESCR(array)->type_num * 256 + PyArray_NDIM(array)) * 65536 + bits);
+  }
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow ? 0 : with_type(number);
+  }
+  if (PyFloat_CheckExact(object)) {
+    const double number = PyFloat_AS_DOUBLE(object);
+    uint64_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    return with_type(bits);
+  }
+  return PyUnicode_CheckExact(object) ? with_type(PyObject_Hash(object)) : 0;
+}
+
+void note(Failures& failures, int32_t line, uint64_t mark, const auto& text) {
+  if (!failures.count(line, mark)) failures.name(mark, text());
 }
 
 // The object is of the type that was seen.
@@ -290,9 +380,39 @@ bool Program::check_slots(PyObject* const* slots) const {
   return true;
 }
 
-bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const {
+// What there is instead of what line `line` asks for.
+[[gnu::noinline]] void Program::note_surroundings(int32_t line, Failures& failures) const {
+  int32_t before = 0;
+  const auto within = [&](size_t count) { return line - before < static_cast<int32_t>(count) || (before += static_cast<int32_t>(count), false); };
+  const auto note_object = [&](PyObject* object) {
+    note(failures, line, 0, [&] { return object ? object_text(object) : std::string("nothing"); });
+  };
+  if (within(table_.functions.size())) {
+    const FunctionGuard& guard = table_.functions[line];
+    const auto* function = guard.function.as<PyFunctionObject>();
+    const char* const other = function->func_code != guard.code.get() ? "other code" : function->vectorcall != cpython::vectorcall_of_functions() ? "a call of its own" : "other defaults";
+    return note(failures, line, 0, [&] { return std::string(other); });
+  }
+  if (within(table_.modules.size())) return note_object(reinterpret_cast<PyObject*>(Py_TYPE(table_.modules[line - before].get())));
+  if (within(table_.states.size())) {
+    const Ref now = Ref::steal(PyObject_CallNoArgs(table_.states[line - before].callable.get()));
+    if (!now) PyErr_Clear();
+    return note_object(now.get());
+  }
+  for (const DictGuard& guard : table_.dicts) {
+    if (!within(guard.names.size())) continue;
+    PyObject* const now = PyDict_GetItemWithError(guard.dict.get(), guard.names[line - before].first.get());
+    if (!now) PyErr_Clear();
+    return note_object(now);
+  }
+}
+
+bool Program::check(PyObject* const* const* frames, Objects& objects, Failures* failures) const {
   int32_t line;
-  if (!check_surroundings(line)) return failed = line, false;
+  if (!check_surroundings(line)) {
+    if (failures) note_surroundings(line, *failures);
+    return false;
+  }
   objects.prepare(*this);
   PyObject** const items = objects.items_;
   cpython::OwnNames names;
@@ -306,11 +426,66 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, int32_t& f
     } else {
       PyErr_Clear();
     }
-    failed = line + static_cast<int32_t>(&step - steps_.data());
+    if (failures) note(*failures, line + static_cast<int32_t>(&step - steps_.data()), mark_of(step, object), [&] { return found_text(step, object); });
     objects.clear();
     return false;
   }
   return true;
+}
+
+// --- what a check costs ----------------------------------------------------------------------------------------------
+
+// The quickest of a few tries; each repeats it, as the clock is slower than a guard.
+static double seconds_of(const auto& run) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTries = 3, kTimes = 32;
+  double least = 1;
+  for (int i = 0; i < kTries; i++) {
+    const Clock::time_point start = Clock::now();
+    for (int k = 0; k < kTimes; k++) {
+      run();
+      asm volatile("" ::: "memory");  // nothing is moved out of the loop
+    }
+    least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count() / kTimes);
+  }
+  return least;
+}
+
+void Program::add_costs_of_surroundings(Costs& costs) const {
+  std::vector<double>& lines = costs.by_line;
+  for (const FunctionGuard& guard : table_.functions) lines.push_back(seconds_of([&] { return function_holds(guard); }));
+  for (const Ref& module : table_.modules) lines.push_back(seconds_of([&] { return PyModule_CheckExact(module.get()); }));
+  for (const torch::State& state : table_.states) lines.push_back(seconds_of([&] { return state_holds(state); }));
+  // One look at a dict's version is for all of its names.
+  for (const DictGuard& guard : table_.dicts) {
+    const double seconds = seconds_of([&] { return failing_name(guard); });
+    lines.insert(lines.end(), guard.names.size(), seconds / static_cast<double>(guard.names.size()));
+  }
+}
+
+Costs Program::costs(PyObject* const* const* frames) const {
+  Costs costs;
+  Objects objects;
+  costs.all = seconds_of([&] {
+    Objects found;
+    return check(frames, found, nullptr);
+  });
+  if (!check(frames, objects, nullptr)) return {};
+  add_costs_of_surroundings(costs);
+  cpython::OwnNames names;
+  for (const Step& step : steps_) {
+    const bool is_slot = step.reach == Reach::kSlot;
+    costs.by_line.push_back(seconds_of([&] {
+      cpython::OwnNames own = names;
+      PyObject* const object = step.again ? objects[step.source] : is_slot ? frames[step.frame][step.index] : reach(step, frames, objects.data(), own);
+      const bool good = object && holds(step, object, objects.data());
+      if (object && !step.again && !is_slot) Ref::steal(object);
+      return good;
+    }));
+    // The next attribute of the same object finds its names looked up.
+    if (step.reach == Reach::kAttribute && !step.again) Ref::steal(attribute(step, objects[step.parent], names));
+  }
+  return costs;
 }
 
 void Program::collect_changed(PyObject* const* const* frames, Paths& changed) const {

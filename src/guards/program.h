@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cpython/attributes.h"
+#include "guards/failures.h"
 #include "guards/guards.h"
 
 namespace evalframe::guards {
@@ -63,9 +64,11 @@ class Program {
   explicit Program(const GuardTable& table);
 
   // Checks everything. frames[k]: the slots of frame k of the chain. On success `objects` has an object for each source.
-  // On failure it is empty, and *failed is the line of GuardTable::describe() that says which guard it was.
+  // On failure it is empty, and `failures`, if any, is told which guard it was and what it found.
   // Runs no Python code; no exception is left set.
-  bool check(PyObject* const* const* frames, Objects& objects, int32_t& failed) const;
+  bool check(PyObject* const* const* frames, Objects& objects, Failures* failures) const;
+  // What a check of these frames, which holds, costs. Takes some hundred times as long.
+  Costs costs(PyObject* const* const* frames) const;
   // All objects are in slots, `Objects` owns none, and each is looked at alone.
   bool has_only_slots() const { return only_slots_; }
   // Whether what is asked besides the sources holds.
@@ -78,6 +81,8 @@ class Program {
  private:
   friend class Objects;
   bool check_surroundings(int32_t& line) const;
+  void note_surroundings(int32_t line, Failures& failures) const;
+  void add_costs_of_surroundings(Costs& costs) const;
   bool is_slot(int32_t source) const { return table_.sources[source].reach == Reach::kSlot; }
 
   const GuardTable& table_;

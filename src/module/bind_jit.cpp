@@ -100,6 +100,18 @@ nb::list graph_rows(const graph::Graph& graph) {
   return rows;
 }
 
+// How often a guard said no, what it found, how often each; and what it costs.
+void add_failure(const runtime::Compilation& compilation, size_t line, nb::dict row) {
+  const std::vector<guards::Failure>& failures = compilation.failures.by_line();
+  const guards::Failure failure = line < failures.size() ? failures[line] : guards::Failure();
+  nb::list found;
+  for (const guards::Failure::Found& each : failure.found) found.append(nb::make_tuple(each.text, each.count));
+  row["failed"] = failure.count;
+  row["found"] = found;
+  const std::vector<double>& costs = compilation.costs.by_line;
+  row["seconds"] = line < costs.size() ? nb::cast(costs[line]) : nb::none();
+}
+
 // In the order in which they are described, which isn't that in which a call checks them.
 nb::list guard_rows(const runtime::Compilation& compilation) {
   const guards::GuardTable& guards = compilation.recording->guards;
@@ -110,7 +122,7 @@ nb::list guard_rows(const runtime::Compilation& compilation) {
     row["subject"] = line.subject;
     row["text"] = line.text;
     row["hint"] = line.hint;
-    row["failed"] = index < compilation.failures.size() ? compilation.failures[index] : 0;
+    add_failure(compilation, index, row);
     row["source"] = line.source;
     row["parent"] = line.source < 0 ? -1 : guards.sources[line.source].parent;
     rows.append(row);
@@ -162,6 +174,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["source"] = compilation.executable->source();
   result["hits"] = compilation.hits;
   result["misses"] = compilation.misses;
+  result["guard_seconds"] = compilation.costs.by_line.empty() ? nb::none() : nb::cast(compilation.costs.all);
   result["returns"] = recording.returns;
   result["record_seconds"] = recording.seconds;
   result["compile_seconds"] = compilation.compile_seconds;
@@ -287,6 +300,13 @@ nb::tuple built_in_backends() {
   return nb::tuple(names);
 }
 
+// Whether it was before.
+bool set_measured(runtime::Measure::What what, bool on) {
+  const bool before = runtime::Measure::what & what;
+  runtime::Measure::what = static_cast<uint8_t>(on ? runtime::Measure::what | what : runtime::Measure::what & ~what);
+  return before;
+}
+
 }  // namespace
 
 // From here on torch's tensors are recorded, too.
@@ -315,8 +335,10 @@ void bind_jit(nb::module_& module) {
   module.def("total_counters", [] { return counters(runtime::Capture::total_counters()); });
   module.def("captures", captures, nb::sig("def captures() -> list[dict[str, typing.Any]]"),
              "All functions that are captured now: counters, entries, breaks.");
-  module.def("set_measuring", [](bool on) { runtime::Measure::on = on; }, nb::arg("on"),
+  module.def("set_measuring", [](bool on) { set_measured(runtime::Measure::kCalls, on); }, nb::arg("on"),
              "Takes the time of served calls from now on, and runs a few of them plainly to compare.");
+  module.def("set_measuring_guards", [](bool on) { return set_measured(runtime::Measure::kGuards, on); }, nb::arg("on"),
+             "Takes the time of guards from now on, at some of the calls that they let through. Whether it did before.");
   module.def("keep_freed_memory", native::keep_freed_memory,
              "The C library keeps up to 64 MiB of freed memory, unless the environment has settings of its own for it.");
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");

@@ -19,7 +19,7 @@ Ref Capture::call_plainly(bool* handled) {
 // The recording that served last, if it serves again and has its result at hand: nothing is run, so nothing has to be held.
 inline Compilation* Capture::hit_at_hand(PyObject* const* parameters) {
   const Entries& first = *first_;
-  if (first.recent >= first.list.size() || Measure::on || Verification::is_on()) return nullptr;
+  if (first.recent >= first.list.size() || Measure::what || Verification::is_on()) return nullptr;
   Compilation& entry = *first.list[first.recent];
   return entry.at_hand && entry.guards.check_slots(parameters) ? &entry : nullptr;
 }
@@ -91,7 +91,7 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
   compilation = match(*entries, &parameters, objects);
   // The calls in it need no stack, and fail where they would.
   if (compilation && !cpython::may_recurse(thread, compilation->recording->deepest)) return call_plainly(handled);
-  if (compilation && !Measure::on) {
+  if (compilation && !Measure::what) {
     count(&Counters::hits);
     const recorder::Recording& recording = *compilation->recording;
     if (recording.returns && recording.graph.nodes.empty()) return make_result(recording, 0, {}, objects.data());
@@ -100,7 +100,7 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
   if (!level) return Ref();
   if (compilation && Verification::is_on() && Verification::is_due(compilation->hits)) return verified(thread, *compilation, objects, parameters);
   if (!compilation) return record(thread, *entries, parameters, handled);
-  return Measure::on ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
+  return Measure::what ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
 }
 
 bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
@@ -123,11 +123,13 @@ Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* pa
   }
   Chain chain(thread);
   if (!push_call(chain, *decoded, parameters)) return Ref();
-  return Measure::on ? record_call(thread, entries, chain) : finish(thread, chain);
+  return Measure::what & Measure::kCalls ? record_call(thread, entries, chain) : finish(thread, chain);
 }
 
 // Serves a call and takes the time, or lets CPython run it for comparison.
 Ref Capture::serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters) {
+  if (Measure::what & Measure::kGuards) compilation.take_costs(&parameters);
+  if (!(Measure::what & Measure::kCalls)) return count(&Counters::hits), run(thread, compilation, objects);
   if (!compilation.measure) compilation.measure = std::make_unique<Measure>();
   const bytecode::Code* decoded = compilation.measure->wants_plain() ? cpython::decoded(code_) : nullptr;
   if (decoded) {

@@ -83,14 +83,13 @@ void Capture::Worth::count_recording(const Compilation& compilation) {
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const recorder::Recording& recording = *entry.recording;
   const bool same_slots = at_start || same_bound_slots(recording, frames);
-  if (same_slots && entry.guards.check(frames, objects, entry.last_failed_guard)) {
+  if (same_slots && entry.guards.check(frames, objects, &entry.failures)) {
     entry.hits++;
     count(&Counters::served);
     return true;
   }
   entry.misses++;
-  if (!same_slots) entry.last_failed_guard = -1;
-  entry.count_failure();
+  if (!same_slots) entry.failures.count_unlike();
   objects.clear();
   return false;
 }
@@ -192,6 +191,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
   look_at_several(entries);
   compilation = match(entries, frames.data(), objects);
   const bool several = compilation && wants_several(entries, *compilation, run.chain);
+  if (compilation && Measure::what & Measure::kGuards) compilation->take_costs(frames.data());
   if (compilation && !several) return serve_here(run, entries, *compilation, objects);
   if (!compilation && drop_dead(entries)) drop_regions();
   if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
@@ -280,7 +280,7 @@ Ref Capture::run_module(PyThreadState* thread) {
       continue;
     }
     Worth worth;
-    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result, Measure::on ? &measures[head] : nullptr) != Ended::kRunning) return result;
+    if (go_on(thread, chain, {head, last_of_loop(*code, head)}, worth, result, Measure::what & Measure::kCalls ? &measures[head] : nullptr) != Ended::kRunning) return result;
     if (!worth.pays) cold.insert(head);
   }
   return chain.finish_in_cpython(false);

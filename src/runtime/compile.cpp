@@ -1,6 +1,7 @@
 // Runs the stages behind the recorder in order.
 #include "runtime/compile.h"
 
+#include <bit>
 #include <chrono>
 #include <stdexcept>
 
@@ -59,6 +60,12 @@ ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program
 }
 
 }  // namespace
+
+void Compilation::take_costs(PyObject* const* const* frames) {
+  constexpr uint64_t kLastLook = 64;
+  const bool is_due = costs.by_line.empty() || (hits <= kLastLook && std::has_single_bit(hits));
+  if (is_due) costs.take(guards.costs(frames));
+}
 
 int Compilation::traverse(visitproc visit, void* arg) const {
   if (const int stop = recording->traverse(visit, arg)) return stop;

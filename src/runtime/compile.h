@@ -25,11 +25,8 @@ struct ResultAtHand {
 struct Compilation : Holdable {
   explicit Compilation(std::unique_ptr<recorder::Recording> of) : recording(std::move(of)), guards(recording->guards) {}
 
-  void count_failure() {
-    if (last_failed_guard < 0) return;
-    if (failures.size() <= static_cast<size_t>(last_failed_guard)) failures.resize(last_failed_guard + 1);
-    failures[last_failed_guard]++;
-  }
+  // Its guards hold of the frames of a call that is measured.
+  void take_costs(PyObject* const* const* frames);
   int traverse(visitproc visit, void* arg) const;
 
   std::unique_ptr<recorder::Recording> recording;
@@ -46,8 +43,8 @@ struct Compilation : Holdable {
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on
-  std::vector<uint32_t> failures;  // by line of GuardTable::describe(): times that it was the guard that said no
-  int32_t last_failed_guard = -1;  // line of GuardTable::describe()
+  guards::Failures failures;
+  guards::Costs costs;             // of its guards, if they are measured
 };
 
 // Null with a Python exception where the user's backend failed.

@@ -67,8 +67,7 @@ bool accepts(const Compilation& compilation, const std::vector<PyObject*>& slots
   }
   PyObject* const* frames[] = {slots.data()};
   guards::Objects objects;
-  int32_t failed = -1;
-  return compilation.guards.check(frames, objects, failed);
+  return compilation.guards.check(frames, objects, nullptr);
 }
 
 }  // namespace evalframe::runtime

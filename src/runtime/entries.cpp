@@ -67,10 +67,11 @@ namespace {
 void add_failures(const std::vector<Held<Compilation>>& list, std::map<std::string, GuardFailures>& failures) {
   for (const Held<Compilation>& entry : list) {
     const std::vector<guards::GuardTable::Line> lines = entry->recording->guards.lines();
-    for (size_t i = 0; i < entry->failures.size() && i < lines.size(); i++) {
-      if (!entry->failures[i]) continue;
+    const std::vector<guards::Failure>& failed = entry->failures.by_line();
+    for (size_t i = 0; i < failed.size() && i < lines.size(); i++) {
+      if (!failed[i].count) continue;
       GuardFailures& of = failures[lines[i].subject];
-      of.count += entry->failures[i];
+      of.count += failed[i].count;
       of.example = lines[i];
     }
   }

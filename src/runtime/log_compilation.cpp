@@ -51,7 +51,7 @@ std::string backend_text(const Compilation& compilation) {
 
 std::string failure_of(const Compilation& compilation) {
   const std::vector<std::string> lines = compilation.recording->guards.describe();
-  const int32_t failed = compilation.last_failed_guard;
+  const int32_t failed = compilation.failures.last();
   const bool known = failed >= 0 && static_cast<size_t>(failed) < lines.size();
   return known ? "not so any more: " + lines[failed] : "other variables are set, or its kernels don't serve these sizes or overlaps";
 }

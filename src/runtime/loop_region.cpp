@@ -126,8 +126,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   const State& from = region_.entries[static_cast<size_t>(entry)];
   guards::Objects objects;
   PyObject* const* const frames[] = {bound_.data()};
-  int32_t failed = 0;
-  if (!guards_.check(frames, objects, failed) || !read_sources(objects)) return {};
+  if (!guards_.check(frames, objects, nullptr) || !read_sources(objects)) return {};
   Words words(most_slots_ * regions::kWordsOfSlot);
   for (size_t i = 0; i < from.types.size(); i++) regions::unbox(from.types[i], slots[i], &words[i * regions::kWordsOfSlot]);
   const Words before = words;

@@ -7,7 +7,7 @@
 
 namespace evalframe::runtime {
 
-bool Measure::on = false;
+uint8_t Measure::what = 0;
 
 namespace {
 

@@ -42,7 +42,9 @@ class Measure {
   double saved() const;
   bool is_known() const { return served_ && plain_typical() > 0; }
 
-  static bool on;
+  // What is measured; 0: nothing, which costs a call that is served one look at it.
+  enum What : uint8_t { kCalls = 1, kGuards = 2 };
+  static uint8_t what;
   // Of all that was measured in this process, compiling not counted; none if no plain time is known.
   static std::optional<double> total_saved();
 
