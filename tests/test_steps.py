@@ -327,10 +327,78 @@ def test_steps_tell_what_the_recorder_noted_there() -> None:
     assert (3, "BINARY_OP", "graph 1 of captured_sum: n0 = binary +(i0, 1): float64[3]") in noted
     ((line, instruction, _),) = [note for note in noted if "ends: branch on the value of an array (numpy.bool)" in note[2]]
     assert (line, instruction) == (2, "POP_JUMP_IF_FALSE")
-    assert "guard of graph 0: x is an array of float64, rank 1" in next(step for step in trace if step.noted).noted
+    assert (1, "BINARY_OP", "guard of graph 0 of captured_sum: x is an array of float64, rank 1") in noted
     assert not any(step.noted for step in evalframe.step(captured_sum)(np.ones(3), 2.0))
     lines = [line for line in str(trace).split("\n") if "<graph" in line or "guards>" in line]
-    assert "guards>" in lines[0] and "<graph 0 of captured_sum: n0 = binary" in lines[1]
+    assert "<2 guards>  <graph 0 of captured_sum: n0 = binary" in lines[0]
+
+
+class Kept:
+    def __init__(self):
+        self.total, self.seen = 0.0, []
+
+
+def captured_effects(kept, x, names):
+    x[0] = 4.0
+    kept.total = x.sum()
+    kept.seen.append(1)
+    names["n"] = kept
+    print(end="")
+    kept.total = 1.0
+
+
+def test_effects_are_noted_where_they_are_recorded() -> None:
+    captured = evalframe.jit(captured_effects)
+    for _ in range(2):
+        captured(Kept(), np.ones(3), {"n": 1})
+    first = captured_effects.__code__.co_firstlineno
+    trace = evalframe.step(captured)(Kept(), np.ones(3), {"n": 1})
+    noted = {(step.line - first, note.partition(": ")[2].partition(" = ")[2]) for step in trace for note in step.noted if note.startswith("effect in ") and step.line}
+    assert noted >= {
+        (1, "setitem(i0, 0, 4.0): None"), (2, "store kept.total, when it is left"),
+        (3, "append to kept.seen, when it is left"), (4, "store names['n'], when it is left"), (6, "store kept.total, when it is left"),
+    }  # fmt: skip
+    graph = evalframe.graphs(captured)[0]
+    assert "       s0 = store kept.total, when it is left" in str(graph)
+    assert [row.name for row in graph.in_order if row.effect == "effect"][:2] == ["n0", "s0"]
+
+
+def calls_captured(function, *args):
+    return [function(*args) for _ in range(2)]
+
+
+def test_a_captured_call_is_one_step_that_names_its_graph() -> None:
+    def helped(x):
+        y = x * 2
+        return y.sum() + len(np.frompyfunc(doubled, 1, 1)(y))
+
+    def fails(x):
+        raise KeyError(x.shape)
+
+    captured, failing, plain = evalframe.jit(helped), evalframe.jit(fails), calls_captured(helped, np.ones(2))
+    calls_captured(captured, np.ones(2))
+    trace = evalframe.step(calls_captured, only=("calls_captured", helped.__qualname__, "doubled"))(captured, np.ones(2))
+    assert trace.result == plain
+    served = [step for step in trace if step.end == "captured"]
+    assert [step.note for step in served] == ["run by graph 0 (__compiled_fn_0, 3 nodes)"] * 2
+    assert [(slot.kind, slot.name, slot.value) for slot in served[0].slots] == [("argument", "x", "<array of float64, shape (2,)>")]
+    assert trace[served[0].number - 1].instruction == "CALL_FUNCTION_EX"
+    of_calls = [step for step in trace if step.function == helped.__qualname__]
+    assert [step.end for step in of_calls] == ["captured", "returned"] * 2 and of_calls[1].note == f"returned {of_calls[1].note.partition(' ')[2]}"
+    below = [step for step in trace if step.function == "doubled"]
+    assert len({step.frames[-2] for step in below}) == 1 and all(helped.__qualname__ in step.frames[-2] for step in below)
+    assert sum(step.end == "returned" for step in below) == 4
+    recorded = evalframe.step(failing)  # itself, as plain Python
+    assert recorded(np.ones(2)).exception.args == ((2,),)
+    trace = evalframe.step(lambda: failing(np.ones(2)))()
+    assert [step.note for step in trace if "fails" in step.function] == ["run by a new recording", "raised KeyError((2,))"]
+    assert "captured" not in {step.end for step in evalframe.step(calls_captured)(helped, np.ones(2))}
+    stopped = evalframe.step(calls_captured, steps=served[0].number + 1)(captured, np.ones(2))
+    assert stopped.stopped == "steps" and stopped.result == plain
+
+
+def doubled(element):
+    return element * 2
 
 
 def run(*arguments: str, cwd: Path, command: str = "step") -> subprocess.CompletedProcess[str]:
@@ -361,7 +429,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert run("--json", "--output", name, "arrays.py", cwd=tmp_path, command=what).returncode == 0
     noted = run("--notes", "graphs.json", "--notes", "guards.json", "arrays.py:f", cwd=tmp_path).stdout.splitlines()
     assert sum("<graph 0 of f: n0 = binary *(i0, 2): float64[2]>" in line for line in noted) == 3
-    assert sum("<2 guards>" in line for line in noted) == 3
+    assert sum(line.count("<1 guard>") for line in noted) == 6
     wrong = run("--notes", "arrays.py", "arrays.py", cwd=tmp_path)
     assert wrong.returncode == 2 and "arrays.py is no document of `evalframe graph --json`" in wrong.stderr
     assert "can't open file 'none.json'" in run("--notes", "none.json", "arrays.py", cwd=tmp_path).stderr

@@ -144,6 +144,6 @@ def test_what_the_recorder_noted_is_shown_and_reached_by_a_key(tmp_path: Path) -
     noted = evalframe.step(captured)(np.ones(3), 2.0)
     script = "key('g'); const one = [current, at('noted').textContent, at('recorded').hidden]; return one;"
     number, text, hidden = ask(noted.html(), script, tmp_path)
-    assert noted[number].instruction == "BINARY_OP" and text == "graph 0 of scaled: n0 = binary *(i0, i1): float64[3]" and not hidden
+    assert noted[number].instruction == "BINARY_OP" and text.startswith("graph 0 of scaled: n0 = binary *(i0, i1): float64[3]guard of graph 0 of scaled: x is") and not hidden
     plain = evalframe.step(scaled)(np.ones(3), 2.0)
     assert ask(plain.html(), "return [at('graph').hidden, at('recorded').hidden]", tmp_path) == [True, True]

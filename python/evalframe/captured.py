@@ -30,11 +30,12 @@ class Place:
 
 @dataclass(frozen=True)
 class GraphRow:
-    """An input or a node of a graph."""
+    """An input or a node of a graph, or a store that is put off to the graph's exit."""
 
-    name: str  # "i0" of an input, "n0" of a node
+    name: str  # "i0" of an input, "n0" of a node, "s0" of a store
     text: str
     operands: tuple[str, ...]  # names of the inputs and nodes that it is made of
+    effect: str  # "pure", "derived" (of an operand's memory or identity), "check" (may leave the graph) or "effect"
     place: Place | None  # None: an input
 
 
@@ -49,15 +50,28 @@ class CapturedGraph:
     start: str  # "start", or the line where it begins behind a break or in a loop
     ends: str  # why it ends; "": it ends with the function
     end_place: Place | None  # of the instruction that comes next then
-    rows: tuple[GraphRow, ...]
+    rows: tuple[GraphRow, ...]  # inputs and nodes
+    stores: tuple[tuple[int, GraphRow], ...]  # behind how many nodes, in order
 
     @property
     def title(self) -> str:
         return f"{self.function} ({self.file}:{self.line}), graph {self.number}, from {self.start}"
 
+    @property
+    def in_order(self) -> Iterator[GraphRow]:
+        """Inputs, nodes and stores as the program comes to them."""
+        stores, nodes = list(self.stores), 0
+        for row in self.rows:
+            if row.place is not None:
+                while stores and stores[0][0] <= nodes:
+                    yield stores.pop(0)[1]
+                nodes += 1
+            yield row
+        yield from (row for _, row in stores)
+
     def __str__(self) -> str:
         lines, at = [self.title], (self.file, -1)
-        for row in self.rows:
+        for row in self.in_order:
             if row.place and (row.place.file, row.place.line) != at:
                 at = (row.place.file, row.place.line)
                 lines.append(self._source_line(row.place))
@@ -72,14 +86,14 @@ class CapturedGraph:
 
     def json(self) -> Iterator[str]:
         """Each input and node as a JSON object, and the graph's end."""
-        for row in (*self.rows, GraphRow("end", self.ends or "returns", (), self.end_place)):
+        for row in (*self.in_order, GraphRow("end", self.ends or "returns", (), "", self.end_place)):
             told: dict[str, Any] = {"function": self.function, "file": self.file, "graph": self.number}
-            told |= {"start": self.start, "name": row.name, "text": row.text}
+            told |= {"start": self.start, "name": row.name, "text": row.text, "effect": row.effect}
             yield json.dumps(told | {"operands": row.operands, "place": vars(row.place) if row.place else None})
 
     def _repr_html_(self) -> str:
         rows = []
-        for row in self.rows:
+        for row in self.in_order:
             line = f"{row.place.line}" if row.place else ""
             source = linecache.getline(row.place.file, row.place.line).strip() if row.place else ""
             rows.append(f"<tr><td>{line}</td><td>{escape(row.text)}</td><td>{escape(source)}</td></tr>")
@@ -100,6 +114,7 @@ class Guard:
     found: tuple[tuple[str, int], ...]  # what it found then, and how often: the first few such things
     hint: str  # what to do where it fails often
     seconds: float | None  # that a look takes; None: not measured
+    place: Place | None  # of the instruction that it is for; None: of the recording's beginning
 
     def __str__(self) -> str:
         return f"{self.subject} {self.fact}"
@@ -150,7 +165,8 @@ class GuardTree:
         for guard in self.guards:
             told = {"function": self.function, "file": self.file, "graph": self.number, "start": self.start}
             of_all = {"graph_held": self.held, "graph_failed": self.failed, "graph_seconds": self.seconds}
-            yield json.dumps(told | of_all | vars(guard))
+            place = vars(guard.place) if guard.place else None
+            yield json.dumps(told | of_all | vars(guard) | {"place": place})
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -197,7 +213,7 @@ def guards(function: Any) -> Listed[GuardTree]:
 def graphs_of(captures: Captures) -> Listed[CapturedGraph]:
     """The graphs in what `_core.captures()` tells."""
     return Listed(
-        CapturedGraph(*_head(capture, number, entry), *_end(entry), tuple(map(_graph_row, entry["graph_rows"])))
+        CapturedGraph(*_head(capture, number, entry), *_end(entry), *_graph_rows(entry))
         for capture in captures
         for number, entry in enumerate(capture["entries"])
     )
@@ -229,13 +245,20 @@ def _end(entry: Mapping[str, Any]) -> tuple[str, Place | None]:
     return entry["ends"], _place(entry["end_place"]) if entry["end_place"] is not None else None
 
 
-def _graph_row(row: Mapping[str, Any]) -> GraphRow:
-    place = _place(row) if "line" in row else None
-    return GraphRow(row["name"], row["text"], tuple(row.get("operands", ())), place)
+def _graph_rows(entry: Mapping[str, Any]) -> tuple[tuple[GraphRow, ...], tuple[tuple[int, GraphRow], ...]]:
+    rows = tuple(
+        GraphRow(row["name"], row["text"], tuple(row.get("operands", ())), row.get("effect", ""), _place(row))
+        for row in entry["graph_rows"]
+    )
+    stores = tuple(
+        (row["nodes"], GraphRow(f"s{number}", f"s{number} = {row['text']}, when it is left", (), "effect", _place(row)))
+        for number, row in enumerate(entry["store_rows"])
+    )
+    return rows, stores
 
 
-def _place(row: Mapping[str, Any]) -> Place:
-    return Place(**{name: row[name] for name in Place.__dataclass_fields__})
+def _place(row: Mapping[str, Any]) -> Place | None:
+    return Place(**{name: row[name] for name in Place.__dataclass_fields__}) if "line" in row else None
 
 
 def _tree(rows: Sequence[Mapping[str, Any]]) -> Iterator[Guard]:
@@ -257,7 +280,8 @@ def _tree(rows: Sequence[Mapping[str, Any]]) -> Iterator[Guard]:
 
 def _guard(row: Mapping[str, Any], depth: int) -> Guard:
     fact = row["text"].removeprefix(row["subject"]).strip()
-    return Guard(row["subject"], fact, depth, row["failed"], tuple(row["found"]), row["hint"], row["seconds"])
+    failures = row["failed"], tuple(row["found"])
+    return Guard(row["subject"], fact, depth, *failures, row["hint"], row["seconds"], _place(row))
 
 
 def _captures_of(function: Any) -> Captures:

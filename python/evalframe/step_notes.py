@@ -1,4 +1,5 @@
-"""What the recorder noted at the instructions that a trace shows: nodes of graphs, where graphs end and why, guards."""
+"""What the recorder noted at the instructions that a trace shows: nodes of graphs, effects, where
+graphs end and why, guards."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,20 +23,25 @@ class Notes:
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Takes the rows of documents of `evalframe graph --json` and `evalframe guards --json`."""
         for row in rows:
-            if "fact" in row:
-                if row["start"] == "start":
-                    text = f"guard of graph {row['graph']}: {row['subject']} {row['fact']}"
-                    self._put(self.at_begin, (row["file"], row["function"]), text)
-            elif row["place"] is not None:
-                place = row["place"]
-                says = f"graph {row['graph']} of {row['function']}"
-                text = f"{says} ends: {row['text']}" if row["name"] == "end" else f"{says}: {row['text']}"
-                self._put(self.at, (place["file"], place["function"], place["offset"]), text)
+            place = row["place"]
+            if place is not None:
+                self._put(self.at, (place["file"], place["function"], place["offset"]), _text(row))
+            elif "fact" in row and row["start"] == "start":
+                self._put(self.at_begin, (row["file"], row["function"]), _text(row))
 
     def _put(self, where: dict[Any, list[str]], key: Any, text: str) -> None:
         texts = where.setdefault(key, [])
         if text not in texts:
             texts.append(text)
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    of = f"graph {row['graph']} of {row['function']}"
+    if "fact" in row:
+        return f"guard of {of}: {row['subject']} {row['fact']}"
+    if row["name"] == "end":
+        return f"{of} ends: {row['text']}"
+    return f"effect in {of}: {row['text']}" if row["effect"] == "effect" else f"{of}: {row['text']}"
 
 
 def notes_of_function(function: Any) -> Notes:

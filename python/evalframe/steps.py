@@ -15,12 +15,13 @@ from typing import Any, overload
 
 from evalframe import _core
 from evalframe.bytecode import code_of
+from evalframe.jit import counted
 from evalframe.step_notes import Notes, notes_of_function
 
 STEPS = 100_000
 MEMORY = 256 << 20
-_DONE = ("caught", "returned", "yielded", "raised")
-_ENDS = ("", "returned", "yielded", "raised", "left to CPython")
+_DONE = ("caught", "returned", "yielded", "raised", "", "run by")
+_ENDS = ("", "returned", "yielded", "raised", "left to CPython", "captured")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Step:
     offset: int
     instruction: str
     argument: str
-    end: str  # "", "returned", "yielded", "raised" or "left to CPython"
-    note: str  # what was returned, yielded, raised, or has been caught
+    end: str  # "", "returned", "yielded", "raised", "left to CPython", or "captured": a graph runs it, in one step
+    note: str  # what was returned, yielded, raised, has been caught, or runs the call
     stack: tuple[str, ...]  # its top last
     slots: tuple[Slot, ...]  # localsplus, then the stack
     names: tuple[Slot, ...]  # of a module's or class's namespace
@@ -70,7 +71,7 @@ class Step:
             parts.append("[" + " | ".join(self.stack) + "]")
             parts += [f"{slot.name}={slot.value}" for slot in self.changed if slot.kind != "stack"]
             guards = [note for note in self.noted if note.startswith("guard ")]
-            parts += [f"<{len(guards)} guards>"] if guards else []
+            parts += [f"<{counted(len(guards), 'guard')}>"] if guards else []
             parts += [f"<{note}>" for note in self.noted if note not in guards]
         return "  ".join(parts).rstrip()
 

@@ -113,7 +113,7 @@ int32_t KeyIndex::find_or_add(const Key& key, int32_t number) {
   return number;
 }
 
-Fact Fact::copy() const { return {check, Ref::borrow(want.get()), type_version, length, meta, array_flags, contents, other, tensor}; }
+Fact Fact::copy() const { return {check, Ref::borrow(want.get()), type_version, length, meta, array_flags, contents, other, tensor, asked_at}; }
 
 Source Source::copy() const {
   Source same{reach, parent, frame, index, Ref::borrow(object.get()), fact.copy(), {}};
@@ -125,13 +125,16 @@ int32_t GuardTable::add(Source source) {
   const auto next = static_cast<int32_t>(sources.size());
   const int32_t found =
       index_.find_or_add({static_cast<int32_t>(source.reach), source.parent, source.frame, source.index, source.object.get(), nullptr}, next);
-  if (found == next) sources.push_back(std::move(source));
+  if (found != next) return found;
+  sources.push_back(std::move(source));
+  sources.back().fact.asked_at = asked_at;
   return found;
 }
 
 void GuardTable::require(int32_t index, Fact fact) {
   Source& source = sources[index];
   if (says(source, fact.check)) return;
+  fact.asked_at = asked_at;
   if (implies(fact, source.fact.check)) {
     source.fact = std::move(fact);
   } else {
@@ -320,7 +323,9 @@ void GuardTable::require_keys(int32_t index, Borrowed dict) {
 void GuardTable::require_too(int32_t index, Fact fact) {
   Source& source = sources[index];
   const auto is_known = [&](const Fact& known) { return known.check == fact.check && known.other == fact.other && known.want.get() == fact.want.get(); };
-  if (std::none_of(source.more.begin(), source.more.end(), is_known)) source.more.push_back(std::move(fact));
+  if (std::any_of(source.more.begin(), source.more.end(), is_known)) return;
+  fact.asked_at = asked_at;
+  source.more.push_back(std::move(fact));
 }
 
 void GuardTable::require_lacks(int32_t index, Borrowed name) { require_too(index, fact_of(Check::kLacks, name.get())); }
@@ -353,11 +358,12 @@ void GuardTable::require_apart(int32_t index, int32_t other) {
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
   const int32_t at = index_.find_or_add({kDictKey, 0, 0, 0, dict.get(), nullptr}, static_cast<int32_t>(dicts.size()));
-  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0, {}});
+  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0, {}, {}});
   auto& names = dicts[at].names;
   const auto next = static_cast<int32_t>(names.size());
   if (index_.find_or_add({kNameKey, 0, 0, 0, dict.get(), name.get()}, next) != next) return;
   names.emplace_back(Ref::borrow(name), Ref::borrow(value));
+  dicts[at].asked_at.push_back(asked_at);
   if (value) name_of_.try_emplace(value.get(), at, next);
 }
 
@@ -366,7 +372,7 @@ void GuardTable::require_function(Borrowed object) {
   if (index_.find_or_add({kFunctionKey, 0, 0, 0, object.get(), nullptr}, next) != next) return;
   const auto* function = object.as<PyFunctionObject>();
   functions.push_back({Ref::borrow(object), Ref::borrow(function->func_code), Ref::borrow(function->func_defaults),
-                       Ref::borrow(function->func_kwdefaults)});
+                       Ref::borrow(function->func_kwdefaults), asked_at});
 }
 
 void GuardTable::require_module(Borrowed module) {
@@ -436,6 +442,8 @@ std::string address(PyObject* object) { return std::to_string(reinterpret_cast<u
 
 std::string path_of_slot(int frame, int slot) { return "s" + std::to_string(frame) + "." + std::to_string(slot) + ";"; }
 
+std::string variable_text(Borrowed dict, Borrowed name) { return module_prefix(dict.get()) + name_text(name.get()); }
+
 std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }
 
 bool is_number(Borrowed object) { return PyLong_CheckExact(object.get()) || PyFloat_CheckExact(object.get()) || PyComplex_CheckExact(object.get()); }
@@ -492,7 +500,7 @@ std::string GuardTable::object_name(Borrowed object) const {
   const auto found = name_of_.find(object.get());
   if (found == name_of_.end()) return object_text(object);
   const DictGuard& guard = dicts[found->second.first];
-  return module_prefix(guard.dict.get()) + name_text(guard.names[found->second.second].first.get());
+  return variable_text(guard.dict.get(), guard.names[found->second.second].first.get());
 }
 
 std::string GuardTable::source_name(int32_t index) const {
@@ -538,7 +546,7 @@ std::vector<GuardTable::Line> GuardTable::lines() const {
   std::vector<Line> lines;
   for (const FunctionGuard& guard : functions) {
     const std::string name = "function " + object_text(guard.function.get());
-    lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call"});
+    lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call", -1, guard.asked_at});
   }
   for (const Ref& module : modules) {
     const char* const own = PyModule_GetName(module.get());
@@ -548,17 +556,17 @@ std::vector<GuardTable::Line> GuardTable::lines() const {
   }
   for (const torch::State& state : states) lines.push_back({"torch", state.text, "call in one of torch's modes"});
   for (const DictGuard& guard : dicts) {
-    const std::string prefix = module_prefix(guard.dict.get());
-    for (const auto& [name, value] : guard.names) {
-      const std::string subject = prefix + name_text(name.get());
-      lines.push_back({subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument"});
+    for (size_t i = 0; i < guard.names.size(); i++) {
+      const auto& [name, value] = guard.names[i];
+      const std::string subject = variable_text(guard.dict.get(), name.get());
+      lines.push_back({subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument", -1, guard.asked_at[i]});
     }
   }
   for (size_t i = 0; i < sources.size(); i++) {
     const auto source = static_cast<int32_t>(i);
     const std::string name = source_name(source);
     auto add = [&](const Fact& fact) {
-      lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint, source});
+      lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint, source, fact.asked_at});
     };
     add(sources[i].fact);
     for (const Fact& fact : sources[i].more) add(fact);

@@ -36,6 +36,9 @@ enum class Check : uint8_t {
 #undef EVALFRAME_CHECK
 };
 
+// Of what is asked before the first instruction.
+constexpr graph::Origin kNowhere{-1, -1};
+
 // Ways to values, as text that is the same in each recording that starts at one place.
 using Paths = std::set<std::string>;
 
@@ -81,6 +84,7 @@ struct Fact {
   std::shared_ptr<ClassContents> contents;  // kTypeVersion, kClassVersion
   int32_t other = -1;         // kSame, kDistinct, kApart: an earlier source
   std::shared_ptr<const torch::Facts> tensor = {};  // kTensor
+  graph::Origin asked_at = kNowhere;
 
   // A value that changes from run to run makes it fail, and a more general recording can do without it.
   bool fixes_number() const;
@@ -125,15 +129,18 @@ struct DictGuard {
   Ref dict;
   mutable uint64_t version;  // re-armed when an unrelated store changed it
   std::vector<std::pair<Ref, Ref>> names;
+  std::vector<graph::Origin> asked_at;  // of each
 };
 
 // A function whose code was recorded: code, defaults and keyword defaults must be the same objects.
 struct FunctionGuard {
   Ref function, code, defaults, keyword_defaults;
+  graph::Origin asked_at = kNowhere;
 };
 
 std::string path_of_slot(int frame, int slot);
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
+std::string variable_text(Borrowed dict, Borrowed name);  // such as `numpy.pi`, of a module's variable
 bool is_number(Borrowed object);  // an exact int, float or complex
 // An array or a number: what a program gives new values to, where functions and modules stay what they are.
 bool is_data(Borrowed object);
@@ -145,6 +152,7 @@ class GuardTable {
   std::vector<DictGuard> dicts;
   std::vector<FunctionGuard> functions;
   std::vector<torch::State> states;  // of the thread, which operations on tensors depend on
+  graph::Origin asked_at = kNowhere;  // the instruction that is recorded, which what is asked from here on is for
   std::vector<Ref> modules;  // whose attributes are those of their dicts, as no class of the program's looks them up
 
   int32_t add(Source source);  // or the equal one that is there already
@@ -187,6 +195,7 @@ class GuardTable {
   struct Line {
     std::string subject, text, hint;
     int32_t source = -1;  // that it is about; -1: a function, a module, a name or a state of the thread
+    graph::Origin asked_at = kNowhere;
   };
   std::vector<Line> lines() const;
   int traverse(visitproc visit, void* arg) const;

@@ -213,6 +213,10 @@ void note(Failures& failures, int32_t line, uint64_t mark, const auto& text) {
   if (!failures.count(line, mark)) failures.name(mark, text());
 }
 
+[[gnu::noinline, gnu::cold]] void note_found(const Step& step, int32_t line, PyObject* object, Failures& failures) {
+  note(failures, line, mark_of(step, object), [&] { return found_text(step, object); });
+}
+
 // The object is of the type that was seen.
 bool may_be(const Step& step, PyObject* object) {
   if (step.check == Check::kKeys) return PyDict_CheckExact(object);
@@ -381,7 +385,7 @@ bool Program::check_slots(PyObject* const* slots) const {
 }
 
 // What there is instead of what line `line` asks for.
-[[gnu::noinline]] void Program::note_surroundings(int32_t line, Failures& failures) const {
+[[gnu::noinline, gnu::cold]] void Program::note_surroundings(int32_t line, Failures& failures) const {
   int32_t before = 0;
   const auto within = [&](size_t count) { return line - before < static_cast<int32_t>(count) || (before += static_cast<int32_t>(count), false); };
   const auto note_object = [&](PyObject* object) {
@@ -426,7 +430,7 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, Failures* 
     } else {
       PyErr_Clear();
     }
-    if (failures) note(*failures, line + static_cast<int32_t>(&step - steps_.data()), mark_of(step, object), [&] { return found_text(step, object); });
+    if (failures) note_found(step, line + static_cast<int32_t>(&step - steps_.data()), object, *failures);
     objects.clear();
     return false;
   }

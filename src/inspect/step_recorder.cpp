@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "cpython/variables.h"
 #include "evaluator/evaluate_all.h"
+#include "runtime/measure.h"
 
 namespace evalframe::inspect {
 
@@ -99,8 +100,8 @@ StepRecorder::StepRecorder(std::function<bool(Borrowed)> wants, Limits limits, b
 }
 StepRecorder::~StepRecorder() = default;
 
-StepRecorder::CodeInfo& StepRecorder::info_of(const Activation& activation) {
-  PyObject* const code = activation.code().code.get();
+StepRecorder::CodeInfo& StepRecorder::info_of(const bytecode::Code& decoded) {
+  PyObject* const code = decoded.code.get();
   if (const auto found = codes_.find(code); found != codes_.end()) return found->second;
   CodeInfo info{Ref::borrow(code), false, Step::kNone, {}};
   {
@@ -110,7 +111,7 @@ StepRecorder::CodeInfo& StepRecorder::info_of(const Activation& activation) {
   if (info.wanted) {
     info.number = static_cast<uint32_t>(trace_.codes.size());
     trace_.codes.push_back(Ref::borrow(code));
-    for (const bytecode::Instruction& each : activation.code().instructions) {
+    for (const bytecode::Instruction& each : decoded.instructions) {
       if (uses_namespace(each.op)) info.names.push_back(each.arg);
     }
     std::sort(info.names.begin(), info.names.end());
@@ -120,7 +121,7 @@ StepRecorder::CodeInfo& StepRecorder::info_of(const Activation& activation) {
 }
 
 void StepRecorder::begins(const Activation& activation, bool) {
-  CodeInfo& code = info_of(activation);
+  CodeInfo& code = info_of(activation.code());
   cpython::Frame* const frame = activation.frame();
   running_.push_back({&code, nullptr, Step::kNone, true});
   if (!code.wanted) return;
@@ -135,6 +136,11 @@ void StepRecorder::begins(const Activation& activation, bool) {
     running.state->number = frames_++;
     running.state->names.resize(code.names.size());
   }
+  add_node(running);
+}
+
+// Below what runs there.
+void StepRecorder::add_node(Running& running) {
   uint32_t parent = Step::kNone, parent_step = Step::kNone;
   for (size_t index = running_.size() - 1; index-- > 0;) {
     if (!running_[index].state) continue;
@@ -143,7 +149,7 @@ void StepRecorder::begins(const Activation& activation, bool) {
     break;
   }
   running.node = static_cast<uint32_t>(trace_.nodes.size());
-  trace_.nodes.push_back({running.state->number, parent, parent_step, code.number});
+  trace_.nodes.push_back({running.state->number, parent, parent_step, running.code->number});
 }
 
 uint32_t StepRecorder::text_of(PyObject* object, const Mark& mark) {
@@ -182,11 +188,10 @@ void StepRecorder::look_at(Seen& seen, PyObject* object, uint32_t place, bool mo
   }
 }
 
-void StepRecorder::look_at_slots(const Activation& activation, FrameState& state, Says says) {
-  const auto depth = static_cast<size_t>(activation.depth());
+void StepRecorder::look_at_slots(std::span<PyObject* const> slots, FrameState& state, Says says) {
+  const size_t depth = slots.size();
   if (state.slots.size() < depth) state.slots.resize(depth);
   for (size_t above = static_cast<size_t>(state.depth); above < depth; ++above) state.slots[above].is_there = false;
-  PyObject** const slots = activation.slots();
   for (size_t index = 0; index < depth; ++index) look_at(state.slots[index], slots[index], static_cast<uint32_t>(index), state.moved_only, says);
   state.depth = static_cast<int>(depth);
 }
@@ -232,9 +237,42 @@ void StepRecorder::steps(const Activation& activation, bool caught) {
   const uint32_t note = caught ? trace_.texts.add(value_text(activation.slot(depth - 1))) : Step::kNone;
   const Says says = state.previous == Step::kNone ? Says::kBeginning : full ? Says::kAll : Says::kChanges;
   add_step(running, static_cast<uint32_t>(activation.next()), static_cast<uint32_t>(depth), StepKind::kInstruction, note, full);
-  look_at_slots(activation, state, says);
+  look_at_slots({activation.slots(), static_cast<size_t>(depth)}, state, says);
   look_at_names(activation, *running.code, state, says);
   state.moved_only = only_moves(activation);
+}
+
+uint32_t StepRecorder::note_of_end(Event event, PyObject* result) {
+  if (event != Event::kRaised) return result ? text_of(result, mark_of(result)) : Step::kNone;
+  Ref raised = cpython::take_raised();
+  const uint32_t note = trace_.texts.add(value_text(raised.get()));
+  cpython::set_raised(std::move(raised));
+  return note;
+}
+
+// One step shows the frame as its caller has filled it.
+void StepRecorder::begins_captured(const bytecode::Code& decoded, std::span<PyObject* const> slots, const std::string& by) {
+  CodeInfo& code = info_of(decoded);
+  running_.push_back({&code, nullptr, Step::kNone, true});
+  if (!code.wanted) return;
+  stop_at_limit();
+  if (!evaluator::observer) return;
+  Running& running = running_.back();
+  running.state = std::make_unique<FrameState>();
+  running.state->number = frames_++;
+  add_node(running);
+  add_step(running, 0, static_cast<uint32_t>(slots.size()), StepKind::kCaptured, trace_.texts.add(by), true);
+  look_at_slots(slots, *running.state, Says::kBeginning);
+}
+
+void StepRecorder::ends_captured(PyObject* result) {
+  Running running = std::move(running_.back());
+  running_.pop_back();
+  if (!running.state) return;
+  stop_at_limit();
+  if (!evaluator::observer) return;
+  const Event event = result ? Event::kReturned : Event::kRaised;
+  add_step(running, 0, static_cast<uint32_t>(running.state->depth), kind_of(event, false), note_of_end(event, result), false);
 }
 
 void StepRecorder::ends(const Activation& activation, Event event, PyObject* result) {
@@ -244,14 +282,7 @@ void StepRecorder::ends(const Activation& activation, Event event, PyObject* res
   stop_at_limit();
   if (!evaluator::observer) return;
   FrameState& state = *running.state;
-  uint32_t note = Step::kNone;
-  if (event == Event::kRaised) {
-    Ref raised = cpython::take_raised();
-    note = trace_.texts.add(value_text(raised.get()));
-    cpython::set_raised(std::move(raised));
-  } else if (result) {
-    note = text_of(result, mark_of(result));
-  }
+  const uint32_t note = note_of_end(event, result);
   const uint32_t last = state.previous == Step::kNone ? static_cast<uint32_t>(activation.next()) : trace_.steps[state.previous].instruction;
   const bool full = state.previous == Step::kNone;
   const auto depth = static_cast<uint32_t>(full ? 0 : state.depth);
@@ -265,6 +296,13 @@ void StepRecorder::ends(const Activation& activation, Event event, PyObject* res
   }
 }
 
+// Other threads may be recorded at the same time.
+static void count(int change) {
+  static int recordings = 0;
+  recordings += change;
+  runtime::Measure::what = static_cast<uint8_t>(recordings ? runtime::Measure::what | runtime::Measure::kSteps : runtime::Measure::what & ~runtime::Measure::kSteps);
+}
+
 Recording::Recording(StepRecorder& recorder) : is_on_(!evaluator::observer) {
   if (!is_on_) return;
   const bool before = evaluator::evaluates_all_frames();
@@ -274,11 +312,13 @@ Recording::Recording(StepRecorder& recorder) : is_on_(!evaluator::observer) {
   }
   evaluates_all_ = !before;
   evaluator::observer = &recorder;
+  count(1);
 }
 
 Recording::~Recording() {
   if (!is_on_) return;
   evaluator::observer = nullptr;
+  count(-1);
   if (evaluates_all_) evaluator::stop_evaluating_all_frames();
 }
 

@@ -28,6 +28,8 @@ class StepRecorder final : public evaluator::Observer {
   void begins(const evaluator::Activation& activation, bool throwing) override;
   void steps(const evaluator::Activation& activation, bool caught) override;
   void ends(const evaluator::Activation& activation, evaluator::Event event, PyObject* result) override;
+  void begins_captured(const bytecode::Code& code, std::span<PyObject* const> slots, const std::string& by) override;
+  void ends_captured(PyObject* result) override;
 
  private:
   // What a step says besides what has changed: nothing, the rest again, or all as it is at a frame's beginning.
@@ -61,8 +63,10 @@ class StepRecorder final : public evaluator::Observer {
     bool begins_full;
   };
 
-  CodeInfo& info_of(const evaluator::Activation& activation);
-  void look_at_slots(const evaluator::Activation& activation, FrameState& state, Says says);
+  CodeInfo& info_of(const bytecode::Code& code);
+  void add_node(Running& running);
+  void look_at_slots(std::span<PyObject* const> slots, FrameState& state, Says says);
+  uint32_t note_of_end(evaluator::Event event, PyObject* result);
   void look_at_names(const evaluator::Activation& activation, const CodeInfo& code, FrameState& state, Says says);
   void look_at(Seen& seen, PyObject* object, uint32_t place, bool moved_only, Says says);
   uint32_t text_of(PyObject* object, const Mark& mark);

@@ -12,7 +12,7 @@
 
 namespace evalframe::inspect {
 
-enum class StepKind : uint8_t { kInstruction, kReturned, kYielded, kRaised, kHandedOver };
+enum class StepKind : uint8_t { kInstruction, kReturned, kYielded, kRaised, kHandedOver, kCaptured };
 
 // The value of a place at a step.
 struct Entry {
@@ -28,7 +28,7 @@ struct Step {
   uint32_t instruction;  // index in the canonical code; of the other kinds: the last one that ran
   uint32_t entries;      // the first of its own; they go up to the next step's
   uint32_t previous;     // step of the same frame, or kNone
-  uint32_t note;         // text of what was returned, yielded, raised or (kInstruction) has just been caught, or kNone
+  uint32_t note;         // text of what was returned, yielded, raised or (kInstruction) has just been caught, or (kCaptured) runs it; or kNone
   uint32_t depth;        // slots in use, localsplus and stack
   StepKind kind;
   bool full;             // its entries are the whole state

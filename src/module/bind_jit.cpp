@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/effects.h"
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "cpython/codec.h"
@@ -14,6 +15,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/tensors.h"
 #include "module/bindings.h"
+#include "recorder/store_text.h"
 #include "runtime/background.h"
 #include "runtime/enabled.h"
 #include "runtime/jit.h"
@@ -77,6 +79,24 @@ void add_place(const bytecode::Code& code, int32_t instruction, nb::dict row) {
   row["end_column"] = position.end_column;
 }
 
+const char* name_of(backends::Effect effect) {
+  switch (effect) {
+    case backends::Effect::kPure: return "pure";
+    case backends::Effect::kDerived: return "derived";
+    case backends::Effect::kCheck: return "check";
+    case backends::Effect::kEffect: return "effect";
+  }
+  return "";
+}
+
+// Where the program has what a graph's frame does; nothing where it has no such place.
+void add_origin(const graph::Graph& graph, graph::Origin origin, nb::dict row) {
+  if (origin.frame < 0) return;
+  const bytecode::Code* code = cpython::decoded(graph.frames.at(origin.frame).code);
+  if (!code) throw nb::python_error();
+  add_place(*code, origin.instruction, row);
+}
+
 // The inputs, then the nodes with their places in the program.
 nb::list graph_rows(const graph::Graph& graph) {
   nb::list rows;
@@ -91,10 +111,22 @@ nb::list graph_rows(const graph::Graph& graph) {
     row["name"] = "n" + std::to_string(i);
     row["text"] = graph::print_node(graph, static_cast<int32_t>(i));
     row["operands"] = operand_names(graph, graph.nodes[i]);
-    const graph::Origin origin = graph.nodes[i].origin;
-    const bytecode::Code* code = cpython::decoded(graph.frames.at(origin.frame).code);
-    if (!code) throw nb::python_error();
-    add_place(*code, origin.instruction, row);
+    row["effect"] = name_of(backends::effect_of(graph, graph.nodes[i]));
+    add_origin(graph, graph.nodes[i].origin, row);
+    rows.append(row);
+  }
+  return rows;
+}
+
+// The stores that are put off to the graph's exit; those behind its end aren't among them.
+nb::list store_rows(const recorder::Recording& recording) {
+  nb::list rows;
+  for (const recorder::StoreNote& note : recording.store_notes) {
+    if (note.journal >= recording.marks.back().journal && !recording.returns) continue;
+    nb::dict row;
+    row["text"] = recorder::store_text(recording, recording.names[note.name]);
+    row["nodes"] = note.nodes;
+    add_origin(recording.graph, note.at, row);
     rows.append(row);
   }
   return rows;
@@ -125,6 +157,7 @@ nb::list guard_rows(const runtime::Compilation& compilation) {
     add_failure(compilation, index, row);
     row["source"] = line.source;
     row["parent"] = line.source < 0 ? -1 : guards.sources[line.source].parent;
+    add_origin(compilation.recording->graph, line.asked_at, row);
     rows.append(row);
     index++;
   }
@@ -163,6 +196,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["graph"] = graph::print(recording.graph);
   result["guards"] = recording.guards.describe();
   result["graph_rows"] = graph_rows(recording.graph);
+  result["store_rows"] = store_rows(recording);
   result["guard_rows"] = guard_rows(compilation);
   result["ends"] = ends(recording);
   result["end_place"] = end_place(recording);

@@ -126,6 +126,7 @@ void Recorder::begin(const Activation& frame) {
   recording_->bytecodes++;
   nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
+  guards().asked_at = {frames_.back().graph_frame, mark_.instruction};
   if (frame.at_boundary()) whole_mark_ = mark_, nodes_before_whole_ = nodes_before_;
 }
 

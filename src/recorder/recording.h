@@ -127,6 +127,13 @@ struct PendingStore {
   int32_t name;    // index into Recording::names
   uint32_t value;
 };
+// Where such a store was recorded, for people.
+struct StoreNote {
+  graph::Origin at;
+  int32_t name;      // index into Recording::names
+  uint32_t nodes;    // that stand before it
+  uint32_t journal;  // changes before it
+};
 
 // A frame of the inlined chain: at the start of the recording, or pushed by a call in it.
 struct FrameStart {
@@ -227,6 +234,7 @@ struct Recording {
   std::vector<std::vector<uint32_t>> initial;  // slots of each at the start
   std::vector<FrameStart> pushes;
   std::vector<Name> names;
+  std::vector<StoreNote> store_notes;
   std::vector<TracePoint> trace_points;
   std::map<int32_t, EndedFrame> ended;  // by identity
   std::vector<Generator> generators;

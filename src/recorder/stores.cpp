@@ -50,6 +50,7 @@ void Recorder::hold(int change) {
 void Recorder::note_store(int32_t name, uint32_t value) {
   stores_++;
   stored_[name].value = value;
+  recording_->store_notes.push_back({guards().asked_at, name, static_cast<uint32_t>(recording_->graph.nodes.size()), static_cast<uint32_t>(recording_->journal.size())});
   recording_->journal.push_back({Change::Kind::kStore, name, value});
 }
 

@@ -105,6 +105,14 @@ std::vector<std::pair<Place, Held<Compilation>>> Capture::entries() const {
   return all;
 }
 
+std::string Capture::name_of(const Compilation& entry) const {
+  const auto all = entries();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.second.get() == &entry; });
+  const std::string number = std::to_string(found - all.begin());
+  const size_t nodes = entry.recording->graph.nodes.size();
+  return "graph " + number + " (__compiled_fn_" + number + ", " + std::to_string(nodes) + (nodes == 1 ? " node)" : " nodes)");
+}
+
 bool Capture::is_idle() const {
   const auto makes_arrays = [](const Held<Compilation>& entry) { return entry->array_nodes > 0; };
   return given_up_ || std::none_of(places_.begin(), places_.end(), [&](const auto& place) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,9 @@ class Capture {
   Ref verified(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
   Ref record_call(PyThreadState* thread, Entries& entries, Chain& chain);
   bool push_call(Chain& chain, const bytecode::Code& code, PyObject* const* parameters);
+  // Which of the entries it is, for people.
+  std::string name_of(const Compilation& entry) const;
+  std::span<PyObject* const> bound(PyObject* const* parameters) const;
   Ref record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled);
   Ref go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);

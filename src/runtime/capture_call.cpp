@@ -1,12 +1,14 @@
 // A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
 #include "cpython/codec.h"
 #include "cpython/objects.h"
+#include "cpython/variables.h"
 #include "frontends/torch/tensors.h"
 #include "runtime/capture.h"
 #include "runtime/dead_functions.h"
 #include "runtime/recursion_level.h"
 #include "runtime/replay.h"
 #include "runtime/verify.h"
+#include "runtime/watched.h"
 
 namespace evalframe::runtime {
 
@@ -83,6 +85,11 @@ Ref Capture::run_plainly(PyThreadState* thread, const bytecode::Code& decoded, P
   return level && push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
 }
 
+// The slots that a call fills.
+std::span<PyObject* const> Capture::bound(PyObject* const* parameters) const {
+  return {parameters, static_cast<size_t>(cpython::argument_count(code_))};
+}
+
 Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
   const Held<Entries> entries = first_;
   // Held until the objects are gone: its program says which of them are owned.
@@ -98,9 +105,10 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
   }
   const RecursionLevel level(thread);
   if (!level) return Ref();
-  if (compilation && Verification::is_on() && Verification::is_due(compilation->hits)) return verified(thread, *compilation, objects, parameters);
   if (!compilation) return record(thread, *entries, parameters, handled);
-  return Measure::what ? serve(thread, *compilation, objects, parameters) : run(thread, *compilation, objects);
+  if (Verification::is_on() && Verification::is_due(compilation->hits)) return verified(thread, *compilation, objects, parameters);
+  if (!Measure::what) return run(thread, *compilation, objects);
+  return watched(code_, bound(parameters), [&] { return name_of(*compilation); }, [&] { return serve(thread, *compilation, objects, parameters); });
 }
 
 bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
@@ -121,9 +129,11 @@ Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* pa
     count_refusal(entries);
     return call_plainly(handled);
   }
-  Chain chain(thread);
-  if (!push_call(chain, *decoded, parameters)) return Ref();
-  return Measure::what & Measure::kCalls ? record_call(thread, entries, chain) : finish(thread, chain);
+  return watched(code_, bound(parameters), [] { return std::string("a new recording"); }, [&] {
+    Chain chain(thread);
+    if (!push_call(chain, *decoded, parameters)) return Ref();
+    return Measure::what & Measure::kCalls ? record_call(thread, entries, chain) : finish(thread, chain);
+  });
 }
 
 // Serves a call and takes the time, or lets CPython run it for comparison.

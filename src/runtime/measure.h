@@ -42,8 +42,8 @@ class Measure {
   double saved() const;
   bool is_known() const { return served_ && plain_typical() > 0; }
 
-  // What is measured; 0: nothing, which costs a call that is served one look at it.
-  enum What : uint8_t { kCalls = 1, kGuards = 2 };
+  // What is measured or (kSteps) told to the observers of threads; 0: nothing, which costs a call that is served one look at it.
+  enum What : uint8_t { kCalls = 1, kGuards = 2, kSteps = 4 };
   static uint8_t what;
   // Of all that was measured in this process, compiling not counted; none if no plain time is known.
   static std::optional<double> total_saved();
