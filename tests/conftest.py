@@ -34,6 +34,13 @@ def _asks_for_torch(config: pytest.Config) -> bool:
     return "torch" in expression and "not torch" not in expression
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> None:
+    """What the test runner holds isn't looked at in each collection: of those, tests ask for thousands."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def captured_functions_stay_captured() -> Iterator[None]:
     """Tests call small functions often, and mean the captured ones, also where plain Python is quicker."""

@@ -85,15 +85,6 @@ CASES = [pytest.param(function, [(X, Y), (X, -Y)], id=function.__name__) for fun
 ]
 
 
-@pytest.fixture(autouse=True)
-def quick_collections() -> Iterator[None]:
-    """What the test runner holds need not be looked at in each collection."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def within(value: Any) -> Iterator[Any]:
     """The value, and what is held by it if it is a container."""
     yield value
