@@ -287,9 +287,10 @@ def test_listing_shows_the_exception_table() -> None:
     assert "with lasti" in listing(sample)
 
 
-def test_dis_of_a_source_lists_its_functions(capsys: pytest.CaptureFixture[str]) -> None:
-    evalframe.dis("def f(x):\n    return x\n")
-    output = capsys.readouterr().out
+def test_dis_of_a_source_lists_its_functions() -> None:
+    shown = evalframe.dis("def f(x):\n    return x\n")
+    output = str(shown)
+    assert repr(shown) == output.rstrip("\n") and len(list(shown.json())) == sum("<td" in row for row in shown._repr_html_().split("<tr>"))
     assert "code <module>, <source>:1" in output
     assert "<code f>" in output
     assert "code f, <source>:1" in output

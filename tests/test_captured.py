@@ -178,7 +178,7 @@ def test_objects_of_a_captured_function() -> None:
     work(np.arange(3), 2)
     first = evalframe.guards(work)[0]
     assert first.failed and [(guard.subject, guard.failed) for guard in first.guards if guard.failed] == [("x", first.failed)]
-    assert f">failed {first.failed} times, finding an array of int64, rank 1</td>" in first._repr_html_()
+    assert f">failed {first.failed} times, finding an array of int64, rank 1; convert" in first._repr_html_()
 
 
 def test_objects_of_a_plain_function_that_is_captured_now() -> None:

@@ -1,16 +1,21 @@
 """What was captured, as objects to look at: graphs with the source lines of their nodes, guards as trees."""
 
+from __future__ import annotations
+
 import json
 import linecache
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from evalframe import _core
+from evalframe import _core, terminal
 from evalframe.graph_svg import svg
 from evalframe.jit import counted, failures_of, nanoseconds
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Captures = Sequence[Mapping[str, Any]]
 
@@ -91,12 +96,18 @@ class CapturedGraph:
             told |= {"start": self.start, "name": row.name, "text": row.text, "effect": row.effect}
             yield json.dumps(told | {"operands": row.operands, "place": vars(row.place) if row.place else None})
 
-    def _repr_html_(self) -> str:
-        rows = []
+    def _cells(self) -> Iterator[tuple[str, str, str]]:
         for row in self.in_order:
             line = f"{row.place.line}" if row.place else ""
-            source = linecache.getline(row.place.file, row.place.line).strip() if row.place else ""
-            rows.append(f"<tr><td>{line}</td><td>{escape(row.text)}</td><td>{escape(source)}</td></tr>")
+            yield line, row.text, linecache.getline(row.place.file, row.place.line).strip() if row.place else ""
+
+    def __rich__(self) -> Table:
+        end = "", f"ends: {self.ends or 'returns'}", ""
+        return terminal.table(self.title, {"line": "dim", "node": "cyan", "source": ""}, (*self._cells(), end))
+
+    def _repr_html_(self) -> str:
+        cells = [tuple(map(escape, row)) for row in self._cells()]
+        rows = [f"<tr><td>{line}</td><td>{node}</td><td>{source}</td></tr>" for line, node, source in cells]
         table = f"<table><tr><th>line</th><th>node</th><th>source</th></tr>{''.join(rows)}</table>"
         style = "<style>svg.graph { max-width: 100% } svg.graph * { font: 12px monospace; fill: none; stroke: #888 } "
         style += "svg.graph text { fill: currentColor; stroke: none }</style>"
@@ -160,6 +171,14 @@ class GuardTree:
             lines.append(f"  {cost}{'  ' * guard.depth + guard.subject:<{width}}  {guard.fact}{failed}")
         return "\n".join(lines if self.guards else [*lines, "  none"])
 
+    def _cells(self, guard: Guard) -> tuple[str, str, str]:
+        why = f"{guard.failures}; {guard.hint}" if guard.failed else ""
+        return guard.fact, why, nanoseconds(guard.seconds) if guard.seconds is not None else ""
+
+    def __rich__(self) -> Table:
+        rows = (("  " * guard.depth + guard.subject, *self._cells(guard)) for guard in self.guards)
+        return terminal.table(self.title, {"of": "cyan", "asked": "", "failed": "red", "cost": "dim"}, rows)
+
     def json(self) -> Iterator[str]:
         """Each guard as a JSON object."""
         for guard in self.guards:
@@ -171,9 +190,8 @@ class GuardTree:
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><td style="text-align:left;padding-left:{1 + guard.depth * 1.5}em">{escape(guard.subject)}</td>'
-            f'<td style="text-align:left">{escape(guard.fact)}</td>'
-            f'<td style="text-align:left">{escape(guard.failures)}</td>'
-            f"<td>{nanoseconds(guard.seconds) if guard.seconds is not None else ''}</td></tr>"
+            + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in self._cells(guard))
+            + "</tr>"
             for guard in self.guards
         )
         head = "<tr><th>of</th><th>asked</th><th>failed</th><th>cost</th></tr>"

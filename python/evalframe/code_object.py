@@ -1,14 +1,20 @@
 """Tells of a code object's attributes: what the compiler has noted down beside the instructions."""
 
+from __future__ import annotations
+
 import dis
 import json
 import types
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from evalframe import terminal
 from evalframe.bytecode import code_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,10 @@ class CodeObject:
     def json(self) -> str:
         """One line, the same for the same source."""
         return json.dumps(asdict(self))
+
+    def __rich__(self) -> Table:
+        title = str(self).partition("\n")[0]
+        return terminal.table(title, {"name": "dim", "value": ""}, self._rows(), header=False)
 
     def _repr_html_(self) -> str:
         cells = (f"<tr><td>{name}</td><td>{escape(value)}</td></tr>" for name, value in self._rows())

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from evalframe import lookup
+from evalframe import lookup, terminal
 from evalframe.code_object import code
-from evalframe.dis import json_rows, text
+from evalframe.dis import dis
 from evalframe.variables import tables_of
 
 Commands = Any  # what argparse has no name for: the action that holds the parsers of commands
@@ -85,6 +85,16 @@ def show(shown: str, path: Path | None = None, stdout: TextIO | None = None) -> 
         print(shown.encode("ascii", "backslashreplace").decode(), file=stream, flush=True)
 
 
+def show_all(
+    objects: Iterable[Any], between: str = "\n\n", path: Path | None = None, stdout: TextIO | None = None
+) -> None:
+    """The same for objects: drawn by rich in a terminal, as plain text everywhere else."""
+    if path is None and terminal.has_colours(stdout or sys.stdout):
+        terminal.print_tables(objects, stdout or sys.stdout)
+    else:
+        show(between.join(str(each).rstrip("\n") for each in objects), path, stdout)
+
+
 def document(lines: Iterable[str]) -> str:
     """A JSON document of one object a line."""
     return "[\n" + ",\n".join(lines) + "\n]"
@@ -141,22 +151,25 @@ def _variables(parser: argparse.ArgumentParser, options: argparse.Namespace) -> 
     if options.json:
         show(document(row for table in tables for row in table.json()))
     else:
-        show("\n\n".join(map(str, tables)))
+        show_all(tables)
     return 0
 
 
 def _dis(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    codes = _found(parser, options).codes
+    found = [dis(each) for each in _found(parser, options).codes]
     if options.json:
-        show(document(row for each in codes for row in json_rows(each)))
+        show(document(row for each in found for row in each.json()))
     else:
-        show("\n".join(map(text, codes)).rstrip("\n"))
+        show_all(found, "\n\n")
     return 0
 
 
 def _code(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     found = [code(inner) for each in _found(parser, options).codes for inner in lookup.codes_in(each)]
-    show(document(each.json() for each in found) if options.json else "\n\n".join(map(str, found)))
+    if options.json:
+        show(document(each.json() for each in found))
+    else:
+        show_all(found)
     return 0
 
 

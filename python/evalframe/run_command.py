@@ -10,7 +10,7 @@ from typing import Any
 import evalframe
 from evalframe import _core, program, report
 from evalframe.captured import Listed, graphs_of, guards_of
-from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show
+from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show, show_all
 from evalframe.modes import evaluating
 from evalframe.program_forms import Program, add_program, chosen_program, usage
 from evalframe.report_page import with_code
@@ -113,7 +113,10 @@ def _show_captured(
     def tell(captures: report.Captures) -> None:
         asked.remember_source()
         found = of(told_of(asked, captures))
-        show(document(found.json()) if options.json else str(found), output, stdout)
+        if options.json or not found:
+            show(document(found.json()) if options.json else str(found), output, stdout)
+        else:
+            show_all(found, path=output, stdout=stdout)
 
     return _run_captured(asked.prepare(), evalframe.enabled(), tell)
 

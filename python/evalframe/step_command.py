@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from evalframe import program
+from evalframe import program, terminal
 from evalframe.commands import Commands, add_command, add_output, checked_output, fail, show
 from evalframe.program_forms import add_program, chosen_program, usage
 from evalframe.step_notes import notes_of_files
@@ -17,10 +17,11 @@ def add_to(commands: Commands) -> None:
     """Adds the command."""
     about = "run a program and show what its frames hold before each instruction"
     parser = add_command(commands, "step", _step, about=about, usage=usage("step"), examples=(
-        'evalframe step -c "x = [1]; x.append(2)"',
+        "evalframe step script.py                                a stepper, in a terminal",
+        'evalframe step -c "x = [1]; x.append(2)" | less         one line a step',
         "evalframe step --html steps.html script.py:function    a page that steps forwards and backwards",
     ))  # fmt: skip
-    parser.add_argument("--plain", action="store_true", help="one line a step (as without any of these three)")
+    parser.add_argument("--plain", action="store_true", help="one line a step, in a terminal, too, which has a stepper")
     parser.add_argument("--json", action="store_true", help="a JSON document, one line a step")
     parser.add_argument("--html", metavar="FILE", help="one page to step through, forwards and backwards")
     parser.add_argument(
@@ -44,7 +45,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked = chosen_program(parser, options)
     only = (*([asked.name] if asked.name else []), *options.only)
     html = None if options.html is None else Path(options.html).absolute()
-    output, stdout = checked_output(parser, options), sys.stdout
+    output, stdout, streams = checked_output(parser, options), sys.stdout, (sys.stdin, sys.stdout, sys.stderr)
     in_own_files = not only or asked.name or (options.module is None and options.source is None)
     chosen = Chosen(only, asked.files if in_own_files else (), options.everything)
     try:
@@ -56,7 +57,11 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     trace = Trace(made, {"<string>": asked.source} if asked.source is not None else {}, notes)
 
     def tell() -> None:
-        _show(trace, options.json, html, asked.title, (output, stdout))
+        asked.remember_source()
+        if not (options.plain or options.json or html or output) and all(map(terminal.is_one, streams)):
+            terminal.run_stepper(trace, asked.title)
+        else:
+            _show(trace, options.json, html, asked.title, (output, stdout))
         if only and not len(trace):
             fail(parser, f"no frame of {', '.join(only)} was begun")
 

@@ -53,6 +53,7 @@ class Step:
     slots: tuple[Slot, ...]  # localsplus, then the stack
     names: tuple[Slot, ...]  # of a module's or class's namespace
     handler: int | None  # byte offset of where the exception table has it go on if the instruction raises
+    block: str  # the row of the exception table that says so: "6 to 28: to 90, 1 on the stack"; "" where there is none
     frames: tuple[str, ...]  # callers as "function, line", the frame itself last
     noted: tuple[str, ...] = ()  # by the recorder at this instruction, when the function was captured: see `step`
 
@@ -137,9 +138,82 @@ class Trace(Sequence[Step]):
             slots=tuple(found),
             names=tuple(held),
             handler=row["handler"],
+            block=row["block"],
             frames=tuple(reversed(list(self._frames(node, row["line"])))),
             noted=code.noted(self._notes, at) if kind == 0 else (),
         )
+
+    # What is looked for among many steps, without putting their states together.
+
+    def node(self, number: int) -> int:
+        """Which call it belongs to, or stretch of a generator; numbered as they began."""
+        return self._recorder.place(number)[0]
+
+    @property
+    def parents(self) -> list[int | None]:
+        """Of each such call that in which it began."""
+        return [parent for _, parent, _, _ in self._nodes]
+
+    def code_number(self, number: int) -> int:
+        """Which of the code objects that ran."""
+        code: int = self._nodes[self.node(number)][3]
+        return code
+
+    def code_at(self, number: int) -> types.CodeType:
+        """The code object that a step is of."""
+        return self._codes[self.code_number(number)].code
+
+    def instruction_index(self, number: int) -> int:
+        """Which instruction of its code object."""
+        return self._recorder.place(number)[1]
+
+    def listing(self, number: int) -> list[dict[str, Any]]:
+        """The instructions of the code object that a step is of."""
+        return self._codes[self.code_number(number)].rows
+
+    def source(self, number: int) -> list[str]:
+        """The lines of the file that a step is in."""
+        return self._lines(self.code_at(number).co_filename)
+
+    def line(self, number: int) -> int | None:
+        """The line that it is in."""
+        line: int | None = self.listing(number)[self.instruction_index(number)]["line"]
+        return line
+
+    def instruction_name(self, number: int) -> str:
+        """The instruction that runs next; "" of a frame's end."""
+        _, index, kind = self._recorder.place(number)
+        return self.listing(number)[index]["name"] if kind == 0 else ""
+
+    def noted(self, number: int) -> tuple[str, ...]:
+        """What the recorder noted at its instruction."""
+        _, index, kind = self._recorder.place(number)
+        return self._codes[self.code_number(number)].noted(self._notes, index) if kind == 0 else ()
+
+    def notes_by_instruction(self, number: int) -> list[tuple[str, ...]]:
+        """The same for each instruction of its code object."""
+        return self._codes[self.code_number(number)].all_noted(self._notes)
+
+    def span(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Lines and columns (in characters) between which its instruction's source is; (0, 0) twice where that isn't
+        known."""
+        row = self.listing(number)[self.instruction_index(number)]
+        if row["line"] is None or row["columns"] is None:
+            return (0, 0), (0, 0)
+        return (row["line"], row["columns"][0]), (row["end_line"], row["columns"][1])
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether the recorder noted anything of what ran."""
+        return bool(self._notes.at or self._notes.at_begin)
+
+    def previous(self, number: int) -> int | None:
+        """The step before in the same frame."""
+        return self._recorder.previous(number)
+
+    def last_change(self, number: int, index: int, is_name: bool = False) -> int:
+        """The step of the frame, this one or before, that shows a slot (or a name by its index in co_names) changed."""
+        return self._recorder.last_change(number, index, is_name)
 
     def _frames(self, node: int, line: int | None) -> Iterator[str]:
         yield f"{self._codes[self._nodes[node][3]].code.co_qualname}, line {line}"
@@ -177,11 +251,14 @@ class Trace(Sequence[Step]):
     def text(self) -> str:
         """One line a step."""
         lines = [str(step) for step in self]
-        if self.stopped:
-            lines.append(self._stopped_line())
+        lines += [self.stopped_line] if self.stopped else []
         return "\n".join(lines)
 
-    def _stopped_line(self) -> str:
+    @property
+    def stopped_line(self) -> str:
+        """Says where the recording was ended by a bound; "" where it wasn't."""
+        if not self.stopped:
+            return ""
         option = "--steps" if self.stopped == "steps" else "--memory"
         return f"... not recorded from here on: the bound on {self.stopped} is reached ({option} sets it)"
 
@@ -202,7 +279,7 @@ class Trace(Sequence[Step]):
             "nodes": self._nodes,
             "codes": [code.for_page(self._notes) for code in self._codes],
             "sources": {code.code.co_filename: self._lines(code.code.co_filename) for code in self._codes},
-            "stopped": self._stopped_line() if self.stopped else "",
+            "stopped": self.stopped_line,
         }
         # A text of the program's may have "</script>" in it.
         shown = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
@@ -230,11 +307,14 @@ class _Code:
                 {
                     "offset": offset, "name": name, "real": real if real != name else "", "text": shown,
                     "line": line if line > 0 else None, "end_line": end_line, "columns": columns, "handler": None,
+                    "block": "",
                 }
             )  # fmt: skip
-        for start, end, target, _, _ in _core.bytecode.decode(code)[1]:
-            for index in range(start, min(end, len(self.rows))):
-                self.rows[index]["handler"] = self.rows[target]["offset"]
+        for start, end, target, depth, lasti in _core.bytecode.decode(code)[1]:
+            handler, last = self.rows[target]["offset"], self.rows[min(end, len(self.rows)) - 1]["offset"]
+            shown = f"{self.rows[start]['offset']} to {last}: to {handler}, {depth} on the stack"
+            for row in self.rows[start:end]:
+                row["handler"], row["block"] = handler, shown + (" and the offset" if lasti else "")
 
     def kind_and_name(self, index: int) -> tuple[str, str]:
         if index >= len(self.slots):
@@ -247,10 +327,14 @@ class _Code:
         offset = self.rows[index]["offset"]
         return notes.of(self.code.co_filename, self.code.co_qualname, offset, begins=index == 0)
 
+    def all_noted(self, notes: Notes) -> list[tuple[str, ...]]:
+        """The same of each."""
+        return [self.noted(notes, index) for index in range(len(self.rows))]
+
     def for_page(self, notes: Notes) -> dict[str, Any]:
         """What the page needs of the code."""
         code = self.code
-        rows = [[*row.values(), self.noted(notes, index)] for index, row in enumerate(self.rows)]
+        rows = [[*row.values(), noted] for row, noted in zip(self.rows, self.all_noted(notes), strict=True)]
         return {
             "name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno, "slots": self.slots,
             "names": code.co_names, "rows": rows, "stack": code.co_stacksize,

@@ -1,5 +1,7 @@
 """Tells of each variable of a function what kind it is, and where CPython stores it."""
 
+from __future__ import annotations
+
 import builtins
 import dis
 import json
@@ -8,8 +10,12 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
-from evalframe import lookup
+from evalframe import lookup, terminal
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # How a name is read or written where it isn't one of the frame's slots.
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"})
@@ -22,6 +28,7 @@ _DEREF_OPS = _DEREF_STORES | {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_O
 _COLUMNS = ("kind", "index", "storage", "name", "notes")
 # What each module has without binding it.
 _MODULE_NAMES = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__")
+_STYLES = {"argument": "green", "local": "", "cell": "yellow", "free": "magenta", "global": "cyan", "builtin": "dim"}
 _ORDER = ("argument", "local", "cell", "free", "global", "builtin")
 
 
@@ -87,6 +94,10 @@ class VariableTable:
         """Each variable as a JSON object with the name of its function."""
         for variable in self.variables:
             yield json.dumps({"code": self.code.co_qualname, **asdict(variable)})
+
+    def __rich__(self) -> Table:
+        title, styles = str(self).partition("\n")[0], (_STYLES[variable.kind] for variable in self.variables)
+        return terminal.table(title, dict.fromkeys(_COLUMNS, ""), map(_row, self.variables), styles)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
@@ -159,7 +170,7 @@ def _table(
     known_globals: Mapping[str, object],
     known_builtins: Mapping[str, object],
     makers: Mapping[str, str] | None = None,
-    uses: "_Uses | None" = None,
+    uses: _Uses | None = None,
 ) -> VariableTable:
     found = [*_slots(code, makers or {}, uses or _Uses()), *_looked_up(code, known_globals, known_builtins)]
     return VariableTable(code, tuple(sorted(found, key=lambda v: (_ORDER.index(v.kind), v.index))))
@@ -181,7 +192,7 @@ def _inner(code: types.CodeType) -> list[types.CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
-def _slots(code: types.CodeType, makers: Mapping[str, str], uses: "_Uses") -> Iterator[Variable]:
+def _slots(code: types.CodeType, makers: Mapping[str, str], uses: _Uses) -> Iterator[Variable]:
     """The variables in localsplus, in order: arguments, other locals, cells that aren't arguments, free variables."""
     names = [*code.co_varnames]
     names += [name for name in code.co_cellvars if name not in names]

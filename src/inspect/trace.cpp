@@ -41,6 +41,15 @@ State Trace::state(uint32_t step) const {
   return state;
 }
 
+uint32_t Trace::last_change(uint32_t step, uint32_t place) const {
+  for (uint32_t at = step;; at = steps[at].previous) {
+    for (uint32_t index = steps[at].entries; index < entries_end(at); ++index) {
+      if (entries[index].place == place) return at;
+    }
+    if (steps[at].previous == Step::kNone) return at;
+  }
+}
+
 namespace {
 
 void put(std::string& out, uint64_t number) {

@@ -74,6 +74,9 @@ struct Trace {
   size_t bytes() const;
   uint32_t entries_end(uint32_t step) const;
   State state(uint32_t step) const;
+  // The step of the same frame, this one or before, at which the place (a slot, or an index into co_names with kName) has last changed; the
+  // first of the frame where it hasn't.
+  uint32_t last_change(uint32_t step, uint32_t place) const;
   // For pages: each step as variable-length numbers (docs of the format: bind_inspect.cpp).
   std::string packed() const;
 };

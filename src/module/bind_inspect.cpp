@@ -113,6 +113,16 @@ void bind_inspect(nb::module_& module) {
       .def("call", call, nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::sig("def call(self, function: typing.Callable, arguments: tuple, keywords: dict) -> typing.Any"))
       .def("__len__", [](const StepRecorder& recorder) { return recorder.trace().steps.size(); })
       .def("step", step_row, nb::arg("number"), nb::sig("def step(self, number: int) -> tuple"))
+      // node, instruction, kind: what is looked for among many steps
+      .def("place", [](const StepRecorder& recorder, int64_t number) {
+        const Step& step = recorder.trace().steps[checked(recorder.trace(), number)];
+        return std::make_tuple(step.node, step.instruction, static_cast<int>(step.kind));
+      }, nb::arg("number"))
+      .def("previous", [](const StepRecorder& recorder, int64_t number) { return or_none(recorder.trace().steps[checked(recorder.trace(), number)].previous); },
+           nb::arg("number"), nb::sig("def previous(self, number: int) -> int | None"))
+      .def("last_change", [](const StepRecorder& recorder, int64_t number, uint32_t index, bool is_name) {
+        return recorder.trace().last_change(checked(recorder.trace(), number), index | (is_name ? inspect::Entry::kName : 0));
+      }, nb::arg("number"), nb::arg("index"), nb::arg("is_name"))
       .def("nodes", node_rows, nb::sig("def nodes(self) -> list[tuple]"))
       .def("codes", [](const StepRecorder& recorder) {
         nb::list codes;
