@@ -299,7 +299,7 @@ def test_what_isnt_a_function_is_a_type_error() -> None:
 
 
 def test_the_page_shows_what_comes_out() -> None:
-    code, shown, second, told = re.findall(r"^```(?:python no-run|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    code, shown, second, told, *_ = re.findall(r"^```(?:python no-run|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     printed = io.StringIO()
     namespace: dict[str, object] = {}
     with contextlib.redirect_stdout(printed):
@@ -315,7 +315,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == "def twice(x):\n    return 2 * x\n"
     compiled = py_compile.compile(str(file), cfile=str(tmp_path / "program.pyc"))
     assert main(["decompile", f"{compiled}:twice", "--report"]) == 0
-    assert capsys.readouterr().out == "exact       twice\n"
+    assert capsys.readouterr().out == "exact          twice\n"
     assert main(["decompile", f"{file}:thrice"]) == 2
     assert "has no function 'thrice'" in capsys.readouterr().err
 

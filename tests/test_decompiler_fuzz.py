@@ -87,7 +87,7 @@ def test_damaged_code_is_decompiled_or_refused(seed: int) -> None:
         started = time.perf_counter()
         report = evalframe.decompile_report(code)
         assert time.perf_counter() - started < 10
-        assert {row.status for row in report.rows} <= {"exact", "equivalent", "refused"}
+        assert {row.status for row in report.rows} <= {"exact", "equivalent", "state machine", "refused"}
         for row in report.rows:
             assert row.reason or row.status == "exact"
         refused += report.source is None

@@ -20,15 +20,15 @@ class DecompiledCode:
     """What became of one code object."""
 
     code: types.CodeType
-    status: str  # "exact", "equivalent" or "refused"
-    reason: str  # of what is refused; of what is equivalent: the first difference
+    status: str  # "exact", "equivalent", "state machine" or "refused"
+    reason: str  # of what is refused or a state machine; of what is equivalent: the first difference
 
     @property
     def name(self) -> str:
         return self.code.co_qualname
 
     def __str__(self) -> str:
-        return f"{self.status:<10}  {self.name}" + (f": {self.reason}" if self.reason else "")
+        return f"{self.status:<13}  {self.name}" + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ class DecompileReport:
 def decompile(code: types.CodeType | Callable[..., Any]) -> str:
     """The source of a function or code object; that of a module's has all functions and classes in it.
 
-    The source is compiled again and compared. DecompileError where the code object can't be written so; a function
-    inside it that can't be raises NotImplementedError in the source, and a comment there says why.
+    The source is compiled again and compared; what has no structure that source can have is a state machine, and a
+    comment says so. DecompileError where the code object can't be written at all; a function inside it that can't be
+    raises NotImplementedError in the source, and a comment there says why.
     """
     report = decompile_report(code)
     if report.source is None:

@@ -19,16 +19,6 @@ bool leads_on(Op op) {
   return op == Op::NOP || op == Op::JUMP_FORWARD || op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
 }
 
-// Whatever handler such an instruction has, it never gets there.
-bool never_raises(Op op) {
-  // In 3.13 a test has a bool before it; what raises is TO_BOOL.
-  if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE || (cpython::layout::kJumpNeedsBool && (op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE))) return true;
-  // In 3.13 a test has a bool before it; what raises is TO_BOOL.
-  if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE || (cpython::layout::kJumpNeedsBool && (op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE))) return true;
-  return op == Op::POP_TOP || op == Op::PUSH_NULL || op == Op::COPY || op == Op::SWAP || op == Op::LOAD_CONST || op == Op::STORE_FAST || op == Op::RETURN_VALUE ||
-         op == Op::RETURN_CONST || op == Op::PUSH_EXC_INFO || op == Op::POP_EXCEPT || op == Op::LOAD_CLOSURE || op == Op::NOP || op == Op::IS_OP;
-}
-
 class Comparer {
  public:
   Comparer(const Code& a, const Code& b) : a_(a), b_(b) {}
@@ -185,7 +175,8 @@ std::vector<std::string> names_of(const PyCodeObject* code, int from, int to, bo
   return names;
 }
 
-// What the instructions don't tell.
+}  // namespace
+
 std::string head_difference(const PyCodeObject* x, const PyCodeObject* y, bool top) {
   const int ignored = top ? CO_NESTED : 0;
   if ((x->co_flags & ~ignored) != (y->co_flags & ~ignored)) return "flags " + std::to_string(x->co_flags) + " and " + std::to_string(y->co_flags);
@@ -201,11 +192,10 @@ std::string head_difference(const PyCodeObject* x, const PyCodeObject* y, bool t
   return PyUnicode_Compare(x->co_name, y->co_name) == 0 ? "" : "another name";
 }
 
-}  // namespace
-
 const char* name(Status status) {
   switch (status) {
     case Status::exact: return "exact";
+    case Status::machine: return "state machine";
     case Status::equivalent: return "equivalent";
     case Status::refused: return "refused";
   }

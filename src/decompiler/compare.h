@@ -13,6 +13,7 @@ namespace evalframe::decompiler {
 
 enum class Status : uint8_t {
   refused,     // no source
+  machine,     // does the same, in a state machine; not compared
   equivalent,  // runs the same instructions in the same order, whatever way is taken; jumps and copies may stand elsewhere
   exact,       // the same instructions in the same places, but for NOP
 };
@@ -26,6 +27,9 @@ struct Comparison {
 
 // Compares all but nested code objects, file names, lines and qualified names. `top`: flags that tell of the surroundings don't count.
 Comparison compare(const bytecode::Code& a, const bytecode::Code& b, bool top);
+
+// What differs in what the instructions don't tell: parameters, flags, free variables, docstring, name; or nothing.
+std::string head_difference(const PyCodeObject* a, const PyCodeObject* b, bool top);
 
 // The docstring of a function's code object, or null.
 PyObject* docstring_of(const PyCodeObject* code);

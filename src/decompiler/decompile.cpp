@@ -7,6 +7,7 @@
 #include "bytecode/verify.h"
 #include "cpython/codec.h"
 #include "decompiler/bodies.h"
+#include "decompiler/machine.h"
 #include "decompiler/reader.h"
 #include "decompiler/unparse.h"
 
@@ -22,8 +23,12 @@ constexpr GraphOptions kWays[] = {
     {.merge = false, .positions = false, .merge_returns = false},
 };
 constexpr int kWayCount = std::size(kWays);
-constexpr int kRefused = kWayCount;  // in place of a way
+// Behind them, in place of a way.
+constexpr int kMachine = kWayCount;  // as a state machine
+constexpr int kRefused = kMachine + 1;
 constexpr int kDeepest = 60;
+// What stands inside of what had to become a state machine is come to late.
+constexpr int kRounds = 3 * kRefused;
 // Code objects may stand in one another many times over.
 constexpr int kReads = 100'000;
 
@@ -54,14 +59,15 @@ struct Attempt {
 // Decompiles one code object with all that are in it.
 class Session {
  public:
-  Session(PyCodeObject* code, const Surroundings& surroundings) : code_(code), surroundings_(surroundings) {}
+  Session(PyCodeObject* code, const Surroundings& surroundings, bool machines) : code_(code), surroundings_(surroundings), machines_(machines) {}
 
   Result run() {
-    for (int round = 0; round < kWayCount; round++) {
+    for (int round = 0; round < kRounds; round++) {
       attempt();
       bool again = false;
       for (auto& [code, attempt] : attempts_) {
-        if (attempt.best == Status::exact || attempt.way >= kWayCount - 1) continue;
+        const int last = attempt.best == Status::refused ? kMachine : kWayCount - 1;
+        if (attempt.best == Status::exact || attempt.way >= last) continue;
         attempt.way++;
         again = true;
       }
@@ -105,7 +111,7 @@ class Session {
         text = text_of_all(lines);
       } catch (const Refused& refused) {
         blame(reinterpret_cast<PyObject*>(code_), refused.what());
-        if (top().way >= kWayCount) return;
+        if (top().way >= kRefused) return;
         continue;
       }
       const Ref compiled = compiled_text(text);
@@ -117,9 +123,9 @@ class Session {
       }
       PyObject* const guilty = at_line(lines, error_line_);
       const std::string why = "its source isn't valid: " + error_text_;
-      if (attempts_[guilty].way >= kWayCount) return;
+      if (attempts_[guilty].way >= kRefused) return;
       blame(guilty, why);
-      if (top().way >= kWayCount) return;
+      if (top().way >= kRefused) return;
     }
   }
 
@@ -128,6 +134,7 @@ class Session {
   void blame(PyObject* code, const std::string& why) {
     Attempt& attempt = attempts_[code];
     if (attempt.reason.empty()) attempt.reason = why;
+    else if (attempt.way == kMachine && attempt.reason != why) attempt.reason += "; as a state machine: " + why;
     attempt.way++;
   }
 
@@ -177,13 +184,13 @@ class Session {
   }
 
   [[noreturn]] void throw_top(const std::string& why) {
-    top().way = kWayCount;
+    top().way = kRefused;
     throw Refused(why);
   }
 
   std::string module_text(std::vector<Lines>& lines) {
     Attempt& attempt = top();
-    if (attempt.way >= kWayCount) throw Refused(attempt.reason);
+    if (attempt.way >= kRefused) throw Refused(attempt.reason);
     Nodes body = body_of(reinterpret_cast<PyObject*>(code_), attempt);
     finish_module(tree_, code_, body);
     return statements_text(body, 0, &lines);
@@ -241,6 +248,7 @@ class Session {
     } const leave{around_};
     if (++reads_ > kReads) throw Refused("it has too many functions");
     if (around_.size() > kDeepest) throw Refused("functions nested too deeply");
+    if (attempt.way == kMachine) return machine_body(tree_, *decoded, depths.before, [this](Node* node) { read_nested(node); }, attempt.reason);
     Reader reader(tree_, *decoded, make_graph(*decoded, depths.before, kWays[attempt.way]), [this](Node* node) { read_nested(node); });
     return reader.read();
   }
@@ -252,14 +260,17 @@ class Session {
     Attempt& attempt = attempts_[object];
     // Written with what is around it, if at all.
     const bool is_part = node->kind == Kind::Comprehension || node->kind == Kind::TypeScope;
+    const bool is_expression = is_part || node->kind == Kind::Lambda;
+    if (machines_ && node->kind == Kind::Function) attempt.way = std::max(attempt.way, kMachine);
     reached_.insert(object);
     for (;;) {
-      if (attempt.way >= kWayCount) {
-        if (is_part || node->kind == Kind::Lambda) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
+      if (attempt.way >= kRefused) {
+        if (is_expression) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
         node->body = refused_body(tree_, code, attempt.reason);
         return;
       }
       try {
+        if (is_expression && attempt.way == kMachine) throw Refused("an expression can't be a state machine");
         Nodes body = body_of(object, attempt);
         switch (node->kind) {
           case Kind::Lambda: finish_lambda(body); break;
@@ -334,12 +345,13 @@ class Session {
   void judge_pair(PyObject* a, PyObject* b, bool is_top) {
     Attempt& attempt = attempts_[a];
     // What has no body of its own here wasn't verified either.
-    if (attempt.way >= kWayCount || (!is_top && !reached_.contains(a))) return;
+    if (attempt.way >= kRefused || (!is_top && !reached_.contains(a))) return;
     const auto first = cpython::decode(a), second = cpython::decode(b);
     if (!first || !second) {
       blame_comparison(a, raised());
       return;
     }
+    if (attempt.way == kMachine) return judge_machine(a, b, is_top);
     const Comparison found = compare(*first, *second, is_top);
     if (found.status == Status::refused) {
       blame_comparison(a, found.difference);
@@ -355,6 +367,19 @@ class Session {
     for (const auto& [x, y] : found.nested) judge_pair(x, y, false);
   }
 
+  // What it does isn't compared: only what is told of it besides.
+  void judge_machine(PyObject* a, PyObject* b, bool is_top) {
+    const std::string difference = head_difference(reinterpret_cast<PyCodeObject*>(a), reinterpret_cast<PyCodeObject*>(b), is_top);
+    if (!difference.empty()) return blame_comparison(a, difference);
+    confirmed_.insert(a);
+    Attempt& attempt = attempts_[a];
+    if (attempt.best == Status::refused) {
+      attempt.best = Status::machine;
+      attempt.best_way = kMachine;
+    }
+    for (const auto& [x, y] : nested_by_place(a, b)) judge_pair(x, y, false);
+  }
+
   // Where the code around differs, those in it are told by name and place.
   std::vector<std::pair<PyObject*, PyObject*>> nested_by_place(PyObject* a, PyObject* b) const {
     std::vector<std::pair<PyObject*, PyObject*>> pairs;
@@ -364,16 +389,25 @@ class Session {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); i++) {
       PyObject* const one = PyTuple_GET_ITEM(x, i);
       if (!PyCode_Check(one)) continue;
+      std::vector<PyObject*> likely;
       for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(y); j++) {
         PyObject* const other = PyTuple_GET_ITEM(y, j);
         if (!PyCode_Check(other) || taken.contains(other)) continue;
-        if (PyUnicode_Compare(reinterpret_cast<PyCodeObject*>(one)->co_name, reinterpret_cast<PyCodeObject*>(other)->co_name) != 0) continue;
-        pairs.push_back({one, other});
-        taken.insert(other);
-        break;
+        if (PyUnicode_Compare(reinterpret_cast<PyCodeObject*>(one)->co_name, reinterpret_cast<PyCodeObject*>(other)->co_name) == 0) likely.push_back(other);
       }
+      if (likely.empty()) continue;
+      const auto same = likely.size() == 1 ? likely.begin() : std::find_if(likely.begin(), likely.end(), [&](PyObject* other) { return are_same(one, other); });
+      PyObject* const other = same == likely.end() ? likely[0] : *same;
+      pairs.push_back({one, other});
+      taken.insert(other);
     }
     return pairs;
+  }
+
+  static bool are_same(PyObject* a, PyObject* b) {
+    const auto first = cpython::decode(a), second = cpython::decode(b);
+    if (!first || !second) PyErr_Clear();
+    return first && second && compare(*first, *second, false).status != Status::refused;
   }
 
   Result result() {
@@ -408,6 +442,7 @@ class Session {
 
   PyCodeObject* code_;
   const Surroundings& surroundings_;
+  const bool machines_;  // functions are state machines from the start
   Tree tree_;
   std::map<PyObject*, Attempt> attempts_;
   std::vector<PyCodeObject*> around_;
@@ -420,6 +455,6 @@ class Session {
 
 }  // namespace
 
-Result decompile(Borrowed code, const Surroundings& surroundings) { return Session(code.as<PyCodeObject>(), surroundings).run(); }
+Result decompile(Borrowed code, const Surroundings& surroundings, bool machines) { return Session(code.as<PyCodeObject>(), surroundings, machines).run(); }
 
 }  // namespace evalframe::decompiler

@@ -27,6 +27,7 @@ struct Surroundings {
   std::vector<std::pair<std::string, std::string>> keyword_defaults;
 };
 
-Result decompile(Borrowed code, const Surroundings& surroundings = {});
+// `machines`: functions become state machines even where they have a structure, so that those can be tested.
+Result decompile(Borrowed code, const Surroundings& surroundings = {}, bool machines = false);
 
 }  // namespace evalframe::decompiler

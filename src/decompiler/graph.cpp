@@ -13,11 +13,6 @@ namespace {
 using bytecode::Code, bytecode::Instruction, bytecode::Op;
 namespace layout = cpython::layout;
 
-bool leads_on(Op op) {
-  return op == Op::NOP || op == Op::RESUME || op == Op::MAKE_CELL || op == Op::COPY_FREE_VARS || op == Op::JUMP_FORWARD ||
-         op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
-}
-
 class Maker {
  public:
   Maker(const Code& code, const std::vector<int>& depths, const GraphOptions& options) : code_(code), options_(options) {
@@ -41,7 +36,7 @@ class Maker {
   std::pair<int, int> resolve(int index) const {
     int via = -1;
     int start = index;
-    for (int steps = 0; leads_on(code_.instructions[index].op); steps++) {
+    for (int steps = 0; only_leads_on(code_.instructions[index].op); steps++) {
       const Instruction& instruction = code_.instructions[index];
       const bool jumps = instruction.target >= 0;
       if (jumps) via = index;
@@ -60,7 +55,7 @@ class Maker {
     if (region == nullptr && i > 0 && layout::kJumpNeedsBool && is_branch(instruction.op) && bytecode::flow(code_.instructions[i - 1].op) == bytecode::Flow::next) region = code_.handler(i - 1);
     graph_.raw_handler[i] = region ? region->target : -1;
     if (graph_.depth[i] < 0) return;
-    if (leads_on(instruction.op)) {
+    if (only_leads_on(instruction.op)) {
       std::tie(graph_.next[i], graph_.via_next[i]) = resolve(instruction.target >= 0 ? instruction.target : i + 1);
       return;
     }
@@ -122,7 +117,7 @@ class Maker {
   void find_implicit_returns() {
     implicit_.assign(graph_.size(), false);
     for (int i = 0; i < graph_.size(); i++) {
-      if (graph_.depth[i] < 0 || leads_on(code_.instructions[i].op)) continue;
+      if (graph_.depth[i] < 0 || only_leads_on(code_.instructions[i].op)) continue;
       for (const int to : {graph_.next[i], graph_.jump[i]}) {
         if (to < 0 || !returns_none(to) || code_.instructions[to].op == Op::RETURN_VALUE) continue;
         if (code_.positions[to].line >= 0 && !(code_.positions[to] == code_.positions[i])) continue;
@@ -151,7 +146,7 @@ class Maker {
     std::map<Key, std::vector<int>> rough;
     int count = 0;
     for (int i = 0; i < graph_.size(); i++) {
-      if (graph_.depth[i] < 0 || leads_on(code_.instructions[i].op)) {
+      if (graph_.depth[i] < 0 || only_leads_on(code_.instructions[i].op)) {
         group[i] = count++;
         continue;
       }
@@ -281,6 +276,19 @@ PyObject* constant(const Code& code, int index) { return PyTuple_GET_ITEM(code.c
 bool is_branch(Op op) {
   return op == Op::POP_JUMP_IF_FALSE || op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE ||
          op == Op::JUMP_IF_FALSE_OR_POP || op == Op::JUMP_IF_TRUE_OR_POP;
+}
+
+// Whatever handler such an instruction has, it never gets there.
+bool never_raises(Op op) {
+  // In 3.13 a test has a bool before it; what raises is TO_BOOL.
+  if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE || (layout::kJumpNeedsBool && (op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_FALSE))) return true;
+  return op == Op::POP_TOP || op == Op::PUSH_NULL || op == Op::COPY || op == Op::SWAP || op == Op::LOAD_CONST || op == Op::STORE_FAST || op == Op::RETURN_VALUE ||
+         op == Op::RETURN_CONST || op == Op::PUSH_EXC_INFO || op == Op::POP_EXCEPT || op == Op::LOAD_CLOSURE || op == Op::NOP || op == Op::IS_OP;
+}
+
+bool only_leads_on(Op op) {
+  return op == Op::NOP || op == Op::RESUME || op == Op::MAKE_CELL || op == Op::COPY_FREE_VARS || op == Op::JUMP_FORWARD ||
+         op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
 }
 
 bool jumps_if_true(Op op) { return op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_NONE || op == Op::JUMP_IF_TRUE_OR_POP; }

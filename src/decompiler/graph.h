@@ -47,5 +47,9 @@ bool same_operand(const bytecode::Code& a, int i, const bytecode::Code& b, int j
 // A test of the top of the stack: the ways on if it's true (for tests of None: if it is None), and if not.
 bool is_branch(bytecode::Op op);
 bool jumps_if_true(bytecode::Op op);
+// Does nothing but to lead to another instruction.
+bool only_leads_on(bytecode::Op op);
+// Whatever handler such an instruction has, it never gets there.
+bool never_raises(bytecode::Op op);
 
 }  // namespace evalframe::decompiler

@@ -22,6 +22,8 @@ class Reader {
   // The statements of the whole code object.
   Nodes read();
 
+  friend class Machine;  // runs instructions on expressions as the reader does
+
  private:
   struct Scope;
   // A try or with statement that is being read.

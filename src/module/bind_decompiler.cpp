@@ -17,9 +17,9 @@ namespace {
 // source or None, rows of (code, status, reason)
 using Decompiled = std::tuple<std::optional<std::string>, std::vector<std::tuple<nb::object, std::string, std::string>>>;
 
-Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::vector<std::pair<std::string, std::string>> keyword_defaults) {
+Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::vector<std::pair<std::string, std::string>> keyword_defaults, bool machines) {
   if (!PyCode_Check(code.ptr())) throw nb::type_error("a code object is needed");
-  decompiler::Result result = decompiler::decompile(code.ptr(), {std::move(defaults), std::move(keyword_defaults)});
+  decompiler::Result result = decompiler::decompile(code.ptr(), {std::move(defaults), std::move(keyword_defaults)}, machines);
   Decompiled told;
   if (result.written) std::get<0>(told) = std::move(result.source);
   for (decompiler::Row& row : result.rows) {
@@ -32,7 +32,7 @@ Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::ve
 
 void bind_decompiler(nb::module_& module) {
   nb::module_ m = module.def_submodule("decompiler", "Code objects as Python source.");
-  m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"));
+  m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"), nb::arg("machines") = false);
 }
 
 }  // namespace evalframe

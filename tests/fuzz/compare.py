@@ -1,7 +1,8 @@
 """One program run by CPython and by us, and what differs.
 
 The environment variable EVALFRAME_FUZZ_MODE says how we run it: ``evaluate`` (every frame in our evaluator), or ``capture``
-(every function recorded at its first call, served after, and once more with every graph left early). With EVALFRAME_FUZZ_EVERY_NODE
+(every function recorded at its first call, served after, and once more with every graph left early), or ``decompile`` (functions as the
+state machines that the decompiler writes where it finds no structure). With EVALFRAME_FUZZ_EVERY_NODE
 there is such a run for each node that the longest graph has; with EVALFRAME_FUZZ_STAND_INS functions of C that call Python back and
 class statements are followed, too.
 """
@@ -100,7 +101,23 @@ def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
     return outcomes
 
 
-OURS = {"evaluate": run_evaluated, "capture": run_captured}
+def as_machines(code: types.CodeType) -> types.CodeType:
+    """Its functions as the state machines that the decompiler writes; the code itself where one of them can't be."""
+    source, rows = evalframe._core.decompiler.decompile(code, [], [], machines=True)
+    if source is None or any(status == "refused" for _, status, _ in rows):
+        return code
+    again = compile(source, Log.program_file, "exec", dont_inherit=True)
+    # The names that a program is given are those of its code, and some were in code that the compiler has left out.
+    named = {name for each in (again, *programs.inner_codes(again)) for name in each.co_names}
+    before = {name for each in (code, *programs.inner_codes(code)) for name in each.co_names}
+    return again.replace(co_names=(*again.co_names, *sorted(before - named)))
+
+
+def run_decompiled(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
+    return [run_once(program, [as_machines(code) for code in programs.fresh_codes(program)])]
+
+
+OURS = {"evaluate": run_evaluated, "capture": run_captured, "decompile": run_decompiled}
 MODE = os.environ.get("EVALFRAME_FUZZ_MODE", "evaluate")
 EVERY_NODE = "EVALFRAME_FUZZ_EVERY_NODE" in os.environ
 STAND_INS = "EVALFRAME_FUZZ_STAND_INS" in os.environ
@@ -132,9 +149,22 @@ def without_releases(events: list[str]) -> list[str]:
     return [event for event in events if not event.startswith(("released", "unraisable"))]
 
 
+# Where in the source it was, in tracebacks and warnings.
+PLACES = re.compile(r" line \d+ at \((?:\d+|None|[-, ])+\)|^(warning .*) \d+$")
+# What asks for lines and variables by itself: those of a state machine are others.
+ASKS_FOR_PLACES = re.compile(r"lineno|\b(locals|vars|dir)\(")
+
+
+def without_places(events: list[str]) -> list[str]:
+    """An operand that waits in a variable ends a little later, with the statement that uses it."""
+    return [PLACES.sub(r"\1", event) for event in without_releases(events) if not event.startswith("where")]
+
+
+COMPARABLE = {"capture": without_releases, "evaluate": with_refusals_in_order, "decompile": without_places}
+
+
 def first_difference(plain: Outcome, ours: Outcome) -> Difference | None:
-    comparable = without_releases if MODE == "capture" else with_refusals_in_order
-    plain, ours = (one._replace(events=comparable(one.events)) for one in (plain, ours))
+    plain, ours = (one._replace(events=COMPARABLE[MODE](one.events)) for one in (plain, ours))
     for number, event in enumerate(plain.events):
         other = ours.events[number] if number < len(ours.events) else "nothing more"
         if event != other:
@@ -167,7 +197,9 @@ def prepare() -> None:
 
 
 def compared(program: Program, before_ours: Callable[[], None] = lambda: None) -> Difference | str:
-    """The difference, or why there is none: "same", "too deep", or "not deterministic"."""
+    """The difference, or why there is none: "same", "too deep", "not deterministic", or "asks for places"."""
+    if MODE == "decompile" and ASKS_FOR_PLACES.search(program.source):
+        return "asks for places"
     gc.freeze()
     warm = programs.fresh_codes(program)
     plain = run_plain(program, warm)

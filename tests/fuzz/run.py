@@ -1,4 +1,5 @@
-"""Generated programs, plain against every frame in evalframe's evaluator, or captured (``--mode capture``): results, output, exceptions, tracebacks, releases.
+"""Generated programs, plain against every frame in evalframe's evaluator, or captured (``--mode capture``), or with its functions
+as the decompiler's state machines (``--mode decompile``): results, output, exceptions, tracebacks, releases.
 
 ``python tests/fuzz/run.py [--programs N] [--seed S] [--jobs J] [--strategy NAME ...] [--keep]``, with a Python that has evalframe.
 The same seed gives the same programs. Programs run in batches in processes of their own; one that crashes or hangs costs
@@ -83,7 +84,7 @@ def run_batch(strategy: str, seed: int, numbers: range, tally: Tally) -> None:
                 evaluated = True
             elif what == "counts":
                 tally.count(rest[0])
-            elif rest[1] in ("same", "too deep", "not deterministic"):
+            elif rest[1] in ("same", "too deep", "not deterministic", "asks for places"):
                 tally.add(rest[1])
             else:
                 tally.fail(Failure(strategy, *rest))
@@ -151,8 +152,8 @@ def main() -> int:
     if options.every_node:
         compare.EVERY_NODE = True
         os.environ["EVALFRAME_FUZZ_EVERY_NODE"] = "1"
-    # What tools are told while a hook is there is another thing (docs/limits.md).
-    told_apart = {"tools"} if options.mode == "capture" else set()
+    # What tools are told while a hook is there is another thing (docs/limits.md), and of a state machine they are told its own lines.
+    told_apart = {"tools"} if options.mode != "evaluate" else set()
     chosen = options.strategy or sorted(programs.strategies().keys() - told_apart)
     if options.kept:
         return run_kept()

@@ -1,0 +1,278 @@
+#include "decompiler/machine.h"
+
+#include <algorithm>
+
+#include "cpython/intrinsics.h"
+#include "decompiler/machine_parts.h"
+
+namespace evalframe::decompiler {
+
+namespace {
+
+// Variables of the machine, behind a prefix that makes them unlike all names of the code: those that stand for builtin functions and classes,
+// which a program may have named otherwise; what a loop's iterator gives at its end; and with a number places of the stack and single values.
+constexpr const char* kBuiltins[] = {"BaseException", "hasattr", "iter", "len", "next", "slice", "type"};
+constexpr const char* kOthers[] = {"state", "error", "end", "special", "context", "traceback", "s", "t"};
+
+// Functions that see a frame's variables: those of the machine, too.
+constexpr const char* kSeeVariables[] = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"};
+
+// What a `with` statement does to find a method: in the class, whatever the object itself says.
+constexpr const char* kSpecial =
+    "lambda @x, @name: [@type(@found).__get__(@found, @x, @type(@x)) if @hasattr(@type(@found), '__get__') else @found "
+    "for @each in @type(@x).__mro__ if @name in @each.__dict__ for @found in [@each.__dict__[@name]]]";
+
+std::string text_of(PyObject* text) {
+  const char* const characters = PyUnicode_AsUTF8(text);
+  if (characters) return characters;
+  PyErr_Clear();
+  throw Refused("a name that no source text can have");
+}
+
+void add_names(const PyCodeObject* code, std::set<std::string>& names, int depth = 0) {
+  for (PyObject* const all : {code->co_names, code->co_localsplusnames}) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) names.insert(text_of(PyTuple_GET_ITEM(all, i)));
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts) && depth < 60; i++) {
+    PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);
+    if (PyCode_Check(inner)) add_names(reinterpret_cast<PyCodeObject*>(inner), names, depth + 1);
+  }
+}
+
+}  // namespace
+
+bool is_ours(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return false;
+  std::string stem = name.substr(prefix.size());
+  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
+  const auto is_stem = [&](const char* each) { return stem == each; };
+  return prefix != "_" || std::any_of(std::begin(kBuiltins), std::end(kBuiltins), is_stem) || std::any_of(std::begin(kOthers), std::end(kOthers), is_stem);
+}
+
+Nodes Machine::run(const std::string& reason) {
+  choose_prefix();
+  find_blocks();
+  Nodes loop;
+  enter(resolve(0), {}, 0);
+  while (!open_.empty()) {
+    block_ = open_.back();
+    open_.pop_back();
+    read(blocks_[block_]);
+  }
+  loop = {level_loop(0)};
+  std::string line = reason;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  Nodes body{tree_.make(Kind::Comment, {}, "evalframe: a state machine, which does what the code does but isn't how it was written: " + line)};
+  add_start(body);
+  body.push_back(set_state(resolve(0)));
+  body.insert(body.end(), loop.begin(), loop.end());
+  keep_variables(body);
+  return body;
+}
+
+void Machine::choose_prefix() {
+  std::set<std::string> names;
+  add_names(object(), names);
+  for (const char* const name : kSeeVariables) {
+    if (names.contains(name)) throw Refused(std::string("a state machine has variables of its own, and `") + name + "` may show them");
+  }
+  const auto taken = [&] { return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_ours(name, prefix_); }); };
+  for (int i = 0; taken(); i++) prefix_ = "_m" + std::to_string(i) + "_";
+}
+
+// What is a variable because of code that can never run is one still; and none has the name of a global one.
+void Machine::keep_variables(Nodes& body) {
+  std::set<std::string> stored;
+  for (const auto& [index, block] : blocks_) {
+    for (int i = index; i < block.end; i++) {
+      const Instruction& one = code_.instructions[i];
+      const bool is_global = one.op == Op::LOAD_GLOBAL || one.op == Op::STORE_GLOBAL || one.op == Op::DELETE_GLOBAL;
+      if (is_global && is_variable(reader_.global(one.arg))) throw Refused("a variable that has the name of a global one");
+      if (block.level >= 0 && (one.op == Op::STORE_FAST || one.op == Op::STORE_DEREF)) stored.insert(reader_.local(one.arg));
+    }
+  }
+  const PyCodeObject* const code = object();
+  const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+  Nodes others;
+  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+    if (!stored.contains(reader_.local(i)) && !is_parameter(reader_.local(i), first)) others.push_back(name(reader_.local(i)));
+  }
+  if (others.empty()) return;
+  body.push_back(tree_.make(Kind::Comment, {}, "never run: these are variables of the function, too"));
+  body.push_back(assign(others, none()));
+}
+
+bool Machine::is_variable(const std::string& wanted) const {
+  for (int i = 0; i < object()->co_nlocalsplus; i++) if (reader_.local(i) == wanted) return true;
+  return false;
+}
+
+// Parameters that are cells have both places before 3.13.
+bool Machine::is_parameter(const std::string& wanted, int count) const {
+  for (int i = 0; i < count; i++) if (reader_.local(i) == wanted) return true;
+  return false;
+}
+
+Node* Machine::builtin(const char* stem) {
+  builtins_.insert(stem);
+  return name(own(stem));
+}
+
+Node* Machine::call(Node* function, Nodes arguments) {
+  arguments.insert(arguments.begin(), function);
+  return tree_.make(Kind::Call, std::move(arguments));
+}
+
+Node* Machine::assign(Nodes targets, Node* value) {
+  targets.push_back(value);
+  return tree_.make(Kind::Assign, std::move(targets));
+}
+
+void Machine::find_blocks() {
+  std::set<int> starts{0};
+  for (int i = 0; i < size(); i++) {
+    const Instruction& instruction = code_.instructions[i];
+    if (depths_[i] < 0) continue;
+    // What waits goes back to its SEND until that has its value, and is one expression with it.
+    if (instruction.target >= 0 && code_.instructions[instruction.target].op != Op::SEND) starts.insert(target_of(instruction));
+    if (instruction.target >= 0 || instruction.op == Op::POP_EXCEPT || bytecode::flow(instruction.op) == Flow::stop) starts.insert(i + 1);
+  }
+  for (const ExceptionRegion& region : code_.regions) {
+    starts.insert({region.start, region.end, region.target});
+    if (code_.instructions[region.target].op == Op::PUSH_EXC_INFO) starts.insert(region.target + 1);
+  }
+  starts.erase(starts.lower_bound(size()), starts.end());
+  for (auto start = starts.begin(); start != starts.end(); ++start) {
+    Block& block = blocks_[*start];
+    block.end = std::next(start) == starts.end() ? size() : *std::next(start);
+    const ExceptionRegion* const region = code_.handler(*start);
+    if (region && !only_raises_again(region->target) && !is_quiet(*start, block.end)) block.region = region;
+  }
+}
+
+// Nothing in it can raise, so that it has no use for a handler.
+bool Machine::is_quiet(int first, int end) const {
+  return std::all_of(code_.instructions.begin() + first, code_.instructions.begin() + end, [](const Instruction& one) { return never_raises(one.op) || only_leads_on(one.op); });
+}
+
+// What the compiler puts at the end of handlers and generators: out of the function it goes anyway, and there the language itself does that.
+bool Machine::only_raises_again(int index) const {
+  if (is_op(index, Op::CALL_INTRINSIC_1, cpython::kStopIterationError) && is_op(index + 1, Op::RERAISE, 1)) return true;
+  return is_op(index, Op::COPY, 3) && is_op(index + 1, Op::POP_EXCEPT, 0) && is_op(index + 2, Op::RERAISE, 1) && leaves(index + 2);
+}
+
+bool Machine::leaves(int index) const {
+  const ExceptionRegion* const region = code_.handler(index);
+  return region == nullptr || is_op(region->target, Op::CALL_INTRINSIC_1, cpython::kStopIterationError);
+}
+
+// Where something is done, at or behind the instruction.
+int Machine::resolve(int index) const {
+  const int start = index;
+  for (int steps = 0; only_leads_on(code_.instructions[index].op); steps++) {
+    if (steps > size()) return start;
+    const int target = code_.instructions[index].target;
+    index = target >= 0 ? target : index + 1;
+  }
+  return blocks_.contains(index) ? index : start;
+}
+
+bool Machine::alike(const Node* a, const Node* b) {
+  const bool values = a->kind == Kind::Name && b->kind == Kind::Name;
+  return (values || a->kind == b->kind) && a->number == b->number;
+}
+
+// Another way to a block: with the same things on the stack, whose values are in the variables of their places.
+void Machine::enter(int index, const Stack& stack, int level) {
+  if (!blocks_.contains(index)) throw Refused("a jump into the midst of what belongs together");
+  Block& block = blocks_[index];
+  if (block.level < 0) {
+    block.level = level;
+    for (size_t i = 0; i < stack.size(); i++) block.entry.push_back(is_marker(stack[i]) ? stack[i] : name(place(i), stack[i]->number));
+    open_.push_back(index);
+    return;
+  }
+  const bool same = block.level == level && std::equal(stack.begin(), stack.end(), block.entry.begin(), block.entry.end(), alike);
+  if (!same) throw Refused("a place that is come to with different things on the stack");
+}
+
+bool Machine::is_marker(const Node* node) const {
+  return (node->kind == Kind::Name && node->number > 0) || node->kind == Kind::Null || node->kind == Kind::Self || node->kind == Kind::Saved || node->kind == Kind::Special || node->kind == Kind::AssertionError;
+}
+
+Node* Machine::case_of(const std::vector<int>& states, Nodes body) {
+  std::string pattern;
+  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(state);
+  Node* const one = tree_.make(Kind::Case, {tree_.make(Kind::Raw, {}, pattern.empty() ? "_" : pattern), nullptr});
+  one->body = std::move(body);
+  return one;
+}
+
+Node* Machine::match_state(Nodes cases) {
+  Node* const match = tree_.make(Kind::MatchStatement, {name(own("state"))});
+  match->handlers = std::move(cases);
+  return match;
+}
+
+Node* Machine::level_loop(int level) {
+  Nodes cases;
+  std::map<const ExceptionRegion*, std::vector<int>> by_region;
+  for (const auto& [index, block] : blocks_) {
+    if (block.level != level) continue;
+    cases.push_back(case_of({index}, block.body));
+    if (block.region) by_region[block.region].push_back(index);
+  }
+  Node* const dispatch = match_state(std::move(cases));
+  Node* const loop = tree_.make(Kind::While, {tree_.constant(Py_True)});
+  loop->body = {dispatch};
+  if (by_region.empty()) return loop;
+  Node* const attempt = tree_.make(Kind::Try);
+  attempt->body = {dispatch};
+  Node* const handler = tree_.make(Kind::Handler, {builtin("BaseException")}, handled(level + 1));
+  Nodes ways;
+  bool deeper = false;
+  for (const auto& [region, states] : by_region) ways.push_back(case_of(states, begin_handler(*region, states, deeper)));
+  ways.push_back(case_of({}, {tree_.make(Kind::Raise)}));
+  handler->body = {match_state(std::move(ways))};
+  if (deeper) handler->body.push_back(level_loop(level + 1));
+  attempt->handlers = {handler};
+  loop->body = {attempt};
+  return loop;
+}
+
+Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<int>& states, bool& deeper) {
+  const bool begins = code_.instructions[region.target].op == Op::PUSH_EXC_INFO;
+  const auto depth = static_cast<size_t>(region.depth);
+  const std::string error = place(depth + region.push_lasti);
+  Nodes body, gone;
+  std::set<std::string> touched;
+  for (const int state : states) touched.insert(blocks_[state].touched.begin(), blocks_[state].touched.end());
+  for (size_t i = 0; i < depth; i++) touched.erase(place(i));
+  if (!begins) touched.erase(error);
+  for (const std::string& variable : touched) gone.push_back(name(variable));
+  if (!gone.empty()) body.push_back(assign(gone, none()));
+  if (!begins) body.push_back(assign({name(error)}, name(handled(blocks_[states[0]].level + 1))));
+  body.push_back(set_state(resolve(region.target + begins)));
+  if (begins) deeper = true;
+  else body.push_back(tree_.make(Kind::Continue));
+  return body;
+}
+
+void Machine::add_start(Nodes& body) {
+  if (has_special_) builtins_.insert({"type", "hasattr"});
+  Node* const import = tree_.make(Kind::ImportFrom, {}, "builtins");
+  for (const std::string& stem : builtins_) import->names.insert(import->names.end(), {stem, own(stem)});
+  if (!builtins_.empty()) body.push_back(import);
+  if (has_end_) body.push_back(assign({name(own("end"))}, tree_.make(Kind::List)));
+  if (!has_special_) return;
+  std::string text = kSpecial;
+  for (size_t at = 0; (at = text.find('@', at)) != std::string::npos;) text.replace(at, 1, prefix_);
+  body.push_back(assign({name(own("special"))}, tree_.make(Kind::Raw, {}, text)));
+}
+
+Nodes machine_body(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested, const std::string& reason) {
+  if (!(code.code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw Refused("a state machine's variables would be those of the class or module");
+  return Machine(tree, code, depths, nested).run(reason);
+}
+
+}  // namespace evalframe::decompiler

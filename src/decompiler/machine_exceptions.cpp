@@ -1,0 +1,148 @@
+// Exceptions, context managers and patterns in a state machine.
+#include <algorithm>
+
+#include "decompiler/machine_parts.h"
+
+namespace evalframe::decompiler {
+
+namespace {
+
+std::string text_of(PyObject* text) {
+  const char* const characters = PyUnicode_AsUTF8(text);
+  if (characters) return characters;
+  PyErr_Clear();
+  throw Refused("a name that no source text can have");
+}
+
+}  // namespace
+
+void Machine::end_handling(int i) {
+  const Node* const saved = pop();
+  if (saved->kind != Kind::Saved || saved->number != level_ - 1) throw Refused("exceptions that are handled out of order");
+  for (Node*& entry : stack_) {
+    if (entry->kind == Kind::Name && entry->number == level_) entry = name(entry->text);
+  }
+  const int next = resolve(i + 1);
+  arrange();
+  out_.push_back(set_state(next));
+  out_.push_back(tree_.make(Kind::Break));
+  enter(next, stack_, level_ - 1);
+}
+
+// With the context and the traceback that it has.
+void Machine::raise_again() {
+  settle();
+  Node* const error = pop();
+  if (!is_own(error)) throw Refused("an exception that isn't one");
+  const ExceptionRegion* const region = blocks_[block_].region;
+  stack_.resize(std::min(stack_.size(), static_cast<size_t>(region ? region->depth : 0)));
+  clear({error});
+  if (error->number > 0 && error->number == level_) {
+    out_.push_back(tree_.make(Kind::Raise));
+    return;
+  }
+  const auto parts = [&] { return tree_.make(Kind::Tuple, {tree_.make(Kind::Attribute, {error}, "__context__"), tree_.make(Kind::Attribute, {error}, "__traceback__")}); };
+  const auto kept = [&] { return tree_.make(Kind::Tuple, {name(own("context")), name(own("traceback"))}); };
+  out_.push_back(assign({kept()}, parts()));
+  Node* const raise = tree_.make(Kind::Try);
+  raise->body = {tree_.make(Kind::Raise, {error})};
+  raise->last = {assign({parts()}, kept()), assign({name(own("context")), name(own("traceback")), name(error->text)}, none())};
+  out_.push_back(raise);
+}
+
+// Classes are asked nothing: it is as in an `except` clause.
+void Machine::match_exception() {
+  Node* const type = pop();
+  settle({type});
+  const Node* const error = stack_.empty() ? nullptr : stack_.back();
+  if (error == nullptr || error->kind != Kind::Name || error->number != level_ || level_ == 0) throw Refused("a test of an exception that isn't the one that is handled");
+  Node* const result = fresh();
+  Node* const attempt = tree_.make(Kind::Try);
+  attempt->body = {tree_.make(Kind::Raise)};
+  const auto found = [&](Nodes types, PyObject* value) {
+    Node* const handler = tree_.make(Kind::Handler, std::move(types));
+    handler->body = {assign({name(result->text)}, tree_.constant(value))};
+    return handler;
+  };
+  attempt->handlers = {found({type}, Py_True), found({}, Py_False)};
+  out_.push_back(attempt);
+  hold(result->text);
+  stack_.push_back(name(result->text));
+}
+
+void Machine::enter_context(bool async) {
+  Node* const manager = settled_top();
+  stack_.pop_back();
+  has_special_ = true;
+  Node *const enter = fresh(), *const exit = fresh();
+  const auto method = [&](const char* name_of) {
+    Node* const text = tree_.make(Kind::Raw, {}, std::string("'__") + (async ? "a" : "") + name_of + "__'");
+    return call(name(own("special")), {manager, text});
+  };
+  // Without one of them: the error that a `with` statement raises.
+  Node* const missing = tree_.make(Kind::If, {tree_.make(Kind::Not, {exit})});
+  Node* const with = tree_.make(Kind::With, {manager, nullptr}, {}, async);
+  with->body = {tree_.make(Kind::Pass)};
+  missing->body = {with};
+  const auto first = [&](Node* found) { return tree_.make(Kind::Subscript, {found, tree_.make(Kind::Raw, {}, "0")}); };
+  put(assign({enter}, method("enter")), {manager, enter});
+  put(assign({exit}, tree_.make(Kind::And, {enter, method("exit")})), {manager, enter, exit});
+  put(missing, {enter, exit});
+  stack_.insert(stack_.end(), {first(exit), first(enter)});
+  settle();
+  stack_.back() = call(stack_.back(), {});
+  if (!async) settle();
+}
+
+void Machine::exit_context() {
+  settle();
+  if (stack_.size() < 4 || !is_own(stack_.back())) throw Refused("the stack runs empty");
+  Node* const exit = stack_[stack_.size() - 4];
+  Node* const error = stack_.back();
+  stack_.push_back(call(name(exit->text), {call(builtin("type"), {error}), error, tree_.make(Kind::Attribute, {error}, "__traceback__")}));
+}
+
+void Machine::length() {
+  Node* const value = settled_top();
+  stack_.push_back(call(builtin("len"), {value}));
+}
+
+Node* Machine::matched(Node* subject, const std::string& pattern, Node* yes, Node* no) {
+  Node* const result = fresh();
+  Node* const statement = tree_.make(Kind::MatchStatement, {subject});
+  const auto add = [&](const std::string& text, Node* value) {
+    Node* const one = tree_.make(Kind::Case, {tree_.make(Kind::Raw, {}, text), nullptr});
+    one->body = {assign({name(result->text)}, value)};
+    statement->handlers.push_back(one);
+  };
+  add(pattern, yes);
+  add("_", no);
+  out_.push_back(statement);
+  hold(result->text);
+  return name(result->text);
+}
+
+void Machine::match_kind(const char* pattern) {
+  Node* const subject = settled_top();
+  stack_.push_back(matched(subject, pattern, tree_.constant(Py_True), tree_.constant(Py_False)));
+}
+
+void Machine::match_class(int positional) {
+  settle();
+  const Nodes parts = reader_.pop(stack_, 3);
+  if (parts[2]->kind != Kind::Constant || !PyTuple_Check(parts[2]->constant) || !is_own(parts[1])) throw Refused("a class pattern that isn't one");
+  Node* const values = tree_.make(Kind::Tuple);
+  std::string pattern;
+  const auto add = [&](const std::string& keyword) {
+    Node* const value = fresh();
+    values->items.push_back(value);
+    hold(value->text);
+    pattern += (pattern.empty() ? "" : ", ") + keyword + value->text;
+  };
+  for (int i = 0; i < positional; i++) add("");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts[2]->constant); i++) add(text_of(PyTuple_GET_ITEM(parts[2]->constant, i)) + "=");
+  stack_.push_back(matched(parts[0], parts[1]->text + "(" + pattern + ")", values, none()));
+  clear();
+}
+
+}  // namespace evalframe::decompiler

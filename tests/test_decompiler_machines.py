@@ -1,0 +1,266 @@
+"""State machines: what the decompiler writes where it finds no structure does what the code does, exceptions and side effects included."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import re
+import subprocess
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalframe
+from evalframe import _core
+from evalframe.bytecode import Bytecode, Instruction
+from fuzz.programs import RANDOM_SYNTAX
+from test_evaluator_language import ADDRESS, PROGRAMS
+
+COMMAND = Path(__file__).parent / "fuzz" / "run.py"
+PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
+# A state machine shows here, and why.
+SHOWN = {
+    "asynchronous: async with of everything": "errors for what `__aenter__` and `__aexit__` give don't name the statement",
+    "execution: code.replace with other names, consts, and flags": "takes its own constants for others by their places",
+    "generators: frames and locals of generators": "shows the variables of frames",
+}
+# Their programs have no functions, or such as no state machine can hold.
+WITHOUT_FUNCTIONS = {"imports", "large", "lifetimes", "tools", "type_parameters"}
+
+
+def as_machines(code: types.CodeType) -> tuple[str, dict[str, str]]:
+    """The source with functions as state machines even where they have a structure, and the status of each code object."""
+    source, rows = _core.decompiler.decompile(code, [], [], machines=True)
+    return source or "", {code.co_qualname: status for code, status, _ in rows}
+
+
+def told(error: BaseException | None, known: tuple[BaseException, ...] = ()) -> Any:
+    if error is None or error in known:
+        return None
+    known += (error,)
+    context = (told(error.__cause__, known), told(error.__context__, known), error.__suppress_context__)
+    return type(error).__name__, ADDRESS.sub("0x", str(error)), context, [told(each, known) for each in getattr(error, "exceptions", ())]
+
+
+def outcome(run: Callable[[], Any]) -> str:
+    """What it gives, prints and raises, but for numbers, which may be those of lines."""
+    output, error, result = io.StringIO(), None, None
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            result = run()
+        except BaseException as raised:
+            error = told(raised)
+    return re.sub(r"\b\d+\b", "N", ADDRESS.sub("0x", repr((result, output.getvalue(), error))))
+
+
+def run_program(code: types.CodeType) -> str:
+    namespace = {"__name__": "__main__", "__builtins__": __builtins__}
+    return outcome(lambda: exec(code, namespace))
+
+
+@pytest.mark.parametrize("file", sorted({name.partition(":")[0] for name in PROGRAMS}))
+def test_the_language_as_state_machines(file: str) -> None:
+    machines = 0
+    for name, text in PROGRAMS.items():
+        if not name.startswith(file + ":") or name in SHOWN or "recurs" in name:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                code = compile(text, "<program>", "exec", dont_inherit=True)
+            except SyntaxError:
+                continue  # of a later version, or an error that is to be told
+            source, statuses = as_machines(code)
+            if "refused" in statuses.values():
+                continue
+            machines += list(statuses.values()).count("state machine")
+            again = compile(source, "<program>", "exec", dont_inherit=True)
+            assert run_program(again) == run_program(code), name
+    assert machines > 0 or file in WITHOUT_FUNCTIONS
+
+
+def into_the_middle(n: int) -> list[int]:
+    """The test at the start jumps into the loop, which so has two ways in."""
+    told = []
+    if n > 3:
+        told.append(0)
+    while n > 0:
+        told.append(n)
+        n -= 2
+        told.append(-n)
+    return told
+
+
+def between_two_loops(values: Any) -> list[Any]:
+    """The handler goes on in the other loop's midst."""
+    told = []
+    for value in values:
+        try:
+            told.append(10 // value)
+        except ZeroDivisionError as error:
+            told.append(str(error))
+        told.append("behind")
+    while len(told) < 6:
+        told.append("more")
+        told.append("last")
+    return told
+
+
+def jump_at(body: Bytecode, number: int) -> Instruction:
+    return [each for each in body if each.opname in ("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")][number]
+
+
+def loading(body: Bytecode, value: object) -> Instruction:
+    """The instruction that begins the statement with that constant."""
+    at = next(i for i, each in enumerate(body.instructions) if each.opname == "LOAD_CONST" and each.argval == value)
+    while body.instructions[at].opname != "LOAD_FAST":
+        at -= 1
+    return body.instructions[at]
+
+
+def irreducible() -> list[tuple[Callable[..., Any], list[Any]]]:
+    middle = Bytecode.from_code(into_the_middle)
+    jump_at(middle, 0).target = loading(middle, 2)
+    handled = Bytecode.from_code(between_two_loops)
+    behind = [each for each in handled if each.opname == "DELETE_FAST"][0]
+    after = handled.instructions[handled.instructions.index(behind) + 1]
+    last = loading(handled, "last")
+    # The iterator of the loop that is left so is still on the stack.
+    handled.replace(after, Instruction("POP_TOP"), Instruction("JUMP_FORWARD", target=last))
+    return [
+        (with_code(into_the_middle, middle), [0, 1, 3, 4, 5, "a"]),
+        (with_code(between_two_loops, handled), [[1, 2], [2, 0, 3], [0], [None], 5]),
+    ]
+
+
+def with_code(function: Callable[..., Any], body: Bytecode) -> Callable[..., Any]:
+    return types.FunctionType(body.assemble(), function.__globals__)
+
+
+@pytest.mark.parametrize(("function", "arguments"), irreducible(), ids=["into_the_middle", "between_two_loops"])
+def test_code_without_structure(function: Callable[..., Any], arguments: list[Any]) -> None:
+    report = evalframe.decompile_report(function)
+    assert [row.status for row in report.rows] == ["state machine"]
+    assert report.rows[0].reason
+    assert report.source is not None and "# evalframe: a state machine, which does what the code does but isn't how it was written: " in report.source
+    namespace: dict[str, Any] = {}
+    exec(report.source, namespace)
+    again = namespace[function.__code__.co_name]
+    for argument in arguments:
+        assert outcome(lambda: again(argument)) == outcome(lambda: function(argument))
+
+
+def test_the_page_shows_one() -> None:
+    (shown,) = re.findall(r"^```text\n(def into_the_middle.*?) *\.\.\.\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    lines = evalframe.decompile(irreducible()[0][0]).splitlines(keepends=True)
+    assert "".join([lines[0], *lines[2:]]).startswith(shown)  # without the docstring
+
+
+NAMED = """
+def f(_state, next, BaseException=3):
+    global _s0
+    _s0 = _state
+    for _t0 in next:
+        try:
+            _s0 += _t0
+        except ValueError:
+            pass
+    return [_s0, lambda: _error]
+"""
+
+
+def test_names_of_a_state_machine_are_its_own() -> None:
+    namespace: dict[str, Any] = {"_error": 5}
+    source, statuses = as_machines(compile(NAMED, "<named>", "exec", dont_inherit=True))
+    assert statuses["f"] == "state machine" and statuses["f.<locals>.<lambda>"] == "exact"
+    exec(source, namespace)
+    total, function = namespace["f"](1, [2, 3])
+    assert (total, function(), namespace["_s0"]) == (6, 5, 6)
+
+
+DROPPED = """
+def f(x, told):
+    try:
+        raise ValueError(x)
+    except ValueError:
+        raise KeyError(x)
+
+def g(x, log):
+    with x as y:
+        for each in [log, log]:
+            each.append(y)
+    return [log.append(i) or i for i in range(3)][::-1]
+"""
+
+
+def test_a_state_machine_holds_nothing_longer() -> None:
+    """Exceptions would be in a cycle with the frame that they came through."""
+    import gc
+    import weakref
+
+    class Held(str):
+        pass
+
+    class Manager:
+        def __enter__(self) -> int:
+            return 5
+
+        def __exit__(self, *details: object) -> None:
+            pass
+
+    namespace: dict[str, Any] = {}
+    exec(as_machines(compile(DROPPED, "<dropped>", "exec", dont_inherit=True))[0], namespace)
+    gc.disable()
+    try:
+        held = Held("x")
+        ended = weakref.ref(held)
+        with contextlib.suppress(KeyError):
+            namespace["f"](held, None)
+        del held
+        assert ended() is None
+    finally:
+        gc.enable()
+    log: list[int] = []
+    assert namespace["g"](Manager(), log) == [2, 1, 0] and log == [5, 5, 0, 1, 2]
+
+
+REFUSED = [
+    ("def f(a):\n    return locals()", "a state machine has variables of its own, and `locals` may show them"),
+    ("def f(a):\n    try:\n        a()\n    except* ValueError:\n        pass", "the instruction CHECK_EG_MATCH in a place that isn't understood"),
+    ("async def f(a):\n    async for b in a:\n        pass", "values that are used up in a region whose handler keeps them"),
+    ("def f(a, *b):\n    return a(**b[0], **(b[1] if a else b[2]))", "keywords that are put together around a jump"),
+]
+
+
+@pytest.mark.parametrize(("source", "reason"), REFUSED, ids=["locals", "except*", "async for", "keywords"])
+def test_what_a_state_machine_cant_hold_is_refused(source: str, reason: str) -> None:
+    _, rows = _core.decompiler.decompile(compile(source, "<refused>", "exec", dont_inherit=True), [], [], machines=True)
+    assert [(status, reason in why) for _, status, why in rows] == [("exact", False), ("refused", True)]
+
+
+def fuzz(*arguments: str) -> None:
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(COMMAND), "--mode", "decompile", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
+
+
+def test_programs_do_not_differ() -> None:
+    fuzz("--strategy", "exceptions", "--strategy", "generators", "--strategy", "coroutines", "--programs", "30", "--seed", "1")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pysource_codegen") is None, reason="pysource-codegen is not installed")
+def test_programs_of_random_syntax_do_not_differ() -> None:
+    fuzz("--strategy", RANDOM_SYNTAX, "--programs", "15", "--seed", "3")
+
+
+@pytest.mark.slow
+def test_many_programs_do_not_differ() -> None:
+    fuzz("--programs", "1000", "--seed", "5", "--jobs", "2")
