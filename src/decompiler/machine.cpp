@@ -66,6 +66,7 @@ Nodes Machine::run(const std::string& reason) {
   add_start(body);
   body.push_back(set_state(resolve(0)));
   body.insert(body.end(), loop.begin(), loop.end());
+  number_states();
   keep_variables(body);
   return body;
 }
@@ -202,7 +203,7 @@ bool Machine::is_marker(const Node* node) const {
 
 Node* Machine::case_of(const std::vector<int>& states, Nodes body) {
   std::string pattern;
-  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(state);
+  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(number_of(state));
   Node* const one = tree_.make(Kind::Case, {tree_.make(Kind::Raw, {}, pattern.empty() ? "_" : pattern), nullptr});
   one->body = std::move(body);
   return one;
@@ -212,6 +213,16 @@ Node* Machine::match_state(Nodes cases) {
   Node* const match = tree_.make(Kind::MatchStatement, {name(own("state"))});
   match->handlers = std::move(cases);
   return match;
+}
+
+Node* Machine::state_of(int index) { return states_.emplace_back(tree_.make(Kind::Raw, {}, {}, index)); }
+
+int Machine::number_of(int index) const {
+  return static_cast<int>(std::count_if(blocks_.begin(), blocks_.find(index), [](const auto& each) { return each.second.level >= 0; }));
+}
+
+void Machine::number_states() {
+  for (Node* const state : states_) state->text = std::to_string(number_of(state->number));
 }
 
 Node* Machine::level_loop(int level) {

@@ -80,13 +80,14 @@ class Machine {
   void find_own(const Node* node, std::set<std::string>& found) const;
   void clear(const Nodes& used_later = {});
   void arrange(const Nodes& used_later = {});
-  Node* state_of(int index) { return tree_.make(Kind::Raw, {}, std::to_string(index)); }
+  Node* state_of(int index);
   Node* set_state(int index) { return assign({name(own("state"))}, state_of(index)); }
   void go(int index);
 
   // instructions
   void read(Block& block);
-  void check_reach(int i, const Block& block) const;
+  bool changes_kept(int i, const Block& block) const;
+  void end_block_behind(int i, Block& block);
   void handle(const Block& block, const Stack& entry);
   Node* pop() { return reader_.pop(stack_); }
   Node* settled_top();
@@ -138,13 +139,16 @@ class Machine {
   Node* level_loop(int level);
   Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& states, bool& deeper);
   void add_start(Nodes& body);
+  int number_of(int index) const;
+  void number_states();
 
   Tree& tree_;
   const Code& code_;
   const std::vector<int>& depths_;
   Reader reader_;
   std::string prefix_ = "_";
-  std::map<int, Block> blocks_;  // by the first instruction, which is the number of its state
+  std::map<int, Block> blocks_;  // by the first instruction
+  std::vector<Node*> states_;    // numbers in the source; `number` is the first instruction until all blocks are known
   std::vector<int> open_;
   std::set<std::string> builtins_;
   bool has_end_ = false, has_special_ = false;

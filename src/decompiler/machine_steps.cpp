@@ -139,7 +139,7 @@ void Machine::read(Block& block) {
   bool ends = false;
   for (int i = block_; i < block.end && !ends; i = next_) {
     next_ = i + 1;
-    check_reach(i, block);
+    if (changes_kept(i, block)) end_block_behind(i, block);
     ends = instruction(i);
   }
   if (!ends) go(resolve(block.end));
@@ -148,13 +148,23 @@ void Machine::read(Block& block) {
   block.touched = touched_;
 }
 
-// A handler keeps what was on the stack when the block began: in it nothing of that may change.
-void Machine::check_reach(int i, const Block& block) const {
+// A handler keeps what was on the stack when the block began: what changes that ends the block, before anything else can raise.
+bool Machine::changes_kept(int i, const Block& block) const {
   const Instruction& one = code_.instructions[i];
   const bytecode::StackEffect effect = bytecode::stack_effect(one);
   const int taken = keeps_operands(one.op) ? std::max(effect.takes - effect.gives, 0) : effect.takes;
   const auto depth = static_cast<int>(stack_.size());
-  if (block.region && depth - taken < block.region->depth && bytecode::flow(one.op) != Flow::stop) throw Refused("values that are used up in a region whose handler keeps them");
+  if (block.region == nullptr || depth - taken >= block.region->depth || bytecode::flow(one.op) == Flow::stop) return false;
+  if (!never_raises(one.op)) throw Refused("values that are used up in a region whose handler keeps them");
+  return true;
+}
+
+void Machine::end_block_behind(int i, Block& block) {
+  if (i + 1 >= block.end) return;
+  Block& rest = blocks_[i + 1];
+  rest.end = block.end;
+  rest.region = block.region;
+  block.end = i + 1;
 }
 
 void Machine::handle(const Block& block, const Stack& entry) {
@@ -190,6 +200,8 @@ bool Machine::instruction(int i) {
     Nodes made;
     reader_.step_rest(i, stack_, made);
     settle(made);
+    // In an asynchronous generator there can be no other.
+    for (Node* const statement : made) if (statement->kind == Kind::Return && statement->items[0]->kind == Kind::Constant && statement->items[0]->constant == Py_None) statement->items.clear();
     out_.insert(out_.end(), made.begin(), made.end());
     return true;
   }

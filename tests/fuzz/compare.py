@@ -107,6 +107,8 @@ def as_machines(code: types.CodeType) -> types.CodeType:
     if source is None or any(status == "refused" for _, status, _ in rows):
         return code
     again = compile(source, Log.program_file, "exec", dont_inherit=True)
+    if len([*programs.inner_codes(again)]) != len([*programs.inner_codes(code)]):
+        return code  # copies of a `finally` body have their functions each, which are run by themselves
     # The names that a program is given are those of its code, and some were in code that the compiler has left out.
     named = {name for each in (again, *programs.inner_codes(again)) for name in each.co_names}
     before = {name for each in (code, *programs.inner_codes(code)) for name in each.co_names}
@@ -152,7 +154,7 @@ def without_releases(events: list[str]) -> list[str]:
 # Where in the source it was, in tracebacks and warnings.
 PLACES = re.compile(r" line \d+ at \((?:\d+|None|[-, ])+\)|^(warning .*) \d+$")
 # What asks for lines and variables by itself: those of a state machine are others.
-ASKS_FOR_PLACES = re.compile(r"lineno|\b(locals|vars|dir)\(")
+ASKS_FOR_PLACES = re.compile(r"lineno|f_locals|gi_frame|cr_frame|ag_frame|\b(locals|vars|dir)\(")
 
 
 def without_places(events: list[str]) -> list[str]:
