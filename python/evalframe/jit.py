@@ -316,6 +316,12 @@ class Explanation:
         lines += [f"\nloop at {loop}" for loop in self.loops]
         return "\n".join(lines)
 
+    def assembly(self) -> list[str]:
+        """The assembly of each kernel for this machine, in the order of ``kernels``; compiled again to be shown."""
+        from evalframe._llvm import assembly
+
+        return [assembly(module) for entry in self.entries for module in entry["modules"]]
+
     def html(self, title: str = "explain") -> str:
         """One page that needs nothing else: sources with what was captured, graphs, guards, code."""
         from evalframe.report_page import page_of

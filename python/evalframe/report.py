@@ -8,7 +8,8 @@ import linecache
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds
+from evalframe.captured import start_of
+from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds, nanoseconds
 from evalframe.report_page import Page
 
 Stats = Mapping[str, Any]
@@ -152,10 +153,21 @@ def _function_row(capture: Mapping[str, Any]) -> dict[str, Any]:
         "served": capture["hits"],
         "graphs": capture["recordings"],
         "breaks": capture["breaks_count"],
+        "recording": milliseconds(capture["record_seconds"]),
+        "compiling": milliseconds(capture["compile_seconds"]),
+        "guards of a call": _guards_of_a_call(capture),
         "a plain call": mean("plain_seconds"),
         "a served call": mean("served_seconds"),
-        "compiling": milliseconds(capture["compile_seconds"]),
+        "saved": milliseconds(sum(one["saved_seconds"] for one in measured)) if measured else "not known",
     }
+
+
+def _guards_of_a_call(capture: Mapping[str, Any]) -> str:
+    """Of the graphs at its start, by how often they served."""
+    timed = [entry for entry in capture["entries"] if entry["guard_seconds"] is not None and entry["hits"]]
+    timed = [entry for entry in timed if start_of(entry) == "start"]
+    hits = sum(entry["hits"] for entry in timed)
+    return nanoseconds(sum(entry["guard_seconds"] * entry["hits"] for entry in timed) / hits) if hits else "not known"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -19,6 +19,7 @@ from evalframe.jit import Break, Explanation, counted, milliseconds, nanoseconds
 from evalframe.steps import characters
 
 _MOST_OPEN_GUARDS = 25
+_MOST_ASSEMBLED = 100  # kernels, each of which takes some 20 ms to compile again
 _MOST_LINES = 2000  # of a source that are shown in one piece
 
 
@@ -28,6 +29,7 @@ class Page:
     def __init__(self, title: str, summary: str, captures: Sequence[Mapping[str, Any]]) -> None:
         self._title, self._summary, self._captures = title, summary, captures
         self._files: dict[str, int] = {}
+        self._kernels_left = _MOST_ASSEMBLED
 
     def html(self, above: Mapping[str, str], below: Mapping[str, str]) -> str:
         """The page, which needs no other file and no network; further sections by heading, before the functions and
@@ -97,11 +99,7 @@ class Page:
             f"graph {graph.number}, from {graph.start}: {counted(entry['nodes'], 'node')}, served "
             f"{counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
         )
-        measured, ends = entry["measured"], graph.ends or "returns"
-        saved = ""
-        if measured and measured["known"]:
-            seconds = measured["saved_seconds"]
-            saved = f"; about {milliseconds(abs(seconds))} {'saved' if seconds >= 0 else 'lost'}"
+        ends, saved = graph.ends or "returns", _saved(entry["measured"])
         parts = [
             f'<p class="dim">{escape(f"{times}; {by}{saved}; ends: {ends}")}</p>',
             self._drawing(graph), self._list(graph), _guards(tree),
@@ -109,8 +107,22 @@ class Page:
         if "generated" in entry:
             parts.append(_folded("transformed code and what it decompiles to", _code(entry["generated"])))
         parts += [_folded("schedule", f"<pre>{escape(entry['text'])}</pre>")] if entry["text"] else []
-        parts += [_folded("kernels (LLVM IR)", f"<pre>{escape(entry['source'])}</pre>")] if entry["source"] else []
+        if entry["modules"]:
+            parts.append(_folded("kernels: LLVM IR, assembly and Python", self._kernels(entry)))
         return _folded(title, "\n".join(parts), is_open=graph.number == 0)
+
+    def _kernels(self, entry: Mapping[str, Any]) -> str:
+        """The modules of an entry, each beside its assembly and the Python that calls it."""
+        from evalframe._llvm import assembly
+
+        python = _python_of(entry["generated"][0]) if "generated" in entry and entry["generated"][0] else ""
+        parts = []
+        for number, module in enumerate(entry["modules"]):
+            self._kernels_left -= 1
+            code = assembly(module) if self._kernels_left >= 0 else f"not shown of more than {_MOST_ASSEMBLED} kernels"
+            sides = {f"kernel {number}: LLVM IR": module, "assembly": code} | ({"Python": python} if python else {})
+            parts.append(_side_by_side(sides))
+        return "".join(parts)
 
     def _drawing(self, graph: CapturedGraph) -> str:
         drawing = graph_svg.svg(graph, self._key_of)
@@ -129,6 +141,16 @@ class Page:
             line = str(row.place.line) if row.place else ""
             rows.append(f"<span{at}>{line:>5}  {escape(row.text)}</span>")
         return _folded("list of nodes", f'<pre class="list">{chr(10).join(rows)}</pre>')
+
+
+def _saved(measured: Mapping[str, Any] | None) -> str:
+    """What serving saved in all, and in each call; "" where that wasn't measured."""
+    if not measured or not measured["known"]:
+        return ""
+    plain, served, seconds = (measured[name] for name in ("plain_seconds", "served_seconds", "saved_seconds"))
+    in_all = f"{milliseconds(abs(seconds))} {'saved' if seconds >= 0 else 'lost'}"
+    each = f"{milliseconds(abs(plain - served))} {'less' if served <= plain else 'more'}"
+    return f"; a call takes {milliseconds(served)} and not {milliseconds(plain)}, {each}; about {in_all}"
 
 
 def _section(heading: str, content: str) -> str:
@@ -201,12 +223,21 @@ def _code(generated: tuple[Any, ...]) -> str:
 
 
 def _beside(code: types.CodeType) -> str:
+    return _side_by_side({code.co_name: listing(code), "Python": _python_of(code)})
+
+
+def _side_by_side(texts: Mapping[str, str]) -> str:
+    sides = "".join(
+        f'<div><h3>{escape(title)}</h3><pre tabindex="0">{escape(text)}</pre></div>' for title, text in texts.items()
+    )
+    return f'<div class="side of{len(texts)}">{sides}</div>'
+
+
+def _python_of(code: types.CodeType) -> str:
     from evalframe.decompiler import decompile_report
 
     report = decompile_report(code)
-    source = report.source if report.source is not None else f"can't be decompiled: {report.rows[0].reason}\n"
-    sides = "".join(f"<pre>{escape(text)}</pre>" for text in (listing(code), source))
-    return f'<h3>{escape(code.co_name)}</h3><div class="side">{sides}</div>'
+    return report.source if report.source is not None else f"can't be decompiled: {report.rows[0].reason}\n"
 
 
 def _timeline(captures: Sequence[Mapping[str, Any]]) -> str:

@@ -41,8 +41,14 @@ class Executable {
   virtual int traverse(visitproc visit, void* arg) const { (void)visit, (void)arg; return 0; }
   // Generated code for people: kernels, schedule.
   virtual std::string text() const { return {}; }
-  // What was compiled to machine code so far, in the language of its compiler.
-  virtual std::string source() const { return {}; }
+  // What was compiled to machine code so far, in the language of its compiler: a module for each kernel.
+  virtual std::vector<std::string> modules() const { return {}; }
+  // All of it.
+  std::string source() const {
+    std::string text;
+    for (const std::string& module : modules()) text += module + "\n";
+    return text;
+  }
 };
 
 }  // namespace evalframe::backends

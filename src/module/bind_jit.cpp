@@ -205,6 +205,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["backend"] = compilation.backend;
   result["fallback"] = compilation.fallback;
   result["text"] = compilation.executable->text();
+  result["modules"] = compilation.executable->modules();
   result["source"] = compilation.executable->source();
   result["hits"] = compilation.hits;
   result["misses"] = compilation.misses;

@@ -382,17 +382,17 @@ std::string NativeExecutable::text() const {
   return text;
 }
 
-std::string NativeExecutable::source() const {
+std::vector<std::string> NativeExecutable::modules() const {
   std::set<const CompiledKernel*> told;
-  std::string text;
+  std::vector<std::string> modules;
   for (const auto& kernels : kernels_) {
     for (const auto& variant : kernels.variants) {
       for (const KernelPlan& plan : variant->kernels) {
-        if (plan.compiled && told.insert(plan.compiled).second) text += plan.compiled->ir() + "\n";
+        if (plan.compiled && told.insert(plan.compiled).second) modules.push_back(plan.compiled->ir());
       }
     }
   }
-  return text;
+  return modules;
 }
 
 std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact) {

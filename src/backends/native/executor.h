@@ -17,7 +17,7 @@ class NativeExecutable final : public backends::Executable {
   NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact);
   backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
   std::string text() const override;
-  std::string source() const override;
+  std::vector<std::string> modules() const override;
 
  private:
   struct Run;
