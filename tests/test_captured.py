@@ -209,3 +209,21 @@ def test_programs_that_take_stdout_away(tmp_path: Path, command: str) -> None:
     assert run(command, "-c", "import io, sys; sys.stdout = io.StringIO()", cwd=tmp_path).stdout.strip()
     assert run(command, "--output", "told", "-c", "import sys; sys.stdout.close()", cwd=tmp_path).stderr == ""
     assert (tmp_path / "told").read_text().strip()
+
+
+def told_of(x, k):
+    return np.sqrt(x * k)
+
+
+def test_what_each_tool_gives_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
+    captured = evalframe.jit(told_of)
+    captured(np.ones(3), 2.0)
+    given = {
+        "variables": evalframe.variables(told_of), "dis": evalframe.dis(told_of), "code": evalframe.code(told_of),
+        "step": evalframe.step(told_of)(np.ones(3), 2.0), "explain": evalframe.explain(captured)(np.ones(3), 2.0),
+        "graphs": evalframe.graphs(captured), "guards": evalframe.guards(captured),
+    }  # fmt: skip
+    for name, shown in given.items():
+        assert repr(shown) and "told_of" in str(shown), name
+        html = shown._repr_html_()
+        assert html.startswith("<") and html.rstrip().endswith(">") and "told_of" in html, name

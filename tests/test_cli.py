@@ -195,6 +195,8 @@ def test_a_report_is_one_page(tmp_path: Path) -> None:
         (["run", "--report", "no/such/folder/x.html", "script.py"], "can't write 'no/such/folder/x.html': No such"),
         (["run", "--no-such-option", "script.py"], "unrecognized arguments: --no-such-option"),
         (["no-such-command"], "invalid choice: 'no-such-command'"),
+        (["run", "script.py:f"], "has no function 'f'"),
+        (["run", f"{NEST}:function_1"], "the function 'function_1' is what a page is to tell of: give --report FILE, too"),
         ([], "the following arguments are required: COMMAND"),
         (["variables", "nope.py"], "can't open file 'nope.py': [Errno 2]"),
         (["variables", f"{NEST}:nope"], "has no function 'nope'; its functions are: function_1"),

@@ -117,6 +117,17 @@ def test_a_function_alone(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "can't write 'no/page.html'" in refused.stderr
 
 
+@pytest.mark.parametrize("given", [["program.py:toy", "x"], ["-m", "program:toy", "x"]])
+def test_run_reports_of_a_function_alone(tmp_path: Path, given: list[str]) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "evalframe", "run", "--report", "page.html", *given]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0 and done.stderr.startswith("evalframe: "), done.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"<h2>toy ({tmp_path / 'program.py'}:3)</h2>" in page and f"<h2>main ({tmp_path / 'program.py'}" not in page
+
+
 def test_nothing_captured_is_a_page_too(tmp_path: Path) -> None:
     assert explain("--html", "page.html", "-c", "x = 1", cwd=tmp_path).returncode == 0
     text = (tmp_path / "page.html").read_text()

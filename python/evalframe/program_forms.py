@@ -67,30 +67,40 @@ def chosen_program(parser: argparse.ArgumentParser, options: argparse.Namespace)
     """What the options ask for; CannotFind where it has no function of the name."""
     given: list[str] = options.program
     if options.module is not None:
-        return _module(options.module, given)
+        return module(options.module, given)
     if options.source is not None:
-        title = " ".join(["-c", options.source, *given])
-        return Program(title, ("<string>",), "", options.source, lambda: program.command(options.source, given))
+        return command(options.source, given)
     if not given:
         parser.error("no program to run: give FILE[:NAME], -m MODULE[:NAME] or -c SOURCE")
-    path, name = lookup.split(given[0])
+    return script(given[0], given[1:])
+
+
+def command(source: str, arguments: list[str]) -> Program:
+    """A source text."""
+    title = " ".join(["-c", source, *arguments])
+    return Program(title, ("<string>",), "", source, lambda: program.command(source, arguments))
+
+
+def script(where: str, arguments: list[str]) -> Program:
+    """FILE[:NAME]."""
+    path, name = lookup.split(where)
     if name:
-        lookup.in_file(given[0])
-    arguments = given[1:]
+        lookup.in_file(where)
     title = " ".join([path, *arguments])
     return Program(title, (_file(path),), name, None, lambda: program.script(path, arguments))
 
 
-def _module(where: str, arguments: list[str]) -> Program:
-    module, _, name = where.partition(":")
+def module(where: str, arguments: list[str]) -> Program:
+    """MODULE[:NAME]."""
+    name_of_module, _, name = where.partition(":")
     try:
-        files: tuple[str, ...] = (lookup.file_to_run(module),)
+        files: tuple[str, ...] = (lookup.file_to_run(name_of_module),)
     except lookup.CannotFind:  # which the run tells as `python -m` does
         files = ()
     if name:
-        lookup.in_file(f"{lookup.file_to_run(module)}:{name}")
-    title = " ".join(["-m", module, *arguments])
-    return Program(title, files, name, None, lambda: program.module(module, arguments))
+        lookup.in_file(f"{lookup.file_to_run(name_of_module)}:{name}")
+    title = " ".join(["-m", name_of_module, *arguments])
+    return Program(title, files, name, None, lambda: program.module(name_of_module, arguments))
 
 
 def _file(path: str) -> str:

@@ -12,21 +12,18 @@ from evalframe import _core, program, report
 from evalframe.captured import Listed, graphs_of, guards_of
 from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show, show_all
 from evalframe.modes import evaluating
-from evalframe.program_forms import Program, add_program, chosen_program, usage
+from evalframe.program_forms import Program, add_program, chosen_program, command, module, script, usage
 from evalframe.report_page import with_code
 from evalframe.steps import Chosen
 from evalframe.user_backends import resolve
-
-_RUN_USAGE = """evalframe run [OPTION ...] SCRIPT [ARGUMENT ...]
-       evalframe run [OPTION ...] -m MODULE [ARGUMENT ...]
-       evalframe run [OPTION ...] -c COMMAND [ARGUMENT ...]"""
 
 
 def add_to(commands: Commands) -> None:
     """Adds the commands of this file."""
     about = "run a script or module with its frames captured"
-    parser = add_command(commands, "run", _run, about=about, usage=_RUN_USAGE, examples=(
+    parser = add_command(commands, "run", _run, about=about, usage=usage("run"), examples=(
         "evalframe run script.py", "evalframe run --report report.html -m package",
+        "evalframe run --report report.html script.py:function",
     ))  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
     parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
@@ -38,10 +35,9 @@ def add_to(commands: Commands) -> None:
         help="capture frames, or run every frame in evalframe's own evaluator and capture nothing (capture)",
     )  # fmt: skip
     parser.add_argument(
-        "-m", dest="prepare", action="store_const", const=program.module, default=program.script,
-        help="SCRIPT is the name of a module",
+        "-m", dest="form", action="store_const", const=module, default=script, help="the name of a module follows",
     )  # fmt: skip
-    parser.add_argument("-c", dest="prepare", action="store_const", const=program.command, help="SCRIPT is the program")
+    parser.add_argument("-c", dest="form", action="store_const", const=command, help="the program itself follows")
     about = "run a program and tell what became of its frames"
     parser = add_command(commands, "explain", _explain, about=about, usage=usage("explain"), examples=(
         "evalframe explain script.py", "evalframe explain --html page.html script.py:function",
@@ -142,9 +138,12 @@ def _part_of(capture: Mapping[str, Any], wanted: Chosen) -> Mapping[str, Any] | 
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    rest = options.program
-    if not rest:
+    if not options.program:
         parser.error("no script to run")
+    form: Callable[[str, list[str]], Program] = options.form
+    asked = form(options.program[0], options.program[1:])
+    if asked.name and options.report is None:
+        parser.error(f"the function {asked.name!r} is what a page is to tell of: give --report FILE, too")
     try:
         resolve(options.backend)
     except (ValueError, evalframe.BackendError) as error:
@@ -152,11 +151,10 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.report is not None and (problem := not_writable(options.report)):
         parser.error(f"can't write {str(options.report)!r}: {problem}")
     report_path = None if options.report is None else options.report.absolute()
-    prepare: Callable[[str, list[str]], Callable[[], object]] = options.prepare
     if options.mode == "evaluate":
         if report_path is not None:
             parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
-        return _run_evaluated(lambda: prepare(rest[0], rest[1:]))
+        return _run_evaluated(asked.prepare)
     # Without a page only counters are told, and what was captured of modules may go with them.
     _core.keep_modules(report_path is not None)
 
@@ -164,11 +162,12 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         stats = evalframe.stats()
         _say(report.summary(stats))
         if report_path is not None:
-            _write_page(report_path, stats, " ".join(rest), captures)
+            asked.remember_source()
+            _write_page(report_path, stats, asked.title, told_of(asked, captures))
 
     numerics = {"exact": options.exact, "fastmath": options.fastmath}
     capturing = evalframe.enabled(backend=options.backend, background=options.background, **numerics)
-    return _run_program(lambda: prepare(rest[0], rest[1:]), capturing, tell, report_path is not None)
+    return _run_program(asked.prepare, capturing, tell, report_path is not None)
 
 
 def _run_program(

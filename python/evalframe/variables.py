@@ -75,20 +75,22 @@ class VariableTable:
                 return variable
         raise KeyError(name)
 
-    def __str__(self) -> str:
+    def _title(self) -> str:
         code = self.code
         slots = sum(variable.storage == "localsplus" for variable in self.variables)
-        title = (
+        return (
             f"{code.co_qualname} ({code.co_filename}, line {code.co_firstlineno}): "
             f"{slots} slot{'' if slots == 1 else 's'} in localsplus, at most {code.co_stacksize} on the stack"
         )
+
+    def __str__(self) -> str:
         rows = [_COLUMNS, *map(_row, self.variables)]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = [
             f"{kind:<{widths[0]}}  {index:>{widths[1]}}  {storage:<{widths[2]}}  {name:<{widths[3]}}  {notes}".rstrip()
             for kind, index, storage, name, notes in rows
         ]
-        return "\n".join([title, *lines])
+        return "\n".join([self._title(), *lines])
 
     def json(self) -> Iterator[str]:
         """Each variable as a JSON object with the name of its function."""
@@ -96,13 +98,13 @@ class VariableTable:
             yield json.dumps({"code": self.code.co_qualname, **asdict(variable)})
 
     def __rich__(self) -> Table:
-        title, styles = str(self).partition("\n")[0], (_STYLES[variable.kind] for variable in self.variables)
-        return terminal.table(title, dict.fromkeys(_COLUMNS, ""), map(_row, self.variables), styles)
+        styles = (_STYLES[variable.kind] for variable in self.variables)
+        return terminal.table(self._title(), dict.fromkeys(_COLUMNS, ""), map(_row, self.variables), styles)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
         rows = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(v)) + "</tr>" for v in self.variables)
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+        return f"<p>{escape(self._title())}</p><table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
 def variables(function: object) -> VariableTable:
