@@ -13,7 +13,7 @@ import pytest
 
 import evalframe
 from evalframe import graph_svg
-from test_steps_page import CHROMIUM, ask
+from test_steps_page import CHROMIUM, ask, assert_readable
 
 PROGRAM = """\
 import numpy as np
@@ -211,7 +211,19 @@ fire(drawing.closest(".drawn").querySelector('[data-zoom="1.25"]'), "click"); co
 fire(drawing.closest(".drawn").querySelector('[data-zoom="0"]'), "click"); const again = Number(drawing.getAttribute("width")) === before;
 return [hot, cold, opened, larger, again, document.documentElement.scrollWidth <= innerWidth];
 """
-    helper = "<script>const element = (tag, text) => { const made = document.createElement(tag); made.textContent = text; return made; };</script>"
-    with_helper = page.replace("</body>", helper + "</body>")
     for width in (1280, 400):
-        assert ask(with_helper, script, tmp_path, width) == [[True, True], [False, False], True, 1.25, True, True]
+        assert ask(with_helper(page), script, tmp_path, width) == [[True, True], [False, False], True, 1.25, True, True]
+
+
+def with_helper(page: str) -> str:
+    helper = "<script>const element = (tag, text) => { const made = document.createElement(tag); made.textContent = text; return made; };</script>"
+    return page.replace("</body>", helper + "</body>")
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_page_is_readable(page: str, tmp_path: Path, width: int, dark: bool) -> None:
+    assert_readable(with_helper(page), 'document.querySelectorAll("details").forEach(each => each.open = true)', tmp_path, width, dark)

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import subprocess
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,32 @@ BEHIND = """<script>
 const shown = id => [...at(id).querySelectorAll("tr")].slice(1).map(row => [...row.children].map(cell => cell.textContent));
 const key = name => document.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
 const answer = (() => { %s })();
-document.body.replaceChildren(element("pre", JSON.stringify({answer, errors})));
+parent.document.body.replaceChildren(element("pre", JSON.stringify({answer, errors})));
 </script>"""
+# No window of Chromium's is narrower than 500 pixels, but a frame in it can be.
+FRAME = '<!doctype html><head><meta name="color-scheme" content="light dark"></head><body><iframe style="width:%dpx;height:860px;border:0" srcdoc="%s"></iframe></body>'
+# Texts with their contrast, as WCAG has it, and the size of their letters.
+READABLE = """
+const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+const light = colour => { const [r, g, b] = numbers(colour).map(part => part / 255).map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const behind = at => { for (; at; at = at.parentElement) { const colour = getComputedStyle(at).backgroundColor, parts = numbers(colour); if (parts.length === 3 || parts[3] === 1) return colour; } return getComputedStyle(document.documentElement).colorScheme && matchMedia("(prefers-color-scheme: dark)").matches ? "rgb(18, 18, 18)" : "rgb(255, 255, 255)"; };
+const readable = () => [...document.querySelectorAll("body *")].filter(each => !["SCRIPT", "STYLE", "TITLE", "title"].includes(each.tagName) && each.checkVisibility() && [...each.childNodes].some(child => child.nodeType === 3 && child.data.trim())).map(each => {
+  const style = getComputedStyle(each), box = each.ownerSVGElement && each.closest("g").querySelector("rect");
+  const [one, other] = [light(box ? style.fill : style.color), light(box ? getComputedStyle(box).fill : behind(each))].sort((a, b) => b - a);
+  return [(one + 0.05) / (other + 0.05), parseFloat(style.fontSize), each.tagName + "." + each.className + ": " + each.textContent.slice(0, 30)];
+});
+"""
 
 
-def ask(page: str, script: str, folder: Path, width: int = 1280) -> Any:
+def ask(page: str, script: str, folder: Path, width: int = 1280, dark: bool = False) -> Any:
     """What the script returns in the page, which has to be without errors."""
     file = folder / "page.html"
-    file.write_text(page.replace("<head>", "<head>" + BEFORE, 1).replace("</body>", BEHIND % script + "</body>"))
+    page = page.replace("<head>", "<head>" + BEFORE, 1).replace("</body>", BEHIND % script + "</body>")
+    file.write_text(page if width >= 500 else FRAME % (width, escape(page)))
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
-        f"--window-size={width},900", "--virtual-time-budget=5000", "--dump-dom", file.as_uri(),
+        f"--window-size={width},900", "--virtual-time-budget=5000", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+        "--dump-dom", file.as_uri(),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     found = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
@@ -109,11 +124,18 @@ def test_the_current_columns_are_marked(trace: Trace, tmp_path: Path) -> None:
     assert mark == "b % 3" and instruction.startswith("-> ") and "BINARY_OP" in instruction
 
 
-@pytest.mark.parametrize("width", [500, 1280])
-def test_nothing_is_wider_than_the_window(trace: Trace, tmp_path: Path, width: int) -> None:
-    script = "show(20); return [document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.querySelector('.row')).fontSize];"
-    wide, window, size = ask(trace.html(), script, tmp_path, width)
-    assert wide <= window and size == "13px"
+def assert_readable(page: str, show: str, folder: Path, width: int, dark: bool) -> None:
+    script = f"{show}; {READABLE}; return [document.documentElement.scrollWidth, innerWidth, matchMedia('(prefers-color-scheme: dark)').matches, readable()];"
+    wide, window, is_dark, texts = ask(page, script, folder, width, dark)
+    assert (window, is_dark) == (width, dark) and wide <= window
+    assert len(texts) > 20
+    assert [text for text in texts if text[0] < 4.5 or text[1] < 12] == []  # WCAG's least for text, AA
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_page_is_readable(trace: Trace, tmp_path: Path, width: int, dark: bool) -> None:
+    assert_readable(trace.html(), "show(20)", tmp_path, width, dark)
 
 
 def test_a_long_trace_stays_responsive(tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ class Trace(Sequence[Step]):
         """What ended the recording before the run: "steps", "memory", or "" if nothing did."""
         return self._recorder.stopped()
 
+    @property
+    def memory(self) -> int:
+        """Bytes that the recording takes."""
+        return self._recorder.memory()
+
     def __len__(self) -> int:
         return len(self._recorder)
 

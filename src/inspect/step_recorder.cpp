@@ -41,10 +41,15 @@ class Aside {
 bool is_simple(PyObject* object) {
   return !object || object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyBool_Check(object);
 }
+bool is_simple_slice(PyObject* object) {
+  if (!PySlice_Check(object)) return false;
+  const auto* slice = reinterpret_cast<PySliceObject*>(object);
+  return is_simple(slice->start) && is_simple(slice->stop) && is_simple(slice->step);
+}
 bool survives(PyObject* object) { return is_simple(object) || Py_REFCNT(object) > 1; }
 
 // What an instruction lets go of, or works on: while that is simple or lives on, it runs no code but the evaluator's.
-enum class Touches : uint8_t { kAnything, kNothing, kLocal, kTop, kOne, kTwo, kItem };
+enum class Touches : uint8_t { kAnything, kNothing, kLocal, kTop, kOne, kTwo, kItem, kAttribute, kIterator, kUnpacked, kSeveral, kCall };
 constexpr auto kTouching = [] {
   using enum Op;
   using enum Touches;
@@ -53,14 +58,35 @@ constexpr auto kTouching = [] {
     for (const Op op : ops) table[static_cast<size_t>(op)] = touches;
   };
   set(kNothing, {NOP, RESUME, PUSH_NULL, COPY, SWAP, LOAD_CONST, LOAD_FAST, LOAD_FAST_CHECK, LOAD_CLOSURE, LOAD_DEREF, JUMP_FORWARD, JUMP_BACKWARD, LOAD_GLOBAL,
-                 BUILD_TUPLE, BUILD_LIST, IS_OP, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE});
+                 BUILD_TUPLE, BUILD_LIST, BUILD_CONST_KEY_MAP, IS_OP, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE});
   set(kLocal, {STORE_FAST});
   set(kTop, {POP_TOP});
-  set(kOne, {POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, TO_BOOL, UNARY_NOT});
-  set(kTwo, {BINARY_OP, COMPARE_OP});
+  set(kOne, {POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, TO_BOOL, UNARY_NOT, UNARY_NEGATIVE, FORMAT_SIMPLE});
+  set(kTwo, {BINARY_OP, COMPARE_OP, CONTAINS_OP, FORMAT_WITH_SPEC});
   set(kItem, {BINARY_SUBSCR});
+  set(kAttribute, {LOAD_ATTR, LOAD_METHOD});
+  set(kIterator, {FOR_ITER});
+  set(kUnpacked, {UNPACK_SEQUENCE});
+  set(kSeveral, {BUILD_STRING, BUILD_SLICE});
+  set(kCall, {CALL});
   return table;
 }();
+
+// Its attributes are those of a type of CPython's: methods in C.
+bool has_plain_attributes(PyObject* object) {
+  return object && (is_simple(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) || PyTuple_CheckExact(object) || PySet_CheckExact(object));
+}
+
+// A method of str's, of what is simple: it makes something, and changes nothing.
+bool calls_method_of_text(const Activation& activation, int count) {
+  const int first = activation.depth() - count - 2;
+  PyObject* const method = activation.slot(first);
+  if (!method || !Py_IS_TYPE(method, &PyMethodDescr_Type) || reinterpret_cast<PyDescrObject*>(method)->d_type != &PyUnicode_Type) return false;
+  for (int at = first + 1; at < activation.depth(); at++) {
+    if (!is_simple(activation.slot(at))) return false;
+  }
+  return true;
+}
 
 // The next instruction runs no code but the evaluator's, and changes no object that was there before: what a place holds can have
 // changed only if it's another object.
@@ -73,7 +99,18 @@ bool only_moves(const Activation& activation) {
     case Touches::kTop: return survives(from_top(1));
     case Touches::kOne: return is_simple(from_top(1));
     case Touches::kTwo: return is_simple(from_top(1)) && is_simple(from_top(2));
-    case Touches::kItem: return PyLong_CheckExact(from_top(1)) && (PyList_CheckExact(from_top(2)) || PyTuple_CheckExact(from_top(2))) && Py_REFCNT(from_top(2)) > 1;
+    case Touches::kAttribute: return has_plain_attributes(from_top(1)) && survives(from_top(1));
+    case Touches::kIterator: return Py_IS_TYPE(from_top(1), &PyRangeIter_Type);
+    case Touches::kUnpacked: return PyTuple_CheckExact(from_top(1));
+    case Touches::kSeveral:
+      for (int at = 1; at <= next.arg; at++) {
+        if (!is_simple(from_top(at))) return false;
+      }
+      return true;
+    case Touches::kCall: return calls_method_of_text(activation, next.arg);
+    case Touches::kItem:
+      if (PyUnicode_CheckExact(from_top(2))) return is_simple(from_top(1)) || is_simple_slice(from_top(1));
+      return PyLong_CheckExact(from_top(1)) && (PyList_CheckExact(from_top(2)) || PyTuple_CheckExact(from_top(2))) && Py_REFCNT(from_top(2)) > 1;
     case Touches::kAnything: break;
   }
   return false;
@@ -132,11 +169,25 @@ void StepRecorder::begins(const Activation& activation, bool) {
     suspended_.erase(found);
   }
   if (!running.state) {
-    running.state = std::make_unique<FrameState>();
-    running.state->number = frames_++;
-    running.state->names.resize(code.names.size());
+    running.state = new_state(code.names.size());
   }
   add_node(running);
+}
+
+std::unique_ptr<StepRecorder::FrameState> StepRecorder::new_state(size_t names) {
+  std::unique_ptr<FrameState> state;
+  if (spare_.empty()) {
+    state = std::make_unique<FrameState>();
+  } else {
+    state = std::move(spare_.back());
+    spare_.pop_back();
+    state->slots.clear();
+    state->names.clear();
+    *state = {0, Step::kNone, 0, 0, false, std::move(state->slots), std::move(state->names)};
+  }
+  state->number = frames_++;
+  state->names.resize(names);
+  return state;
 }
 
 // Below what runs there.
@@ -192,7 +243,12 @@ void StepRecorder::look_at_slots(std::span<PyObject* const> slots, FrameState& s
   const size_t depth = slots.size();
   if (state.slots.size() < depth) state.slots.resize(depth);
   for (size_t above = static_cast<size_t>(state.depth); above < depth; ++above) state.slots[above].is_there = false;
-  for (size_t index = 0; index < depth; ++index) look_at(state.slots[index], slots[index], static_cast<uint32_t>(index), state.moved_only, says);
+  const bool others_only = state.moved_only && says == Says::kChanges;
+  for (size_t index = 0; index < depth; ++index) {
+    const Seen& seen = state.slots[index];
+    if (others_only && seen.is_there && seen.object == slots[index]) continue;
+    look_at(state.slots[index], slots[index], static_cast<uint32_t>(index), state.moved_only, says);
+  }
   state.depth = static_cast<int>(depth);
 }
 
@@ -258,8 +314,7 @@ void StepRecorder::begins_captured(const bytecode::Code& decoded, std::span<PyOb
   stop_at_limit();
   if (!evaluator::observer) return;
   Running& running = running_.back();
-  running.state = std::make_unique<FrameState>();
-  running.state->number = frames_++;
+  running.state = new_state(0);
   add_node(running);
   add_step(running, 0, static_cast<uint32_t>(slots.size()), StepKind::kCaptured, trace_.texts.add(by), true);
   look_at_slots(slots, *running.state, Says::kBeginning);
@@ -293,6 +348,8 @@ void StepRecorder::ends(const Activation& activation, Event event, PyObject* res
     suspended_[cpython::frame_of(result)] = std::move(running.state);
   } else if (activation.yielded()) {
     suspended_[activation.frame()] = std::move(running.state);
+  } else {
+    spare_.push_back(std::move(running.state));
   }
 }
 

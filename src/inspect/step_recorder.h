@@ -65,6 +65,7 @@ class StepRecorder final : public evaluator::Observer {
 
   CodeInfo& info_of(const bytecode::Code& code);
   void add_node(Running& running);
+  std::unique_ptr<FrameState> new_state(size_t names);
   void look_at_slots(std::span<PyObject* const> slots, FrameState& state, Says says);
   uint32_t note_of_end(evaluator::Event event, PyObject* result);
   void look_at_names(const evaluator::Activation& activation, const CodeInfo& code, FrameState& state, Says says);
@@ -79,6 +80,7 @@ class StepRecorder final : public evaluator::Observer {
   Trace trace_;
   std::unordered_map<PyObject*, CodeInfo> codes_;
   std::vector<Running> running_;
+  std::vector<std::unique_ptr<FrameState>> spare_;  // of frames that have ended, to be used again
   std::unordered_map<cpython::Frame*, std::unique_ptr<FrameState>> suspended_;  // generators' frames
   uint32_t frames_ = 0;
   // Texts of values by type and mark: most are moved about more often than they are made.

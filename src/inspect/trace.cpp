@@ -1,15 +1,33 @@
 #include "inspect/trace.h"
 
+#include <functional>
 #include <map>
 
 namespace evalframe::inspect {
 
+size_t Texts::place_of(uint32_t hash, std::string_view text) const {
+  const size_t mask = places_.size() - 1;
+  size_t at = hash & mask;
+  while (places_[at].number != UINT32_MAX && !(places_[at].hash == hash && texts_[places_[at].number] == text)) at = (at + 1) & mask;
+  return at;
+}
+
+void Texts::grow() {
+  std::vector<Place> old(2 * places_.size());
+  old.swap(places_);
+  for (const Place& place : old) {
+    if (place.number != UINT32_MAX) places_[place_of(place.hash, texts_[place.number])] = place;
+  }
+}
+
 uint32_t Texts::add(std::string text) {
-  if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
-  bytes_ += text.size() + 96;  // with what the table has for one
+  const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(text));
+  if (const Place& place = places_[place_of(hash, text)]; place.number != UINT32_MAX) return place.number;
+  if (2 * (texts_.size() + 1) > places_.size()) grow();
+  const auto number = static_cast<uint32_t>(texts_.size());
+  places_[place_of(hash, text)] = {number, hash};
+  bytes_ += (text.size() > 15 ? text.size() + 16 : 0) + sizeof text + 4 * sizeof(Place);  // with what the table has for one
   texts_.push_back(std::move(text));
-  const auto number = static_cast<uint32_t>(texts_.size() - 1);
-  numbers_.emplace(texts_.back(), number);
   return number;
 }
 

@@ -5,7 +5,6 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/ref.h"
@@ -50,8 +49,15 @@ class Texts {
   size_t bytes() const { return bytes_; }
 
  private:
-  std::deque<std::string> texts_;  // which stay where they are: the keys of the table are parts of them
-  std::unordered_map<std::string_view, uint32_t> numbers_;
+  // A number, and the hash of its text: most texts that are looked for are new, and so are told apart without a look at others.
+  struct Place {
+    uint32_t number = UINT32_MAX;
+    uint32_t hash = 0;
+  };
+  size_t place_of(uint32_t hash, std::string_view text) const;
+  void grow();
+  std::deque<std::string> texts_;
+  std::vector<Place> places_ = std::vector<Place>(1024);  // open addressing, at most half full
   size_t bytes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/object_text.h"
 #include "cpython/objects.h"
+#include "cpython/small_int.h"
 
 namespace evalframe::inspect {
 
@@ -245,7 +246,12 @@ uint64_t mark_of_text(PyObject* value) {
 class Marker {
  public:
   void add(PyObject* value, int depth) {
-    if (!value || left_-- == 0) return;
+    if (!value || left_-- <= 0) return;
+    // Most values; told from those of other types by what is mixed in besides.
+    if (PyLong_CheckExact(value) && cpython::is_small_int(value)) {
+      hash_ = mixed(hash_, static_cast<uint64_t>(cpython::small_int_value(value)) * 2 + 1);
+      return;
+    }
     hash_ = mixed(hash_, reinterpret_cast<uint64_t>(Py_TYPE(value)));
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return add_sequence(value, depth);
     if (PyDict_CheckExact(value)) return add_dict(value, depth);
@@ -261,19 +267,19 @@ class Marker {
   void add_sequence(PyObject* value, int depth) {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
     hash_ = mixed(hash_, static_cast<uint64_t>(count));
-    for (Py_ssize_t index = 0; depth < kDepth && index < count && index < kItems; ++index) add(PySequence_Fast_GET_ITEM(value, index), depth + 1);
+    for (Py_ssize_t index = 0; depth < kDepth && index < count && index < kItems && left_ > 0; ++index) add(PySequence_Fast_GET_ITEM(value, index), depth + 1);
   }
   void add_dict(PyObject* value, int depth) {
     hash_ = mixed(hash_, static_cast<uint64_t>(PyDict_GET_SIZE(value)));
     Py_ssize_t position = 0;
     PyObject *key, *item;
-    for (Py_ssize_t index = 0; depth < kDepth && index < kItems && PyDict_Next(value, &position, &key, &item); ++index) {
+    for (Py_ssize_t index = 0; depth < kDepth && index < kItems && left_ > 0 && PyDict_Next(value, &position, &key, &item); ++index) {
       add(key, depth + 1);
       add(item, depth + 1);
     }
   }
   uint64_t hash_ = 0x9E3779B97F4A7C15u;
-  int left_ = kLength / 2;
+  int left_ = kLength / 3 + 2;  // each takes a character and ", "
   bool tells_ = true, by_contents_ = true;
 };
 
@@ -312,6 +318,7 @@ Mark mark_of(Borrowed borrowed) {
   if (!value) return {0, true, false};
   const PyTypeObject* const type = Py_TYPE(value);
   if (type == &PyLong_Type) {
+    if (cpython::is_small_int(value)) return {static_cast<uint64_t>(cpython::small_int_value(value)), true, true};
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
     return {static_cast<uint64_t>(number), !overflow, !overflow};
