@@ -227,3 +227,16 @@ def test_what_each_tool_gives_shows_itself_in_a_terminal_and_in_a_notebook() -> 
         assert repr(shown) and "told_of" in str(shown), name
         html = shown._repr_html_()
         assert html.startswith("<") and html.rstrip().endswith(">") and "told_of" in html, name
+
+
+def test_explain_gives_a_document_without_times_and_tells_why_graphs_are_recorded(file: Path) -> None:
+    texts = []
+    for _ in range(2):
+        done = run("explain", "--json", "--output", "told.json", "program.py", cwd=file.parent)
+        assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+        texts.append((file.parent / "told.json").read_text())
+    assert texts[0] == texts[1] and "seconds" not in texts[0]
+    rows = json.loads(texts[0])
+    assert {row["told"] for row in rows} >= {"function", "graph", "break"}
+    again = [row["because"] for row in rows if row["told"] == "graph" and row["function"] == "Model.run" and row["start"] == "start"]
+    assert again == [[], ["not so any more: x is an array of float64, rank 1; found: an array of float32, rank 1"]]

@@ -341,6 +341,7 @@ def counted(number: int, noun: str) -> str:
 def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     start = "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
     yield f"\ngraph {number}: {entry['function']}, from {start}; {counted(entry['nodes'], 'node')}"
+    yield from (f"  recorded, though there was another graph: {why}" for why in entry["because"])
     if entry["graph"]:
         yield from _indented(entry["graph"], "  ")
     yield "  guards:"

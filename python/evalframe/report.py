@@ -4,8 +4,9 @@ Only this file knows how `evalframe.stats()` and what `_core.captures()` tells o
 """
 
 import html as markup
+import json
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evalframe.captured import start_of
@@ -55,6 +56,22 @@ def text(stats: Stats, captures: Captures = ()) -> str:
     for capture in _with_recordings(captures):
         parts.append(f"{_place(capture)}: {_explanation(capture)}")
     return "\n\n".join(parts)
+
+
+def json_rows(captures: Captures) -> Iterator[str]:
+    """JSON objects of functions, their graphs, breaks, limits and loops: no times, which differ in each run."""
+    for capture in _with_recordings(captures):
+        of = {key: capture[key] for key in ("function", "file", "line")}
+        counts = {key: capture[key] for key in ("calls", "hits", "recordings", "plain_calls", "limited")}
+        yield json.dumps({"told": "function", **of, **counts})
+        for number, entry in enumerate(capture["entries"]):
+            kept = {key: entry[key] for key in ("nodes", "ends", "because", "backend", "fallback", "hits", "misses")}
+            yield json.dumps({"told": "graph", **of, "graph": number, "start": start_of(entry), **kept})
+        yield from (json.dumps({"told": "break", **found}) for found in capture["breaks"])
+        yield from (json.dumps({"told": "limit", **found}) for found in capture["limits"])
+        for loop in capture["loops"]:
+            kept = {key: loop[key] for key in ("file", "function", "line", "obstacles")}
+            yield json.dumps({"told": "loop", **kept})
 
 
 def html(stats: Stats, title: str, captures: Captures = ()) -> str:

@@ -100,7 +100,9 @@ class Page:
             f"{counted(entry['hits'], 'time')}, its guards said no {counted(entry['misses'], 'time')}"
         )
         ends, saved = graph.ends or "returns", _saved(entry["measured"])
-        parts = [
+        again = "recorded, though there was another graph"
+        parts = [f'<p class="again">{again}: {escape(why)}</p>' for why in entry["because"]]
+        parts += [
             f'<p class="dim">{escape(f"{times}; {by}{saved}; ends: {ends}")}</p>',
             self._drawing(graph), self._list(graph), _guards(tree),
         ]  # fmt: skip

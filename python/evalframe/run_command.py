@@ -41,8 +41,12 @@ def add_to(commands: Commands) -> None:
     about = "run a program and tell what became of its frames"
     parser = add_command(commands, "explain", _explain, about=about, usage=usage("explain"), examples=(
         "evalframe explain script.py", "evalframe explain --html page.html script.py:function",
+        "evalframe explain --json -m package",
     ))  # fmt: skip
     parser.add_argument("--html", metavar="FILE", help="one page instead: source, graphs, guards, code, times")
+    parser.add_argument(
+        "--json", action="store_true", help="a JSON document, one line for each function, graph, break, limit and loop"
+    )
     add_output(parser)
     add_program(parser, "what became")
     about = "run a program and show the graphs that were captured, with their source lines"
@@ -63,6 +67,8 @@ def add_to(commands: Commands) -> None:
 
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    if options.json:
+        return _show_told(parser, options, lambda told: document(report.json_rows(told)))
     asked, output = chosen_program(parser, options), checked_output(parser, options)
     stdout = sys.stdout
     _core.keep_modules(True)
@@ -100,6 +106,15 @@ def _guards(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int
 def _show_captured(
     parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], Listed[Any]]
 ) -> int:
+    if options.json:
+        return _show_told(parser, options, lambda told: document(of(told).json()))
+    return _show_told(parser, options, of)
+
+
+def _show_told(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], str | Listed[Any]]
+) -> int:
+    """Shows what is made of all that was captured: a text, or objects, which a terminal draws."""
     asked, output = chosen_program(parser, options), checked_output(parser, options)
     stdout = sys.stdout
     _core.keep_modules(True)
@@ -109,10 +124,10 @@ def _show_captured(
     def tell(captures: report.Captures) -> None:
         asked.remember_source()
         found = of(told_of(asked, captures))
-        if options.json or not found:
-            show(document(found.json()) if options.json else str(found), output, stdout)
-        else:
+        if found and not isinstance(found, str):
             show_all(found, path=output, stdout=stdout)
+        else:
+            show(str(found), output, stdout)
 
     return _run_captured(asked.prepare(), evalframe.enabled(), tell)
 

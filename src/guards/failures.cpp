@@ -13,20 +13,28 @@ bool Failures::count(int32_t line, uint64_t mark) {
   Failure& failure = by_line_[line];
   failure.count++;
   for (Failure::Found& found : failure.found) {
-    if (mark && found.mark == mark) return found.count++, true;
+    if (mark && found.mark == mark) return found.count++, last_found_ = static_cast<size_t>(&found - failure.found.data()), true;
   }
+  last_found_ = kMostFound;
   return mark && failure.found.size() == kMostFound;
 }
 
 void Failures::name(uint64_t mark, std::string text) {
   std::vector<Failure::Found>& all = by_line_[last_].found;
   const auto same = std::find_if(all.begin(), all.end(), [&](const Failure::Found& found) { return found.text == text; });
+  last_found_ = static_cast<size_t>(same - all.begin());
   if (same != all.end()) {
     same->mark = mark;
     same->count++;
   } else if (all.size() < kMostFound) {
     all.push_back({mark, std::move(text), 1});
   }
+}
+
+const std::string& Failures::last_found() const {
+  static const std::string nothing;
+  const bool known = last_ >= 0 && static_cast<size_t>(last_) < by_line_.size() && last_found_ < by_line_[last_].found.size();
+  return known ? by_line_[last_].found[last_found_].text : nothing;
 }
 
 void Costs::take(const Costs& other) {

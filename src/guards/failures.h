@@ -28,11 +28,14 @@ class Failures {
   void count_unlike() { last_ = -1; }
   // The line of the last one; -1: none of them.
   int32_t last() const { return last_; }
+  // What it found; empty: that isn't told of any more.
+  const std::string& last_found() const;
   const std::vector<Failure>& by_line() const { return by_line_; }
 
  private:
   std::vector<Failure> by_line_;
   int32_t last_ = -1;
+  size_t last_found_ = 0;  // among those of its line
 };
 
 // Seconds of a check in which all guards hold, and of each line's share looked at alone. Empty: not measured.

@@ -542,36 +542,60 @@ std::string GuardTable::text_of(const Fact& fact) const {
   return place == std::string::npos ? text : text.replace(place, 1, wanted_text(fact));
 }
 
-std::vector<GuardTable::Line> GuardTable::lines() const {
-  std::vector<Line> lines;
+// Gives what makes each line, in their order: most who ask want one of many.
+void GuardTable::each_line(const auto& take) const {
   for (const FunctionGuard& guard : functions) {
-    const std::string name = "function " + object_text(guard.function.get());
-    lines.push_back({name, name + " has the same code and defaults", "define the function once, not in each call", -1, guard.asked_at});
+    take([&] {
+      const std::string name = "function " + object_text(guard.function.get());
+      return Line{name, name + " has the same code and defaults", "define the function once, not in each call", -1, guard.asked_at};
+    });
   }
   for (const Ref& module : modules) {
-    const char* const own = PyModule_GetName(module.get());
-    if (!own) PyErr_Clear();
-    const std::string name = own ? own : "a module";
-    lines.push_back({name, name + " is a plain module", "give the module its class before the first call"});
+    take([&] {
+      const char* const own = PyModule_GetName(module.get());
+      if (!own) PyErr_Clear();
+      const std::string name = own ? own : "a module";
+      return Line{name, name + " is a plain module", "give the module its class before the first call"};
+    });
   }
-  for (const torch::State& state : states) lines.push_back({"torch", state.text, "call in one of torch's modes"});
+  for (const torch::State& state : states) {
+    take([&] { return Line{"torch", state.text, "call in one of torch's modes"}; });
+  }
   for (const DictGuard& guard : dicts) {
     for (size_t i = 0; i < guard.names.size(); i++) {
-      const auto& [name, value] = guard.names[i];
-      const std::string subject = variable_text(guard.dict.get(), name.get());
-      lines.push_back({subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument", -1, guard.asked_at[i]});
+      take([&] {
+        const auto& [name, value] = guard.names[i];
+        const std::string subject = variable_text(guard.dict.get(), name.get());
+        return Line{subject, subject + (value ? " is the same object" : " isn't defined"), "pass what changes as an argument", -1, guard.asked_at[i]};
+      });
     }
   }
   for (size_t i = 0; i < sources.size(); i++) {
     const auto source = static_cast<int32_t>(i);
-    const std::string name = source_name(source);
-    auto add = [&](const Fact& fact) {
-      lines.push_back({name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint, source, fact.asked_at});
+    const auto take_fact = [&](const Fact& fact) {
+      take([&] {
+        const std::string name = source_name(source);
+        return Line{name, name + " " + text_of(fact), kChecks[static_cast<int>(fact.check)].hint, source, fact.asked_at};
+      });
     };
-    add(sources[i].fact);
-    for (const Fact& fact : sources[i].more) add(fact);
+    take_fact(sources[i].fact);
+    for (const Fact& fact : sources[i].more) take_fact(fact);
   }
+}
+
+std::vector<GuardTable::Line> GuardTable::lines() const {
+  std::vector<Line> lines;
+  each_line([&](const auto& make) { lines.push_back(make()); });
   return lines;
+}
+
+std::string GuardTable::line_text(int32_t line) const {
+  std::string text;
+  int32_t at = 0;
+  each_line([&](const auto& make) {
+    if (at++ == line) text = make().text;
+  });
+  return text;
 }
 
 std::vector<std::string> GuardTable::describe() const {

@@ -198,10 +198,13 @@ class GuardTable {
     graph::Origin asked_at = kNowhere;
   };
   std::vector<Line> lines() const;
+  // The text of one of them.
+  std::string line_text(int32_t line) const;
   int traverse(visitproc visit, void* arg) const;
   std::vector<std::string> slot_names;  // for texts: names of frame 0's slots
 
  private:
+  void each_line(const auto& take) const;
   void require(int32_t source, Fact fact);
   void require_too(int32_t source, Fact fact);
   std::string slot_name(const Source& source) const;

@@ -210,6 +210,7 @@ nb::dict entry(const runtime::Place& place, const runtime::Compilation& compilat
   result["hits"] = compilation.hits;
   result["misses"] = compilation.misses;
   result["guard_seconds"] = compilation.costs.by_line.empty() ? nb::none() : nb::cast(compilation.costs.all);
+  result["because"] = compilation.because;
   result["returns"] = recording.returns;
   result["record_seconds"] = recording.seconds;
   result["compile_seconds"] = compilation.compile_seconds;

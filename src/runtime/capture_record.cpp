@@ -77,6 +77,7 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   if (entries.runs_plain) return {};
   Held<Compilation> compilation = compile_counted(std::move(recording));
   if (!compilation) return {};
+  for (const Held<Compilation>& entry : entries.list) compilation->because.push_back(failure_of(*entry));
   // Writing may run Python code, so it gets a list of its own.
   if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
   // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.

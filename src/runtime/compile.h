@@ -43,6 +43,7 @@ struct Compilation : Holdable {
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on
+  std::vector<std::string> because;  // why none of the entries served that were there when it was recorded
   guards::Failures failures;
   guards::Costs costs;             // of its guards, if they are measured
 };

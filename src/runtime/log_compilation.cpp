@@ -50,10 +50,10 @@ std::string backend_text(const Compilation& compilation) {
 }  // namespace
 
 std::string failure_of(const Compilation& compilation) {
-  const std::vector<std::string> lines = compilation.recording->guards.describe();
-  const int32_t failed = compilation.failures.last();
-  const bool known = failed >= 0 && static_cast<size_t>(failed) < lines.size();
-  return known ? "not so any more: " + lines[failed] : "other variables are set, or its kernels don't serve these sizes or overlaps";
+  const std::string text = compilation.recording->guards.line_text(compilation.failures.last());
+  if (text.empty()) return "other variables are set, or its kernels don't serve these sizes or overlaps";
+  const std::string& found = compilation.failures.last_found();
+  return "not so any more: " + text + (found.empty() ? "" : "; found: " + found);
 }
 
 void log_compilation(const Compilation& compilation, const std::vector<Held<Compilation>>& earlier) {
