@@ -39,7 +39,7 @@ WITHOUT_FUNCTIONS = {"imports", "large", "lifetimes", "type_parameters"}
 
 def as_machines(code: types.CodeType) -> tuple[str, dict[str, str]]:
     """The source with functions as state machines even where they have a structure, and the status of each code object."""
-    source, rows = _core.decompiler.decompile(code, [], [], machines=True)
+    source, rows, _ = _core.decompiler.decompile(code, [], [], machines=True)
     return source or "", {code.co_qualname: status for code, status, _ in rows}
 
 
@@ -244,7 +244,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("source", "reason"), REFUSED, ids=["locals", "except*", "async for", "keywords"])
 def test_what_a_state_machine_cant_hold_is_refused(source: str, reason: str) -> None:
-    _, rows = _core.decompiler.decompile(compile(source, "<refused>", "exec", dont_inherit=True), [], [], machines=True)
+    _, rows, _ = _core.decompiler.decompile(compile(source, "<refused>", "exec", dont_inherit=True), [], [], machines=True)
     assert [(status, reason in why) for _, status, why in rows] == [("exact", False), ("refused", True)]
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "bytecode",
     "code",
     "constant",
+    "debug_source",
     "decompile",
     "decompile_report",
     "dis",
@@ -76,11 +77,13 @@ if TYPE_CHECKING:
     from evalframe.captured import CapturedGraph, GuardTree, graphs, guards
     from evalframe.decompiler import DecompileError, DecompileReport, decompile, decompile_report
     from evalframe.graph import Graph, Node, Value
+    from evalframe.sources import debug_source
 else:
     _LATER = {
         **dict.fromkeys(("Graph", "Node", "Value"), "evalframe.graph"),
         **dict.fromkeys(("CapturedGraph", "GuardTree", "graphs", "guards"), "evalframe.captured"),
         **dict.fromkeys(("DecompileError", "DecompileReport", "decompile", "decompile_report"), "evalframe.decompiler"),
+        "debug_source": "evalframe.sources",
     }
 
     def __getattr__(name: str) -> object:

@@ -2,10 +2,11 @@
 
 import json
 import math
+import re
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalframe import _core
@@ -37,6 +38,10 @@ class DecompileReport:
 
     source: str | None
     rows: tuple[DecompiledCode, ...]
+    #: What names in the source stand for that the code has as constants: only in code that evalframe made.
+    objects: dict[str, object] = field(default_factory=dict)
+    #: Of the code object's instructions, by index: the line of the source. Those not there go with the next one.
+    lines: dict[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rows))
@@ -78,11 +83,58 @@ def decompile_report(code: types.CodeType | Callable[..., Any]) -> DecompileRepo
     with warnings.catch_warnings():
         # What the compiler warned of, it would warn of again.
         warnings.simplefilter("ignore")
-        source, rows = _core.decompiler.decompile(code, defaults, keyword_defaults)
+        names = _constant_names(code)
+        if names is not None:
+            code = _with_written_names(code)
+        source, rows, lines = _core.decompiler.decompile(
+            code, defaults, keyword_defaults, names or {}, generated=names is not None
+        )
     told = [
         DecompiledCode(each, status, reason) for each, status, reason in rows if isinstance(each, types.CodeType)
     ]
-    return DecompileReport(source, tuple(told))
+    objects = {name: code.co_consts[index] for index, name in (names or {}).items()}
+    return DecompileReport(source, tuple(told), objects, dict(lines))
+
+
+# Names that evalframe gives to what it makes (docs/07-breaks-and-exits.md).
+_GENERATED = re.compile(r"__(compiled_fn_\d+|resume_at_\d+_\d+|leave|rebuild)$")
+
+
+def _name_of(value: object) -> str:
+    if isinstance(value, types.CodeType):
+        return value.co_name
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, _core.Jit)):
+        return str(value.__name__)
+    return ""
+
+
+def _constant_names(code: types.CodeType) -> dict[int, str] | None:
+    """Names for the constants that no literal is; None for code that evalframe didn't make."""
+    named = [_name_of(value) for value in code.co_consts]
+    if not any(map(_GENERATED.match, [code.co_name, *named])):
+        return None
+    names: dict[int, str] = {}
+    taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    for index, value in enumerate(code.co_consts):
+        if _is_literal(value) or (isinstance(value, types.CodeType) and not _GENERATED.match(value.co_name)):
+            continue
+        name = named[index] if named[index].isidentifier() else f"__{type(value).__name__}_{index}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names[index] = name
+    return names
+
+
+def _with_written_names(code: types.CodeType) -> types.CodeType:
+    """With a name for the iterator of a comprehension that a resume function takes up, whose own name is `.0`."""
+    return code.replace(co_varnames=tuple(name.replace(".", "__iterator_") for name in code.co_varnames))
+
+
+def _is_literal(value: object) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return type(value) in (tuple, frozenset) and all(map(_is_literal, value))
+    return value is None or value is ... or type(value) in (bool, int, float, complex, str, bytes)
 
 
 def _literal(value: object) -> str:

@@ -21,6 +21,7 @@ const ResumeFunction* ResumeFunctions::at(Borrowed function, ResumePlace place) 
   const std::string name = "__resume_at_" + std::to_string(2 * place.code->instructions[place.next].offset) + "_" + std::to_string(all_.size());
   ResumeFunction made{function, std::move(place), name, {}, {}};
   made.resume = make_resume(made.place, name);
+  made.resume.code = finished(std::move(made.resume.code));
   if (!made.resume.code) return nullptr;
   // A function that recorded code makes anew is kept without its cells.
   const auto* object = made.place.code->code.as<PyCodeObject>();

@@ -27,12 +27,16 @@ class ResumeFunctions {
  public:
   // What transformed code calls in the place of a resume function (`repeats`: in a loop).
   using Bind = std::function<Ref(Ref function, bool repeats)>;
-  explicit ResumeFunctions(Bind bind) : bind_(std::move(bind)) {}
+  // What becomes of each code object that is made, before it's used; null with an exception.
+  using Finish = std::function<Ref(Ref code)>;
+  ResumeFunctions(Bind bind, Finish finish) : bind_(std::move(bind)), finish_(std::move(finish)) {}
   // Throws Limit; null with an exception.
   const ResumeFunction* at(Borrowed function, ResumePlace place);
+  Ref finished(Ref code) const { return code ? finish_(std::move(code)) : Ref(); }
 
  private:
   Bind bind_;
+  Finish finish_;
   std::deque<ResumeFunction> all_;
 };
 

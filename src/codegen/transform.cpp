@@ -12,7 +12,7 @@ Transformed Transform::make() {
   exit_ = recording_.exit_at(end_);
   if (!recording_.returns) states_ = recording_.state_at(end_);
   write();
-  result_.code = builder.finish();
+  result_.code = resumes_.finished(builder.finish());
   return std::move(result_);
 }
 

@@ -177,6 +177,26 @@ void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
   body.insert(first, lines.begin(), lines.end());
 }
 
+void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
+  const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+  std::set<std::string> known;
+  Node* const all = tree.make(Kind::Assign);
+  for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+    if (known.insert(local(code, i)).second && i >= first) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
+  }
+  if (all->items.empty()) return;
+  all->items.push_back(tree.constant(Py_None));
+  Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
+  never->body = {tree.make(Kind::Comment, {}, "never run: so all variables of the function are variables here, in their order"), all};
+  // Behind the docstring and what is declared.
+  auto place = body.begin();
+  const auto comes_first = [](const Node* one) {
+    return one->kind == Kind::Global || one->kind == Kind::Nonlocal || one->kind == Kind::Comment || (one->kind == Kind::Expr && one->items[0]->kind == Kind::Constant && PyUnicode_Check(one->items[0]->constant));
+  };
+  while (place != body.end() && comes_first(*place)) ++place;
+  body.insert(place, never);
+}
+
 void finish_lambda(Nodes& body) {
   if (body.size() != 1 || body[0]->kind != Kind::Return || body[0]->items.empty()) throw Refused("a lambda of statements");
   body = {body[0]->items[0]};

@@ -52,6 +52,7 @@ class Comparer {
   }
 
   std::string difference;
+  std::vector<std::pair<int, int>> pairs;
   std::vector<std::pair<PyObject*, PyObject*>> nested;
 
  private:
@@ -76,6 +77,7 @@ class Comparer {
   }
 
   bool same(int i, int j) {
+    pairs.push_back({i, j});
     if (is_told_of_class(a_, i) && is_told_of_class(b_, j)) return true;
     if (!same_operand(a_, i, b_, j)) return false;
     if (a_.instructions[i].op == Op::LOAD_CONST) {
@@ -220,6 +222,7 @@ Comparison compare(const Code& a, const Code& b, bool top) {
   if (exact.same_order()) {
     result.status = Status::exact;
     result.nested = exact.nested;
+    result.pairs = exact.pairs;
     return result;
   }
   result.difference = exact.difference;
@@ -227,6 +230,7 @@ Comparison compare(const Code& a, const Code& b, bool top) {
   if (equivalent.same_ways()) {
     result.status = Status::equivalent;
     result.nested = equivalent.nested;
+    result.pairs = equivalent.pairs;
   } else {
     result.difference = equivalent.difference;
   }

@@ -22,6 +22,7 @@ const char* name(Status status);
 struct Comparison {
   Status status = Status::refused;
   std::string difference;                               // where not exact
+  std::vector<std::pair<int, int>> pairs;               // instructions that are the same
   std::vector<std::pair<PyObject*, PyObject*>> nested;  // code objects that stand in the same places
 };
 

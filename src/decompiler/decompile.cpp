@@ -216,7 +216,8 @@ class Session {
       if (name == "__class__") in_class = true;
       else free += name + " = ";
     }
-    own_ = statements_text({node}, 0, &lines);
+    places_.clear();
+    own_ = statements_text({node}, 0, &lines, &places_);
     std::string head;
     if (code_->co_flags & CO_FUTURE_ANNOTATIONS) head += "from __future__ import annotations\n";
     int indent = 0;
@@ -225,10 +226,10 @@ class Session {
       indent++;
     }
     if (in_class) head += std::string(4 * static_cast<size_t>(indent++), ' ') + "class _:\n";
-    const int shift = static_cast<int>(std::count(head.begin(), head.end(), '\n'));
+    shift_ = static_cast<int>(std::count(head.begin(), head.end(), '\n'));
     for (Lines& row : lines) {
-      row.first += shift;
-      row.last += shift;
+      row.first += shift_;
+      row.last += shift_;
     }
     return head + statements_text({node}, indent);
   }
@@ -248,8 +249,10 @@ class Session {
     } const leave{around_};
     if (++reads_ > kReads) throw Refused("it has too many functions");
     if (around_.size() > kDeepest) throw Refused("functions nested too deeply");
-    if (attempt.way == kMachine) return machine_body(tree_, *decoded, depths.before, [this](Node* node) { read_nested(node); }, attempt.reason);
-    Reader reader(tree_, *decoded, make_graph(*decoded, depths.before, kWays[attempt.way]), [this](Node* node) { read_nested(node); });
+    const auto nested = [this](Node* node) { read_nested(node); };
+    const ConstantNames& names = code == code_ ? surroundings_.constant_names : ConstantNames();
+    if (attempt.way == kMachine) return machine_body(tree_, *decoded, depths.before, nested, {names, code == code_ && surroundings_.generated, attempt.reason});
+    Reader reader(tree_, *decoded, make_graph(*decoded, depths.before, kWays[attempt.way]), nested, names);
     return reader.read();
   }
 
@@ -279,6 +282,7 @@ class Session {
           case Kind::Class: finish_class(tree_, code, around_, body); break;
           default: finish_function(tree_, code, around_, body); break;
         }
+        if (code == code_ && surroundings_.generated && attempt.way != kMachine) keep_variables(tree_, code, body);
         // Written once by itself, so that what can't be written is known to be its own fault.
         if (node->kind == Kind::Lambda) expression_text(body[0]);
         else if (!is_part) statements_text(body, 0);
@@ -353,6 +357,10 @@ class Session {
     }
     if (attempt.way == kMachine) return judge_machine(a, b, is_top);
     const Comparison found = compare(*first, *second, is_top);
+    if (is_top) {
+      lines_.clear();
+      for (const auto& [i, j] : found.pairs) lines_.push_back({i, second->positions[static_cast<size_t>(j)].line - shift_});
+    }
     if (found.status == Status::refused) {
       blame_comparison(a, found.difference);
       for (const auto& [x, y] : nested_by_place(a, b)) judge_pair(x, y, false);
@@ -372,6 +380,7 @@ class Session {
     const std::string difference = head_difference(reinterpret_cast<PyCodeObject*>(a), reinterpret_cast<PyCodeObject*>(b), is_top);
     if (!difference.empty()) return blame_comparison(a, difference);
     confirmed_.insert(a);
+    if (is_top) lines_ = places_;
     Attempt& attempt = attempts_[a];
     if (attempt.best == Status::refused) {
       attempt.best = Status::machine;
@@ -388,7 +397,7 @@ class Session {
     std::set<PyObject*> taken;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); i++) {
       PyObject* const one = PyTuple_GET_ITEM(x, i);
-      if (!PyCode_Check(one)) continue;
+      if (!reached_.contains(one)) continue;
       std::vector<PyObject*> likely;
       for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(y); j++) {
         PyObject* const other = PyTuple_GET_ITEM(y, j);
@@ -416,6 +425,7 @@ class Session {
     if (top().best != Status::refused && written_) {
       result.written = true;
       result.source = own_.empty() ? source_ : own_;
+      result.lines = lines_;
     }
     return result;
   }
@@ -449,6 +459,8 @@ class Session {
   std::set<PyObject*> reached_, confirmed_;
   std::string source_, own_, error_text_;
   bool written_ = false;  // whether `source_` is that of all
+  std::vector<std::pair<int, int>> lines_, places_;
+  int shift_ = 0;  // lines around the source that it's checked in
   int error_line_ = -1;
   int reads_ = 0;
 };

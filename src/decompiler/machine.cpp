@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpython/intrinsics.h"
+#include "decompiler/bodies.h"
 #include "decompiler/machine_parts.h"
 
 namespace evalframe::decompiler {
@@ -49,40 +50,50 @@ bool is_ours(const std::string& name, const std::string& prefix) {
   return prefix != "_" || std::any_of(std::begin(kBuiltins), std::end(kBuiltins), is_stem) || std::any_of(std::begin(kOthers), std::end(kOthers), is_stem);
 }
 
-Nodes Machine::run(const std::string& reason) {
+Nodes Machine::run() {
   choose_prefix();
   find_blocks();
-  Nodes loop;
   enter(resolve(0), {}, 0);
   while (!open_.empty()) {
     block_ = open_.back();
     open_.pop_back();
     read(blocks_[block_]);
   }
-  loop = {level_loop(0)};
-  std::string line = reason;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  Nodes body{tree_.make(Kind::Comment, {}, "evalframe: a state machine, which does what the code does but isn't how it was written: " + line)};
-  add_start(body);
-  body.push_back(set_state(resolve(0)));
-  body.insert(body.end(), loop.begin(), loop.end());
+  const bool is_plain = is_tree();
+  Nodes rest = is_plain ? tree(resolve(0)) : Nodes{set_state(resolve(0)), level_loop(0)};
   number_states();
-  keep_variables(body);
+  Nodes body{tree_.make(Kind::Comment, {}, comment(is_plain))};
+  add_start(body);
+  body.insert(body.end(), rest.begin(), rest.end());
+  check_variables(body);
   return body;
 }
 
 void Machine::choose_prefix() {
   std::set<std::string> names;
   add_names(object(), names);
+  for (const auto& [index, name] : options_.names) names.insert(name);
   for (const char* const name : kSeeVariables) {
-    if (names.contains(name)) throw Refused(std::string("a state machine has variables of its own, and `") + name + "` may show them");
+    if (names.contains(name)) sees_variables_ = name;
+    if (names.contains(name) && !options_.generated) throw Refused(std::string("a state machine has variables of its own, and `") + name + "` may show them");
   }
   const auto taken = [&] { return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_ours(name, prefix_); }); };
   for (int i = 0; taken(); i++) prefix_ = "_m" + std::to_string(i) + "_";
 }
 
+std::string Machine::comment(bool is_plain) const {
+  std::string line = is_plain ? "evalframe: this does what the code does, but is compiled to other code: " : "evalframe: a state machine, which does what the code does but isn't how it was written: ";
+  std::string names;
+  for (const auto& [index, name] : options_.names) names += (names.empty() ? "" : ", ") + name;
+  line += names.empty() ? options_.reason : "constants of it are " + names;
+  if (!sees_variables_.empty()) line += "; here `" + sees_variables_ + "` shows variables that aren't the code's";
+  if (begins_handling_) line += "; here `sys.exc_info` doesn't tell of the exception that is handled when it begins";
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 // What is a variable because of code that can never run is one still; and none has the name of a global one.
-void Machine::keep_variables(Nodes& body) {
+void Machine::check_variables(Nodes& body) {
   std::set<std::string> stored;
   for (const auto& [index, block] : blocks_) {
     for (int i = index; i < block.end; i++) {
@@ -94,23 +105,13 @@ void Machine::keep_variables(Nodes& body) {
   }
   const PyCodeObject* const code = object();
   const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
-  Nodes others;
-  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
-    if (!stored.contains(reader_.local(i)) && !is_parameter(reader_.local(i), first)) others.push_back(name(reader_.local(i)));
-  }
-  if (others.empty()) return;
-  body.push_back(tree_.make(Kind::Comment, {}, "never run: these are variables of the function, too"));
-  body.push_back(assign(others, none()));
+  bool all_stored = true;
+  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) all_stored = all_stored && stored.contains(reader_.local(i));
+  if (!all_stored) keep_variables(tree_, object(), body);
 }
 
 bool Machine::is_variable(const std::string& wanted) const {
   for (int i = 0; i < object()->co_nlocalsplus; i++) if (reader_.local(i) == wanted) return true;
-  return false;
-}
-
-// Parameters that are cells have both places before 3.13.
-bool Machine::is_parameter(const std::string& wanted, int count) const {
-  for (int i = 0; i < count; i++) if (reader_.local(i) == wanted) return true;
   return false;
 }
 
@@ -136,12 +137,10 @@ void Machine::find_blocks() {
     if (depths_[i] < 0) continue;
     // What waits goes back to its SEND until that has its value, and is one expression with it.
     if (instruction.target >= 0 && code_.instructions[instruction.target].op != Op::SEND) starts.insert(target_of(instruction));
+    if (instruction.op == Op::PUSH_EXC_INFO) starts.insert({i, i + 1});
     if (instruction.target >= 0 || instruction.op == Op::POP_EXCEPT || bytecode::flow(instruction.op) == Flow::stop) starts.insert(i + 1);
   }
-  for (const ExceptionRegion& region : code_.regions) {
-    starts.insert({region.start, region.end, region.target});
-    if (code_.instructions[region.target].op == Op::PUSH_EXC_INFO) starts.insert(region.target + 1);
-  }
+  for (const ExceptionRegion& region : code_.regions) starts.insert({region.start, region.end, region.target});
   starts.erase(starts.lower_bound(size()), starts.end());
   for (auto start = starts.begin(); start != starts.end(); ++start) {
     Block& block = blocks_[*start];
@@ -187,6 +186,7 @@ bool Machine::alike(const Node* a, const Node* b) {
 void Machine::enter(int index, const Stack& stack, int level) {
   if (!blocks_.contains(index)) throw Refused("a jump into the midst of what belongs together");
   Block& block = blocks_[index];
+  block.ways++;
   if (block.level < 0) {
     block.level = level;
     for (size_t i = 0; i < stack.size(); i++) block.entry.push_back(is_marker(stack[i]) ? stack[i] : name(place(i), stack[i]->number));
@@ -199,6 +199,76 @@ void Machine::enter(int index, const Stack& stack, int level) {
 
 bool Machine::is_marker(const Node* node) const {
   return (node->kind == Kind::Name && node->number > 0) || node->kind == Kind::Null || node->kind == Kind::Self || node->kind == Kind::Saved || node->kind == Kind::Special || node->kind == Kind::AssertionError;
+}
+
+bool Machine::is_state(const Node* statement) const {
+  return statement->kind == Kind::Assign && statement->items[0]->kind == Kind::Name && statement->items[0]->text == own("state");
+}
+
+bool Machine::leads_on_two_ways(const Node* statement) const {
+  return statement->kind == Kind::If && std::any_of(statement->body.begin(), statement->body.end(), [&](const Node* one) { return is_state(one); });
+}
+
+// Each block has one way to it, so that it can stand there: no loop, and no state.
+bool Machine::is_tree() const {
+  for (const auto& [index, block] : blocks_) {
+    if (block.level < 0) continue;
+    if (block.ways != 1 || block.level > 0) return false;
+    if (block.region == nullptr) continue;
+    // What chooses the way on would stand outside of the `try` statement.
+    const auto chooses = [&](const Node* one) { return leads_on_two_ways(one) || (is_state(one) && one->items[1]->kind == Kind::IfExp); };
+    if (begins_level(*block.region) || std::any_of(block.body.begin(), block.body.end(), chooses)) return false;
+  }
+  return true;
+}
+
+Nodes Machine::tree(int index) {
+  const Block& block = blocks_[index];
+  if (block.region == nullptr) return tree_of(block.body);
+  const auto way_on = std::find_if(block.body.begin(), block.body.end(), [&](const Node* one) { return is_state(one); });
+  Node* const attempt = tree_.make(Kind::Try);
+  attempt->body.assign(block.body.begin(), way_on);
+  Node* const handler = tree_.make(Kind::Handler, {builtin("BaseException")}, handled(block.level + 1));
+  handler->body = begin_handler(*block.region, {index});
+  attempt->handlers = {handler};
+  attempt->orelse = tree_of({way_on, block.body.end()});
+  Nodes all{attempt};
+  const Nodes behind = tree(resolve(block.region->target));
+  all.insert(all.end(), behind.begin(), behind.end());
+  return all;
+}
+
+// With the blocks in the place of what leads to them.
+Nodes Machine::tree_of(const Nodes& statements) {
+  Nodes all;
+  for (size_t i = 0; i < statements.size(); i++) {
+    Node* const one = statements[i];
+    const bool chooses = is_state(one) && one->items[1]->kind == Kind::IfExp;
+    if (!is_state(one) && !leads_on_two_ways(one)) {
+      all.push_back(one);
+      continue;
+    }
+    const Nodes rest(statements.begin() + static_cast<std::ptrdiff_t>(i) + 1, statements.end());
+    const auto behind = [&](const Node* state) {
+      Nodes part = rest;
+      const Nodes block = tree(state->number);
+      part.insert(part.end(), block.begin(), block.end());
+      return part;
+    };
+    if (is_state(one) && !chooses) {
+      const Nodes block = behind(one->items[1]);
+      all.insert(all.end(), block.begin(), block.end());
+      return all;
+    }
+    Node* const test = tree_.make(Kind::If, {chooses ? one->items[1]->items[0] : one->items[0]});
+    test->from = one->from;
+    test->body = chooses ? behind(one->items[1]->items[1]) : tree_of(one->body);
+    const Nodes other = chooses ? behind(one->items[1]->items[2]) : tree_of(one->orelse);
+    all.push_back(test);
+    all.insert(all.end(), other.begin(), other.end());
+    return all;
+  }
+  return all;
 }
 
 Node* Machine::case_of(const std::vector<int>& states, Nodes body) {
@@ -242,7 +312,14 @@ Node* Machine::level_loop(int level) {
   Node* const handler = tree_.make(Kind::Handler, {builtin("BaseException")}, handled(level + 1));
   Nodes ways;
   bool deeper = false;
-  for (const auto& [region, states] : by_region) ways.push_back(case_of(states, begin_handler(*region, states, deeper)));
+  for (const auto& [region, states] : by_region) {
+    Nodes begin = begin_handler(*region, states);
+    const bool begins = begins_level(*region);
+    begin.push_back(set_state(resolve(region->target + begins)));
+    if (!begins) begin.push_back(tree_.make(Kind::Continue));
+    deeper = deeper || begins;
+    ways.push_back(case_of(states, std::move(begin)));
+  }
   ways.push_back(case_of({}, {tree_.make(Kind::Raise)}));
   handler->body = {match_state(std::move(ways))};
   if (deeper) handler->body.push_back(level_loop(level + 1));
@@ -251,8 +328,8 @@ Node* Machine::level_loop(int level) {
   return loop;
 }
 
-Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<int>& states, bool& deeper) {
-  const bool begins = code_.instructions[region.target].op == Op::PUSH_EXC_INFO;
+Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<int>& states) {
+  const bool begins = begins_level(region);
   const auto depth = static_cast<size_t>(region.depth);
   const std::string error = place(depth + region.push_lasti);
   Nodes body, gone;
@@ -263,9 +340,6 @@ Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<in
   for (const std::string& variable : touched) gone.push_back(name(variable));
   if (!gone.empty()) body.push_back(assign(gone, none()));
   if (!begins) body.push_back(assign({name(error)}, name(handled(blocks_[states[0]].level + 1))));
-  body.push_back(set_state(resolve(region.target + begins)));
-  if (begins) deeper = true;
-  else body.push_back(tree_.make(Kind::Continue));
   return body;
 }
 
@@ -281,9 +355,9 @@ void Machine::add_start(Nodes& body) {
   body.push_back(assign({name(own("special"))}, tree_.make(Kind::Raw, {}, text)));
 }
 
-Nodes machine_body(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested, const std::string& reason) {
+Nodes machine_body(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested, const MachineOptions& options) {
   if (!(code.code.as<PyCodeObject>()->co_flags & CO_OPTIMIZED)) throw Refused("a state machine's variables would be those of the class or module");
-  return Machine(tree, code, depths, nested).run(reason);
+  return Machine(tree, code, depths, nested, options).run();
 }
 
 }  // namespace evalframe::decompiler

@@ -10,7 +10,13 @@
 
 namespace evalframe::decompiler {
 
-// The statements of the body; `reason` is told in a comment. `code` must be verified. Throws Refused where the machine can't hold it.
-Nodes machine_body(Tree& tree, const bytecode::Code& code, const std::vector<int>& depths, const ReadNested& nested, const std::string& reason);
+struct MachineOptions {
+  const ConstantNames& names;
+  bool generated;      // made by evalframe: its source is there to be read
+  std::string reason;  // why there is no other source, told in a comment
+};
+
+// The statements of the body. `code` must be verified. Throws Refused where the machine can't hold it.
+Nodes machine_body(Tree& tree, const bytecode::Code& code, const std::vector<int>& depths, const ReadNested& nested, const MachineOptions& options);
 
 }  // namespace evalframe::decompiler

@@ -18,6 +18,11 @@ std::string text_of(PyObject* text) {
 
 void Machine::end_handling(int i) {
   const Node* const saved = pop();
+  if (options_.generated && is_own(saved) && saved->number == 0) {
+    // The frame began with an exception that was handled.
+    begins_handling_ = true;
+    return go(resolve(i + 1));
+  }
   if (saved->kind != Kind::Saved || saved->number != level_ - 1) throw Refused("exceptions that are handled out of order");
   for (Node*& entry : stack_) {
     if (entry->kind == Kind::Name && entry->number == level_) entry = name(entry->text);
@@ -41,13 +46,30 @@ void Machine::raise_again() {
     out_.push_back(tree_.make(Kind::Raise));
     return;
   }
+  const Nodes raise = raise_as_it_is(error, {name(error->text)});
+  out_.insert(out_.end(), raise.begin(), raise.end());
+}
+
+// Handling that begins with an exception on the stack is what raising it leads to.
+void Machine::begin_handling(int i) {
+  settle();
+  Node* const error = pop();
+  if (!is_own(error) || error->number != 0) throw Refused("an exception that isn't one");
+  const auto depth = static_cast<int32_t>(stack_.size());
+  blocks_[block_].region = &own_regions_.emplace_back(ExceptionRegion{i, i + 1, i, depth, false});
+  const Nodes raise = raise_as_it_is(error, {name(error->text)});
+  out_.insert(out_.end(), raise.begin(), raise.end());
+}
+
+// With its context and traceback; `gone` are emptied.
+Nodes Machine::raise_as_it_is(Node* error, Nodes gone) {
   const auto parts = [&] { return tree_.make(Kind::Tuple, {tree_.make(Kind::Attribute, {error}, "__context__"), tree_.make(Kind::Attribute, {error}, "__traceback__")}); };
   const auto kept = [&] { return tree_.make(Kind::Tuple, {name(own("context")), name(own("traceback"))}); };
-  out_.push_back(assign({kept()}, parts()));
+  gone.insert(gone.begin(), {name(own("context")), name(own("traceback"))});
   Node* const raise = tree_.make(Kind::Try);
   raise->body = {tree_.make(Kind::Raise, {error})};
-  raise->last = {assign({parts()}, kept()), assign({name(own("context")), name(own("traceback")), name(error->text)}, none())};
-  out_.push_back(raise);
+  raise->last = {assign({parts()}, kept()), assign(gone, none())};
+  return {assign({kept()}, parts()), raise};
 }
 
 // Classes are asked nothing: it is as in an `except` clause.
@@ -55,10 +77,11 @@ void Machine::match_exception() {
   Node* const type = pop();
   settle({type});
   const Node* const error = stack_.empty() ? nullptr : stack_.back();
-  if (error == nullptr || error->kind != Kind::Name || error->number != level_ || level_ == 0) throw Refused("a test of an exception that isn't the one that is handled");
+  if (error == nullptr || !is_own(error)) throw Refused("a test of an exception that isn't one");
   Node* const result = fresh();
   Node* const attempt = tree_.make(Kind::Try);
-  attempt->body = {tree_.make(Kind::Raise)};
+  const bool is_handled = level_ > 0 && error->number == level_;
+  attempt->body = is_handled ? Nodes{tree_.make(Kind::Raise)} : raise_as_it_is(name(error->text), {});
   const auto found = [&](Nodes types, PyObject* value) {
     Node* const handler = tree_.make(Kind::Handler, std::move(types));
     handler->body = {assign({name(result->text)}, tree_.constant(value))};

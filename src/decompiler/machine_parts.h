@@ -1,6 +1,7 @@
 // The making of state machines: one class, with a file for each part of it.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -25,14 +26,15 @@ bool is_ours(const std::string& name, const std::string& prefix);
 // Level: how many exceptions are being handled. A level is a loop of its own, in the `except` clause of that around it.
 class Machine {
  public:
-  Machine(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested)
-      : tree_(tree), code_(code), depths_(depths), reader_(tree, code, make_graph(code, depths, {.merge = false}), nested) {}
-  Nodes run(const std::string& reason);
+  Machine(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested, const MachineOptions& options)
+      : tree_(tree), code_(code), depths_(depths), options_(options), reader_(tree, code, make_graph(code, depths, {.merge = false}), nested, options.names) {}
+  Nodes run();
 
  private:
   struct Block {
     int end = 0;
     int level = -1;  // -1: not come to
+    int ways = 0;    // to it
     const ExceptionRegion* region = nullptr;  // null, too, where what it does is only to raise again
     Stack entry;
     Nodes body;
@@ -41,9 +43,9 @@ class Machine {
 
   // names, blocks: machine.cpp
   void choose_prefix();
-  void keep_variables(Nodes& body);
+  std::string comment(bool is_plain) const;
+  void check_variables(Nodes& body);
   bool is_variable(const std::string& wanted) const;
-  bool is_parameter(const std::string& wanted, int count) const;
   PyCodeObject* object() const { return code_.code.as<PyCodeObject>(); }
   std::string own(const std::string& stem) const { return prefix_ + stem; }
   Node* name(std::string text, int number = 0) { return tree_.make(Kind::Name, {}, std::move(text), number); }
@@ -92,6 +94,8 @@ class Machine {
   Node* pop() { return reader_.pop(stack_); }
   Node* settled_top();
   bool instruction(int i);
+  static void note_place(Node* statement, int i);
+  bool ends_with_frame(int i) const;
   void plain(int i);
   Node* pop_pushed();
   bool tests(int i) const;
@@ -121,8 +125,10 @@ class Machine {
   void wait(const Instruction& one, int i);
 
   // exceptions and contexts: machine_exceptions.cpp
+  void begin_handling(int i);
   void end_handling(int i);
   void raise_again();
+  Nodes raise_as_it_is(Node* error, Nodes gone);
   void match_exception();
   void enter_context(bool async);
   void exit_context();
@@ -134,10 +140,16 @@ class Machine {
   void match_class(int positional);
 
   // the whole: machine.cpp
+  bool is_tree() const;
+  Nodes tree(int index);
+  Nodes tree_of(const Nodes& statements);
+  bool is_state(const Node* statement) const;
+  bool leads_on_two_ways(const Node* statement) const;
   Node* case_of(const std::vector<int>& states, Nodes body);
   Node* match_state(Nodes cases);
   Node* level_loop(int level);
-  Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& states, bool& deeper);
+  Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& states);
+  bool begins_level(const ExceptionRegion& region) const { return code_.instructions[region.target].op == Op::PUSH_EXC_INFO; }
   void add_start(Nodes& body);
   int number_of(int index) const;
   void number_states();
@@ -145,10 +157,14 @@ class Machine {
   Tree& tree_;
   const Code& code_;
   const std::vector<int>& depths_;
+  const MachineOptions& options_;
   Reader reader_;
   std::string prefix_ = "_";
+  std::string sees_variables_;  // a name of the code
+  bool begins_handling_ = false;  // it's taken up inside a handler
   std::map<int, Block> blocks_;  // by the first instruction
   std::vector<Node*> states_;    // numbers in the source; `number` is the first instruction until all blocks are known
+  std::deque<ExceptionRegion> own_regions_;
   std::vector<int> open_;
   std::set<std::string> builtins_;
   bool has_end_ = false, has_special_ = false;

@@ -140,12 +140,33 @@ void Machine::read(Block& block) {
   for (int i = block_; i < block.end && !ends; i = next_) {
     next_ = i + 1;
     if (changes_kept(i, block)) end_block_behind(i, block);
+    const size_t written = out_.size();
     ends = instruction(i);
+    for (size_t k = written; k < out_.size(); k++) note_place(out_[k], i);
   }
+  const size_t written = out_.size();
   if (!ends) go(resolve(block.end));
+  for (size_t k = written; k < out_.size(); k++) note_place(out_[k], block.end - 1);
   if (block.region) handle(block, entry);
   block.body = out_;
   block.touched = touched_;
+}
+
+void Machine::note_place(Node* statement, int i) {
+  if (statement->from < 0) statement->from = i;
+  for (const Nodes* const list : {&statement->body, &statement->handlers, &statement->orelse, &statement->last}) {
+    for (Node* const inner : *list) note_place(inner, i);
+  }
+}
+
+// Whether the variable that is deleted there ends with the frame in any case, without being asked for: it's given to what the function returns.
+bool Machine::ends_with_frame(int i) const {
+  const auto found = blocks_.find(block_);
+  if (found->second.region || code_.instructions[found->second.end - 1].op != Op::RETURN_VALUE) return false;
+  const auto& all = code_.instructions;
+  const auto loads_it = [&](const Instruction& one) { return one.op == Op::LOAD_FAST && one.arg == all[i].arg; };
+  if (std::none_of(all.begin() + block_, all.begin() + i, loads_it)) return false;
+  return std::none_of(all.begin() + i + 1, all.begin() + found->second.end, [&](const Instruction& one) { return bytecode::argument_kind(one.op) == bytecode::Argument::local && one.arg == all[i].arg; });
 }
 
 // A handler keeps what was on the stack when the block began: what changes that ends the block, before anything else can raise.
@@ -194,6 +215,7 @@ bool Machine::instruction(int i) {
   if (one.op == Op::FOR_ITER) return turn(one, i), true;
   if (one.op == Op::SEND) return wait(one, i), true;
   if (flow == Flow::branch) return test(one, i), true;
+  if (one.op == Op::PUSH_EXC_INFO) return begin_handling(i), true;
   if (one.op == Op::POP_EXCEPT) return end_handling(i), true;
   if (one.op == Op::RERAISE) return raise_again(), true;
   if (flow == Flow::stop) {
@@ -245,9 +267,14 @@ void Machine::plain(int i) {
     case Op::MATCH_MAPPING: return match_kind("{}");
     case Op::MATCH_CLASS: return match_class(one.arg);
     case Op::POP_TOP: return drop();
+    case Op::DELETE_FAST:
+      if (ends_with_frame(i)) return;
+      break;
     default: break;
   }
   if (is_store(one.op)) return store(i);
+  // Where an exception was raised is nothing but the line that is told when it's raised again.
+  if (options_.generated && one.op == Op::CALL) std::replace_if(stack_.begin(), stack_.end(), [](const Node* entry) { return entry->kind == Kind::Special; }, tree_.make(Kind::Raw, {}, "-1"));
   Nodes made;
   reader_.step(i, stack_, made);
   for (Node* const statement : made) emit(statement);
@@ -375,16 +402,17 @@ void Machine::unpack(int i) {
   if (count > 10'000) throw Refused("it unpacks too many values");
   Node* const value = pop();
   Node* const targets = tree_.make(count == 0 ? Kind::List : Kind::Tuple);
-  bool stored = count > 0;
-  for (int k = 1; k <= count; k++) stored = stored && i + k < size() && !blocks_.contains(i + k) && stores_variable(code_.instructions[i + k].op);
+  // The first ones that are stored at once.
+  int stored = 0;
+  while (stored < count && i + 1 + stored < size() && !blocks_.contains(i + 1 + stored) && stores_variable(code_.instructions[i + 1 + stored].op)) stored++;
   for (int k = 0; k < count; k++) {
-    Node* const target = stored ? name(variable_at(i + 1 + k)) : fresh();
+    Node* const target = k < stored ? name(variable_at(i + 1 + k)) : fresh();
     targets->items.push_back(starred && k == before ? tree_.make(Kind::Starred, {target}) : target);
   }
   settle({value});
   put(assign({targets}, value), targets->items);
-  if (stored) next_ = i + 1 + count;
-  for (int k = count; !stored && k-- > 0;) {
+  next_ = i + 1 + stored;
+  for (int k = count; k-- > stored;) {
     const Node* const target = targets->items[static_cast<size_t>(k)];
     stack_.push_back(name(target->kind == Kind::Starred ? target->items[0]->text : target->text));
   }
@@ -420,8 +448,14 @@ void Machine::store(int i) {
   const Instruction& one = code_.instructions[i];
   if (stores_variable(one.op)) {
     const std::string variable = variable_at(i);
-    Node* const value = pop();
+    Node* value = pop();
     if (value->kind == Kind::Name && value->number == -1) return put_back(variable, value);
+    if (value->kind == Kind::Null) {
+      // Nothing: the variable is unbound then.
+      emit(assign({name(variable)}, none()));
+      return emit(tree_.make(Kind::Delete, {name(variable)}));
+    }
+    if (value->kind == Kind::Special && options_.generated) value = tree_.make(Kind::Raw, {}, "-1");
     if (value->kind == Kind::ImportedModule || value->kind == Kind::ImportedName) {
       Nodes made;
       reader_.assign(name(variable), value, stack_, made);

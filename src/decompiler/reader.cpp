@@ -19,8 +19,8 @@ bool constant_and_return(const Graph& graph, int node) {
 
 }  // namespace
 
-Reader::Reader(Tree& tree, const bytecode::Code& code, Graph graph, ReadNested nested)
-    : tree_(tree), code_(code), graph_(std::move(graph)), nested_(std::move(nested)) {}
+Reader::Reader(Tree& tree, const bytecode::Code& code, Graph graph, ReadNested nested, const ConstantNames& names)
+    : tree_(tree), code_(code), graph_(std::move(graph)), nested_(std::move(nested)), constant_names_(names) {}
 
 Nodes Reader::read() {
   Nodes out;

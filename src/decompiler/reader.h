@@ -16,9 +16,12 @@ using Stack = Nodes;
 // Fills in the body of a function, class, lambda or comprehension whose code object `node->constant` is.
 using ReadNested = std::function<void(Node* node)>;
 
+// Names for constants that no literal is, by index.
+using ConstantNames = std::map<int, std::string>;
+
 class Reader {
  public:
-  Reader(Tree& tree, const bytecode::Code& code, Graph graph, ReadNested nested);
+  Reader(Tree& tree, const bytecode::Code& code, Graph graph, ReadNested nested, const ConstantNames& names = {});
   // The statements of the whole code object.
   Nodes read();
 
@@ -186,6 +189,7 @@ class Reader {
   const bytecode::Code& code_;
   Graph graph_;
   ReadNested nested_;
+  const ConstantNames constant_names_;
   size_t floor_ = 0;                                // where the stack of a comprehension that is part of an expression starts
   std::vector<std::pair<Node*, Node*>> several_;    // target and value, of an assignment of several values at once
   int64_t work_ = 0;

@@ -29,6 +29,7 @@ using Nodes = std::vector<Node*>;
 struct Node {
   Kind kind;
   int number = 0;
+  int from = -1;                  // a statement of a state machine: the instruction at which it was written
   int order = 0;                  // when it was made: values are made in the order in which they're evaluated
   PyObject* constant = nullptr;   // owned by the code object that is read
   std::string text;

@@ -373,6 +373,7 @@ class Writer {
  public:
   std::string text;
   std::vector<Lines>* lines = nullptr;
+  std::vector<std::pair<int, int>>* places = nullptr;
 
   void block(const Nodes& statements, int indent) {
     if (indent > 95) throw Refused("blocks nested too deeply");
@@ -404,6 +405,7 @@ class Writer {
 
   void write(const Node* node, int indent) {
     int first = line_;
+    if (places && node->from >= 0) places->push_back({node->from, line_});
     switch (node->kind) {
       case Kind::If: return write_if(node, indent, "if ");
       case Kind::While:
@@ -610,9 +612,10 @@ std::string parameters_text(const Node& function) {
   return joined(parts, ", ");
 }
 
-std::string statements_text(const Nodes& statements, int indent, std::vector<Lines>* lines) {
+std::string statements_text(const Nodes& statements, int indent, std::vector<Lines>* lines, std::vector<std::pair<int, int>>* places) {
   Writer writer;
   writer.lines = lines;
+  writer.places = places;
   writer.top(statements, indent);
   return writer.text;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "decompiler/tree.h"
 
@@ -14,7 +16,8 @@ struct Lines {
   PyObject* code;
   int first, last;
 };
-std::string statements_text(const Nodes& statements, int indent, std::vector<Lines>* lines = nullptr);
+// `places`: of statements that know their instruction, that and the line.
+std::string statements_text(const Nodes& statements, int indent, std::vector<Lines>* lines = nullptr, std::vector<std::pair<int, int>>* places = nullptr);
 // The parameters as they stand between the parentheses.
 std::string parameters_text(const Node& function);
 // A constant as a literal that is compiled to it.

@@ -86,7 +86,11 @@ bool Reader::step_load(int node, Stack& stack) {
   const Instruction& instruction = graph_.at(node);
   const int arg = instruction.arg;
   switch (instruction.op) {
-    case Op::LOAD_CONST: stack.push_back(tree_.constant(constant(arg))); return true;
+    case Op::LOAD_CONST: {
+      const auto named = constant_names_.find(arg);
+      stack.push_back(named == constant_names_.end() ? tree_.constant(constant(arg)) : name(named->second));
+      return true;
+    }
     case Op::LOAD_FAST:
       // The first iterator of a comprehension is its argument.
       if (local(arg) == ".0") stack.push_back(tree_.make(Kind::Iterator, {name(".0")}, {}, (object(code_)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0));

@@ -179,12 +179,27 @@ Ref bind_resume(nb::handle jit, const runtime::Settings& settings, Ref function,
                                           settings.backend.c_str(), custom, Py_False, settings.max_entries));
 }
 
+// Whom each code object that is made is handed to, for another that is the same but for where its source is. Null: nobody.
+PyObject* code_finisher = nullptr;
+
+void set_code_finisher(nb::handle finisher) {
+  Py_XSETREF(code_finisher, finisher.is_none() ? nullptr : finisher.inc_ref().ptr());
+}
+
+Ref finished_code(Ref code) {
+  if (code_finisher == nullptr) return code;
+  const Ref finisher = Ref::borrow(code_finisher);
+  Ref finished = Ref::steal(PyObject_CallOneArg(finisher.get(), code.get()));
+  if (finished && !PyCode_Check(finished.get())) return PyErr_SetString(PyExc_TypeError, "what finishes code must give a code object"), Ref();
+  return finished;
+}
+
 nb::list generated_code(nb::handle jit, bool capture_resumed) {
   const auto capture = runtime::capture_of(jit.ptr());
   if (!capture) throw nb::python_error();
   codegen::ResumeFunctions resumes([&](Ref function, bool repeats) {
     return bind_resume(jit, capture->settings(), std::move(function), capture_resumed, repeats);
-  });
+  }, finished_code);
   nb::list result;
   int number = 0;
   for (const runtime::Capture* part : capture->with_callees()) {
@@ -195,12 +210,15 @@ nb::list generated_code(nb::handle jit, bool capture_resumed) {
 
 // The same of all that is captured in the process, in the order of captures(): for each function that of each of its entries.
 nb::list captured_code() {
+  // Taken before any object is made: what is collected meanwhile takes its captures with it.
+  std::vector<std::vector<std::pair<runtime::Place, Held<Compilation>>>> captured;
+  for (const runtime::Capture* capture : runtime::Capture::all()) captured.push_back(capture->entries());
   nb::list result;
-  for (const runtime::Capture* capture : std::vector<runtime::Capture*>(runtime::Capture::all())) {
-    codegen::ResumeFunctions resumes([](Ref function, bool) { return function; });
+  for (const auto& entries : captured) {
+    codegen::ResumeFunctions resumes([](Ref function, bool) { return function; }, finished_code);
     nb::list of_one;
     int number = 0;
-    for (const auto& [place, entry] : capture->entries()) of_one.append(generate(entry, number++, resumes));
+    for (const auto& [place, entry] : entries) of_one.append(generate(entry, number++, resumes));
     result.append(of_one);
   }
   return result;
@@ -215,6 +233,9 @@ void bind_codegen(nb::module_& module) {
              nb::sig("def generated_code(jit: object, capture_resumed: bool) -> list[tuple[typing.Any, ...]]"),
              "Of each entry, in the order of jit_entries: its code or None, what the code calls behind a break, why there is "
              "no code, and a function that tells whether its guards hold.");
+  module.def("set_code_finisher", set_code_finisher, nb::arg("finisher").none(),
+             nb::sig("def set_code_finisher(finisher: typing.Callable[[types.CodeType], types.CodeType] | None) -> None"),
+             "Has each generated code object pass through a function, which gives the same code with another place of its source.");
   module.def("captured_code", captured_code, nb::sig("def captured_code() -> list[list[tuple[typing.Any, ...]]]"),
              "The same of each entry of each function in `captures`.");
 }

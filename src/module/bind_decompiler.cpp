@@ -1,5 +1,6 @@
 // Bindings of decompiler/: what python/evalframe/decompiler.py is made of.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,17 +15,20 @@ namespace nb = nanobind;
 namespace evalframe {
 namespace {
 
-// source or None, rows of (code, status, reason)
-using Decompiled = std::tuple<std::optional<std::string>, std::vector<std::tuple<nb::object, std::string, std::string>>>;
+using Pairs = std::vector<std::pair<int, int>>;
+// source or None, rows of (code, status, reason), lines of instructions
+using Decompiled = std::tuple<std::optional<std::string>, std::vector<std::tuple<nb::object, std::string, std::string>>, Pairs>;
 
-Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::vector<std::pair<std::string, std::string>> keyword_defaults, bool machines) {
+Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::vector<std::pair<std::string, std::string>> keyword_defaults,
+                     std::map<int, std::string> constant_names, bool generated, bool machines) {
   if (!PyCode_Check(code.ptr())) throw nb::type_error("a code object is needed");
-  decompiler::Result result = decompiler::decompile(code.ptr(), {std::move(defaults), std::move(keyword_defaults)}, machines);
+  decompiler::Result result = decompiler::decompile(code.ptr(), {std::move(defaults), std::move(keyword_defaults), std::move(constant_names), generated}, machines);
   Decompiled told;
   if (result.written) std::get<0>(told) = std::move(result.source);
   for (decompiler::Row& row : result.rows) {
     std::get<1>(told).emplace_back(nb::steal(row.code.release()), decompiler::name(row.status), std::move(row.reason));
   }
+  std::get<2>(told) = std::move(result.lines);
   return told;
 }
 
@@ -32,7 +36,8 @@ Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::ve
 
 void bind_decompiler(nb::module_& module) {
   nb::module_ m = module.def_submodule("decompiler", "Code objects as Python source.");
-  m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"), nb::arg("machines") = false);
+  m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"), nb::arg("constant_names") = std::map<int, std::string>(), nb::arg("generated") = false,
+        nb::arg("machines") = false);
 }
 
 }  // namespace evalframe

@@ -103,7 +103,7 @@ def run_captured(program: Program, warm: list[types.CodeType]) -> list[Outcome]:
 
 def as_machines(code: types.CodeType) -> types.CodeType:
     """Its functions as the state machines that the decompiler writes; the code itself where one of them can't be."""
-    source, rows = evalframe._core.decompiler.decompile(code, [], [], machines=True)
+    source, rows, _ = evalframe._core.decompiler.decompile(code, [], [], machines=True)
     if source is None or any(status == "refused" for _, status, _ in rows):
         return code
     again = compile(source, Log.program_file, "exec", dont_inherit=True)
