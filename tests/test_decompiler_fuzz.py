@@ -8,6 +8,7 @@ import types
 import pytest
 
 import evalframe
+import mutants
 
 FIRST_OF_TOOLS = 236
 
@@ -92,6 +93,17 @@ def test_damaged_code_is_decompiled_or_refused(seed: int) -> None:
             assert row.reason or row.status == "exact"
         refused += report.source is None
     assert refused > 10
+
+
+def test_hostile_code_is_decompiled_or_refused() -> None:
+    """`mutants.py` by itself makes them by the thousand, for AddressSanitizer as well."""
+    found = mutants.run(1, range(250))
+    assert found["refused"] > 100 and found["exact"] > 20 and found["state machine"] > 20
+
+
+@pytest.mark.slow
+def test_many_hostile_code_objects_are_decompiled_or_refused() -> None:
+    mutants.run(2, range(5000))
 
 
 @pytest.mark.parametrize("source", ["lambda a, b: f'{a}{b}'", "lambda a, b: f'{a:{b}}'", "lambda a, b: f'{a:{b}x}'"])
