@@ -126,6 +126,8 @@ int32_t GuardTable::add(Source source) {
   const int32_t found =
       index_.find_or_add({static_cast<int32_t>(source.reach), source.parent, source.frame, source.index, source.object.get(), nullptr}, next);
   if (found != next) return found;
+  note_taken({source.object.get(), source.fact.want.get()});
+  for (const Fact& fact : source.more) note_taken({fact.want.get()});
   sources.push_back(std::move(source));
   sources.back().fact.asked_at = asked_at;
   return found;
@@ -135,6 +137,7 @@ void GuardTable::require(int32_t index, Fact fact) {
   Source& source = sources[index];
   if (says(source, fact.check)) return;
   fact.asked_at = asked_at;
+  note_taken({fact.want.get()});
   if (implies(fact, source.fact.check)) {
     source.fact = std::move(fact);
   } else {
@@ -280,6 +283,7 @@ void GuardTable::fix_attribute(Borrowed type, Borrowed name) {
   const auto next = static_cast<int32_t>(fixed_.size());
   if (index_.find_or_add({kFixedKey, 0, 0, 0, type.get(), name.get()}, next) != next) return;
   fixed_.emplace_back(Ref::borrow(type), Ref::borrow(name));
+  note_taken({type.get(), name.get()});
   for (const std::shared_ptr<ClassContents>& known : contents_) known->fix(type, name);
 }
 
@@ -325,6 +329,7 @@ void GuardTable::require_too(int32_t index, Fact fact) {
   const auto is_known = [&](const Fact& known) { return known.check == fact.check && known.other == fact.other && known.want.get() == fact.want.get(); };
   if (std::any_of(source.more.begin(), source.more.end(), is_known)) return;
   fact.asked_at = asked_at;
+  note_taken({fact.want.get()});
   source.more.push_back(std::move(fact));
 }
 
@@ -358,12 +363,16 @@ void GuardTable::require_apart(int32_t index, int32_t other) {
 
 void GuardTable::require_name(Borrowed dict, Borrowed name, Borrowed value) {
   const int32_t at = index_.find_or_add({kDictKey, 0, 0, 0, dict.get(), nullptr}, static_cast<int32_t>(dicts.size()));
-  if (at == static_cast<int32_t>(dicts.size())) dicts.push_back({Ref::borrow(dict), cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0, {}, {}});
+  if (at == static_cast<int32_t>(dicts.size())) {
+    dicts.push_back({Ref::borrow(dict), cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0, {}, {}});
+    note_taken({dict.get()});
+  }
   auto& names = dicts[at].names;
   const auto next = static_cast<int32_t>(names.size());
   if (index_.find_or_add({kNameKey, 0, 0, 0, dict.get(), name.get()}, next) != next) return;
   names.emplace_back(Ref::borrow(name), Ref::borrow(value));
   dicts[at].asked_at.push_back(asked_at);
+  note_taken({name.get(), value.get()});
   if (value) name_of_.try_emplace(value.get(), at, next);
 }
 
@@ -373,11 +382,14 @@ void GuardTable::require_function(Borrowed object) {
   const auto* function = object.as<PyFunctionObject>();
   functions.push_back({Ref::borrow(object), Ref::borrow(function->func_code), Ref::borrow(function->func_defaults),
                        Ref::borrow(function->func_kwdefaults), asked_at});
+  note_taken({object.get(), function->func_code, function->func_defaults, function->func_kwdefaults});
 }
 
 void GuardTable::require_module(Borrowed module) {
   const auto next = static_cast<int32_t>(modules.size());
-  if (index_.find_or_add({kModuleKey, 0, 0, 0, module.get(), nullptr}, next) == next) modules.push_back(Ref::borrow(module));
+  if (index_.find_or_add({kModuleKey, 0, 0, 0, module.get(), nullptr}, next) != next) return;
+  modules.push_back(Ref::borrow(module));
+  note_taken({module.get()});
 }
 
 bool GuardTable::take_surroundings(const GuardTable& other) {
@@ -385,6 +397,7 @@ bool GuardTable::take_surroundings(const GuardTable& other) {
     const auto known = std::find_if(functions.begin(), functions.end(), [&](const FunctionGuard& mine) { return mine.function.get() == guard.function.get(); });
     if (known == functions.end()) {
       functions.push_back({Ref::borrow(guard.function.get()), Ref::borrow(guard.code.get()), Ref::borrow(guard.defaults.get()), Ref::borrow(guard.keyword_defaults.get())});
+      note_taken({guard.function.get(), guard.code.get(), guard.defaults.get(), guard.keyword_defaults.get()});
     } else if (known->code.get() != guard.code.get() || known->defaults.get() != guard.defaults.get() || known->keyword_defaults.get() != guard.keyword_defaults.get()) {
       return false;
     }
@@ -431,6 +444,7 @@ bool GuardTable::take_source(Source source, int32_t& index) {
     }
     if (fact.check == Check::kNone || std::any_of(alike.begin(), alike.end(), [&](const Fact* known) { return is_same(*known, fact); })) continue;
     if (!alike.empty() && !may_be_several(fact.check)) return false;
+    note_taken({fact.want.get()});
     mine.more.push_back(std::move(fact));
   }
   return true;
@@ -631,6 +645,18 @@ int GuardTable::traverse(visitproc visit, void* arg) const {
   }
   for (const FunctionGuard& guard : functions) {
     for (const Ref* object : {&guard.function, &guard.code, &guard.defaults, &guard.keyword_defaults}) Py_VISIT(object->get());
+  }
+  return 0;
+}
+
+int GuardTable::traverse_new(Seen& seen, visitproc visit, void* arg) const {
+  for (; seen.taken < taken_.size(); seen.taken++) Py_VISIT(taken_[seen.taken]);
+  for (; seen.states < states.size(); seen.states++) {
+    Py_VISIT(states[seen.states].callable.get());
+    Py_VISIT(states[seen.states].wanted.get());
+  }
+  for (; seen.contents < contents_.size(); seen.contents++) {
+    if (const int stopped = contents_[seen.contents]->traverse(visit, arg)) return stopped;
   }
   return 0;
 }

@@ -201,6 +201,12 @@ class GuardTable {
   // The text of one of them.
   std::string line_text(int32_t line) const;
   int traverse(visitproc visit, void* arg) const;
+  // How far a walk through all that the table has taken has come.
+  struct Seen {
+    size_t taken = 0, states = 0, contents = 0;
+  };
+  // Visits what was taken since. A fact's object that gave way to a stronger fact's is visited, too, and may be gone.
+  int traverse_new(Seen& seen, visitproc visit, void* arg) const;
   std::vector<std::string> slot_names;  // for texts: names of frame 0's slots
 
  private:
@@ -214,6 +220,9 @@ class GuardTable {
   std::shared_ptr<ClassContents> contents_of(PyTypeObject* type);
   std::vector<std::shared_ptr<ClassContents>> contents_;
   std::vector<std::pair<Ref, Ref>> fixed_;  // classes and names of data in them
+  // References to what isn't in contents_ or states, in the order in which they were taken.
+  std::vector<PyObject*> taken_;
+  void note_taken(std::initializer_list<PyObject*> objects) { taken_.insert(taken_.end(), objects); }
   KeyIndex index_;
   std::unordered_map<PyObject*, std::pair<int32_t, int32_t>> name_of_;  // of a guarded value: its dict and its name there
 };

@@ -3,8 +3,6 @@
 #include "recorder/endings.h"
 
 #include <algorithm>
-#include <bitset>
-#include <optional>
 
 #include "bytecode/stack.h"
 #include "frontends/numpy/calls.h"
@@ -33,20 +31,13 @@ int count_one(PyObject* object, void* counted) {
   return 0;
 }
 
-// Few of those that a recording holds are counted: a bit for each address tells most of the others without a search.
-struct Wanted {
-  explicit Wanted(std::unordered_map<PyObject*, Py_ssize_t>& wanted) : counts(wanted) {
-    for (const auto& [object, count] : counts) near.set(place(object));
-  }
-  static size_t place(PyObject* object) { return (reinterpret_cast<uintptr_t>(object) >> 4) % kPlaces; }
-  static constexpr size_t kPlaces = 8192;
-  std::bitset<kPlaces> near;
-  std::unordered_map<PyObject*, Py_ssize_t>& counts;
-};
-int count_wanted(PyObject* object, void* counted) {
-  auto& wanted = *static_cast<Wanted*>(counted);
-  if (!wanted.near.test(Wanted::place(object))) return 0;
-  if (const auto found = wanted.counts.find(object); found != wanted.counts.end()) found->second++;
+int count_wanted(PyObject* object, void* wanted) {
+  auto& counts = *static_cast<std::unordered_map<PyObject*, Py_ssize_t>*>(wanted);
+  if (const auto found = counts.find(object); found != counts.end()) found->second++;
+  return 0;
+}
+int count_any(PyObject*, void* counted) {
+  (*static_cast<Py_ssize_t*>(counted))++;
   return 0;
 }
 
@@ -106,20 +97,33 @@ std::vector<PyObject*> Endings::left_by_last() const {
   return left;
 }
 
-int Recorder::traverse(visitproc visit, void* arg) const {
-  for (const TouchedOnes* const ones : {&objects_, &dicts_, &namespaces_}) {
-    for (const Touched& touched : *ones) Py_VISIT(touched.object.get());
-  }
-  for (const Stored& stored : stored_) Py_VISIT(stored.owner.get());
-  for (const Outer& outer : outers_) Py_VISIT(outer.object.get());
-  for (const Appended& appended : appended_) Py_VISIT(appended.object.get());
-  for (const Ref& adopted : adopted_objects_) Py_VISIT(adopted.get());
+// What only grows, from where the last walk has come.
+int Recorder::traverse_growing(Seen& seen, visitproc visit, void* arg) const {
+  for (; seen.objects < objects_.size(); seen.objects++) Py_VISIT(objects_[seen.objects].object.get());
+  for (; seen.dicts < dicts_.size(); seen.dicts++) Py_VISIT(dicts_[seen.dicts].object.get());
+  for (; seen.namespaces < namespaces_.size(); seen.namespaces++) Py_VISIT(namespaces_[seen.namespaces].object.get());
+  for (; seen.stored < stored_.size(); seen.stored++) Py_VISIT(stored_[seen.stored].owner.get());
+  for (; seen.outers < outers_.size(); seen.outers++) Py_VISIT(outers_[seen.outers].object.get());
+  for (; seen.appended < appended_.size(); seen.appended++) Py_VISIT(appended_[seen.appended].object.get());
+  for (; seen.adopted < adopted_objects_.size(); seen.adopted++) Py_VISIT(adopted_objects_[seen.adopted].get());
+  return 0;
+}
+
+// What is held for as long as a call, or a step of a generator, takes.
+int Recorder::traverse_passing(visitproc visit, void* arg) const {
   for (const Live& frame : frames_) {
     if (!frame.rest) continue;
     for (const Ref& object : frame.rest->objects) Py_VISIT(object.get());
     for (const Rest::Candidate& candidate : frame.rest->candidates) Py_VISIT(candidate.function.get());
   }
   Py_VISIT(passed_down_object_.get());
+  return 0;
+}
+
+int Recorder::traverse(visitproc visit, void* arg) const {
+  Seen nothing;
+  if (const int stopped = traverse_growing(nothing, visit, arg)) return stopped;
+  if (const int stopped = traverse_passing(visit, arg)) return stopped;
   for (const Watched& watched : watched_) Py_VISIT(watched.object.get());
   for (const Ref& silent : ended_silently_) Py_VISIT(silent.get());
   return recording_->traverse(visit, arg);
@@ -128,8 +132,9 @@ int Recorder::traverse(visitproc visit, void* arg) const {
 void Recorder::watch(PyObject* object, uint32_t label) {
   if (ends_silently(object) || is_adopted(object)) return;
   if (watched_ones_.insert(object).second) {
-    watched_.push_back({Ref::borrow(object), 0, {}});
-    watched_.back().references = Py_REFCNT(object);
+    Py_ssize_t& held = counts_[object];
+    held++;
+    watched_.push_back({Ref::borrow(object), &held, {}});
   }
   if (!label) return;
   const auto watched = std::find_if(watched_.begin(), watched_.end(), [&](const Watched& one) { return one.object.get() == object; });
@@ -151,13 +156,15 @@ Py_ssize_t Recorder::lost_references(PyObject* object) const {
   return found == lost_.end() ? 0 : found->second;
 }
 
-bool Recorder::is_last_reference(PyObject* object) const {
+bool Recorder::is_last_reference(PyObject* object) {
+  count_held();
+  if (!may_hold_all(object, counts_[object], 1)) return false;
   Counted held{object};
   traverse(count_one, &held);
   return Py_REFCNT(object) <= held.count + lost_references(object) + 1;
 }
 
-bool Recorder::tells_if_dropped(PyObject* object) const {
+bool Recorder::tells_if_dropped(PyObject* object) {
   if (!object || ends_silently(object)) return false;
   if (!is_last_reference(object)) return false;
   Endings endings(*this);
@@ -171,56 +178,41 @@ bool Recorder::tells_if_dropped_outside(PyObject* object) {
   return false;
 }
 
-// Of a frame that is there; generators may go, with what they hold.
-bool Recorder::is_in_slot(Watched& watched, const Activation& frame) const {
-  const auto holds = [&](int32_t slot) { return labels_[static_cast<size_t>(slot)] && stands_for(watched, labels_[static_cast<size_t>(slot)]); };
-  if (watched.labels.empty()) return false;
-  const Live& inner = frames_.back();
-  const int32_t end = inner.generator >= 0 ? 0 : inner.base + frame.depth();
-  if (watched.slot >= 0 && watched.slot < end && holds(watched.slot)) return true;
-  for (size_t k = 0; k < frames_.size(); k++) {
-    const Live& live = frames_[k];
-    if (live.generator >= 0) continue;
-    const int32_t push = k + 1 < frames_.size() ? frames_[k + 1].push : -1;
-    const int32_t last = &live == &inner ? end : live.base + (push >= 0 ? recording_->pushes[static_cast<size_t>(push)].depth : recording_->start[k].depth);
-    for (watched.slot = live.base; watched.slot < last; watched.slot++) {
-      if (holds(watched.slot)) return true;
-    }
-  }
-  watched.slot = -1;
-  return false;
+// Counts what has come since the last time: a look for ends is no walk through all that is held.
+void Recorder::count_held() {
+  traverse_growing(seen_, count, &counts_);
+  recording_->traverse_new(seen_.recording, count, &counts_);
 }
 
-// How much is held: where that has changed, counts of references don't say what the program has done.
-size_t Recorder::count_held() const {
-  return objects_.size() + dicts_.size() + namespaces_.size() + stored_.size() + outers_.size() + appended_.size() + frames_.size() +
-         recording_->graph.constants.size() + recording_->guards.sources.size() + recording_->guards.functions.size();
+// Whether somebody else may have no reference to the object beside these: of those that are counted, some may have been given back.
+bool Recorder::may_hold_all(PyObject* object, Py_ssize_t held, Py_ssize_t others) const {
+  Counted passing{object};
+  traverse_passing(count_one, &passing);
+  return Py_REFCNT(object) <= held + passing.count + others;
 }
 
 bool Recorder::look_at_watched(const Activation& frame) {
   if (!frame.at_boundary()) return false;  // behind the second half
-  std::optional<bool> more;  // only where it matters: counting takes longer than most of this
-  const auto holds_more = [&] {
-    if (!more) {
-      const size_t now = count_held();
-      more = std::exchange(held_before_, now) != now;
-    }
-    return *more;
-  };
-  std::unordered_map<PyObject*, Py_ssize_t> held;  // of those that may have been let go: one walk for all, because it goes through the whole recording
-  for (Watched& watched : watched_) {
-    const Py_ssize_t now = Py_REFCNT(watched.object.get()), before = std::exchange(watched.references, now);
-    const bool was_in_slot = watched.slot >= 0;
-    if (now == before && !was_in_slot && !holds_more()) continue;  // into a slot, or out of one, it would come with another count
-    if (!is_in_slot(watched, frame) && (now < before || was_in_slot || holds_more())) held.emplace(watched.object.get(), 0);
+  count_held();
+  Py_ssize_t passing = 0;
+  traverse_passing(count_any, &passing);
+  std::unordered_map<PyObject*, Py_ssize_t> last;  // of which nobody else may have a reference
+  for (const Watched& watched : watched_) {
+    PyObject* const object = watched.object.get();
+    const bool is_near = Py_REFCNT(object) <= *watched.held + passing;
+    if (is_near && may_hold_all(object, *watched.held, 0)) last.emplace(object, 0);
   }
-  return !held.empty() && holds_last_of_any(held) && look_for_ends();
+  return !last.empty() && holds_last_of_any(last) && look_for_ends();
 }
 
-bool Recorder::holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) const {
-  Wanted wanted(held);
-  traverse(count_wanted, &wanted);
-  return std::any_of(held.begin(), held.end(), [&](const auto& one) { return Py_REFCNT(one.first) <= one.second + lost_references(one.first); });
+bool Recorder::holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) {
+  traverse(count_wanted, &held);
+  bool any = false;
+  for (const auto& [object, count] : held) {
+    counts_[object] = count + lost_references(object);  // less than was counted, if something gave way to a stronger fact
+    any = any || Py_REFCNT(object) <= counts_[object];
+  }
+  return any;
 }
 
 bool Recorder::look_for_ends() {
@@ -250,6 +242,7 @@ bool Recorder::look_for_ends() {
       i = 0;  // it may have held others
     }
   }
+  for (const auto& [object, count] : endings.lost()) counts_[object] += count - lost_references(object);
   lost_ = endings.lost();
   return false;
 }
@@ -263,9 +256,9 @@ void Recorder::let_go() {
   ended_silently_.clear();
   for (Watched& watched : watched_) {
     const auto last = std::find_if(labels_.rbegin(), labels_.rend(), [&](uint32_t label) { return label && stands_for(watched, label); });
-    watched.slot = static_cast<int32_t>(labels_.rend() - last);
+    watched.last_slot = static_cast<int32_t>(labels_.rend() - last);
   }
-  std::stable_sort(watched_.begin(), watched_.end(), [](const Watched& one, const Watched& other) { return one.slot < other.slot; });
+  std::stable_sort(watched_.begin(), watched_.end(), [](const Watched& one, const Watched& other) { return one.last_slot < other.last_slot; });
   for (Watched& watched : watched_) watched.object.reset();
 }
 

@@ -413,10 +413,10 @@ class Recorder {
   uint32_t stored_in_cell(uint32_t owner, Borrowed cell);
   void store_in_cell(uint32_t owner, Borrowed cell, uint32_t value);
   // Whether someone is told of an end if the program lets go of one of its references to the object.
-  bool tells_if_dropped(PyObject* object) const;
+  bool tells_if_dropped(PyObject* object);
   // ... to what lives outside: if it's still held elsewhere, its end is looked for from here on.
   bool tells_if_dropped_outside(PyObject* object);
-  bool is_last_reference(PyObject* object) const;
+  bool is_last_reference(PyObject* object);
   // Visits all that the recorder and the recording hold.
   int traverse(visitproc visit, void* arg) const;
   // Whether effects may be put off to the exit. Not behind the end of an object from outside that tells someone of it: what it
@@ -622,6 +622,7 @@ class Recorder {
     // What is touched in a way in which it wasn't before; null: it was.
     Touched* touch(int32_t source, Borrowed object, bool changes);
     size_t size() const { return all_.size(); }
+    const Touched& operator[](size_t index) const { return all_[index]; }
     auto begin() const { return all_.begin(); }
     auto end() const { return all_.end(); }
 
@@ -655,26 +656,34 @@ class Recorder {
   // An object from outside that the program may let go.
   struct Watched {
     Ref object;
-    Py_ssize_t references;         // when it was last looked at
+    const Py_ssize_t* held;        // of counts_
     std::vector<uint32_t> labels;  // that stand for it, as far as known
-    int32_t slot = -1;             // where one of them was seen; -1: nowhere
+    int32_t last_slot = -1;        // of those that hold one of them
   };
   static bool stands_for(const Watched& watched, uint32_t label) { return std::find(watched.labels.begin(), watched.labels.end(), label) != watched.labels.end(); }
   void watch(PyObject* object, uint32_t label);
   void watch_results(const Site& site);
-  bool is_in_slot(Watched& watched, const evaluator::Activation& frame) const;
-  size_t count_held() const;
+  // How far a walk has come through what only grows.
+  struct Seen {
+    size_t objects = 0, dicts = 0, namespaces = 0, stored = 0, outers = 0, appended = 0, adopted = 0;
+    Recording::Seen recording;
+  };
+  int traverse_growing(Seen& seen, visitproc visit, void* arg) const;
+  int traverse_passing(visitproc visit, void* arg) const;
+  void count_held();
+  bool may_hold_all(PyObject* object, Py_ssize_t held, Py_ssize_t others) const;
   bool look_at_watched(const evaluator::Activation& frame);
   // Of one of these objects nobody else has a reference; counts those held here, from what is given.
-  bool holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held) const;
+  bool holds_last_of_any(std::unordered_map<PyObject*, Py_ssize_t>& held);
   bool look_for_ends();
   void let_go();
   std::vector<Watched> watched_;
   std::unordered_set<PyObject*> watched_ones_;
   std::vector<Ref> ended_silently_;
+  std::unordered_map<PyObject*, Py_ssize_t> counts_;  // references that are held here or have ended silently, at most: counted as they come
+  Seen seen_;
   std::unordered_map<PyObject*, Py_ssize_t> lost_;  // references from these, and from what ended with them
   Py_ssize_t lost_references(PyObject* object) const;
-  size_t held_before_ = 0;
   bool only_pushed_ = false;  // the last instruction: it has let nothing go
   std::vector<std::pair<int32_t, uint32_t>> telling_;  // slots at the start whose objects tell of their end, and their labels
 };

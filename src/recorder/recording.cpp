@@ -56,15 +56,25 @@ std::vector<PendingStore> Recording::stores_at(int32_t node) const { return curs
 
 int32_t Recording::advanced_at(int32_t node) const { return iterator < 0 ? 0 : cursor_to(node).advanced; }
 
+int Recording::traverse_own(Seen& seen, visitproc visit, void* arg) const {
+  for (; seen.constants < graph.constants.size(); seen.constants++) Py_VISIT(graph.constants[seen.constants].get());
+  for (; seen.examples < examples.size(); seen.examples++) Py_VISIT(examples[seen.examples].get());
+  for (; seen.start < start.size(); seen.start++) Py_VISIT(start[seen.start].function.get());
+  for (; seen.pushes < pushes.size(); seen.pushes++) Py_VISIT(pushes[seen.pushes].function.get());
+  for (; seen.names < names.size(); seen.names++) Py_VISIT(names[seen.names].dict.get());
+  for (; seen.generators < generators.size(); seen.generators++) Py_VISIT(generators[seen.generators].function.get());
+  return 0;
+}
+
 int Recording::traverse(visitproc visit, void* arg) const {
-  for (const Ref& constant : graph.constants) Py_VISIT(constant.get());
-  for (const Ref& example : examples) Py_VISIT(example.get());
-  for (const auto* frames : {&start, &pushes}) {
-    for (const FrameStart& frame : *frames) Py_VISIT(frame.function.get());
-  }
-  for (const Name& name : names) Py_VISIT(name.dict.get());
-  for (const Generator& generator : generators) Py_VISIT(generator.function.get());
-  return guards.traverse(visit, arg);
+  Seen nothing;
+  const int stopped = traverse_own(nothing, visit, arg);
+  return stopped ? stopped : guards.traverse(visit, arg);
+}
+
+int Recording::traverse_new(Seen& seen, visitproc visit, void* arg) const {
+  const int stopped = traverse_own(seen, visit, arg);
+  return stopped ? stopped : guards.traverse_new(seen.guards, visit, arg);
 }
 
 bool Recording::makes_objects() const {

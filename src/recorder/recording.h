@@ -274,6 +274,12 @@ struct Recording {
   // All of these at once. Kept for the end, where most graphs are left.
   Held<Landing> landing_at(int32_t node) const;
   int traverse(visitproc visit, void* arg) const;
+  // The same of what has come since the last such walk, while it is recorded: until then it only grows. What GuardTable::traverse_new says holds here, too.
+  struct Seen {
+    size_t constants = 0, examples = 0, start = 0, pushes = 0, names = 0, generators = 0;
+    guards::GuardTable::Seen guards;
+  };
+  int traverse_new(Seen& seen, visitproc visit, void* arg) const;
   // Whether there are objects that only the recorded run has really made, and that could be garbage.
   bool makes_objects() const;
   // The made class that the constant stands for; null: another constant.
@@ -293,6 +299,7 @@ struct Recording {
   void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
   std::optional<std::vector<Landing::Move>> find_moves(const Landing& landing) const;
+  int traverse_own(Seen& seen, visitproc visit, void* arg) const;
   friend class Rebuild;
 };
 
