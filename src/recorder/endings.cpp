@@ -104,7 +104,6 @@ int Recorder::traverse_growing(Seen& seen, visitproc visit, void* arg) const {
   for (; seen.namespaces < namespaces_.size(); seen.namespaces++) Py_VISIT(namespaces_[seen.namespaces].object.get());
   for (; seen.stored < stored_.size(); seen.stored++) Py_VISIT(stored_[seen.stored].owner.get());
   for (; seen.outers < outers_.size(); seen.outers++) Py_VISIT(outers_[seen.outers].object.get());
-  for (; seen.appended < appended_.size(); seen.appended++) Py_VISIT(appended_[seen.appended].object.get());
   for (; seen.adopted < adopted_objects_.size(); seen.adopted++) Py_VISIT(adopted_objects_[seen.adopted].get());
   return 0;
 }
@@ -125,6 +124,7 @@ int Recorder::traverse(visitproc visit, void* arg) const {
   if (const int stopped = traverse_growing(nothing, visit, arg)) return stopped;
   if (const int stopped = traverse_passing(visit, arg)) return stopped;
   for (const Watched& watched : watched_) Py_VISIT(watched.object.get());
+  for (const Appended& appended : appended_) Py_VISIT(appended.object.get());
   for (const Ref& silent : ended_silently_) Py_VISIT(silent.get());
   return recording_->traverse(visit, arg);
 }

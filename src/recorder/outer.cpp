@@ -196,7 +196,10 @@ bool Recorder::may_append_outside(uint32_t list, Borrowed object) {
 
 void Recorder::append_outside(uint32_t list, Borrowed object, const std::vector<uint32_t>& values) {
   auto known = std::find_if(appended_.begin(), appended_.end(), [&](const Appended& of) { return of.source == list; });
-  if (known == appended_.end()) known = appended_.insert(known, {list, Ref::borrow(object), {}});
+  if (known == appended_.end()) {
+    known = appended_.insert(known, {list, Ref::borrow(object), {}});
+    counts_[object.get()]++;
+  }
   for (const uint32_t appended : values) {
     known->values.push_back(appended);
     note_store(add_name({Name::Kind::kAppend, Ref(), Ref(), list}, Borrowed()), appended);

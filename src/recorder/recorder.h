@@ -665,7 +665,7 @@ class Recorder {
   void watch_results(const Site& site);
   // How far a walk has come through what only grows.
   struct Seen {
-    size_t objects = 0, dicts = 0, namespaces = 0, stored = 0, outers = 0, appended = 0, adopted = 0;
+    size_t objects = 0, dicts = 0, namespaces = 0, stored = 0, outers = 0, adopted = 0;
     Recording::Seen recording;
   };
   int traverse_growing(Seen& seen, visitproc visit, void* arg) const;
