@@ -29,7 +29,8 @@ MODULES = ["ast", "bdb", "contextlib", "dataclasses", "json/decoder", "tarfile",
 LIMIT = 10  # seconds for one
 # What CPython puts into code itself, for tools and executors, it takes for its own.
 FIRST_OF_TOOLS = 236
-OPCODES = [number for name, number in dis.opmap.items() if number < FIRST_OF_TOOLS and not name.startswith("INSTRUMENTED")]
+OF_EXECUTORS = dis.opmap.get("ENTER_EXECUTOR", -1)  # 3.13
+OPCODES = [number for number in dis.opmap.values() if number < FIRST_OF_TOOLS and number != OF_EXECUTORS]
 # It reads, and writes, behind the end of code whose last instructions have other caches than those that stand there.
 TAIL = bytes([dis.opmap["NOP"], 0]) * 32
 
@@ -119,8 +120,11 @@ def damaged_handlers(code: types.CodeType, r: Random) -> types.CodeType:
 
 
 def damaged_bytes(code: types.CodeType, r: Random) -> types.CodeType:
-    changed = with_bytes(code.co_code, r)
-    return code.replace(co_code=bytes(byte % 128 if byte >= FIRST_OF_TOOLS and i % 2 == 0 else byte for i, byte in enumerate(changed)) + TAIL)
+    changed = bytearray(with_bytes(code.co_code, r))
+    for at in range(0, len(changed), 2):
+        if changed[at] >= FIRST_OF_TOOLS or changed[at] == OF_EXECUTORS:
+            changed[at] = dis.opmap["NOP"]
+    return code.replace(co_code=bytes(changed) + TAIL)
 
 
 def damaged_lines(code: types.CodeType, r: Random) -> types.CodeType:

@@ -258,6 +258,13 @@ def test_a_function_with_free_variables_is_checked_in_a_function_around_it() -> 
     assert source == "def inner(second):\n    nonlocal first\n    first += second\n    return first\n"
 
 
+def test_a_function_that_calls_what_its_module_imports() -> None:
+    def lists() -> list[str]:
+        return [os.path.basename(name) for name in os.listdir(os.getcwd())]
+
+    assert [row.status for row in evalframe.decompile_report(lists).rows[:1]] == ["exact"]
+
+
 def test_a_method_with_super() -> None:
     class Base:
         def __init__(self) -> None:

@@ -220,6 +220,9 @@ class Session {
     own_ = statements_text({node}, 0, &lines, &places_);
     std::string head;
     if (code_->co_flags & CO_FUTURE_ANNOTATIONS) head += "from __future__ import annotations\n";
+    std::set<std::string> imported;
+    add_imported(code_, imported);
+    for (const std::string& name : imported) head += "import " + name + "\n";
     int indent = 0;
     if (!free.empty()) {
       head += "def around():\n    " + free + "None\n";
@@ -232,6 +235,24 @@ class Session {
       row.last += shift_;
     }
     return head + statements_text({node}, indent);
+  }
+
+  // Names that the module around it imports: the compiler calls their attributes as such, not as methods.
+  static void add_imported(PyCodeObject* code, std::set<std::string>& names, int depth = 0) {
+    const bytecode::Code* const decoded = cpython::decoded(code);
+    if (decoded == nullptr) PyErr_Clear();
+    using bytecode::Op;
+    for (size_t i = 0; decoded && i + 2 < decoded->instructions.size(); i++) {
+      const auto& one = decoded->instructions[i];
+      if (one.op != Op::LOAD_GLOBAL || decoded->instructions[i + 1].op != Op::LOAD_ATTR || one.arg >= PyTuple_GET_SIZE(code->co_names)) continue;
+      const bool called = one.arg2 == 1 || decoded->instructions[i + 2].op == Op::PUSH_NULL;
+      PyObject* const name = PyTuple_GET_ITEM(code->co_names, one.arg);
+      if (called && PyUnicode_IsIdentifier(name) == 1) names.insert(text_of(name));
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts) && depth < kDeepest; i++) {
+      PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);
+      if (PyCode_Check(inner)) add_imported(reinterpret_cast<PyCodeObject*>(inner), names, depth + 1);
+    }
   }
 
   // The body in the way that is to be tried.

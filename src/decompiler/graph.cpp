@@ -257,7 +257,8 @@ bool same_constant(PyObject* a, PyObject* b, int depth = 0) {
   if (PyCode_Check(a)) {
     const auto* const x = reinterpret_cast<PyCodeObject*>(a);
     const auto* const y = reinterpret_cast<PyCodeObject*>(b);
-    return PyUnicode_Compare(x->co_qualname, y->co_qualname) == 0;
+    // What stands around a function is in their qualified names.
+    return PyUnicode_Compare(x->co_name, y->co_name) == 0;
   }
   if (PyFloat_Check(a) || PyComplex_Check(a)) {
     // Zeros have signs, and NaN is itself.

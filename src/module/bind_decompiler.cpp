@@ -7,6 +7,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "cpython/codec.h"
+#include "decompiler/compare.h"
 #include "decompiler/decompile.h"
 #include "module/bindings.h"
 
@@ -32,12 +34,22 @@ Decompiled decompile(nb::handle code, std::vector<std::string> defaults, std::ve
   return told;
 }
 
+// "exact", "equivalent" or "refused" with the first difference: how what was compiled of somebody's source compares with the code object.
+std::pair<std::string, std::string> compare(nb::handle code, nb::handle again) {
+  if (!PyCode_Check(code.ptr()) || !PyCode_Check(again.ptr())) throw nb::type_error("code objects are needed");
+  const auto first = cpython::decode(code.ptr()), second = cpython::decode(again.ptr());
+  if (!first || !second) throw nb::python_error();
+  const decompiler::Comparison found = decompiler::compare(*first, *second, true);
+  return {decompiler::name(found.status), found.difference};
+}
+
 }  // namespace
 
 void bind_decompiler(nb::module_& module) {
   nb::module_ m = module.def_submodule("decompiler", "Code objects as Python source.");
   m.def("decompile", &decompile, nb::arg("code"), nb::arg("defaults"), nb::arg("keyword_defaults"), nb::arg("constant_names") = std::map<int, std::string>(), nb::arg("generated") = false,
         nb::arg("machines") = false);
+  m.def("compare", &compare, nb::arg("code"), nb::arg("again"));
 }
 
 }  // namespace evalframe
