@@ -462,6 +462,7 @@ class Session {
       row.reason = known != attempts_.end() && !known->second.reason.empty() ? known->second.reason : "it isn't loaded by the code around it";
     }
     const bool refused = row.status == Status::refused;
+    if (refused && row.reason.empty()) row.reason = "it comes back with what is in it in one way, and that in another";
     result.rows.push_back(std::move(row));
     PyObject* const constants = reinterpret_cast<PyCodeObject*>(object)->co_consts;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants) && depth < kDeepest && result.rows.size() < kReads; i++) {
