@@ -52,22 +52,25 @@ class Reader {
   bool failed_ = false;
 };
 
+// As CPython adds: what a hostile code object says of its lines may leave the range.
+int moved(int line, int by) { return static_cast<int>(static_cast<uint32_t>(line) + static_cast<uint32_t>(by)); }
+
 // The position that an entry of kind `code` has; `line` is the running line.
 Position read_position(Reader& reader, int code, int& line) {
   if (code == kNone) return {};
   if (code == kLong) {
-    line += reader.signed_varint();
-    const int end_line = line + static_cast<int>(reader.varint());
+    line = moved(line, reader.signed_varint());
+    const int end_line = moved(line, static_cast<int>(reader.varint()));
     const int column = static_cast<int>(reader.varint()) - 1;
     const int end_column = static_cast<int>(reader.varint()) - 1;
     return {line, end_line, column, end_column};
   }
   if (code == kNoColumns) {
-    line += reader.signed_varint();
+    line = moved(line, reader.signed_varint());
     return {line, line, -1, -1};
   }
   if (code >= kOneLine0) {
-    line += code - kOneLine0;
+    line = moved(line, code - kOneLine0);
     const int column = reader.byte();
     return {line, line, column, reader.byte()};
   }
