@@ -16,6 +16,7 @@ constexpr int kNeverBehind = -2;
 
 // The outermost handler that protects `node` and not yet the statements around it, or -1.
 int Reader::outermost_new(int node, const Scope& scope) const {
+  if (node < 0) throw Refused("a statement that nothing follows");
   int found = -1;
   int steps = 0;
   for (int handler = graph_.handler[node]; handler != scope.handler && handler >= 0 && steps++ < 1000; handler = graph_.handler[handler]) found = handler;
