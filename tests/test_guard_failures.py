@@ -174,6 +174,20 @@ def test_few_values_are_counted_each_and_many_are_bounded() -> None:
     assert guard.failures.endswith("other things (94 times)")
 
 
+def test_texts_of_what_has_no_mark_are_made_for_the_first_failures_only() -> None:
+    def told(x: Any, y: Any) -> Any:
+        return x + 1 if y == b"one" else x
+
+    captured = evalframe.jit(told, max_entries=1)
+    captured(X, b"one")
+    before = next(iter(evalframe.guards(captured)[0].guards)).failed
+    for _ in range(200):
+        captured(X, bytes(3))
+    guard = next(guard for guard in evalframe.guards(captured)[0].guards if guard.failed)
+    assert before == 0 and guard.failed == 200
+    assert guard.found == (("b'\\x00\\x00\\x00'", 64),) and guard.failures.endswith("other things (136 times)")
+
+
 def test_other_variables_being_set_is_no_guards_failure() -> None:
     def late(x: Any, n: int) -> Any:
         if n:

@@ -6,6 +6,8 @@ namespace evalframe::guards {
 
 // Kept for each guard: enough to tell an argument that takes a few values from one that always changes.
 static constexpr size_t kMostFound = 8;
+// What has no mark is told of the first failures only: its text would be made at each.
+static constexpr uint32_t kMostUnmarked = 64;
 
 bool Failures::count(int32_t line, uint64_t mark) {
   last_ = line;
@@ -16,7 +18,7 @@ bool Failures::count(int32_t line, uint64_t mark) {
     if (mark && found.mark == mark) return found.count++, last_found_ = static_cast<size_t>(&found - failure.found.data()), true;
   }
   last_found_ = kMostFound;
-  return mark && failure.found.size() == kMostFound;
+  return mark ? failure.found.size() == kMostFound : failure.count > kMostUnmarked;
 }
 
 void Failures::name(uint64_t mark, std::string text) {
