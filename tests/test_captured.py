@@ -221,7 +221,7 @@ def test_what_each_tool_gives_shows_itself_in_a_terminal_and_in_a_notebook() -> 
     given = {
         "variables": evalframe.variables(told_of), "dis": evalframe.dis(told_of), "code": evalframe.code(told_of),
         "step": evalframe.step(told_of)(np.ones(3), 2.0), "explain": evalframe.explain(captured)(np.ones(3), 2.0),
-        "graphs": evalframe.graphs(captured), "guards": evalframe.guards(captured),
+        "graphs": evalframe.graphs(captured), "guards": evalframe.guards(captured), "decompile": evalframe.decompile_report(told_of),
     }  # fmt: skip
     for name, shown in given.items():
         assert repr(shown) and "told_of" in str(shown), name

@@ -7,6 +7,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from evalframe import _core
@@ -45,6 +46,12 @@ class DecompileReport:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rows))
+
+    def _repr_html_(self) -> str:
+        cells = ((row.status, row.name, row.reason) for row in self.rows)
+        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
+        head = "<tr><th>status</th><th>code</th><th>reason</th></tr>"
+        return f"<pre>{escape(self.source or '')}</pre><table>{head}{rows}</table>"
 
     def json(self) -> Iterator[str]:
         """Each code object as a JSON object; the first one, which has the others in it, with its source."""
