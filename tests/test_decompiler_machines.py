@@ -179,6 +179,27 @@ def f(_state, next, BaseException=3):
 """
 
 
+@pytest.mark.parametrize("count", [10, 120, 2000])
+@pytest.mark.parametrize("test", ["x == {}", "not x == {}"])
+def test_long_chains_are_no_deep_nests(test: str, count: int) -> None:
+    lines = [f"    if {test.format(i)}: return {i}" for i in range(count)]
+    code = compile("\n".join(["def f(x):", *lines]), "<chain>", "exec", dont_inherit=True)
+    source, statuses = as_machines(code)
+    assert statuses["f"] == "state machine" and ("while True" in source or count < 2000)
+    plain: dict[str, Any] = {}
+    ours: dict[str, Any] = {}
+    exec(code, plain)
+    exec(source, ours)
+    assert [ours["f"](x) for x in (0, 1, count - 1, count)] == [plain["f"](x) for x in (0, 1, count - 1, count)]
+
+
+def test_early_returns_are_found_in_time() -> None:
+    """Where one way has ended, nothing is looked for on the other: that was a walk to the end of the code for each `if`."""
+    lines = [f"    if x == {i}: return {i}" for i in range(250)]
+    code = compile("\n".join(["def f(x):", *lines]), "<chain>", "exec", dont_inherit=True)
+    assert {row.status for row in evalframe.decompile_report(code).rows} == {"exact"}
+
+
 def test_names_of_a_state_machine_are_its_own() -> None:
     namespace: dict[str, Any] = {"_error": 5}
     source, statuses = as_machines(compile(NAMED, "<named>", "exec", dont_inherit=True))

@@ -40,6 +40,16 @@ void add_names(const PyCodeObject* code, std::set<std::string>& names, int depth
   }
 }
 
+constexpr int kMostNested = 40;  // blocks in one another, which leaves room for those around the function
+
+int nesting(const Nodes& statements) {
+  int most = 0;
+  for (const Node* const one : statements) {
+    for (const Nodes* const inner : {&one->body, &one->handlers, &one->orelse}) most = std::max(most, inner->empty() ? 0 : nesting(*inner) + 1);
+  }
+  return most;
+}
+
 }  // namespace
 
 bool is_ours(const std::string& name, const std::string& prefix) {
@@ -59,8 +69,11 @@ Nodes Machine::run() {
     open_.pop_back();
     read(blocks_[block_]);
   }
-  const bool is_plain = is_tree();
-  Nodes rest = is_plain ? tree(resolve(0)) : Nodes{set_state(resolve(0)), level_loop(0)};
+  int blocks = 0;
+  for (auto& [index, block] : blocks_) block.number = block.level >= 0 ? blocks++ : -1;
+  Nodes rest = is_tree(blocks) ? tree(resolve(0)) : Nodes();
+  const bool is_plain = !rest.empty() && nesting(rest) <= kMostNested;
+  if (!is_plain) rest = {set_state(resolve(0)), level_loop(0)};
   number_states();
   Nodes body{tree_.make(Kind::Comment, {}, comment(is_plain))};
   add_start(body);
@@ -209,8 +222,10 @@ bool Machine::leads_on_two_ways(const Node* statement) const {
   return statement->kind == Kind::If && std::any_of(statement->body.begin(), statement->body.end(), [&](const Node* one) { return is_state(one); });
 }
 
-// Each block has one way to it, so that it can stand there: no loop, and no state.
-bool Machine::is_tree() const {
+// Each block has one way to it, so that it can stand there: no loop, and no state. Not so many that they could stand too deep in one another.
+bool Machine::is_tree(int blocks) const {
+  constexpr int kMost = 1000;
+  if (blocks > kMost) return false;
   for (const auto& [index, block] : blocks_) {
     if (block.level < 0) continue;
     if (block.ways != 1 || block.level > 0) return false;
@@ -273,7 +288,7 @@ Nodes Machine::tree_of(const Nodes& statements) {
 
 Node* Machine::case_of(const std::vector<int>& states, Nodes body) {
   std::string pattern;
-  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(number_of(state));
+  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(blocks_[state].number);
   Node* const one = tree_.make(Kind::Case, {tree_.make(Kind::Raw, {}, pattern.empty() ? "_" : pattern), nullptr});
   one->body = std::move(body);
   return one;
@@ -287,12 +302,8 @@ Node* Machine::match_state(Nodes cases) {
 
 Node* Machine::state_of(int index) { return states_.emplace_back(tree_.make(Kind::Raw, {}, {}, index)); }
 
-int Machine::number_of(int index) const {
-  return static_cast<int>(std::count_if(blocks_.begin(), blocks_.find(index), [](const auto& each) { return each.second.level >= 0; }));
-}
-
 void Machine::number_states() {
-  for (Node* const state : states_) state->text = std::to_string(number_of(state->number));
+  for (Node* const state : states_) state->text = std::to_string(blocks_[state->number].number);
 }
 
 Node* Machine::level_loop(int level) {

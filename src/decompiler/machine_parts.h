@@ -35,6 +35,7 @@ class Machine {
     int end = 0;
     int level = -1;  // -1: not come to
     int ways = 0;    // to it
+    int number = -1;  // of its state
     const ExceptionRegion* region = nullptr;  // null, too, where what it does is only to raise again
     Stack entry;
     Nodes body;
@@ -140,7 +141,7 @@ class Machine {
   void match_class(int positional);
 
   // the whole: machine.cpp
-  bool is_tree() const;
+  bool is_tree(int blocks) const;
   Nodes tree(int index);
   Nodes tree_of(const Nodes& statements);
   bool is_state(const Node* statement) const;
@@ -151,7 +152,6 @@ class Machine {
   Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& states);
   bool begins_level(const ExceptionRegion& region) const { return code_.instructions[region.target].op == Op::PUSH_EXC_INFO; }
   void add_start(Nodes& body);
-  int number_of(int index) const;
   void number_states();
 
   Tree& tree_;

@@ -123,19 +123,29 @@ bool Reader::absorbs(int node, const Scope& scope) const {
 int Reader::meet(int a, int b, const Scope& scope) {
   std::map<int, std::pair<int, int>> open;  // by place in the order: node, which ways (1, 2)
   std::vector<char> ways(graph_.size(), 0);
+  int pending[3] = {};           // how many of the open ones each way has come to
+  bool comes_again[3] = {};      // something may jump back to where it has been
   const auto reach = [&](int node, int way) {
     if ((ways[node] & way) == way) return;
+    const bool is_open = open.contains(graph_.order[node]);
+    for (const int each : {1, 2}) {
+      if (((ways[node] | way) & each) && !(is_open && (ways[node] & each))) pending[each]++;
+      if (way & each) comes_again[each] = comes_again[each] || graph_.header[node];
+    }
     ways[node] = static_cast<char>(ways[node] | way);
     open[graph_.order[node]] = {node, ways[node]};
   };
   int exit = -1, exit_ways = 0;
+  const auto is_over = [&](int way) { return !pending[way] && !comes_again[way] && !(exit_ways & way); };
   reach(a, 1);
   reach(b, 2);
   while (!open.empty()) {
+    if (is_over(1) || is_over(2)) return -1;
     const int node = open.begin()->second.first;
     open.erase(open.begin());
     work();
     const int way = ways[node];
+    for (const int each : {1, 2}) pending[each] -= (way & each) != 0;
     if (absorbs(node, scope)) {
       const bool outside = scope.construct && !graph_.covered(node, scope.handler);
       const auto known = outside ? scope.construct->unwound.find(node) : decltype(scope.construct->unwound)::const_iterator{};
