@@ -193,10 +193,19 @@ def test_long_chains_are_no_deep_nests(test: str, count: int) -> None:
     assert [ours["f"](x) for x in (0, 1, count - 1, count)] == [plain["f"](x) for x in (0, 1, count - 1, count)]
 
 
-def test_early_returns_are_found_in_time() -> None:
-    """Where one way has ended, nothing is looked for on the other: that was a walk to the end of the code for each `if`."""
-    lines = [f"    if x == {i}: return {i}" for i in range(250)]
-    code = compile("\n".join(["def f(x):", *lines]), "<chain>", "exec", dont_inherit=True)
+LONG = {
+    "early returns": "def f(x):\n" + "".join(f"    if x == {i}: return {i}\n" for i in range(200)),
+    "elif": "def f(x):\n    if not x: y = 0\n" + "".join(f"    elif x == {i}: y = {i}\n" for i in range(90)) + "    return y\n",
+    "and": "def f(x):\n    return " + " and ".join(f"x.a{i}" for i in range(60)) + "\n",
+    "or": "def f(x):\n    return " + " or ".join(f"x.a{i}" for i in range(60)) + "\n",
+    "both": "def f(x):\n    return " + " or ".join(f"x.a{i} and x.b{i}" for i in range(30)) + "\n",
+}
+
+
+@pytest.mark.parametrize("source", LONG.values(), ids=LONG)
+def test_long_conditions_are_read_in_time(source: str) -> None:
+    """Each was read once more by all that stood before it, or the code was walked to its end for each."""
+    code = compile(source, "<long>", "exec", dont_inherit=True)
     assert {row.status for row in evalframe.decompile_report(code).rows} == {"exact"}
 
 

@@ -31,7 +31,7 @@ Nodes Reader::read() {
 
 void Reader::work(int amount) {
   work_ += amount;
-  if (work_ > kWork * graph_.size() + 100'000) throw Refused("it would take too much work to find its structure");
+  if (work_ > kWork * graph_.size() + 500'000) throw Refused("it would take too much work to find its structure");
 }
 
 Reader::Scope Reader::within(const Scope& scope, int stop) {
@@ -121,6 +121,20 @@ bool Reader::absorbs(int node, const Scope& scope) const {
 
 // The first node that both ways come to, or -1. Ends of the statements around count only where they can be come to by going on.
 int Reader::meet(int a, int b, const Scope& scope) {
+  if (scope.construct) return find_meeting(a, b, scope);  // what is known of its ends changes
+  const auto [known, is_new] = meetings_.try_emplace({a, b, scope.stop, scope.again, scope.leave, scope.handler, ends_of(scope)}, -1);
+  if (is_new) known->second = find_meeting(a, b, scope);
+  return known->second;
+}
+
+std::vector<int> Reader::ends_of(const Scope& scope) {
+  std::vector<int> ends = scope.blocked;
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
+}
+
+int Reader::find_meeting(int a, int b, const Scope& scope) {
   std::map<int, std::pair<int, int>> open;  // by place in the order: node, which ways (1, 2)
   std::vector<char> ways(graph_.size(), 0);
   int pending[3] = {};           // how many of the open ones each way has come to
@@ -263,17 +277,20 @@ bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const 
   if (graph_.before[node].size() != edges) return false;
   Scope inner = within(scope, -1);
   inner.expression = true;
+  // Each operand of `a and b and c ...` is asked for by all that stand before it: what was found once is known from then on.
+  NoCondition at{node, stack.size(), scope.again, scope.leave, scope.handler, scope.construct ? scope.construct->handler : -1, ends_of(inner)};
+  inner.blocked = at.ends;
+  if (no_conditions_.contains(at)) return false;
   Stack copy = stack;
   Nodes out;
   const Trying trying(*this);
   try {
     const End end = run(node, copy, inner, out);
-    if (end.how != How::tests || !out.empty()) return false;
-    found = end.condition;
-    return true;
+    if (end.how == How::tests && out.empty()) return found = end.condition, true;
   } catch (const Refused&) {
-    return false;
   }
+  no_conditions_.insert(std::move(at));
+  return false;
 }
 
 // Takes the next condition in where the two are one `and`, `or` or conditional expression.

@@ -1,9 +1,12 @@
 // Reads one code object into statements: values by running its instructions on expressions, structure from its graph.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "decompiler/graph.h"
@@ -193,6 +196,19 @@ class Reader {
   size_t floor_ = 0;                                // where the stack of a comprehension that is part of an expression starts
   std::vector<std::pair<Node*, Node*>> several_;    // target and value, of an assignment of several values at once
   int64_t work_ = 0;
+  // Where no test follows that could be part of one condition with that before it.
+  struct NoCondition {
+    int node;
+    size_t depth;  // of the stack
+    int again, leave, handler, construct;
+    std::vector<int> ends;
+    auto operator<=>(const NoCondition&) const = default;
+  };
+  std::set<NoCondition> no_conditions_;
+  static std::vector<int> ends_of(const Scope& scope);
+  // By the two ways and what the scope says.
+  std::map<std::tuple<int, int, int, int, int, int, std::vector<int>>, int> meetings_;
+  int find_meeting(int a, int b, const Scope& scope);
   int trying_ = 0;                                  // how many attempts there are around
   int depth_ = 0;
 };
