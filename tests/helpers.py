@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +21,15 @@ import evalframe
 from evalframe import _core
 
 BACKENDS = ["reference", "native"]
+_FUZZ = Path(__file__).parent / "fuzz" / "run.py"
+
+
+def fuzz(mode: str, *arguments: str) -> None:
+    """Generated programs, plain and in one of our ways, in a process of their own: none differs."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(_FUZZ), "--mode", mode, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
 
 
 def outcome(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import os
 import re
-import subprocess
-import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -21,9 +18,9 @@ import evalframe
 from evalframe import _core
 from evalframe.bytecode import Bytecode, Instruction
 from fuzz.programs import RANDOM_SYNTAX
+from helpers import fuzz
 from test_evaluator_language import ADDRESS, PROGRAMS
 
-COMMAND = Path(__file__).parent / "fuzz" / "run.py"
 PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
 # A state machine shows here, and why.
 SHOWN = {
@@ -278,22 +275,15 @@ def test_what_a_state_machine_cant_hold_is_refused(source: str, reason: str) -> 
     assert [(status, reason in why) for _, status, why in rows] == [("exact", False), ("refused", True)]
 
 
-def fuzz(*arguments: str) -> None:
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, str(COMMAND), "--mode", "decompile", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
-
-
 def test_programs_do_not_differ() -> None:
-    fuzz("--strategy", "exceptions", "--strategy", "generators", "--strategy", "coroutines", "--programs", "30", "--seed", "1")
+    fuzz("decompile", "--strategy", "exceptions", "--strategy", "generators", "--strategy", "coroutines", "--programs", "30", "--seed", "1")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pysource_codegen") is None, reason="pysource-codegen is not installed")
 def test_programs_of_random_syntax_do_not_differ() -> None:
-    fuzz("--strategy", RANDOM_SYNTAX, "--programs", "15", "--seed", "3")
+    fuzz("decompile", "--strategy", RANDOM_SYNTAX, "--programs", "15", "--seed", "3")
 
 
 @pytest.mark.slow
 def test_many_programs_do_not_differ() -> None:
-    fuzz("--programs", "1000", "--seed", "5", "--jobs", "2")
+    fuzz("decompile", "--programs", "1000", "--seed", "5", "--jobs", "2")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +12,7 @@ from hypothesis import strategies as st
 
 from fuzz import kept, shrink, strategies
 from fuzz.programs import RANDOM_SYNTAX, Program
-
-COMMAND = Path(__file__).parent / "fuzz" / "run.py"
-
-
-def fuzz(*arguments: str) -> None:
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    done = subprocess.run([sys.executable, COMMAND, *arguments], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
+from helpers import fuzz
 
 
 @pytest.mark.parametrize("path", kept.paths(), ids=lambda path: path.stem)
@@ -47,9 +37,9 @@ def test_programs_that_hypothesis_writes_do_not_differ(theme: str) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("pysource_codegen") is None, reason="pysource-codegen is not installed")
 def test_programs_of_random_syntax_do_not_differ() -> None:
-    fuzz("--strategy", RANDOM_SYNTAX, "--programs", "40", "--seed", "3")
+    fuzz("evaluate", "--strategy", RANDOM_SYNTAX, "--programs", "40", "--seed", "3")
 
 
 @pytest.mark.slow
 def test_many_programs_do_not_differ() -> None:
-    fuzz("--programs", "1000", "--seed", "4", "--jobs", "2")
+    fuzz("evaluate", "--programs", "1000", "--seed", "4", "--jobs", "2")

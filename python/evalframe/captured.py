@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from evalframe import _core, terminal
+from evalframe import _core, notebook, terminal
 from evalframe.graph_svg import svg
 from evalframe.jit import counted, failures_of, nanoseconds
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Captures = Sequence[Mapping[str, Any]]
+# Of a graph's table, with their styles in a terminal.
+_COLUMNS = {"line": "dim", "node": "cyan", "source": ""}
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,10 @@ class CapturedGraph:
 
     def __rich__(self) -> Table:
         end = "", f"ends: {self.ends or 'returns'}", ""
-        return terminal.table(self.title, {"line": "dim", "node": "cyan", "source": ""}, (*self._cells(), end))
+        return terminal.table(self.title, _COLUMNS, (*self._cells(), end))
 
     def _repr_html_(self) -> str:
-        cells = [tuple(map(escape, row)) for row in self._cells()]
-        rows = [f"<tr><td>{line}</td><td>{node}</td><td>{source}</td></tr>" for line, node, source in cells]
-        table = f"<table><tr><th>line</th><th>node</th><th>source</th></tr>{''.join(rows)}</table>"
+        table = notebook.table(_COLUMNS, self._cells())
         style = "<style>svg.graph { max-width: 100% } svg.graph * { font: 12px monospace; fill: none; stroke: #888 } "
         style += "svg.graph text { fill: currentColor; stroke: none }</style>"
         return f"<p>{escape(self.title)}</p>{style}{svg(self)}{table}<p>{escape(self.ends or 'returns')}</p>"

@@ -7,10 +7,9 @@ import json
 import types
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from evalframe import terminal
+from evalframe import notebook, terminal
 from evalframe.bytecode import code_of
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ class CodeObject:
         return terminal.table(title, {"name": "dim", "value": ""}, self._rows(), header=False)
 
     def _repr_html_(self) -> str:
-        cells = (f"<tr><td>{name}</td><td>{escape(value)}</td></tr>" for name, value in self._rows())
-        return "<table>" + "".join(cells) + "</table>"
+        return notebook.table((), self._rows())
 
 
 def code(source: Callable[..., Any] | types.CodeType | str) -> CodeObject:

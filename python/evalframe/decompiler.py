@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from evalframe import _core
+from evalframe import _core, notebook
 
 
 class DecompileError(ValueError):
@@ -48,10 +48,8 @@ class DecompileReport:
         return "\n".join(map(str, self.rows))
 
     def _repr_html_(self) -> str:
-        cells = ((row.status, row.name, row.reason) for row in self.rows)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
-        head = "<tr><th>status</th><th>code</th><th>reason</th></tr>"
-        return f"<pre>{escape(self.source or '')}</pre><table>{head}{rows}</table>"
+        rows = ((row.status, row.name, row.reason) for row in self.rows)
+        return f"<pre>{escape(self.source or '')}</pre>{notebook.table(('status', 'code', 'reason'), rows)}"
 
     def json(self) -> Iterator[str]:
         """Each code object as a JSON object; the first one, which has the others in it, with its source."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from evalframe import _core, terminal
+from evalframe import _core, notebook, terminal
 from evalframe.bytecode import code_of, listing
 from evalframe.lookup import codes_in
 
@@ -60,12 +60,7 @@ def _title(code: types.CodeType) -> str:
 
 
 def _html(code: types.CodeType) -> str:
-    head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells) + "</tr>"
-        for cells in _cells(code)
-    )
-    return f"<p>{escape(_title(code))}</p><table><tr>{head}</tr>{rows}</table>"
+    return f"<p>{escape(_title(code))}</p>{notebook.table(_COLUMNS, _cells(code), left=True)}"
 
 
 def _cells(code: types.CodeType) -> Iterator[tuple[str, str, str, str, str]]:

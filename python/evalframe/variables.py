@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from evalframe import lookup, terminal
+from evalframe import lookup, notebook, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,9 +102,7 @@ class VariableTable:
         return terminal.table(self._title(), dict.fromkeys(_COLUMNS, ""), map(_row, self.variables), styles)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        rows = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(v)) + "</tr>" for v in self.variables)
-        return f"<p>{escape(self._title())}</p><table><tr>{head}</tr>{''.join(rows)}</table>"
+        return f"<p>{escape(self._title())}</p>{notebook.table(_COLUMNS, map(_row, self.variables))}"
 
 
 def variables(function: object) -> VariableTable:

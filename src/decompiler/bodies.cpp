@@ -12,13 +12,6 @@ namespace {
 
 using bytecode::Op;
 
-std::string text_of(PyObject* text) {
-  const char* const characters = PyUnicode_AsUTF8(text);
-  if (characters) return characters;
-  PyErr_Clear();
-  throw Refused("a name that no source text can have");
-}
-
 bool is_function(const PyCodeObject* code) { return (code->co_flags & CO_OPTIMIZED) != 0; }
 
 bool returns_nothing(const Node* statement) {
@@ -33,7 +26,7 @@ void drop_last_return(Nodes& body) {
   if (!body.empty() && returns_nothing(body.back())) body.pop_back();
 }
 
-std::string local(const PyCodeObject* code, int index) { return text_of(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
+std::string local(const PyCodeObject* code, int index) { return name_text(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
 bool is_free(const PyCodeObject* code, int index) { return index >= code->co_nlocalsplus - code->co_nfreevars; }
 
 // Names that need `global` and `nonlocal`.
@@ -65,10 +58,10 @@ class Declarations {
       const Py_ssize_t known = argument == bytecode::Argument::name ? PyTuple_GET_SIZE(code->co_names) : argument == bytecode::Argument::local ? code->co_nlocalsplus : 0;
       if (instruction.arg >= known) continue;  // not one of those below, or damaged
       if (op == Op::STORE_GLOBAL || op == Op::DELETE_GLOBAL) {
-        if (!comprehension || is_function(code_)) globals_.insert(text_of(PyTuple_GET_ITEM(code->co_names, instruction.arg)));
+        if (!comprehension || is_function(code_)) globals_.insert(name_text(PyTuple_GET_ITEM(code->co_names, instruction.arg)));
       } else if (op == Op::LOAD_GLOBAL && !comprehension) {
         // In a class or module other names are looked up in its namespace first.
-        const std::string name = text_of(PyTuple_GET_ITEM(code->co_names, instruction.arg));
+        const std::string name = name_text(PyTuple_GET_ITEM(code->co_names, instruction.arg));
         if (is_function(code_) ? is_shadowed(name) : !has_comprehensions) globals_.insert(name);
       } else if ((op == Op::STORE_DEREF || op == Op::DELETE_DEREF) && is_free(code, instruction.arg)) {
         const std::string name = local(code, instruction.arg);
@@ -79,7 +72,7 @@ class Declarations {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++) {
       PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);
       if (!PyCode_Check(inner)) continue;
-      const std::string name = text_of(reinterpret_cast<PyCodeObject*>(inner)->co_name);
+      const std::string name = name_text(reinterpret_cast<PyCodeObject*>(inner)->co_name);
       if (name == "<listcomp>" || name == "<setcomp>" || name == "<dictcomp>" || name == "<genexpr>") scan(reinterpret_cast<PyCodeObject*>(inner), true);
     }
   }

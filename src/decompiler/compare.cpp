@@ -15,10 +15,6 @@ using bytecode::Code, bytecode::Instruction, bytecode::Op;
 
 PyCodeObject* object(const Code& code) { return code.code.as<PyCodeObject>(); }
 
-bool leads_on(Op op) {
-  return op == Op::NOP || op == Op::JUMP_FORWARD || op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
-}
-
 class Comparer {
  public:
   Comparer(const Code& a, const Code& b) : a_(a), b_(b) {}

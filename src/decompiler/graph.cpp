@@ -287,9 +287,12 @@ bool never_raises(Op op) {
          op == Op::RETURN_CONST || op == Op::PUSH_EXC_INFO || op == Op::POP_EXCEPT || op == Op::LOAD_CLOSURE || op == Op::NOP || op == Op::IS_OP;
 }
 
+bool leads_on(Op op) {
+  return op == Op::NOP || op == Op::JUMP_FORWARD || op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
+}
+
 bool only_leads_on(Op op) {
-  return op == Op::NOP || op == Op::RESUME || op == Op::MAKE_CELL || op == Op::COPY_FREE_VARS || op == Op::JUMP_FORWARD ||
-         op == Op::JUMP_BACKWARD || op == Op::JUMP_BACKWARD_NO_INTERRUPT;
+  return leads_on(op) || op == Op::RESUME || op == Op::MAKE_CELL || op == Op::COPY_FREE_VARS;
 }
 
 bool jumps_if_true(Op op) { return op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_NONE || op == Op::JUMP_IF_TRUE_OR_POP; }

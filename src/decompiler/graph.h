@@ -48,6 +48,8 @@ bool same_operand(const bytecode::Code& a, int i, const bytecode::Code& b, int j
 bool is_branch(bytecode::Op op);
 bool jumps_if_true(bytecode::Op op);
 // Does nothing but to lead to another instruction.
+bool leads_on(bytecode::Op op);
+// The same, with what the compiler puts at the beginning of functions.
 bool only_leads_on(bytecode::Op op);
 // Whatever handler such an instruction has, it never gets there.
 bool never_raises(bytecode::Op op);

@@ -23,16 +23,9 @@ constexpr const char* kSpecial =
     "lambda @x, @name: [@type(@found).__get__(@found, @x, @type(@x)) if @hasattr(@type(@found), '__get__') else @found "
     "for @each in @type(@x).__mro__ if @name in @each.__dict__ for @found in [@each.__dict__[@name]]]";
 
-std::string text_of(PyObject* text) {
-  const char* const characters = PyUnicode_AsUTF8(text);
-  if (characters) return characters;
-  PyErr_Clear();
-  throw Refused("a name that no source text can have");
-}
-
 void add_names(const PyCodeObject* code, std::set<std::string>& names, int depth = 0) {
   for (PyObject* const all : {code->co_names, code->co_localsplusnames}) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) names.insert(text_of(PyTuple_GET_ITEM(all, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) names.insert(name_text(PyTuple_GET_ITEM(all, i)));
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts) && depth < 60; i++) {
     PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);

@@ -5,17 +5,6 @@
 
 namespace evalframe::decompiler {
 
-namespace {
-
-std::string text_of(PyObject* text) {
-  const char* const characters = PyUnicode_AsUTF8(text);
-  if (characters) return characters;
-  PyErr_Clear();
-  throw Refused("a name that no source text can have");
-}
-
-}  // namespace
-
 void Machine::end_handling(int i) {
   const Node* const saved = pop();
   if (options_.generated && is_own(saved) && saved->number == 0) {
@@ -163,7 +152,7 @@ void Machine::match_class(int positional) {
     pattern += (pattern.empty() ? "" : ", ") + keyword + value->text;
   };
   for (int i = 0; i < positional; i++) add("");
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts[2]->constant); i++) add(text_of(PyTuple_GET_ITEM(parts[2]->constant, i)) + "=");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts[2]->constant); i++) add(name_text(PyTuple_GET_ITEM(parts[2]->constant, i)) + "=");
   stack_.push_back(matched(parts[0], parts[1]->text + "(" + pattern + ")", values, none()));
   clear();
 }

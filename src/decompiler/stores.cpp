@@ -16,13 +16,6 @@ bool structural(Kind kind) {
   return kind == Kind::Iterator || kind == Kind::WithExit || kind == Kind::Saved || kind == Kind::Exception || kind == Kind::Special;
 }
 
-std::string text_of(PyObject* text) {
-  const char* const characters = PyUnicode_AsUTF8(text);
-  if (characters) return characters;
-  PyErr_Clear();
-  throw Refused("a name that no source text can have");
-}
-
 }  // namespace
 
 // Values on the stack that a statement has yet to use.
@@ -100,9 +93,9 @@ bool Reader::step_store(int node, Stack& stack, Nodes& out) {
 bool Reader::annotated_assignment(Node* object, Node* index, Node* value, Nodes& out) {
   if (object->kind != Kind::Name || object->text != "__annotations__" || index->kind != Kind::Constant || !PyUnicode_Check(index->constant)) return false;
   if (value->kind == Kind::Constant && PyUnicode_Check(value->constant) && (code_.code.as<PyCodeObject>()->co_flags & CO_FUTURE_ANNOTATIONS)) {
-    value = tree_.make(Kind::Raw, {}, text_of(value->constant));
+    value = tree_.make(Kind::Raw, {}, name_text(value->constant));
   }
-  const std::string bound = text_of(index->constant);
+  const std::string bound = name_text(index->constant);
   Node* const previous = out.empty() ? nullptr : out.back();
   if (previous && previous->kind == Kind::Assign && previous->items.size() == 2 && previous->items[0]->kind == Kind::Name && previous->items[0]->text == bound) {
     out.back() = tree_.make(Kind::AnnAssign, {previous->items[0], value, previous->items[1]});
@@ -212,7 +205,7 @@ Node* Reader::definition(Node* target, Node* value) {
 
 Node* Reader::class_of(const Nodes& items) {
   if (items.size() < 2 || items[0]->kind != Kind::Function || items[1]->kind != Kind::Constant || !PyUnicode_Check(items[1]->constant)) throw Refused("a class that isn't made as the compiler does");
-  Node* const made = tree_.make(Kind::Class, Nodes(items.begin() + 2, items.end()), text_of(items[1]->constant));
+  Node* const made = tree_.make(Kind::Class, Nodes(items.begin() + 2, items.end()), name_text(items[1]->constant));
   made->constant = items[0]->constant;
   return made;
 }

@@ -70,4 +70,7 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Throws Refused where no source text can have the name.
+std::string name_text(PyObject* name);
+
 }  // namespace evalframe::decompiler

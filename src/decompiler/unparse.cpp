@@ -620,4 +620,11 @@ std::string statements_text(const Nodes& statements, int indent, std::vector<Lin
   return writer.text;
 }
 
+std::string name_text(PyObject* name) {
+  const char* const characters = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (characters) return characters;
+  PyErr_Clear();
+  throw Refused("a name that no source text can have");
+}
+
 }  // namespace evalframe::decompiler

@@ -16,13 +16,6 @@ namespace layout = cpython::layout;
 
 namespace {
 
-std::string text_of(PyObject* text) {
-  const char* const characters = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  if (characters) return characters;
-  PyErr_Clear();
-  throw Refused("a name that no source text can have");
-}
-
 // Transformed code puts texts together of variables, too.
 void check_parts(const Nodes& parts) {
   for (const Node* part : parts) {
@@ -68,10 +61,10 @@ Nodes Reader::pop(Stack& stack, size_t count) const {
 }
 
 std::string Reader::local(int index) const {
-  std::string text = text_of(PyTuple_GET_ITEM(object(code_)->co_localsplusnames, index));
+  std::string text = name_text(PyTuple_GET_ITEM(object(code_)->co_localsplusnames, index));
   return text;
 }
-std::string Reader::global(int index) const { return text_of(PyTuple_GET_ITEM(object(code_)->co_names, index)); }
+std::string Reader::global(int index) const { return name_text(PyTuple_GET_ITEM(object(code_)->co_names, index)); }
 PyObject* Reader::constant(int index) const { return PyTuple_GET_ITEM(object(code_)->co_consts, index); }
 
 void Reader::step(int node, Stack& stack, Nodes& out) {
@@ -308,7 +301,7 @@ bool Reader::step_call(int node, Stack& stack) {
   std::vector<std::string> keywords;
   const auto read_names = [&](PyObject* tuple) {
     if (!PyTuple_Check(tuple)) throw Refused("keywords that aren't a tuple");
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) keywords.push_back(text_of(PyTuple_GET_ITEM(tuple, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) keywords.push_back(name_text(PyTuple_GET_ITEM(tuple, i)));
   };
   switch (instruction.op) {
     case Op::CALL:
@@ -390,7 +383,7 @@ Node* Reader::starred_call(Node* function, Node* positional, Node* keywords) {
       Node* const key = keywords->items[i];
       const bool named = key && key->kind == Kind::Constant && PyUnicode_Check(key->constant) && PyUnicode_IsIdentifier(key->constant) == 1;
       if (key && !named) throw Refused("keywords that aren't names");
-      arguments.push_back(tree_.make(Kind::Keyword, {keywords->items[i + 1]}, key ? text_of(key->constant) : ""));
+      arguments.push_back(tree_.make(Kind::Keyword, {keywords->items[i + 1]}, key ? name_text(key->constant) : ""));
     }
   } else if (keywords) {
     arguments.push_back(tree_.make(Kind::Keyword, {keywords}));
@@ -401,7 +394,7 @@ Node* Reader::starred_call(Node* function, Node* positional, Node* keywords) {
 void Reader::make_function(int node, Stack& stack) {
   const Node* const code = pop(stack);
   if (code->kind != Kind::Constant || !PyCode_Check(code->constant)) throw Refused("a function of what isn't a code object");
-  const std::string own = text_of(reinterpret_cast<PyCodeObject*>(code->constant)->co_name);
+  const std::string own = name_text(reinterpret_cast<PyCodeObject*>(code->constant)->co_name);
   const bool comprehension = own == "<listcomp>" || own == "<setcomp>" || own == "<dictcomp>" || own == "<genexpr>";
   const bool types = own.starts_with("<generic parameters of ");
   const Kind kind = comprehension ? Kind::Comprehension : types ? Kind::TypeScope : own == "<lambda>" ? Kind::Lambda : Kind::Function;
@@ -441,7 +434,7 @@ void Reader::set_attribute(Node* function, int flag, Node* value) {
   } else if (flag == 2) {
     if (value->kind != Kind::Dict) throw Refused("keyword defaults that aren't a dict");
     for (size_t i = 0; i + 1 < value->items.size(); i += 2) {
-      if (value->items[i] && value->items[i]->kind == Kind::Constant && PyUnicode_Check(value->items[i]->constant)) value->items[i]->text = text_of(value->items[i]->constant);
+      if (value->items[i] && value->items[i]->kind == Kind::Constant && PyUnicode_Check(value->items[i]->constant)) value->items[i]->text = name_text(value->items[i]->constant);
     }
     function->items[1] = value;
   } else if (flag == 4) {
@@ -455,11 +448,11 @@ Node* Reader::annotations_of(Node* value) {
   for (size_t i = 0; i < made->items.size(); i += 2) {
     const Node* const key = made->items[i];
     if (key->kind != Kind::Constant || !PyUnicode_Check(key->constant)) throw Refused("annotations that aren't a tuple");
-    made->items[i] = tree_.make(Kind::Name, {}, text_of(key->constant));
+    made->items[i] = tree_.make(Kind::Name, {}, name_text(key->constant));
     Node*& annotation = made->items[i + 1];
     if (annotation->kind == Kind::Slot && annotation->items[0]->body.size() == 1) annotation = tree_.make(Kind::Starred, annotation->items[0]->items);  // *args: *Ts
     if ((object(code_)->co_flags & CO_FUTURE_ANNOTATIONS) && annotation->kind == Kind::Constant && PyUnicode_Check(annotation->constant)) {
-      annotation = tree_.make(Kind::Raw, {}, text_of(annotation->constant));
+      annotation = tree_.make(Kind::Raw, {}, name_text(annotation->constant));
     }
   }
   return made;
@@ -546,7 +539,7 @@ void Reader::binary_intrinsic(int node, Stack& stack) {
 
 Node* Reader::type_parameter(Node* named, int stars, Node* bound) {
   if (named->kind != Kind::Constant || !PyUnicode_Check(named->constant)) throw Refused("a type parameter without a name");
-  return tree_.make(Kind::TypeParameter, {bound, nullptr}, text_of(named->constant), stars);
+  return tree_.make(Kind::TypeParameter, {bound, nullptr}, name_text(named->constant), stars);
 }
 
 // Bounds, defaults and values of `type` statements are functions that are called once they're asked for.
@@ -561,7 +554,7 @@ Node* Reader::evaluated(Node* function) {
 // (name, type parameters or None, function)
 Node* Reader::type_alias(Node* parts) {
   if (parts->kind != Kind::Tuple || parts->items.size() != 3 || parts->items[0]->kind != Kind::Constant || !PyUnicode_Check(parts->items[0]->constant)) throw Refused("a type statement that isn't one");
-  Node* const made = tree_.make(Kind::TypeAlias, {evaluated(parts->items[2])}, text_of(parts->items[0]->constant));
+  Node* const made = tree_.make(Kind::TypeAlias, {evaluated(parts->items[2])}, name_text(parts->items[0]->constant));
   if (parts->items[1]->kind == Kind::Tuple) made->last = parts->items[1]->items;
   return made;
 }
