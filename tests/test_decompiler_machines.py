@@ -206,6 +206,22 @@ def test_long_conditions_are_read_in_time(source: str) -> None:
     assert {row.status for row in evalframe.decompile_report(code).rows} == {"exact"}
 
 
+@pytest.mark.parametrize("test", ["1 < i < 4", "a[i - 1] < a[i] >= a[i + 1]", "0 < i < a[i] < 9"])
+@pytest.mark.parametrize("loop", ["for i in range(1, 6):", "while (i := i + 1) < 6:"])
+def test_chains_of_comparisons_before_another_test_that_goes_on_with_the_loop(loop: str, test: str) -> None:
+    source = f"def f(a, last, found):\n    i = 0\n    {loop}\n        if {test}:\n            if last > i:\n                continue\n            found.append(i)\n    return found\n"
+    code = compile(source, "<chain>", "exec", dont_inherit=True)
+    report = evalframe.decompile_report(code)
+    assert {row.status for row in report.rows} <= {"exact", "equivalent"} and report.source
+    plain: dict[str, Any] = {}
+    ours: dict[str, Any] = {}
+    exec(code, plain)
+    exec(report.source, ours)
+    for last in range(6):
+        given = [5, 1, 3, 2, 8, 4, 7]
+        assert ours["f"](given, last, []) == plain["f"](given, last, [])
+
+
 def test_names_of_a_state_machine_are_its_own() -> None:
     namespace: dict[str, Any] = {"_error": 5}
     source, statuses = as_machines(compile(NAMED, "<named>", "exec", dont_inherit=True))

@@ -37,6 +37,7 @@ void Reader::work(int amount) {
 Reader::Scope Reader::within(const Scope& scope, int stop) {
   Scope inner = scope;
   inner.entered = -1;
+  inner.alone = false;
   if (stop != scope.stop) {
     if (scope.stop >= 0) inner.blocked.push_back(scope.stop);
     inner.stop = stop;
@@ -254,6 +255,7 @@ Reader::Condition Reader::condition_at(int node, Stack& stack, const Scope& scop
   take_chain(found, stack);
   for (;;) {
     const bool chained = found.chained;
+    if (scope.alone && !chained) break;
     if (!extend(found, stack, scope)) break;
     if (chained && !found.chained) pop(stack);  // the operand between the two
     if (found.chained) break;
@@ -272,13 +274,14 @@ void Reader::take_chain(Condition& condition, Stack& stack) {
   condition.no = graph_.next[cleanup];
 }
 
-bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const Scope& scope, Condition& found) {
+bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const Scope& scope, Condition& found, bool alone) {
   if (absorbs(node, scope) || graph_.header[node] || graph_.handler[node] != scope.handler) return false;
   if (graph_.before[node].size() != edges) return false;
   Scope inner = within(scope, -1);
   inner.expression = true;
+  inner.alone = alone;
   // Each operand of `a and b and c ...` is asked for by all that stand before it: what was found once is known from then on.
-  NoCondition at{node, stack.size(), scope.again, scope.leave, scope.handler, scope.construct ? scope.construct->handler : -1, ends_of(inner)};
+  NoCondition at{node, stack.size(), scope.again, scope.leave, scope.handler, scope.construct ? scope.construct->handler : -1, alone, ends_of(inner)};
   inner.blocked = at.ends;
   if (no_conditions_.contains(at)) return false;
   Stack copy = stack;
@@ -296,12 +299,16 @@ bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const 
 // Takes the next condition in where the two are one `and`, `or` or conditional expression.
 bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
   Condition b;
+  const auto is_and = [&] { return b.no == a.no && b.no_keeps == a.no_keeps; };
+  const auto join = [&] {
+    const Condition whole{both(a.test, b.test, a.chained), b.yes, a.no, b.yes_keeps, a.no_keeps, b.yes_edges, a.no_edges + b.no_edges, b.via_yes, b.via_no};
+    a = whole;
+    return true;
+  };
+  // The next comparison of a chain might be taken for a part of what follows the whole: `if a < b < c: if d: continue`.
+  if (a.chained && condition_behind(a.yes, a.yes_edges, stack, scope, b, true) && is_and()) return join();
   if (!a.yes_keeps && condition_behind(a.yes, a.yes_edges, stack, scope, b)) {
-    if (b.no == a.no && b.no_keeps == a.no_keeps) {
-      const Condition whole{both(a.test, b.test, a.chained), b.yes, a.no, b.yes_keeps, a.no_keeps, b.yes_edges, a.no_edges + b.no_edges, b.via_yes, b.via_no};
-      a = whole;
-      return true;
-    }
+    if (is_and()) return join();
     if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
       a = {both(a.test, negated(b.test), false), b.no, b.yes, b.no_keeps, false, b.no_edges, a.no_edges + b.yes_edges, b.via_no, b.via_yes};
       return true;

@@ -50,6 +50,7 @@ class Reader {
     int entered = -1;                 // the header of a loop whose statement is being read
     const Construct* construct = nullptr;
     bool expression = false;          // ends at the first test
+    bool alone = false;               // ... which is of a chain of comparisons, and no more of a condition than that
   };
   // An attempt to read on, which leaves no trace when it's over: displays grow as copies, assignments of several values wait again.
   struct Trying {
@@ -96,7 +97,7 @@ class Reader {
   Condition condition_at(int node, Stack& stack, const Scope& scope);
   void take_chain(Condition& condition, Stack& stack);
   bool extend(Condition& condition, const Stack& stack, const Scope& scope);
-  bool condition_behind(int node, size_t edges, const Stack& stack, const Scope& scope, Condition& found);
+  bool condition_behind(int node, size_t edges, const Stack& stack, const Scope& scope, Condition& found, bool alone = false);
   Node* both(Node* a, Node* b, bool chained);
   Node* either(Node* a, Node* b);
   Node* negated(Node* test);
@@ -201,6 +202,7 @@ class Reader {
     int node;
     size_t depth;  // of the stack
     int again, leave, handler, construct;
+    bool alone;
     std::vector<int> ends;
     auto operator<=>(const NoCondition&) const = default;
   };
