@@ -759,6 +759,29 @@ def test_powers_of_ints_of_either_sign() -> None:
     check(powers, (20,), (20,), (25,), native=False)
 
 
+def test_squares_are_those_of_the_c_library() -> None:
+    def of_elements(x: Any, out: Any) -> Any:
+        for i in range(len(x)):
+            out[i] = x[i] ** 2
+        return out
+
+    def of_floats(x: Any, out: Any) -> Any:
+        for i in range(len(x)):
+            out[i] = float(x[i]) ** 2.0 - 1.0
+        return out
+
+    many = R.random(20_000) * np.where(np.arange(20_000) % 2, -1.0, 1e130)
+    # Where multiplying wouldn't do.
+    assert any(x * x != x**2 for x in many.tolist())
+    limits = np.array([0.0, -0.0, 1e-155, 1e-300, 5e-324, 1.3e154, -3e-136, 3e135, 1e150])
+    large = np.array([1e10, math.nan, -math.inf, math.inf, 1e155, 2.0])
+    for function in (of_elements, of_floats):
+        for precision in (np.float64, np.float32):
+            with np.errstate(over="ignore"):
+                calls = [(x.astype(precision), np.empty(len(x))) for x in (many, limits, large)]
+            check(function, *calls)
+
+
 def test_numbers_of_enumerate_grow() -> None:
     def last(a: Any) -> int:
         t = 0
