@@ -181,6 +181,31 @@ def test_what_a_list_holds_is_seen_to_change() -> None:
     assert values == ["[]", "[0]", "[0, 2]", "[0, 2, 6]"]
 
 
+def test_containers_that_are_moved_about_are_seen_as_they_are() -> None:
+    """What was seen of one holds only while nothing can have changed it, and for no other that is made where it was."""
+
+    def moved(turns: int) -> object:
+        seen: dict[int, list[int]] = {}
+        kept: object = None
+        for number in range(turns):
+            seen.setdefault(number % 2, []).append(number)
+            pair = (number, seen)
+            kept = (seen, pair[0])
+            kept = (number, number)
+        return kept
+
+    trace = evalframe.step(moved)(4)
+    for step in trace:
+        shown = {value for value in (*(slot.value for slot in step.slots), *step.stack) if value.startswith("{")}
+        assert len(shown) <= 1, (step.offset, shown)
+
+    def changes(name: str) -> list[str]:
+        return [slot.value for step in trace for slot in step.changed if slot.name == name and slot.value[0] in "{("]
+
+    assert changes("seen") == ["{}", "{0: []}", "{0: [0]}", "{0: [0], 1: []}", "{0: [0], 1: [1]}", "{0: [0, 2], 1: [1]}", "{0: [0, 2], 1: [1, 3]}"]
+    assert [value for value in changes("kept") if value[1] != "{"] == ["(0, 0)", "(1, 1)", "(2, 2)", "(3, 3)"]
+
+
 def test_showing_values_runs_none_of_the_programs_code() -> None:
     class Loud:
         asked = 0

@@ -207,6 +207,7 @@ uint32_t StepRecorder::text_of(PyObject* object, const Mark& mark) {
   if (!object) return trace_.null_text;
   if (own_reprs_ && has_repr_of_its_own(object)) {
     const Aside aside;
+    ++era_;
     return trace_.texts.add(own_repr(object));
   }
   if (!mark.by_contents) return trace_.texts.add(value_text(object));
@@ -220,18 +221,37 @@ uint32_t StepRecorder::text_of(PyObject* object, const Mark& mark) {
   return known.text;
 }
 
+static bool is_container(PyObject* object) {
+  return object && PyType_FastSubclass(Py_TYPE(object), Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_DICT_SUBCLASS);
+}
+static size_t place_lately(const PyObject* object, size_t places) { return (reinterpret_cast<uintptr_t>(object) >> 4) % places; }
+
+const StepRecorder::Seen* StepRecorder::seen_lately(const PyObject* object) const {
+  const Lately& lately = lately_[place_lately(object, kLately)];
+  return lately.era == era_ && lately.seen.object == object ? &lately.seen : nullptr;
+}
+
+void StepRecorder::keep_seen(const Seen& seen) {
+  if (seen.tells) lately_[place_lately(seen.object, kLately)] = {era_, seen};
+}
+
+void StepRecorder::look_again(Seen& seen, PyObject* object, bool same) {
+  const bool container = is_container(object);
+  if (const Seen* const lately = container ? seen_lately(object) : nullptr) {
+    seen = *lately;
+    return;
+  }
+  const Mark mark = mark_of(object);
+  const bool tells = mark.tells && !(own_reprs_ && has_repr_of_its_own(object));
+  if (!same || !tells || !seen.tells || mark.bits != seen.mark) seen = {object, mark.bits, text_of(object, mark), tells, true};
+  if (container) keep_seen(seen);
+}
+
 void StepRecorder::look_at(Seen& seen, PyObject* object, uint32_t place, bool moved_only, Says says) {
   const bool same = seen.is_there && seen.object == object;
-  bool changed = false;
-  if (!same || !moved_only) {
-    const Mark mark = mark_of(object);
-    const bool tells = mark.tells && !(own_reprs_ && has_repr_of_its_own(object));
-    if (!same || !tells || !seen.tells || mark.bits != seen.mark) {
-      const uint32_t text = text_of(object, mark);
-      changed = !same || text != seen.text;
-      seen = {object, mark.bits, text, tells, true};
-    }
-  }
+  const uint32_t before = seen.text;
+  if (!same || !moved_only) look_again(seen, object, same);
+  const bool changed = !same || seen.text != before;
   if (changed && says != Says::kBeginning) {
     trace_.entries.push_back({place, seen.text});
   } else if (says != Says::kChanges) {
@@ -289,6 +309,7 @@ void StepRecorder::steps(const Activation& activation, bool caught) {
   const bool full = running.begins_full || ++state.since_full >= kStepsToFull;
   if (full) state.since_full = 0;
   if (running.begins_full) state.moved_only = running.begins_full = false;
+  if (!state.moved_only) ++era_;
   const int depth = activation.depth();
   const uint32_t note = caught ? trace_.texts.add(value_text(activation.slot(depth - 1))) : Step::kNone;
   const Says says = state.previous == Step::kNone ? Says::kBeginning : full ? Says::kAll : Says::kChanges;
@@ -296,6 +317,7 @@ void StepRecorder::steps(const Activation& activation, bool caught) {
   look_at_slots({activation.slots(), static_cast<size_t>(depth)}, state, says);
   look_at_names(activation, *running.code, state, says);
   state.moved_only = only_moves(activation);
+  if (activation.instruction().op == Op::UNPACK_SEQUENCE) ++era_;  // the tuple may go, and another be where it was
 }
 
 uint32_t StepRecorder::note_of_end(Event event, PyObject* result) {
@@ -317,6 +339,7 @@ void StepRecorder::begins_captured(const bytecode::Code& decoded, std::span<PyOb
   running.state = new_state(0);
   add_node(running);
   add_step(running, 0, static_cast<uint32_t>(slots.size()), StepKind::kCaptured, trace_.texts.add(by), true);
+  ++era_;
   look_at_slots(slots, *running.state, Says::kBeginning);
 }
 

@@ -1,6 +1,7 @@
 // Records a run of the evaluator: before each instruction of the frames that are wanted, what their slots hold that has changed.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <unordered_map>
@@ -70,6 +71,10 @@ class StepRecorder final : public evaluator::Observer {
   uint32_t note_of_end(evaluator::Event event, PyObject* result);
   void look_at_names(const evaluator::Activation& activation, const CodeInfo& code, FrameState& state, Says says);
   void look_at(Seen& seen, PyObject* object, uint32_t place, bool moved_only, Says says);
+  void look_again(Seen& seen, PyObject* object, bool same);
+  // What was seen of this container since anything could change, or null.
+  const Seen* seen_lately(const PyObject* object) const;
+  void keep_seen(const Seen& seen);
   uint32_t text_of(PyObject* object, const Mark& mark);
   uint32_t add_step(Running& running, uint32_t instruction, uint32_t depth, StepKind kind, uint32_t note, bool full);
   void stop_at_limit();
@@ -91,6 +96,14 @@ class StepRecorder final : public evaluator::Observer {
   };
   static constexpr size_t kKnown = 4096;
   std::vector<Known> known_;
+  // Containers are moved about, too, and their marks take longest: what was seen of the last of them holds while steps only move.
+  struct Lately {
+    uint64_t era = 0;
+    Seen seen;
+  };
+  static constexpr size_t kLately = 16;
+  std::array<Lately, kLately> lately_;
+  uint64_t era_ = 1;  // counts what could have changed objects
 };
 
 // While one lives, this thread's frames are recorded, those that begin. False: another is at it.

@@ -242,14 +242,17 @@ uint64_t mark_of_text(PyObject* value) {
   return mixed(hash, rest);
 }
 
-// Of a container: its length and what of it a text shows. `left`: more values than that no text has room for.
+// Of a container: its length and what of it a text shows. `left`: characters, more than that no text has room for.
 class Marker {
  public:
   void add(PyObject* value, int depth) {
-    if (!value || left_-- <= 0) return;
+    if (!value || left_ <= 0) return;
+    left_ -= kLeast;
     // Most values; told from those of other types by what is mixed in besides.
     if (PyLong_CheckExact(value) && cpython::is_small_int(value)) {
-      hash_ = mixed(hash_, static_cast<uint64_t>(cpython::small_int_value(value)) * 2 + 1);
+      const auto number = cpython::small_int_value(value);
+      left_ -= (number > 9) + (number > 99) + (number > 999) + (number > 9999);
+      hash_ = mixed(hash_, static_cast<uint64_t>(number) * 2 + 1);
       return;
     }
     hash_ = mixed(hash_, reinterpret_cast<uint64_t>(Py_TYPE(value)));
@@ -279,7 +282,8 @@ class Marker {
     }
   }
   uint64_t hash_ = 0x9E3779B97F4A7C15u;
-  int left_ = kLength / 3 + 2;  // each takes a character and ", "
+  static constexpr int kLeast = 3;  // what each value takes: a character and ", "
+  int left_ = static_cast<int>(kLength) + 2 * kLeast;
   bool tells_ = true, by_contents_ = true;
 };
 
