@@ -1,5 +1,6 @@
 """The page of `evalframe run --report` and `evalframe explain --html`: what is on it, and that it works in a browser."""
 
+import json
 import os
 import re
 import shutil
@@ -168,6 +169,43 @@ def leads(above: tuple[int, ...], below: tuple[int, ...], steps: set[tuple[int, 
         if any(meets(point, below, below[1]) for point in points):
             return True
     return False
+
+
+def summed(n: int) -> float:
+    total = 0.0
+    for k in range(n):
+        total += k * 0.5
+        if total > 1e6:
+            total -= 1e6
+    return total
+
+
+@pytest.mark.usefixtures("native_loops_at_once")
+def test_native_loops_have_their_code_beside_their_source() -> None:
+    captured = evalframe.jit(summed)
+    told = evalframe.explain(captured)(20_000)
+    loop = next(loop for loop in told.loops if loop.native)
+    assert loop.ir.startswith(("define", "declare", "@", "%", ";", "target")) and loop.ir.count("\n") >= loop.ir_lines - 1
+    assert re.search(r"evalframe_kernel:.*\bret", loop.assembly(), re.DOTALL)
+    assert loop.ir not in repr(loop)
+    page = told.html()
+    Balance(page)
+    first = summed.__code__.co_firstlineno + 2
+    assert re.search(rf"<summary>native loop in line {first}: \d+ blocks?, [0-9,]+ turns in \d+ runs?</summary>", page)
+    shown = re.search(r'<h3>source</h3><pre tabindex="0">(.*?)</pre></div><div><h3>LLVM IR</h3>.*?define .*?<h3>assembly</h3>.*?evalframe_kernel:', page, re.DOTALL)
+    assert shown is not None
+    lines = [line[7:] for line in shown[1].splitlines()]
+    assert lines == ["    for k in range(n):", "        total += k * 0.5", "        if total &gt; 1e6:", "            total -= 1e6"]
+
+
+def test_json_has_code_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(f"{PROGRAM}\ntotal = 0.0\nfor k in range(2_000_000):\n    total += k * 0.5\n", encoding="utf-8")
+    for options, wanted in (("--json",), False), (("--json", "--code"), True):
+        rows = json.loads(explain(*options, "program.py", cwd=tmp_path).stdout)
+        coded = [row for row in rows if "code" in row]
+        assert {row["told"] for row in coded} == ({"graph", "loop"} if wanted else set())
+        for told in {row["told"] for row in coded}:
+            assert any("define " in code["ir"] and "evalframe_kernel:" in code["assembly"] for row in coded if row["told"] == told for code in row["code"]), told
 
 
 def test_drawings_have_a_line_for_each_use_and_no_box_on_another() -> None:

@@ -240,9 +240,9 @@ class Loop:
     One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling
     it costs; 0 where something is in the way. ``compiling``: a thread in the background
     makes its code now. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left.
-    ``turns`` are those that ran natively, in so many ``runs``; ``blocks`` and ``ir_lines`` are the
-    size of its code; ``at_once`` is how many inner loops have code for many turns at a time, and
-    ``numpy_calls`` how many operations are left to NumPy.
+    ``turns`` are those that ran natively, in so many ``runs``; ``ir`` is its code as LLVM IR, "" where there is none,
+    ``blocks`` and ``ir_lines`` are its size; ``at_once`` is how many inner loops have code for many turns at a time,
+    and ``numpy_calls`` how many operations are left to NumPy.
     """
 
     file: str
@@ -259,6 +259,7 @@ class Loop:
     turns: int
     wait_seconds: float
     obstacles: list[tuple[int, str]]
+    ir: str = field(repr=False)
 
     def __str__(self) -> str:
         many = f"{counted(self.at_once, 'inner loop')} many turns at a time, " if self.at_once else ""
@@ -275,6 +276,12 @@ class Loop:
             became = "not native"
         obstacles = [f"    line {line}: {reason}" for line, reason in self.obstacles]
         return "\n".join([f"{self.file}:{self.line}: {became}", *obstacles])
+
+    def assembly(self) -> str:
+        """Of its code for this machine, "" where there is none; compiled again to be shown."""
+        from evalframe._llvm import assembly
+
+        return assembly(self.ir) if self.ir else ""
 
 
 @dataclass

@@ -58,20 +58,29 @@ def text(stats: Stats, captures: Captures = ()) -> str:
     return "\n\n".join(parts)
 
 
-def json_rows(captures: Captures) -> Iterator[str]:
-    """JSON objects of functions, their graphs, breaks, limits and loops: no times, which differ in each run."""
+def json_rows(captures: Captures, with_code: bool = False) -> Iterator[str]:
+    """JSON objects of functions, their graphs, breaks, limits and loops: no times, which differ in each run. Code
+    is LLVM IR and assembly, and of a loop in the runs that make it native."""
     for capture in _with_recordings(captures):
         of = {key: capture[key] for key in ("function", "file", "line")}
         counts = {key: capture[key] for key in ("calls", "hits", "recordings", "plain_calls", "limited")}
         yield json.dumps({"told": "function", **of, **counts})
         for number, entry in enumerate(capture["entries"]):
             kept = {key: entry[key] for key in ("nodes", "ends", "because", "backend", "fallback", "hits", "misses")}
-            yield json.dumps({"told": "graph", **of, "graph": number, "start": start_of(entry), **kept})
+            code = {"code": [_code(module) for module in entry["modules"]]} if with_code else {}
+            yield json.dumps({"told": "graph", **of, "graph": number, "start": start_of(entry), **kept, **code})
         yield from (json.dumps({"told": "break", **found}) for found in capture["breaks"])
         yield from (json.dumps({"told": "limit", **found}) for found in capture["limits"])
         for loop in capture["loops"]:
             kept = {key: loop[key] for key in ("file", "function", "line", "obstacles")}
-            yield json.dumps({"told": "loop", **kept})
+            code = {"code": [_code(loop["ir"])] if loop["ir"] else []} if with_code else {}
+            yield json.dumps({"told": "loop", **kept, **code})
+
+
+def _code(module: str) -> dict[str, str]:
+    from evalframe._llvm import assembly
+
+    return {"ir": module, "assembly": assembly(module)}
 
 
 def html(stats: Stats, title: str, captures: Captures = ()) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 import re
@@ -15,11 +16,12 @@ from typing import Any
 from evalframe import graph_svg
 from evalframe.bytecode import code_of, listing
 from evalframe.captured import CapturedGraph, Guard, GuardTree, Place, graphs_of, guards_of
-from evalframe.jit import Break, Explanation, counted, milliseconds, nanoseconds
+from evalframe.jit import Break, Explanation, Loop, counted, milliseconds, nanoseconds
 from evalframe.steps import characters
 
 _MOST_OPEN_GUARDS = 25
 _MOST_ASSEMBLED = 100  # kernels, each of which takes some 20 ms to compile again
+_MOST_ASSEMBLED_LINES = 10_000  # of a loop's IR, which take a second
 _MOST_LINES = 2000  # of a source that are shown in one piece
 
 
@@ -57,6 +59,7 @@ class Page:
         parts = [f"<p>{counts}</p>", self._sources(capture, graphs)]
         for graph, entry, tree in zip(graphs, capture["entries"], guards_of([capture]), strict=True):
             parts.append(self._graph(graph, entry, tree))
+        parts += [self._loop(loop) for loop in (Loop(**found) for found in capture["loops"]) if loop.ir]
         return _section(place, "\n".join(parts))
 
     def _sources(self, capture: Mapping[str, Any], graphs: Sequence[CapturedGraph]) -> str:
@@ -115,16 +118,30 @@ class Page:
 
     def _kernels(self, entry: Mapping[str, Any]) -> str:
         """The modules of an entry, each beside its assembly and the Python that calls it."""
-        from evalframe._llvm import assembly
-
         python = _python_of(entry["generated"][0]) if "generated" in entry and entry["generated"][0] else ""
         parts = []
         for number, module in enumerate(entry["modules"]):
-            self._kernels_left -= 1
-            code = assembly(module) if self._kernels_left >= 0 else f"not shown of more than {_MOST_ASSEMBLED} kernels"
-            sides = {f"kernel {number}: LLVM IR": module, "assembly": code} | ({"Python": python} if python else {})
-            parts.append(_side_by_side(sides))
+            sides = {f"kernel {number}: LLVM IR": module, "assembly": self._assembly(module)}
+            parts.append(_side_by_side(sides | ({"Python": python} if python else {})))
         return "".join(parts)
+
+    def _loop(self, loop: Loop) -> str:
+        """A native loop's source beside its code."""
+        lines = _lines_of_loop(loop.file, loop.line)
+        source = "".join(f"{line:5}  {linecache.getline(loop.file, line)}" for line in lines[:_MOST_LINES])
+        sides = {"source": source, "LLVM IR": loop.ir, "assembly": self._assembly(loop.ir)}
+        size = f"{counted(loop.blocks, 'block')}, {counted(loop.turns, 'turn')} in {counted(loop.runs, 'run')}"
+        return _folded(f"native loop in line {lines.start}: {size}", _side_by_side(sides))
+
+    def _assembly(self, module: str) -> str:
+        from evalframe._llvm import assembly
+
+        self._kernels_left -= 1
+        if self._kernels_left < 0:
+            return f"not shown of more than {_MOST_ASSEMBLED} kernels and loops"
+        if module.count("\n") > _MOST_ASSEMBLED_LINES:
+            return f"not shown of more than {counted(_MOST_ASSEMBLED_LINES, 'line')} of IR"
+        return assembly(module)
 
     def _drawing(self, graph: CapturedGraph) -> str:
         drawing = graph_svg.svg(graph, self._key_of)
@@ -173,6 +190,18 @@ def _lines_of_function(file: str, first: int, function: str) -> range:
         return range(first, first + len(inspect.getblock(lines[first - 1 :])))
     except (SyntaxError, IndentationError, tokenize.TokenError):
         return range(first, first + 1)
+
+
+def _lines_of_loop(file: str, line: int) -> range:
+    """The lines of the innermost loop around a line; that line where there is none, as of a comprehension."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return range(line, line + 1)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    spans = [range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in loops]
+    around = [lines for lines in spans if line in lines]
+    return max(around, key=lambda lines: lines.start, default=range(line, line + 1))
 
 
 def _marked(text: str, breaks: Sequence[Break]) -> str:
@@ -288,12 +317,15 @@ def page_of(explanation: Explanation, title: str) -> str:
     captures: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in explanation.entries:
         owner = entry["owner"]
-        capture = captures.setdefault(tuple(owner.values()), {**owner, "entries": [], "breaks": []})
+        capture = captures.setdefault(tuple(owner.values()), {**owner, "entries": [], "breaks": [], "loops": []})
         capture["entries"].append(_with_own_code(entry))
-    for found in explanation.breaks:
-        owners = [one for one in captures.values() if (one["function"], one["file"]) == (found.function, found.file)]
-        for capture in (owners or list(captures.values()))[:1]:
-            capture["breaks"].append(vars(found))
+    told_of: dict[str, Sequence[Break | Loop]] = {"breaks": explanation.breaks, "loops": explanation.loops}
+    for kind, notes in told_of.items():
+        for found in notes:
+            place = (found.function, found.file)
+            owners = [one for one in captures.values() if (one["function"], one["file"]) == place]
+            for capture in (owners or list(captures.values()))[:1]:
+                capture[kind].append(vars(found))
     told: dict[str, Sequence[object]] = {"Limits": explanation.limits, "Loops": explanation.loops}
     below = {heading: f"<pre>{escape(chr(10).join(map(str, rows)))}</pre>" for heading, rows in told.items() if rows}
     summary = f"{counted(len(explanation.entries), 'graph')}, {counted(len(explanation.breaks), 'break')}"

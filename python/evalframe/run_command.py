@@ -47,6 +47,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--json", action="store_true", help="a JSON document, one line for each function, graph, break, limit and loop"
     )
+    parser.add_argument("--code", action="store_true", help="with --json: LLVM IR and assembly of graphs and loops")
     add_output(parser)
     add_program(parser, "what became")
     about = "run a program and show the graphs that were captured, with their source lines"
@@ -68,7 +69,7 @@ def add_to(commands: Commands) -> None:
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.json:
-        return _show_told(parser, options, lambda told: document(report.json_rows(told)))
+        return _show_told(parser, options, lambda told: document(report.json_rows(told, options.code)))
     asked, output = chosen_program(parser, options), checked_output(parser, options)
     stdout = sys.stdout
     _core.keep_modules(True)

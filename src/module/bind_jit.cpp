@@ -293,6 +293,7 @@ nb::list loops(const runtime::Capture& capture) {
     row["runs"] = note.runs;
     row["turns"] = note.turns;
     row["wait_seconds"] = note.wait_seconds;
+    row["ir"] = note.ir;
     nb::list obstacles;
     for (const auto& [line, reason] : note.obstacles) obstacles.append(nb::make_tuple(line, reason));
     row["obstacles"] = obstacles;

@@ -36,6 +36,7 @@ struct LoopNote {
   uint64_t runs = 0, turns = 0;
   double wait_seconds = 0;  // of one that isn't, yet: what it has to take first, by the cost of compiling it
   std::vector<std::pair<int, std::string>> obstacles;  // lines, and what is in the way there
+  std::string ir;           // of one that is native
 };
 
 class Capture {

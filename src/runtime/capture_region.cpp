@@ -61,6 +61,7 @@ std::vector<LoopNote> Capture::loops() const {
     note.is_native = true;
     note.blocks = of.blocks, note.at_once = of.at_once, note.numpy_calls = of.numpy_calls(), note.ir_lines = of.lines(), note.compile_seconds = region->compile_seconds;
     note.runs = region->entered, note.turns = region->turns;
+    note.ir = of.ir;
     all.push_back(std::move(note));
   }
   all.insert(all.end(), waiting_loops_.begin(), waiting_loops_.end());
