@@ -117,6 +117,27 @@ def test_buttons_keys_and_clicks_lead_on(trace: Trace, tmp_path: Path) -> None:
     assert answer[12].startswith("STORE_FAST") and "total" in answer[13]
 
 
+def test_a_line_or_a_name_is_typed(trace: Trace, tmp_path: Path) -> None:
+    first = work.__code__.co_firstlineno
+    script = """
+      const seen = [], box = at("wanted");
+      const enter = (text, shiftKey = false) => { box.value = text; box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, shiftKey})); seen.push([current, at("note").textContent]); };
+      key("/"); seen.push(document.activeElement === box);
+      enter("LINE"); enter("seen"); enter("seen"); enter("seen", true); enter(" b "); enter("nobody"); enter("99999", true);
+      box.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true})); seen.push(document.activeElement === box);
+      return seen;""".replace("LINE", str(first + 4))
+    focused, line, seen, again, back, argument, nobody, nowhere, still = ask(trace.html(), script, tmp_path)
+    assert (focused, still) == (True, False)
+    appends = [index for index, step in enumerate(trace) if step.function == "work" and step.line == first + 4]
+    assert line[0] == appends[0]
+    changes = [index for index, step in enumerate(trace) if index > line[0] and any(slot.name == "seen" for slot in step.changed)]
+    assert [seen[0], again[0], back[0]] == [changes[0], changes[1], changes[0]]
+    held = {slot.name: slot.value for slot in trace[argument[0]].slots}
+    assert trace[argument[0]].function == "helper" and held["b"] == "1"
+    assert nobody == [argument[0], "no step behind this one changes nobody"]
+    assert nowhere == [argument[0], "no step before this one comes to line 99999"]
+
+
 def test_the_current_columns_are_marked(trace: Trace, tmp_path: Path) -> None:
     number = next(step.number for step in trace if step.instruction == "BINARY_OP" and step.argument == "%")
     script = f"show({number}); return [document.querySelector('#source mark').textContent, document.querySelector('#code .here').textContent];"
