@@ -510,11 +510,137 @@ def test_backends_that_fail():
         evalframe.torch.compile(pointwise, backend="fast")
 
 
+def test_recurrent_layers_stand_between_graphs():
+    model = torch.nn.LSTM(4, 4, batch_first=True)
+
+    def f(x):
+        return model(x + 1)[0] * 2
+
+    compiled = evalframe.torch.compile(f, backend="aot_eager")
+    for length in (3, 3, 5, 6):
+        assert same(compiled(numbers(2, length, 4)), f(numbers(2, length, 4)))
+    assert len(evalframe.torch.graph_modules(compiled)) >= 2
+
+
+SIZES = [(4, 4), (8, 4), (6, 4), (5, 4), (3, 4), (3, 6), (2, 4), (1, 4), (1, 1), (7, 5), (0, 4), (12, 12)]
+
+
+def told_of_shapes(x):
+    shape = x.shape
+    asked = shape == x.shape, shape != (3, 4), shape[:1], shape[-1], list(shape), shape.numel(), shape + (1,)
+    return asked, x.stride(), x.is_contiguous(), x.T.is_contiguous(), x.dim(), len(x), f"{x.size(0)}", max(shape)
+
+
+def pieces(x):
+    return [piece.sum() for piece in x.split(2)], len(x.chunk(3)), x.unbind(0)[0]
+
+
+def branches(x):
+    rows = x.size(0)
+    if rows % 2 == 0 and rows > 2:
+        return x.view(rows // 2, -1) * rows
+    return x / rows if rows == 3 else x[: rows - 2].squeeze() - rows / 2
+
+
+def made_of_sizes(x):
+    n, m = x.shape
+    made = torch.arange(n) + torch.zeros(m, n).sum(0), torch.full((n, m), 2.0) @ x.T, x.expand(3, n, m).reshape(-1)
+    return made, x[n // 2 :, None, ..., -1:], x.transpose(0, 1).contiguous().view(-1)
+
+
+def written_into(x):
+    y = x.clone()
+    y[: x.size(0) // 2] += x.shape[0]
+    return y.mul_(2), torch.nn.functional.dropout(y, 0.5)
+
+
+def raises_for_six(x):
+    if x.shape[0] == 6:
+        raise ValueError(f"six: {x.shape}")
+    return x.view(2, -1)
+
+
+def behind_a_break(x):
+    shape = x.size()
+    open("/dev/null").close()
+    y = x.reshape(-1, shape[-1])
+    return y.sum(0).expand(*shape) * shape[0], (-1,) + shape[1:] + (3,), shape
+
+
+def result_of(function, *args):
+    torch.manual_seed(0)
+    try:
+        return function(*args)
+    except (ValueError, RuntimeError, IndexError) as error:
+        return type(error).__name__, str(error)[:60]
+
+
+PROGRAMS_OF_SIZES = [
+    told_of_shapes, pieces, branches, made_of_sizes, written_into, raises_for_six, behind_a_break
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", PROGRAMS_OF_SIZES, ids=lambda function: function.__name__)
+def test_sizes_that_vary(function, backend, dynamic):
+    compiled = evalframe.torch.compile(function, backend=backend, dynamic=dynamic)
+    for sizes in SIZES + SIZES[:4]:
+        assert same(result_of(compiled, numbers(*sizes)), result_of(function, numbers(*sizes))), sizes
+
+
+def test_one_graph_serves_all_sizes():
+    def f(x, k):
+        rows, columns = x.shape
+        assert columns == 4
+        return torch.relu(x[1:] * k).reshape((rows - 1) * 4).sum() / rows
+
+    for dynamic, graphs in ((None, 2), (True, 1), (False, 5)):
+        compiled = evalframe.torch.compile(f, backend="aot_eager", dynamic=dynamic)
+        for rows, k in ((5, 3), (7, 4), (11, 5), (6, 9), (100, 12)):
+            assert same(compiled(numbers(rows, 4), k), f(numbers(rows, 4), k))
+        assert len(evalframe.torch.graph_modules(compiled)) == graphs, dynamic
+
+
+def test_graphs_for_several_sizes_have_symbols():
+    def f(x, k):
+        return x.view(-1, x.shape[0] * 2) + k
+
+    seen = []
+
+    def backend(module, inputs):
+        seen.append((module, inputs))
+        return module.forward
+
+    compiled = evalframe.torch.compile(f, backend=backend, dynamic=True)
+    for rows, k in ((4, 3), (6, 5)):
+        assert same(compiled(numbers(rows, 10), k), f(numbers(rows, 10), k))
+    ((module, (rows, columns, x, k)),) = seen
+    assert isinstance(x, torch.Tensor) and {type(symbol) for symbol in (rows, columns, k)} == {torch.SymInt}
+    lines = module.print_readable(print_output=False)
+    assert f'args_0: "f32[{rows}, {columns}]"' in lines or f"{rows} * 2" in lines, lines
+
+
+def test_gradients_for_several_sizes():
+    def results(compile_):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 2))
+        called = compile_(model)
+        for rows in (4, 6, 8, 3):
+            x = numbers(rows, 5, 4).requires_grad_()
+            called(x[:, 1:]).square().mean().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    for backend in ("eager", "aot_eager"):
+        compiled = results(lambda model, backend=backend: evalframe.torch.compile(model, backend=backend))
+        assert same(compiled, results(lambda model: model))
+
+
 def test_arguments_that_are_refused():
     with pytest.raises(TypeError, match="takes a module or a Python function"):
         evalframe.torch.compile(3)
-    with pytest.raises(NotImplementedError, match="dynamic=True"):
-        evalframe.torch.compile(pointwise, dynamic=True)
+    with pytest.raises(TypeError, match="dynamic must be True, False or None, not 'all'"):
+        evalframe.torch.compile(pointwise, dynamic="all")
     with pytest.raises(TypeError, match="fullgraph must be True or False"):
         evalframe.torch.compile(pointwise, fullgraph=1)
 

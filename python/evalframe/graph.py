@@ -190,14 +190,14 @@ _Row = tuple[str, int, Any, tuple[str, ...] | None, list[tuple[str, Any]], _Meta
 
 
 def from_core(
-    told: tuple[_Origin, list[tuple[str, _Meta]], list[_Row], list[int]], example_inputs: list[Any]
+    told: tuple[_Origin, list[tuple[str, _Meta, int]], list[_Row], list[int]], example_inputs: list[Any]
 ) -> Graph:
     """The graph of what the core tells of it."""
     (file, line, function), input_rows, rows, output_rows = told
     sizes = _Sizes()
     names: set[str] = set()
     inputs = []
-    for name, (kind, dtype, shape) in input_rows:
+    for name, (kind, dtype, shape), _ in input_rows:
         unique = name if name not in names else f"{name}_{len(names)}"
         names.add(unique)
         recorded = shape or ()

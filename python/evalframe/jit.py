@@ -16,7 +16,7 @@ from evalframe.user_backends import resolve
 # Entries are tried one after the other.
 _MOST_ENTRIES = 10_000
 
-_DYNAMIC = {None: 0, True: 1, False: 2}  # runtime::Dynamic
+DYNAMIC = {None: 0, True: 1, False: 2}  # runtime::Dynamic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,7 +93,7 @@ def jit(
         _check_flag("dynamic", dynamic)
     name, custom = resolve(backend)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
-    made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, background, _DYNAMIC[dynamic])
+    made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, background, DYNAMIC[dynamic])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )

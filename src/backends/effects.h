@@ -9,6 +9,7 @@ enum class Effect : uint8_t {
   kPure,     // makes a new array or number from its operands, and does nothing else
   kDerived,  // a view, a container or a fact of its operands: cheap, and its identity or memory is theirs
   kCheck,    // may leave the graph
+  kHeld,     // may leave the graph, but not where what was compiled is run, as that asks for it first
   kEffect,   // writes into something, or nothing is known about it
 };
 

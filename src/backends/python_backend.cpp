@@ -39,16 +39,23 @@ std::vector<Operand> operands_of(const Graph& graph, int32_t node) {
   return {first, first + graph.nodes[node].count};
 }
 
-using EffectOf = Effect (*)(const Graph& graph, const Node& node);
+std::vector<Effect> effects_of(const Graph& graph) {
+  std::vector<Effect> effects;
+  for (const Node& node : graph.nodes) effects.push_back(effect_of(graph, node));
+  return effects;
+}
 
 // Cuts the graph, and finds for each stretch without effects what is needed of it behind it.
 class Planner {
  public:
-  Planner(const Graph& graph, const ExitAt& exit_at, EffectOf effect_of) : graph_(graph), size_(static_cast<int32_t>(graph.nodes.size())), last_use_(size_, -1) {
+  Planner(const Graph& graph, const ExitAt& exit_at, std::vector<Effect> effects, bool of_torch)
+      : graph_(graph), of_torch_(of_torch), size_(static_cast<int32_t>(graph.nodes.size())), effects_(std::move(effects)), last_use_(size_, -1) {
     for (int32_t node = 0; node <= size_; node++) {
-      if (node < size_) effects_.push_back(effect_of(graph, graph.nodes[node]));
       if (node < size_) use(operands_of(graph, node), node);
       use(exit_at(node).values, node);
+    }
+    for (int32_t node = size_ - 1; node >= 0; node--) {
+      if (is_made_again(node)) use(operands_of(graph, node), last_use_[node]);
     }
   }
 
@@ -67,15 +74,21 @@ class Planner {
     std::vector<char> wanted(size_);
     for (const int32_t node : stretch.outputs) wanted[node] = 1;
     std::vector<int32_t> nodes;
-    for (int32_t node = stretch.end - 1; node >= stretch.begin; node--) {
-      if (!wanted[node] && !(effects_[node] == Effect::kPure && last_use_[node] <= node)) continue;
+    for (int32_t node = stretch.end - 1; node >= 0; node--) {
+      const bool asked = node >= stretch.begin && (effects_[node] == Effect::kHeld || (effects_[node] == Effect::kPure && last_use_[node] <= node));
+      if (!wanted[node] && !asked) continue;
       nodes.push_back(node);
       for (const Operand operand : operands_of(graph_, node)) {
-        if (is_node(operand, stretch.begin, stretch.end)) wanted[operand.index] = 1;
+        if (is_node(operand, stretch.begin, stretch.end) || (is_node(operand, 0, size_) && is_made_again(operand.index))) wanted[operand.index] = 1;
       }
     }
     std::reverse(nodes.begin(), nodes.end());
     return nodes;
+  }
+
+  // Whether something is to be computed, and not only looked up.
+  bool computes(const std::vector<int32_t>& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [this](int32_t node) { return effects_[node] == Effect::kPure; });
   }
 
  private:
@@ -83,6 +96,12 @@ class Planner {
     for (const Operand operand : operands) {
       if (operand.space == Operand::Space::kNode) last_use_[operand.index] = std::max(last_use_[operand.index], at);
     }
+  }
+
+  // Of torch's graphs: containers and sizes, which no function takes or returns, are made by each that needs them.
+  bool is_made_again(int32_t node) const {
+    const Kind kind = graph_.nodes[node].meta.kind;
+    return of_torch_ && effects_[node] == Effect::kDerived && kind != Kind::kInt && kind != Kind::kBool && kind != Kind::kFloat;
   }
 
   void add(int32_t begin, int32_t end) {
@@ -114,8 +133,9 @@ class Planner {
   }
 
   const Graph& graph_;
+  const bool of_torch_;
   const int32_t size_;
-  std::vector<Effect> effects_;
+  const std::vector<Effect> effects_;
   std::vector<int32_t> last_use_;  // by a node or, at the same number, by the exit before it
   std::vector<Stretch> stretches_;
 };
@@ -130,14 +150,14 @@ class Teller {
     std::vector<Operand> found;
     for (const int32_t node : nodes_) {
       for (const Operand operand : operands_of(graph_, node)) {
-        const bool inside = operand.space == Operand::Space::kConstant || is_node(operand, stretch_.begin, stretch_.end);
+        const bool inside = operand.space == Operand::Space::kConstant || is_told(operand);
         if (!inside && std::find(found.begin(), found.end(), operand) == found.end()) found.push_back(operand);
       }
     }
     return found;
   }
 
-  // (origin, inputs, nodes, outputs); null with an exception.
+  // (origin, inputs, nodes, outputs); null with an exception. An input: its name, kind, and the dimensions whose sizes vary.
   Ref tell() const {
     Ref inputs = list(stretch_.inputs, [this](Operand operand) { return input(operand); });
     Ref nodes = list(nodes_, [this](int32_t node) { return row(node); });
@@ -158,13 +178,21 @@ class Teller {
     return made;
   }
 
+  bool is_told(Operand operand) const { return operand.space == Operand::Space::kNode && std::binary_search(nodes_.begin(), nodes_.end(), operand.index); }
+
   Py_ssize_t index_of(int32_t node) const { return std::lower_bound(nodes_.begin(), nodes_.end(), node) - nodes_.begin(); }
 
   Ref input(Operand operand) const {
     const bool given = operand.space == Operand::Space::kInput;
     const std::string name = given ? graph_.inputs[operand.index].name : "n" + std::to_string(operand.index);
     const Ref told = meta(*graph_.meta_of(operand));
-    return told ? Ref::steal(Py_BuildValue("sO", name.c_str(), told.get())) : Ref();
+    return told ? Ref::steal(Py_BuildValue("sOK", name.c_str(), told.get(), dimensions_that_vary(operand))) : Ref();
+  }
+
+  // A bit for each. Of what was made by the graph nothing is known.
+  unsigned long long dimensions_that_vary(Operand operand) const {
+    if (operand.space == Operand::Space::kInput) return graph_.inputs[operand.index].varies;
+    return varies_ ? ~0ull : 0;
   }
 
   // (kind, dtype or None, recorded shape or None)
@@ -196,7 +224,7 @@ class Teller {
   // ("i", position among the inputs), ("n", position among the nodes) or ("c", object)
   Ref operand_row(Operand operand) const {
     if (operand.space == Operand::Space::kConstant) return Ref::steal(Py_BuildValue("sO", "c", graph_.constants[operand.index].get()));
-    if (is_node(operand, stretch_.begin, stretch_.end)) return Ref::steal(Py_BuildValue("sn", "n", index_of(operand.index)));
+    if (is_told(operand)) return Ref::steal(Py_BuildValue("sn", "n", index_of(operand.index)));
     const auto at = std::find(stretch_.inputs.begin(), stretch_.inputs.end(), operand);
     return Ref::steal(Py_BuildValue("sn", "i", static_cast<Py_ssize_t>(at - stretch_.inputs.begin())));
   }
@@ -214,6 +242,7 @@ class Teller {
   }
 
   const Graph& graph_;
+  const bool varies_ = varies(graph_);
   const Stretch& stretch_;
   const std::vector<int32_t> nodes_;
 };
@@ -260,14 +289,14 @@ class Python final : public Executable {
   }
 
   bool compile(Borrowed backend, const std::vector<Ref>& examples) {
-    Planner planner(graph_, exit_at_, of_torch_ ? torch_effect_of : effect_of);
+    Planner planner(graph_, exit_at_, of_torch_ ? torch_effects_of(graph_) : effects_of(graph_), of_torch_);
     stretches_ = planner.run();
     if (of_torch_) backend_ = Ref::borrow(backend);
     const Ref compiled = of_torch_ ? Ref::borrow(backend) : helper("compiled");
     if (!compiled) return false;
     for (Stretch& stretch : stretches_) {
       const std::vector<int32_t> nodes = planner.nodes_of(stretch);
-      if (of_torch_ ? !has_operation(nodes) : stretch.outputs.empty()) continue;
+      if (of_torch_ ? !planner.computes(nodes) : stretch.outputs.empty()) continue;
       Teller teller(graph_, stretch, nodes);
       stretch.inputs = teller.inputs();
       const Ref told = teller.tell();
@@ -322,11 +351,6 @@ class Python final : public Executable {
     std::vector<Ref> results;
     Outcome outcome;
   };
-
-  // Whether something is to be computed, and not only looked up.
-  bool has_operation(const std::vector<int32_t>& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(), [this](int32_t node) { return torch_effect_of(graph_, graph_.nodes[node]) == Effect::kPure; });
-  }
 
   // What goes in is at hand now. False: the backend has raised.
   bool make_now(Run& run, Stretch& stretch) {
@@ -416,7 +440,9 @@ class Python final : public Executable {
     run.position.at(stretch.outputs.empty() ? stretch.begin : stretch.outputs.front());
     std::string problem;
     const bool recorded_gradients = of_torch_ && torch::records_gradients();
-    if (call(run, stretch, problem) && run_late(run, stretch)) return true;
+    bool serves = true;
+    if (call(run, stretch, problem, serves) && run_late(run, stretch)) return true;
+    if (!serves) return run_nodes(run, stretch);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
       forget(run, stretch);
       leave(run, stretch.begin, true);
@@ -454,12 +480,14 @@ class Python final : public Executable {
     return Ref::steal(value);
   }
 
-  bool call(Run& run, const Stretch& stretch, std::string& problem) const {
+  // serves: whether these are sizes for which the function was made.
+  bool call(Run& run, const Stretch& stretch, std::string& problem, bool& serves) const {
     std::vector<PyObject*> arguments(1);
     for (const Operand operand : stretch.inputs) arguments.push_back(object(run, operand));
     const size_t count = stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET;
     const Ref returned = Ref::steal(PyObject_Vectorcall(stretch.function.get(), arguments.data() + 1, count, nullptr));
     if (!returned) return false;
+    if (of_torch_ && returned.get() == Py_NotImplemented) return serves = false;
     const bool sequence = PyTuple_Check(returned.get()) || PyList_Check(returned.get());
     const auto wanted = static_cast<Py_ssize_t>(stretch.outputs.size());
     if (!sequence) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "bytecode/operators.h"
+#include "core/builtins.h"
 #include "core/object_text.h"
 #include "cpython/codec.h"
+#include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
+#include "frontends/torch/tensors.h"
 
 namespace evalframe::backends {
 
@@ -13,34 +16,101 @@ using graph::Form, graph::Graph, graph::Kind, graph::Node, graph::Operand;
 
 namespace {
 
-bool is_operation(const Graph& graph, const Node& node) {
-  if (node.form == Form::kCall) {
-    PyObject* const callable = graph.constants[node.callable].get();
-    const torch::CallKind kind = torch::call_kind(callable);
-    if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kState) return true;
-    return torch::is_builtin_operation(callable) && (node.meta.kind == Kind::kTensor || node.meta.kind == Kind::kObject);
+bool is_number(const graph::Meta& meta) { return meta.kind == Kind::kInt || meta.kind == Kind::kBool || meta.kind == Kind::kFloat; }
+
+// Goes through a graph in order.
+class Effects {
+ public:
+  explicit Effects(const Graph& graph) : graph_(graph), of_sizes_(graph.nodes.size()) {}
+
+  std::vector<Effect> all() {
+    std::vector<Effect> effects;
+    for (const Node& node : graph_.nodes) {
+      of_sizes_[effects.size()] = asks_for_size(node) || is_computed_of_sizes(node);
+      effects.push_back(effect(node, of_sizes_[effects.size()]));
+    }
+    return effects;
   }
-  if (node.meta.kind == Kind::kTensor) return true;
-  const Operand* const operands = graph.operands_of(node);
-  const auto is_tensor = [&](Operand operand) {
-    const graph::Meta* const meta = graph.meta_of(operand);
-    return meta && meta->kind == Kind::kTensor;
-  };
-  if (std::any_of(operands, operands + node.count, is_tensor)) return true;
-  // Tuples in what an operation has given.
-  const bool is_item = node.form == Form::kGetItem && operands[0].space == Operand::Space::kNode;
-  return is_item && is_operation(graph, graph.nodes[operands[0].index]);
-}
+
+ private:
+  Effect effect(const Node& node, bool of_sizes) const {
+    switch (node.form) {
+      case Form::kTuple: case Form::kList: case Form::kSlice: return Effect::kDerived;
+      case Form::kCheck: return is_of_sizes(operands(node)[0]) ? Effect::kHeld : Effect::kEffect;
+      case Form::kCheckMeta: case Form::kIterator: return Effect::kEffect;
+      case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
+    }
+    if (of_sizes) return Effect::kDerived;
+    return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
+  }
+
+  bool is_operation(const Node& node) const {
+    if (node.form == Form::kCall) {
+      PyObject* const callable = callable_of(node);
+      if (torch::is_recurrent(callable)) return false;
+      const torch::CallKind kind = torch::call_kind(callable);
+      if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kState) return true;
+      return torch::is_builtin_operation(callable) && (node.meta.kind == Kind::kTensor || node.meta.kind == Kind::kObject);
+    }
+    if (has_tensor(node)) return true;
+    // What stands in a tuple that an operation has given.
+    const bool is_item = node.form == Form::kGetItem && operands(node)[0].space == Operand::Space::kNode;
+    return is_item ? is_operation(graph_.nodes[operands(node)[0].index]) : node.meta.kind == Kind::kTensor;
+  }
+
+  // Of a tensor, its shape, its rank, its length; of what an operation gives, how many there are.
+  bool asks_for_size(const Node& node) const {
+    const bool attribute = node.form == Form::kGetAttr, call = node.form == Form::kCall;
+    if (!attribute && !call) return false;
+    if (call && callable_of(node) == builtin<"len">()) {
+      const Operand whole = operands(node)[0];
+      return has_tensor(node) || (whole.space == Operand::Space::kNode && is_operation(graph_.nodes[whole.index]));
+    }
+    const torch::CallKind kind = attribute ? torch::attribute_kind(callable_of(node)) : torch::call_kind(callable_of(node));
+    return has_tensor(node) && (kind == torch::CallKind::kSize || kind == torch::CallKind::kLayout);
+  }
+
+  bool is_computed_of_sizes(const Node& node) const {
+    switch (node.form) {
+      case Form::kCall:
+        if (numpy::call_kind(callable_of(node)) != numpy::CallKind::kPure && callable_of(node) != builtin<"len">() && !torch::is_size_type(callable_of(node))) return false;
+        break;
+      case Form::kTuple: case Form::kList: case Form::kSlice: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kTruth: break;
+      case Form::kCheck: case Form::kCheckMeta: case Form::kIterator: case Form::kSetItem: case Form::kGetAttr: return false;
+    }
+    return std::all_of(operands(node), operands(node) + node.count, [this](Operand operand) { return is_of_sizes(operand); });
+  }
+
+  bool is_of_sizes(Operand operand) const {
+    switch (operand.space) {
+      case Operand::Space::kConstant: return !torch::is_tensor(graph_.constants[operand.index].get());
+      case Operand::Space::kInput: return is_number(graph_.inputs[operand.index].meta);
+      case Operand::Space::kNode: return of_sizes_[operand.index];
+      case Operand::Space::kNone: break;
+    }
+    return false;
+  }
+
+  bool has_tensor(const Node& node) const {
+    return std::any_of(operands(node), operands(node) + node.count, [this](Operand operand) {
+      const graph::Meta* const meta = graph_.meta_of(operand);
+      return meta && meta->kind == Kind::kTensor;
+    });
+  }
+
+  const Operand* operands(const Node& node) const { return graph_.operands_of(node); }
+  PyObject* callable_of(const Node& node) const { return graph_.constants[node.callable].get(); }
+
+  const Graph& graph_;
+  std::vector<char> of_sizes_;  // by node: numbers, and containers of such, that follow from sizes and numbers from outside
+};
 
 }  // namespace
 
-Effect torch_effect_of(const Graph& graph, const Node& node) {
-  switch (node.form) {
-    case Form::kTuple: case Form::kList: case Form::kSlice: return Effect::kDerived;
-    case Form::kCheck: case Form::kCheckMeta: case Form::kTruth: case Form::kIterator: return Effect::kEffect;
-    case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: break;
-  }
-  return is_operation(graph, node) ? Effect::kPure : Effect::kEffect;
+std::vector<Effect> torch_effects_of(const Graph& graph) { return Effects(graph).all(); }
+
+bool varies(const Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const graph::Input& input) { return input.varies || is_number(input.meta); });
 }
 
 bool acts_on_tensors(const Graph& graph, const Node& node) {

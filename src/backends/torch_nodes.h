@@ -6,9 +6,11 @@
 
 namespace evalframe::backends {
 
-// kPure: one of torch's operations, to be handed over, in order; kDerived: a container that stands in the arguments of such;
-// kEffect: all else, which is run by the recorded calls between them.
-Effect torch_effect_of(const graph::Graph& graph, const graph::Node& node);
+// By node. kPure: one of torch's operations, to be handed over, in order; kDerived: a container that stands in the arguments of
+// such, or a number that follows from sizes; kHeld: a check of such numbers; kEffect: all else, which is run by the recorded calls between them.
+std::vector<Effect> torch_effects_of(const graph::Graph& graph);
+// Whether it is a graph for tensors of several sizes.
+bool varies(const graph::Graph& graph);
 // Whether it writes into a tensor that is there already, or draws random numbers.
 bool acts_on_tensors(const graph::Graph& graph, const graph::Node& node);
 // Whether an exception that the node raises would be caught in one of its frames.

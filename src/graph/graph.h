@@ -76,6 +76,7 @@ struct Node {
 struct Input {
   Meta meta;
   std::string name;  // how a person would name it: `x`, `self.weight`, `np`
+  uint64_t varies = 0;  // kTensor: a bit for each dimension whose size is another from run to run
 };
 
 // The frame of an inlined call, for origins: which code ran, called from where.

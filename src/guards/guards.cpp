@@ -167,10 +167,10 @@ void GuardTable::require_array(int32_t index, Borrowed object) {
   require(index, std::move(fact));
 }
 
-void GuardTable::require_tensor(int32_t index, Borrowed object) {
+void GuardTable::require_tensor(int32_t index, Borrowed object, std::vector<uint8_t> varies) {
   if (says(sources[index], Check::kTensor)) return;
   Fact fact = fact_of(Check::kTensor, reinterpret_cast<PyObject*>(Py_TYPE(object.get())));
-  fact.tensor = torch::facts_of(object.get());
+  fact.tensor = torch::facts_of(object.get(), std::move(varies));
   require(index, std::move(fact));
 }
 
@@ -456,6 +456,14 @@ std::string address(PyObject* object) { return std::to_string(reinterpret_cast<u
 
 std::string path_of_slot(int frame, int slot) { return "s" + std::to_string(frame) + "." + std::to_string(slot) + ";"; }
 
+std::string path_of_size(const std::string& tensor, int dimension) { return tensor + "d" + std::to_string(dimension) + ";"; }
+
+std::string path_of_item(const std::string& container, Borrowed key) {
+  return container + "i" + (PyUnicode_CheckExact(key.get()) ? "'" + name_text(key.get()) + "'" : address(key.get())) + ";";
+}
+
+std::string path_of_item(const std::string& container, int32_t index) { return container + "i" + std::to_string(index) + ";"; }
+
 std::string variable_text(Borrowed dict, Borrowed name) { return module_prefix(dict.get()) + name_text(name.get()); }
 
 std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }
@@ -472,7 +480,7 @@ std::string GuardTable::path(int32_t index) const {
     case Reach::kSlot: return path_of_slot(source.frame, source.index);
     case Reach::kAttribute:
     case Reach::kMethod: return parent + "a" + object + ";";
-    case Reach::kItem: return parent + "i" + (source.object ? object : std::to_string(source.index)) + ";";
+    case Reach::kItem: return source.object ? path_of_item(parent, source.object.get()) : path_of_item(parent, source.index);
     case Reach::kTurn: return "n" + std::to_string(source.index) + ";";
     case Reach::kCell: return parent + "c" + object + ";";
     case Reach::kObject: return "o" + object + ";";
@@ -483,6 +491,25 @@ std::string GuardTable::path(int32_t index) const {
 bool Fact::fixes_number() const {
   if (check == Check::kIdentity) return PyFunction_Check(want.get());  // made anew by a `def` or lambda
   return check == Check::kLength || (check == Check::kEqual && is_number(want.get()));
+}
+
+static bool fixes_size_of(const torch::Facts& facts, const std::string& path, const Paths& paths) {
+  for (size_t i = 0; i < facts.sizes_and_strides.size() / 2; i++) {
+    if ((facts.varies.empty() || !facts.varies[i]) && paths.count(path_of_size(path, static_cast<int>(i)))) return true;
+  }
+  return false;
+}
+
+static bool fixes_item_of(PyObject* size, const std::string& path, const Paths& paths) {
+  for (int32_t i = 0; i < PyTuple_GET_SIZE(size); i++) {
+    if (paths.count(path_of_item(path, i))) return true;
+  }
+  return false;
+}
+
+bool GuardTable::is_given(int32_t index) const {
+  const Source& source = sources[index];
+  return source.reach == Reach::kSlot || (source.reach == Reach::kItem && is_given(source.parent));
 }
 
 bool GuardTable::fixes_any_of(const Paths& paths) const {
@@ -499,6 +526,8 @@ bool GuardTable::fixes_any_of(const Paths& paths) const {
     const Source& source = sources[i];
     const bool fixes = source.fact.fixes_number() || std::any_of(source.more.begin(), source.more.end(), std::mem_fn(&Fact::fixes_number));
     if (fixes && source.reach != Reach::kMethod && paths.count(path(static_cast<int32_t>(i)))) return true;
+    if (source.fact.check == Check::kEqual && torch::is_size(source.fact.want.get()) && fixes_item_of(source.fact.want.get(), path(static_cast<int32_t>(i)), paths)) return true;
+    if (source.fact.tensor && fixes_size_of(*source.fact.tensor, path(static_cast<int32_t>(i)), paths)) return true;
   }
   return false;
 }

@@ -139,6 +139,9 @@ struct FunctionGuard {
 };
 
 std::string path_of_slot(int frame, int slot);
+std::string path_of_size(const std::string& tensor, int dimension);
+std::string path_of_item(const std::string& container, Borrowed key);  // of a dict
+std::string path_of_item(const std::string& container, int32_t index);
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
 std::string variable_text(Borrowed dict, Borrowed name);  // such as `numpy.pi`, of a module's variable
 bool is_number(Borrowed object);  // an exact int, float or complex
@@ -161,7 +164,8 @@ class GuardTable {
   void require_equal(int32_t source, Borrowed object);
   void require_identity(int32_t source, Borrowed object);
   void require_array(int32_t source, Borrowed object);
-  void require_tensor(int32_t source, Borrowed object);
+  // varies: by dimension, as in torch::Facts.
+  void require_tensor(int32_t source, Borrowed object, std::vector<uint8_t> varies = {});
   bool require_type_version(int32_t source, Borrowed object);  // false: the class can't be versioned
   bool require_class_version(int32_t source, Borrowed type);   // of a source that is the class itself
   // The class's attribute of this name, which is data, has to be what it is.
@@ -185,6 +189,8 @@ class GuardTable {
 
   // The way to the source's value.
   std::string path(int32_t source) const;
+  // Held by a variable of the frames, or by containers in one.
+  bool is_given(int32_t source) const;
   // Whether a value that is known to change is asked to be equal.
   bool fixes_any_of(const Paths& paths) const;
 

@@ -492,13 +492,34 @@ Costs Program::costs(PyObject* const* const* frames) const {
   return costs;
 }
 
-void Program::collect_changed(PyObject* const* const* frames, Paths& changed) const {
+bool Program::collect_sizes(const Step& step, PyObject* object, Paths& changed) const {
+  if (PyTuple_GET_SIZE(step.want) != PyTuple_GET_SIZE(object)) return false;
+  for (int32_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    if (PyObject_RichCompareBool(PyTuple_GET_ITEM(step.want, i), PyTuple_GET_ITEM(object, i), Py_EQ) == 0) changed.insert(path_of_item(table_.path(step.source), i));
+  }
+  return true;
+}
+
+bool Program::collect_given(const Step& step, PyObject* object, Paths& changed) const {
+  if (step.reach == Reach::kMethod) return false;
+  if (step.check == Check::kEqual && PyLong_CheckExact(step.want) && PyLong_CheckExact(object) && table_.is_given(step.source)) return changed.insert(table_.path(step.source)), true;
+  if (step.check == Check::kEqual && torch::is_size(step.want) && torch::is_size(object)) return collect_sizes(step, object, changed);
+  const std::vector<int> dimensions = step.check == Check::kTensor ? torch::dimensions_that_changed(object, *step.tensor) : std::vector<int>();
+  for (const int dimension : dimensions) changed.insert(path_of_size(table_.path(step.source), dimension));
+  return !dimensions.empty();
+}
+
+void Program::collect_names(Paths& changed) const {
   for (const DictGuard& guard : table_.dicts) {
     for (const auto& [name, value] : guard.names) {
       PyObject* const now = PyDict_GetItemWithError(guard.dict.get(), name.get());
       if (now && value && now != value.get() && is_data(value.get())) changed.insert(path_of_name(guard.dict.get(), name.get()));
     }
   }
+}
+
+void Program::collect_changed(PyObject* const* const* frames, Paths& changed, bool only_given) const {
+  if (!only_given) collect_names(changed);
   Objects objects;
   objects.prepare(*this);
   PyObject** const items = objects.items_;
@@ -508,7 +529,8 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed) co
     if (!object) return PyErr_Clear();
     items[step.source] = object;
     objects.count_ = step.source + 1;
-    if (holds(step, object, items)) continue;
+    if (holds(step, object, items) || (only_given && collect_given(step, object, changed))) continue;
+    if (only_given) return;
     if (step.contents && (step.check == Check::kClassVersion ? object : reinterpret_cast<PyObject*>(Py_TYPE(object))) == step.want) {
       return step.contents->add_changed(changed);
     }

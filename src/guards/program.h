@@ -76,9 +76,13 @@ class Program {
   // The same as check where there are only slots, of one frame, for a caller who wants to know no more.
   bool check_slots(PyObject* const* slots) const;
   // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
-  void collect_changed(PyObject* const* const* frames, Paths& changed) const;
+  // only_given: sizes of tensors, and ints that the frames' variables hold, or containers in them.
+  void collect_changed(PyObject* const* const* frames, Paths& changed, bool only_given) const;
 
  private:
+  void collect_names(Paths& changed) const;
+  bool collect_sizes(const Step& step, PyObject* object, Paths& changed) const;
+  bool collect_given(const Step& step, PyObject* object, Paths& changed) const;
   friend class Objects;
   bool check_surroundings(int32_t& line) const;
   void note_surroundings(int32_t line, Failures& failures) const;

@@ -83,6 +83,7 @@ const char* name_of(backends::Effect effect) {
   switch (effect) {
     case backends::Effect::kPure: return "pure";
     case backends::Effect::kDerived: return "derived";
+    case backends::Effect::kHeld:
     case backends::Effect::kCheck: return "check";
     case backends::Effect::kEffect: return "effect";
   }

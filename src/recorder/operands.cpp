@@ -52,6 +52,7 @@ bool is_immutable(PyObject* object) {
 
 // Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
 static bool equality_says_all(PyObject* object) {
+  if (torch::is_size(object)) return true;
   if (torch::is_immutable(object)) return false;
   if (PyFrozenSet_CheckExact(object) || (has_pure_type(object) && !PyBytes_CheckExact(object))) return false;
   for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
@@ -77,6 +78,7 @@ bool Recorder::known(uint32_t index, Borrowed object) {
       if (!is_immutable(object.get())) return false;
       if (is_singular(object.get())) return guards().require_identity(value.a, object), true;
       if (guards::is_number(object) && varies(value.a)) return false;
+      if (is_size_that_varies(value, object.get())) return false;
       require_equal(value.a, object);
       return true;
     case Value::Kind::kNode:
@@ -167,8 +169,8 @@ bool Recorder::varies(int32_t source) const {
 
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
-  if (value.kind != Value::Kind::kSource || fixes_numbers_) return false;
-  return PyFloat_CheckExact(object.get()) || (guards::is_number(object) && varies(value.a));
+  if (value.kind != Value::Kind::kSource) return false;
+  return (!fixes_numbers_ && PyFloat_CheckExact(object.get())) || (guards::is_number(object) && varies(value.a));
 }
 
 bool Recorder::is_number(uint32_t index, Borrowed object) const {
@@ -180,6 +182,13 @@ bool Recorder::is_number(uint32_t index, Borrowed object) const {
 
 bool Recorder::is_graph_value(uint32_t index, Borrowed object) const {
   return recording_->values[index].kind == Value::Kind::kNode || numpy::is_array(object.get()) || torch::is_tensor(object.get());
+}
+
+// A bit for each dimension.
+static uint64_t bits_of(const std::vector<uint8_t>& varies) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < std::min<size_t>(varies.size(), 64); i++) bits |= static_cast<uint64_t>(varies[i]) << i;
+  return bits;
 }
 
 Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
@@ -214,14 +223,19 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   } else if (torch::is_tensor(object)) {
     if (!torch::is_plain(object)) return {};
     depends_on_torch();
-    guards().require_tensor(value.a, borrowed);
+    std::vector<uint8_t> varies = sizes_that_vary(value.a, object);
+    sizes_vary_ = sizes_vary_ || std::find(varies.begin(), varies.end(), 1) != varies.end();
+    guards().require_tensor(value.a, borrowed, std::move(varies));
   } else if (fixes_numbers_ && guards::is_number(object) && known(index, borrowed)) {
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (numpy::is_scalar(object) || guards::is_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
+    sizes_vary_ = sizes_vary_ || fixes_numbers_;
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
+  } else if (is_size_that_varies(value, object)) {
+    return size_operand(index, borrowed);
   } else if (is_immutable(object)) {
     require_equal(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
@@ -232,11 +246,48 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
   int32_t& input = source_inputs_[value.a];
   if (input < 0) {
     input = static_cast<int32_t>(recording_->graph.inputs.size());
-    recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a)});
+    recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a), bits_of(sizes_that_vary(value.a, object))});
     recording_->input_sources.push_back(value.a);
     if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
   }
   return Operand::input(input);
+}
+
+std::vector<uint8_t> Recorder::sizes_that_vary(int32_t source, PyObject* tensor) const {
+  if (varying_.empty() || !fixes_numbers_ || !torch::is_tensor(tensor)) return {};
+  const std::string path = recording_->guards.path(source);
+  const std::vector<int64_t> sizes = torch::sizes_of(tensor);
+  std::vector<uint8_t> varies(sizes.size());
+  for (size_t i = 0; i < varies.size(); i++) varies[i] = sizes[i] >= torch::kLeastVarying && varying_.count(guards::path_of_size(path, static_cast<int>(i))) > 0;
+  return varies;
+}
+
+bool Recorder::is_size_that_varies(const Value& value, PyObject* object) const {
+  if (value.kind != Value::Kind::kSource || varying_.empty() || !torch::is_size(object)) return false;
+  const std::string path = recording_->guards.path(value.a);
+  for (int32_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    if (varying_.count(guards::path_of_item(path, i))) return true;
+  }
+  return false;
+}
+
+// A torch.Size from outside is made again of its numbers.
+Operand Recorder::size_operand(uint32_t index, Borrowed object) {
+  const std::optional<std::vector<uint32_t>> parts = parts_of(*this, index, object.get());
+  if (!parts) return {};
+  const Ref numbers = Ref::steal(PySequence_Tuple(object.get()));
+  const Operand row = numbers ? operand(container(Value::Kind::kTuple, *parts), numbers.get()) : (PyErr_Clear(), Operand());
+  if (!row) return {};
+  Plan plan;
+  plan.callable = reinterpret_cast<PyObject*>(Py_TYPE(object.get()));
+  plan.operands = {row};
+  return Operand::node(add_node(plan, object));
+}
+
+bool Recorder::has_fixed_sizes(uint32_t index, PyObject* tensor) const {
+  const Value& value = recording_->values[index];
+  if (value.kind != Value::Kind::kSource) return !sizes_vary_ || value.kind == Value::Kind::kConstant;
+  return bits_of(sizes_that_vary(value.a, tensor)) == 0;
 }
 
 void Recorder::depends_on_torch() {

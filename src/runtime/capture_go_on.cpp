@@ -147,10 +147,27 @@ Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compila
   return ended;
 }
 
+// All sizes of tensors, and numbers, in an argument.
+static void add_sizes(PyObject* argument, const std::string& path, guards::Paths& varying) {
+  if (!argument) return;
+  if (PyLong_CheckExact(argument)) varying.insert(path);
+  if (torch::is_tensor(argument)) {
+    const std::vector<int64_t> sizes = torch::sizes_of(argument);
+    for (size_t i = 0; i < sizes.size(); i++) {
+      if (sizes[i] >= torch::kLeastVarying) varying.insert(guards::path_of_size(path, static_cast<int>(i)));
+    }
+  }
+  if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {
+    for (int32_t i = 0; i < PySequence_Fast_GET_SIZE(argument); i++) add_sizes(PySequence_Fast_GET_ITEM(argument, i), guards::path_of_item(path, i), varying);
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_CheckExact(argument) && PyDict_Next(argument, &at, &key, &value);) add_sizes(value, guards::path_of_item(path, key), varying);
+}
+
 // Which numbers are inputs from here on: those that were seen to change, and what the program's author said of parameters.
 void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const {
   if (settings_.dynamic != Dynamic::kNever) {
-    for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying);
+    for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying, settings_.is_torch());
   }
   PyObject* const object = cpython::code_of(chain.frames().front()).get();
   const auto* const code = reinterpret_cast<PyCodeObject*>(object);
@@ -158,6 +175,8 @@ void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* co
   for (int i = 0; i < count; i++) {
     if (frames[0][i] && PyLong_CheckExact(frames[0][i])) entries.varying.insert(guards::path_of_slot(0, i));
   }
+  const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  for (int i = 0; settings_.is_torch() && count && i < given; i++) add_sizes(frames[0][i], guards::path_of_slot(0, i), entries.varying);
   for (const auto& [index, input] : recorder::marks_of(object)) {
     const std::string path = guards::path_of_slot(0, index);
     if (input && frames[0][index] && PyLong_CheckExact(frames[0][index])) entries.varying.insert(path);

@@ -10,11 +10,9 @@ from typing import Any
 import torch
 
 from evalframe import _core
-from evalframe.jit import Explanation
+from evalframe.jit import DYNAMIC, Explanation
 from evalframe.jit import explain as explain_jit
 from evalframe.torch.lowering import Lowering
-
-_FIXED = 2  # runtime::Dynamic: numbers are facts of a graph
 
 
 def compile(
@@ -30,12 +28,14 @@ def compile(
 
     ``backend`` is one of ``torch._dynamo.list_backends()``, or a callable ``(graph_module, example_inputs) ->
     callable``. With ``backend="eager"`` the recorded calls are made again, without Python code in between. ``options``
-    go to the backend. With ``fullgraph`` a graph break is an error. Graphs are for the sizes that they were recorded
-    with; ``max_entries`` bounds how many there are for one place. Without a model it is a decorator.
+    go to the backend. With ``fullgraph`` a graph break is an error. A size of an argument, or an int, that is another
+    one at a later call is a symbol of the graph from then on (sizes from 2 on); with ``dynamic=True`` all are from the
+    start, with ``dynamic=False`` graphs are for the sizes that they were recorded with. ``max_entries`` bounds how many
+    graphs there are for one place. Without a model it is a decorator.
     """
-    if dynamic:
-        raise NotImplementedError("dynamic=True: graphs are for the sizes that they were recorded with; leave it out")
-    settings: dict[str, Any] = {"backend": backend, "fullgraph": fullgraph}
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic must be True, False or None, not {dynamic!r}")
+    settings: dict[str, Any] = {"backend": backend, "dynamic": dynamic, "fullgraph": fullgraph}
     settings |= {"options": options, "max_entries": max_entries}
     if model is None:
         return lambda wrapped: compile(wrapped, **settings)
@@ -58,7 +58,8 @@ def _captured(function: Any, settings: dict[str, Any]) -> Any:
     lowering = Lowering(settings["backend"], settings["options"])
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     numerics = False, False, False
-    made = make(function, "torch", lowering, settings["fullgraph"], settings["max_entries"], *numerics, _FIXED)
+    dynamic = DYNAMIC[settings["dynamic"]]
+    made = make(function, "torch", lowering, settings["fullgraph"], settings["max_entries"], *numerics, dynamic)
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )

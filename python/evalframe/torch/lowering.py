@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
 from evalframe._core.bytecode import OPERATORS
+from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
 from evalframe.user_backends import BackendError
 
 Backend = Callable[[fx.GraphModule, list[Any]], Callable[..., Sequence[Any]]]
@@ -51,30 +53,71 @@ class Lowering:
         ``acts``: the stretch writes into tensors or draws random numbers; ``handled``: and what it raises is handled in
         the frames that it was recorded in.
         """
-        module, inputs = graph_module(told, examples)
+        varies = [dimensions for _, _, dimensions in told[1]]
+        if self._backend is None or handled or not (any(varies) or any(type(example) is int for example in examples)):
+            module = graph_module(graph_of(told, examples)[0])
+            self.graph_modules.append(module)
+            if self._backend is None or handled:
+                return None
+            inputs = _separated(examples) if acts else examples
+            function = self._compiled(self._backend, module, inputs, told[0], bool(gradients))
+            return _apart(function, module) if acts else function
+        served = Served(lambda inputs: self._compiled_for(told, inputs, varies, acts, gradients))
+        return served if served.add(examples) else None
+
+    def _compiled_for(
+        self, told: Any, inputs: Sequence[Any], varies: list[int], acts: int, gradients: int
+    ) -> tuple[Callable[..., bool], Callable[..., Any]]:
+        """What serves inputs of these sizes, and others of which the same holds."""
+        apart = _separated(inputs) if acts else inputs
+        symbolic, graph = self._propagated(told, apart, varies, gradients)
+        module = graph_module(graph)
         self.graph_modules.append(module)
-        if self._backend is None or handled:
-            return None
-        function = self._compiled(self._backend, module, inputs, told[0], bool(gradients))
-        return _apart(function, module) if acts else function
+        assert self._backend is not None
+        with symbolic.tracing():
+            function = self._compiled(self._backend, module, symbolic.inputs, told[0], bool(gradients))
+        function = _apart(function, module) if acts else function
+        return symbolic.guard(), with_sizes(function, symbolic.sizes)
+
+    def _propagated(
+        self, told: Any, inputs: Sequence[Any], varies: Sequence[int] | None, gradients: int
+    ) -> tuple[Symbolic, fx.Graph]:
+        symbolic = Symbolic(inputs, varies)
+        graph, checks = graph_of(told, symbolic.examples)
+        try:
+            with torch.set_grad_enabled(bool(gradients)), _random_kept():
+                symbolic.propagate(graph, checks)
+        except Exception as error:
+            if isinstance(error, OtherSizesError) or varies is None:
+                raise
+            # An operation that can't do with symbols.
+            return self._propagated(told, inputs, None, gradients)
+        return symbolic, graph
 
     def _compiled(
-        self, backend: Backend, module: fx.GraphModule, inputs: list[Any], origin: tuple[str, int, str], gradients: bool
+        self, backend: Backend, module: fx.GraphModule, inputs: Any, origin: tuple[str, int, str], gradients: bool
     ) -> Callable[..., Sequence[Any]]:
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
-        random = torch.random.get_rng_state()
         try:
-            with torch.set_grad_enabled(gradients):
+            with torch.set_grad_enabled(gradients), _random_kept():
                 function = backend(module, inputs, **options)
         except Exception as error:
             raise _error(self.name, origin, f"raised {type(error).__name__}: {error}") from error
-        finally:
-            torch.random.set_rng_state(random)
         if not callable(function):
             raise _error(self.name, origin, f"returned {type(function).__name__}, which can't be called")
         return function
+
+
+@contextlib.contextmanager
+def _random_kept() -> Iterator[None]:
+    """Numbers that are drawn meanwhile aren't missing in the program's."""
+    random = torch.random.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.random.set_rng_state(random)
 
 
 def _found(backend: str | Backend) -> Backend:
@@ -96,46 +139,69 @@ def _error(name: str, origin: tuple[str, int, str], problem: str) -> BackendErro
     return BackendError(f'backend {name!r} {problem} (compiling {function}, {file}:{line}); try backend="eager"')
 
 
+def _share_no_memory(values: Sequence[Any]) -> bool:
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    return len({tensor.untyped_storage()._cdata for tensor in tensors}) == len(tensors)
+
+
+def _separated(values: Sequence[Any]) -> Sequence[Any]:
+    """The same values, in tensors that share no memory."""
+    return values if _share_no_memory(values) else [_copied(value) for value in values]
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    with torch.no_grad():
+        copy.copy_(value)
+    return copy.requires_grad_(value.requires_grad)
+
+
 def _apart(function: Callable[..., Any], module: fx.GraphModule) -> Callable[..., Any]:
     """What writes into tensors was compiled for such that share no memory; others go through the graph as it is."""
 
     @functools.wraps(function)
     def call(*inputs: Any) -> Any:
-        storages = {tensor.untyped_storage()._cdata for tensor in inputs if isinstance(tensor, torch.Tensor)}
-        tensors = sum(isinstance(tensor, torch.Tensor) for tensor in inputs)
-        return function(*inputs) if len(storages) == tensors else module(*inputs)
+        return function(*inputs) if _share_no_memory(inputs) else module(*inputs)
 
     return call
 
 
-def graph_module(told: Any, examples: list[Any]) -> tuple[fx.GraphModule, list[Any]]:
-    """The graph of what the core tells of it, and its example inputs."""
+def graph_of(told: Any, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
+    """The graph of what the core tells of it, and what has to equal a constant in it: checks of sizes."""
     _, input_rows, rows, output_rows = told
     graph = fx.Graph()
     inputs: list[Any] = []
-    for (name, _), example in zip(input_rows, examples, strict=True):
+    checks: list[tuple[Any, Any]] = []
+    for (name, _, _), example in zip(input_rows, examples, strict=True):
         node = graph.placeholder(_identifier(name))
         node.meta["example_value"] = example
         inputs.append(node)
     values: list[Any] = []
     spaces = {"i": inputs, "n": values}
-    for form, code, callable_, keywords, operand_rows, _, origin in rows:
+    for form, code, callable_, keywords, operand_rows, (kind, _, _), origin in rows:
         operands = [spaces[space][at] if space in spaces else at for space, at in operand_rows]
         if form in _CONTAINERS:
             values.append(_CONTAINERS[form](operands))
             continue
+        if form == "check":
+            checks.append((operands[0], operands[1]))
+            values.append(None)
+            continue
         node = _node(graph, form, code, callable_, keywords, operands)
+        node.meta["fact"] = kind in _NUMBERS or (form == "getattr" and kind == "object")
         node.meta["part"] = (
             form == "getitem" and operand_rows[0][0] == "n" and rows[operand_rows[0][1]][5][0] == "object"
         )
         node.meta["stack_trace"] = _trace(*origin)
         values.append(node)
     graph.output(tuple(values[index] for index in output_rows))
-    _drop_unused_items(graph)
-    return fx.GraphModule(_EMPTY, graph), examples
+    return graph, checks
 
 
 _EMPTY = torch.nn.Module()
+_NUMBERS = ("int", "bool", "float")
 
 
 def _node(
@@ -163,11 +229,12 @@ def _is_method(callable_: Any, name: str) -> bool:
     return getattr(torch.Tensor, name, None) is callable_
 
 
-def _drop_unused_items(graph: fx.Graph) -> None:
-    """Of what an operation gives together, often one part is used."""
+def graph_module(graph: fx.Graph) -> fx.GraphModule:
+    """Of what an operation gives together, often one part is used; and sizes are asked for checks of them."""
     for node in reversed(graph.nodes):
-        if node.target is operator.getitem and not node.users and node.meta["part"]:
+        if not node.users and (node.meta.get("part") or node.meta.get("fact")):
             graph.erase_node(node)
+    return fx.GraphModule(_EMPTY, graph)
 
 
 @functools.lru_cache(maxsize=16384)

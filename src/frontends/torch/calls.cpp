@@ -45,6 +45,7 @@ struct Callable {
   Ref object;
   CallKind kind;
   bool has_effect;
+  bool is_recurrent;
 };
 
 // They change what they are given, or draw numbers. In-place ones end with an underscore.
@@ -57,11 +58,13 @@ bool acts_by_name(std::string_view name) {
   return name.starts_with("__i") && name != "__invert__" && name != "__index__" && name != "__int__";
 }
 
+bool is_recurrent_by_name(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu"; }
+
 using Callables = std::unordered_map<PyObject*, Callable>;
 
 void add(Callables& all, PyObject* object, std::string_view name, CallKind otherwise) {
   if (!PyCallable_Check(object) || PyType_Check(object)) return;
-  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name)});
+  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), is_recurrent_by_name(name)});
 }
 
 // Of an object that keeps operations: a module in C, or torch._C._VariableFunctions.
@@ -174,6 +177,11 @@ CallKind attribute_kind(Borrowed name) {
 bool has_effect(PyObject* callable) {
   const Callable* const known = find(callable);
   return !known || known->has_effect;
+}
+
+bool is_recurrent(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return known && known->is_recurrent;
 }
 
 bool changes_gradient_mode(PyObject* callable) { return call_kind(callable) == CallKind::kState; }

@@ -10,7 +10,9 @@ namespace evalframe::torch {
 enum class CallKind : uint8_t {
   kUnknown,    // may do anything
   kOperation,  // its results are tensors, whose metadata follows from that of its arguments
-  kFact,       // a Python value that follows from metadata and from what the guards ask of the thread
+  kFact,       // a Python value that follows from element types and the like, and from what the guards ask of the thread
+  kLayout,     // one that follows from the rank and the order of dimensions
+  kSize,       // one that follows from sizes: of tensors whose sizes vary, an operation
   kState,      // changes what later operations do, as it says itself
   kValue,      // a Python value or a size that depends on elements
 };
@@ -23,6 +25,8 @@ bool is_builtin_operation(PyObject* callable);
 CallKind attribute_kind(Borrowed name);
 // Whether the callable writes into its arguments, or draws random numbers: it mustn't be called twice.
 bool has_effect(PyObject* callable);
+// Recurrent layers, which torch's backends can't trace: they stand between graphs.
+bool is_recurrent(PyObject* callable);
 bool changes_gradient_mode(PyObject* callable);
 
 }  // namespace evalframe::torch

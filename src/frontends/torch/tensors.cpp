@@ -3,8 +3,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
@@ -192,14 +194,43 @@ DType dtype_of(PyObject* tensor) {
   return DType::kNone;
 }
 
-std::string text_of(PyObject* tensor, const std::vector<int64_t>& numbers) {
+// The dimensions of a tensor whose elements lie one behind the other, the innermost last; none for other tensors.
+std::vector<uint8_t> dense_order(const std::vector<int64_t>& sizes_and_strides) {
+  const size_t rank = sizes_and_strides.size() / 2;
+  const int64_t* const sizes = sizes_and_strides.data();
+  const int64_t* const strides = sizes + rank;
+  std::vector<uint8_t> order(rank);
+  std::iota(order.begin(), order.end(), uint8_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return strides[a] > strides[b]; });
+  int64_t wanted = 1;
+  for (size_t i = rank; i-- > 0; wanted *= sizes[order[i]]) {
+    if (strides[order[i]] != wanted) return {};
+  }
+  return order;
+}
+
+// Whether sizes may be these where some vary. Strides follow from them, or are what they were.
+bool may_be(const Facts& facts, const int64_t* sizes, const int64_t* strides) {
+  const size_t rank = facts.varies.size();
+  for (size_t i = 0; i < rank; i++) {
+    if (facts.varies[i] ? sizes[i] < kLeastVarying : sizes[i] != facts.sizes_and_strides[i]) return false;
+  }
+  if (facts.order.empty()) return std::equal(strides, strides + rank, facts.sizes_and_strides.data() + rank);
+  int64_t wanted = 1;
+  for (size_t i = facts.order.size(); i-- > 0; wanted *= sizes[facts.order[i]]) {
+    if (strides[facts.order[i]] != wanted) return false;
+  }
+  return true;
+}
+
+std::string text_of(PyObject* tensor, const std::vector<int64_t>& numbers, const std::vector<uint8_t>& varies) {
   const Ref dtype = attribute(tensor, "dtype");
   const Ref name = dtype ? Ref::steal(PyObject_Str(dtype.get())) : Ref();
   if (!name) PyErr_Clear();
   std::string text = name ? std::string(utf8(name.get())) : "?";
   if (text.starts_with("torch.")) text = text.substr(6);
   text += "[";
-  for (size_t i = 0; i < numbers.size() / 2; i++) text += (i ? ", " : "") + std::to_string(numbers[i]);
+  for (size_t i = 0; i < numbers.size() / 2; i++) text += (i ? ", " : "") + (!varies.empty() && varies[i] ? "any" : std::to_string(numbers[i]));
   text += "]";
   const Ref device = attribute(tensor, "device");
   const Ref where = device ? Ref::steal(PyObject_Str(device.get())) : Ref();
@@ -271,7 +302,9 @@ bool is_immutable_type(PyObject* type) {
 
 bool is_parameter_type(PyObject* type) { return is_watched() && type == known().parameter.get(); }
 
-bool is_size(PyObject* object) { return is_watched() && reinterpret_cast<PyObject*>(Py_TYPE(object)) == known().size.get(); }
+bool is_size_type(PyObject* type) { return is_watched() && type == known().size.get(); }
+
+bool is_size(PyObject* object) { return is_size_type(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
 
 bool is_return_type(PyObject* object) {
   return is_watched() && PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name).starts_with("torch.return_types.");
@@ -282,13 +315,18 @@ bool is_mask(PyObject* tensor) {
   return dtype == DType::bool_ || dtype == DType::uint8;
 }
 
-std::shared_ptr<const Facts> facts_of(PyObject* tensor) {
+std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> varies) {
   const Torch& torch = known();
   auto facts = std::make_shared<Facts>();
   facts->type = Py_TYPE(tensor);
   facts->requires_grad = requires_grad(tensor);
   facts->sizes_and_strides = torch.is_fast ? fast_numbers_of(tensor) : numbers_of(tensor);
-  facts->text = text_of(tensor, facts->sizes_and_strides);
+  for (size_t i = 0; i < varies.size(); i++) varies[i] = varies[i] && facts->sizes_and_strides[i] >= kLeastVarying;
+  if (torch.is_fast && std::find(varies.begin(), varies.end(), 1) != varies.end()) {
+    facts->order = dense_order(facts->sizes_and_strides);
+    facts->varies = std::move(varies);
+  }
+  facts->text = text_of(tensor, facts->sizes_and_strides, facts->varies);
   if (torch.is_fast) {
     torch.dtype(handle_of(tensor), &facts->dtype);
     torch.device_index(handle_of(tensor), &facts->device_index);
@@ -303,33 +341,61 @@ bool Facts::is_same(const Facts& other) const {
   const int told_same = told && other.told ? PyObject_RichCompareBool(told.get(), other.told.get(), Py_EQ) : 1;
   if (told_same < 0) PyErr_Clear();
   return type == other.type && requires_grad == other.requires_grad && dtype == other.dtype && device_index == other.device_index && keys == other.keys &&
-         sizes_and_strides == other.sizes_and_strides && told_same > 0;
+         sizes_and_strides == other.sizes_and_strides && varies == other.varies && told_same > 0;
 }
 
-bool has_facts(PyObject* object, const Facts& facts) {
-  if (Py_TYPE(object) != facts.type) return false;
+// All but sizes and strides, which are looked at meanwhile.
+template <class Numbers>
+static bool has_facts_where(PyObject* object, const Facts& facts, Numbers holds) {
   const Torch& torch = known();
-  if (!torch.is_fast) {
-    const Ref told = told_of(object);
-    const int same = told && facts.told ? PyObject_RichCompareBool(told.get(), facts.told.get(), Py_EQ) : 0;
-    if (same < 0) PyErr_Clear();
-    return same > 0;
-  }
   const size_t rank = facts.sizes_and_strides.size() / 2;
   const Handle handle = handle_of(object);
   int32_t dtype = -1, device_index = -1;
   int64_t found_rank = 0, *sizes = nullptr, *strides = nullptr;
-  if (!impl_of(object) || keys_of(object) != facts.keys) return false;
+  if (Py_TYPE(object) != facts.type || !impl_of(object) || keys_of(object) != facts.keys) return false;
   torch.dtype(handle, &dtype);
   torch.rank(handle, &found_rank);
   if (dtype != facts.dtype || static_cast<size_t>(found_rank) != rank) return false;
   torch.device_index(handle, &device_index);
   torch.sizes(handle, &sizes);
   torch.strides(handle, &strides);
-  const size_t bytes = rank * sizeof(int64_t);
-  const int64_t* const wanted = facts.sizes_and_strides.data();
-  if (device_index != facts.device_index || (rank && (std::memcmp(sizes, wanted, bytes) != 0 || std::memcmp(strides, wanted + rank, bytes) != 0))) return false;
-  return requires_grad(object) == facts.requires_grad;
+  return device_index == facts.device_index && holds(sizes, strides, rank) && requires_grad(object) == facts.requires_grad;
+}
+
+bool has_facts(PyObject* object, const Facts& facts) {
+  if (!known().is_fast) {
+    const Ref told = Py_TYPE(object) == facts.type ? told_of(object) : Ref();
+    const int same = told && facts.told ? PyObject_RichCompareBool(told.get(), facts.told.get(), Py_EQ) : 0;
+    if (same < 0) PyErr_Clear();
+    return same > 0;
+  }
+  return has_facts_where(object, facts, [&](const int64_t* sizes, const int64_t* strides, size_t rank) {
+    if (!facts.varies.empty()) return may_be(facts, sizes, strides);
+    const int64_t* const wanted = facts.sizes_and_strides.data();
+    return !rank || (std::memcmp(sizes, wanted, rank * sizeof *sizes) == 0 && std::memcmp(strides, wanted + rank, rank * sizeof *strides) == 0);
+  });
+}
+
+std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts) {
+  std::vector<int> changed;
+  if (!known().is_fast || is_parameter_type(reinterpret_cast<PyObject*>(facts.type))) return changed;
+  bool may_vary = true;
+  has_facts_where(object, facts, [&](const int64_t* sizes, const int64_t*, size_t rank) {
+    for (size_t i = 0; i < rank; i++) {
+      if (sizes[i] == facts.sizes_and_strides[i] || (!facts.varies.empty() && facts.varies[i] && sizes[i] >= kLeastVarying)) continue;
+      may_vary = may_vary && std::min(sizes[i], facts.sizes_and_strides[i]) >= kLeastVarying;
+      changed.push_back(static_cast<int>(i));
+    }
+    return true;
+  });
+  return may_vary ? changed : std::vector<int>();
+}
+
+std::vector<int64_t> sizes_of(PyObject* tensor) {
+  if (!known().is_fast || is_parameter_type(reinterpret_cast<PyObject*>(Py_TYPE(tensor)))) return {};
+  std::vector<int64_t> sizes = fast_numbers_of(tensor);
+  sizes.resize(sizes.size() / 2);
+  return sizes;
 }
 
 graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes) {

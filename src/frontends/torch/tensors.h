@@ -30,7 +30,8 @@ PyObject* tensor_type();
 bool is_immutable(PyObject* object);
 bool is_immutable_type(PyObject* type);
 bool is_parameter_type(PyObject* type);  // torch.nn.Parameter, whose metaclass asks for more than the type
-bool is_size(PyObject* object);  // torch.Size
+bool is_size(PyObject* object);  // a torch.Size
+bool is_size_type(PyObject* type);
 // What several results of a function come in: torch.return_types.max.
 bool is_return_type(PyObject* object);
 // A tensor of torch.bool or torch.uint8, which picks elements where it is a subscript.
@@ -43,12 +44,21 @@ struct Facts {
   int32_t dtype = -1, device_index = -1;
   uint64_t keys = 0;  // torch's set of dispatch keys: kind of device, layout, conjugation and the like
   std::vector<int64_t> sizes_and_strides;
+  std::vector<uint8_t> varies;  // by dimension: any size from kLeastVarying on will do; empty: none varies
+  std::vector<uint8_t> order;   // its dimensions, the innermost last, where some vary and no gaps are between its elements; empty: strides are facts
   Ref told;          // in place of the numbers, where they can't be read in C: a tuple of attributes
   std::string text;  // such as `float32[2, 3]`
   bool is_same(const Facts& other) const;
 };
-std::shared_ptr<const Facts> facts_of(PyObject* tensor);
+// Sizes of 0 and 1 never vary: what torch does depends on them.
+constexpr int64_t kLeastVarying = 2;
+// varies: by dimension, as in Facts. None does where the tensor's memory can't be looked at.
+std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> varies = {});
 bool has_facts(PyObject* object, const Facts& facts);
+// The dimensions by which a tensor differs from the facts, if it differs by nothing else, and all could vary.
+std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts);
+// Sizes, of which those that are large enough may vary; none for a parameter of a module.
+std::vector<int64_t> sizes_of(PyObject* tensor);
 // Appends sizes and strides.
 graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes);
 

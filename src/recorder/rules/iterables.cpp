@@ -38,7 +38,7 @@ std::optional<std::vector<uint32_t>> parts_of_source(Recorder& recorder, const V
     recorder.goes_through(recorder.source_value(value.a), object);
     return constants_of(recorder, object);
   }
-  if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return std::nullopt;
+  if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object) && !torch::is_size(object)) return std::nullopt;
   recorder.guards().require_length(value.a, object);
   if (PyList_CheckExact(object)) recorder.goes_through(recorder.source_value(value.a), object);
   std::vector<uint32_t> parts;
@@ -143,7 +143,8 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
     case Value::Kind::kReplayed: return PySet_Check(object) && PySet_GET_SIZE(object) <= kMaxParts ? Items(constants_of(recorder, object)) : std::nullopt;
     case Value::Kind::kSource: return parts_of_source(recorder, value, object);
     case Value::Kind::kNode:
-      if (!PyTuple_CheckExact(object) || !value.of_shapes) return std::nullopt;
+      if ((!PyTuple_CheckExact(object) && !torch::is_size(object)) || !value.of_shapes) return std::nullopt;
+      if (torch::is_size(object)) recorder.check_length(graph::Operand::node(value.a), object);
       return parts_of_node(recorder, value, object);
     case Value::Kind::kMade:
       if (Items parts = parts_of_tensors(recorder, label, object)) return parts;

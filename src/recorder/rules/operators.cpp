@@ -296,7 +296,7 @@ Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice
 Plan item_of_source(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
-  const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object);
+  const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object) || torch::is_size(container.object);
   if (owner.kind == Value::Kind::kSource && PyDict_CheckExact(container.object)) return item_of_dict(recorder, container, key);
   // A subclass in C: what is there is given as a dict gives it.
   const bool mapping = owner.kind == Value::Kind::kSource && PyDict_Check(container.object) && is_written_in_c(Py_TYPE(container.object));
@@ -354,6 +354,7 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
       plan.kind = Plan::Kind::kNode;
       plan.form = Form::kGetItem;
       plan.operands = {recorder.operand(container.label, container.object), Operand::constant(recorder.value(recorder.constant(key.object)).a)};
+      plan.of_shapes = recorder.value(container.label).of_shapes;
       return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownObject, type_name(container.object));
     }
     Plan plan = operation(site, Form::kGetItem, 0, {container, key});
@@ -369,8 +370,16 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   if (kind == Value::Kind::kDeque) return item_of_deque(site, container, key);
   if (kind == Value::Kind::kReplayed) return replayed_item(recorder, container, key);
   const bool constant = kind == Value::Kind::kConstant && is_immutable(container.object) && !PyType_Check(container.object);
-  const bool size = kind == Value::Kind::kSource && torch::is_size(container.object) && recorder.known(container.label, container.object);
+  const bool size = kind == Value::Kind::kSource && torch::is_size(container.object) && PySlice_Check(key.object) && recorder.known(container.label, container.object);
   if ((constant || size) && recorder.known(key.label, key.object)) return plan_constant();
+  if (PySlice_Check(key.object) && recorder.is_size_that_varies(recorder.value(container.label), container.object)) {
+    Plan plan;
+    plan.kind = Plan::Kind::kNode;
+    plan.form = Form::kGetItem;
+    plan.of_shapes = true;
+    plan.operands = {recorder.operand(container.label, container.object), recorder.operand(key.label, key.object)};
+    return plan.operands[0] && plan.operands[1] ? std::move(plan) : plan_break(Break::kUnknownObject, type_name(container.object));
+  }
   if (std::optional<Plan> plan = item_call(site, "__getitem__", {container, key})) return *std::move(plan);
   if (std::optional<Plan> plan = item_of_class(recorder, container, key)) return *std::move(plan);
   if (std::optional<Plan> plan = index_call(site, container, key)) return *std::move(plan);

@@ -1,5 +1,7 @@
 // Operations on numbers and arrays alone, which are most of what array code does: they fill a plan that has served before, as no rule
 // but theirs has a say in them.
+#include <algorithm>
+
 #include "core/few.h"
 #include "frontends/numpy/calls.h"
 #include "recorder/policy.h"
@@ -24,12 +26,18 @@ PyObject* fill_node(Recorder& recorder, Plan& plan, std::span<const Operated> in
   return nullptr;
 }
 
-static bool is_of_shapes(const Value& value) { return value.kind == Value::Kind::kNode ? value.of_shapes : value.kind == Value::Kind::kConstant; }
+static bool is_of_shapes(const Recorder& recorder, const Value& value) {
+  if (value.kind == Value::Kind::kSlice || value.kind == Value::Kind::kTuple) {
+    const std::span<const uint32_t> parts = recorder.elements(value);
+    return std::all_of(parts.begin(), parts.end(), [&](uint32_t part) { return is_of_shapes(recorder, recorder.value(part)); });
+  }
+  return value.kind == Value::Kind::kNode ? value.of_shapes : value.kind == Value::Kind::kConstant;
+}
 
 void tell_numbers(Recorder& recorder, Plan& plan, std::span<const Operated> inputs) {
   plan.of_shapes = plan.of_numbers = true;
   for (const Operated& input : inputs) {
-    plan.of_shapes = plan.of_shapes && is_of_shapes(recorder.value(input.label));
+    plan.of_shapes = plan.of_shapes && is_of_shapes(recorder, recorder.value(input.label));
     plan.of_numbers = plan.of_numbers && recorder.is_number(input.label, input.object);
   }
 }

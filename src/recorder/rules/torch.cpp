@@ -65,6 +65,23 @@ Plan operation(Recorder& recorder, PyObject* callable, const Given& given) {
   return plan;
 }
 
+// Whether what is asked of tensors follows from the guards.
+bool is_fixed(const Recorder& recorder, CallKind kind, uint32_t label, PyObject* object) {
+  if (kind == CallKind::kFact || !torch::is_tensor(object) || recorder.has_fixed_sizes(label, object)) return true;
+  return kind == CallKind::kLayout && recorder.value(label).kind == Value::Kind::kSource;
+}
+
+// Sizes, and what is computed of them: where they vary, the graph asks for them.
+Plan size(Recorder& recorder, CallKind kind, PyObject* callable, const Given& given) {
+  bool fixed = true;
+  for (size_t i = 0; i < given.labels.size(); i++) fixed = fixed && is_fixed(recorder, kind, given.labels[i], given.objects[i]);
+  if (fixed) return fact(recorder, callable, given);
+  Plan plan = operation(recorder, callable, given);
+  plan.of_torch = false;
+  plan.of_shapes = plan.of_numbers = true;
+  return plan;
+}
+
 bool has_array(const Given& given) {
   return std::any_of(given.objects.begin(), given.objects.end(), numpy::is_array);
 }
@@ -74,8 +91,16 @@ bool finds_places(PyObject* callable, const Given& given) {
   return given.labels.size() == 1 && callable_name(callable).ends_with("where");
 }
 
+// How many pieces a tensor is cut into depends on its size.
+bool gives_any_number(Recorder& recorder, int32_t node, PyObject* result) {
+  const graph::Node& made = recorder.recording().graph.nodes[node];
+  const bool cuts = made.form == Form::kCall && !torch::has_effect(recorder.recording().graph.constants[made.callable].get());
+  return recorder.sizes_vary() && cuts && (PyTuple_CheckExact(result) || PyList_CheckExact(result));
+}
+
 // A part of what an operation gave: tensors one by one.
 uint32_t parts_of_result(Recorder& recorder, int32_t node, PyObject* result) {
+  if (gives_any_number(recorder, node, result)) recorder.check_length(Operand::node(node), result);
   std::vector<uint32_t> parts;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++) {
     const Ref index = Ref::steal(PyLong_FromSsize_t(i));
@@ -134,6 +159,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
   recorder.depends_on_torch();
   switch (torch::call_kind(callable)) {
     case CallKind::kFact: return fact(recorder, callable, given);
+    case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
     case CallKind::kOperation:
       if (finds_places(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable));
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
@@ -231,10 +257,12 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   recorder.depends_on_torch();
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   if (!found && lacks_in_every_run(recorder, asked)) return plan_raise();
-  switch (torch::attribute_kind(name)) {
-    case CallKind::kFact: return plan_constant();
+  const CallKind kind = torch::attribute_kind(name);
+  switch (kind) {
+    case CallKind::kFact: case CallKind::kLayout: case CallKind::kSize: if (is_fixed(recorder, kind, label, object)) return plan_constant(); [[fallthrough]];
     case CallKind::kOperation: {
       Plan plan;
+      plan.of_shapes = plan.of_numbers = kind != CallKind::kOperation;
       plan.kind = Plan::Kind::kNode;
       plan.form = Form::kGetAttr;
       plan.callable = name;

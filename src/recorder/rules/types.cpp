@@ -105,12 +105,13 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
 
 Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
-  if (torch::is_tensor(object)) return recorder.operand(label, object) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
+  const bool fixed = torch::is_tensor(object) && recorder.has_fixed_sizes(label, object);
+  if (fixed) return recorder.operand(label, object) ? plan_constant() : plan_break(Break::kUnknownCall, "len of " + type_name(object));
   if (recorder.is_graph_value(label, object)) {
     Plan plan;
     plan.kind = Plan::Kind::kNode;
     plan.callable = builtin<"len">();
-    plan.of_shapes = numpy::is_exact_array(object) || value.of_shapes;
+    plan.of_shapes = numpy::is_exact_array(object) || torch::is_tensor(object) || value.of_shapes;
     plan.operands = {recorder.operand(label, object)};
     return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownCall, "len of " + type_name(object));
   }
