@@ -96,6 +96,30 @@ def test_masks_keep_elements_of_rows() -> None:
     assert not numpy_calls(kept, rows, masks)
 
 
+def test_masks_with_runs_of_any_length() -> None:
+    def moved(rows: Any, masks: Any, some: Any) -> Any:
+        out = np.zeros(len(rows), complex)
+        for i in range(len(rows)):
+            x, mask = rows[i], masks[i]
+            kept = x[mask]
+            out[i] = kept.sum() + len(kept)
+            x[mask] = some[: len(kept)]
+            out[i] += x.sum()
+            x[mask] = 0.5
+        return out
+
+    places, some = np.arange(45), R.random(90)
+    runs = [(places >= first) & (places < first + n) for first in (0, 3, 8, 13) for n in (0, 1, 7, 8, 9, 16, 24, 32)]
+    masks = np.array([*runs, *(~run for run in runs), *(run ^ (places % 5 == 0) for run in runs)])
+    bits = (masks * R.integers(1, 256, masks.shape)).astype(np.uint8).view(np.bool_)  # NumPy takes any byte but 0 for true
+    for dtype in (np.float64, np.complex128, np.float32, np.uint8, np.int16):
+        rows, values = (R.random(masks.shape) * 9).astype(dtype), (some * 9).astype(dtype)
+        layouts = [(rows, masks), (rows[:, ::-1], masks), (rows, masks[:, ::-1]), (rows.T.copy().T, masks), (rows, masks.T.copy().T), (rows, bits)]
+        calls = [(*layout, values) for layout in layouts]
+        check(moved, *calls[:1] * 2, *calls, (rows, masks, values[::2].copy()[::-1]), (rows, masks, np.repeat(values, 2)[::2]))
+    assert not numpy_calls(moved, rows, masks, values)
+
+
 def test_indices_out_of_range_raise_at_their_lines() -> None:
     def gather(A: Any, o: Any, p: Any) -> Any:
         total = 0.0

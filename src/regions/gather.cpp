@@ -1,5 +1,7 @@
 #include "regions/gather.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "frontends/numpy/numpy_api.h"
@@ -280,6 +282,35 @@ using GatherRoutine = NamedRoutine<element, false>;
 template <size_t element>
 using ScatterRoutine = NamedRoutine<element, true>;
 
+// Of eight bytes of a mask: the highest bit of each that is set.
+constexpr uint64_t kAllSet = 0x8080808080808080;
+
+uint64_t set_of(const char* mask, int64_t step, int64_t count) {
+  uint64_t bytes = 0;
+  if (step == 1 && count == 8) std::memcpy(&bytes, mask, sizeof bytes);
+  else for (int64_t i = 0; i < count; i++) bytes |= uint64_t{static_cast<unsigned char>(mask[i * step])} << 8 * i;
+  return (((bytes & ~kAllSet) + ~kAllSet) | bytes) & kAllSet;
+}
+
+int64_t count_of(uint64_t set) { return static_cast<int64_t>((set >> 7) * 0x0101010101010101 >> 56); }
+
+// Of memory that doesn't overlap.
+template <size_t element>
+void copy_eight(const char* from, int64_t step, char* to, int64_t to_step) {
+  constexpr auto kSize = static_cast<int64_t>(element);
+  if (step == kSize && to_step == kSize) std::memcpy(to, from, 8 * element);
+  else copy_elements_of<element>(from, step, to, to_step, 8);
+}
+
+// Masks have long runs more often than not: what isn't kept costs an eighth of a look.
+template <class Visit>
+void for_each_eight(const char* mask, int64_t step, int64_t count, Visit visit) {
+  for (int64_t first = 0; first < count; first += 8) {
+    const int64_t size = std::min<int64_t>(8, count - first);
+    visit(first, size, set_of(mask + first * step, step, size));
+  }
+}
+
 template <size_t element>
 class KeepRoutine final : public LoadedRoutine {
  public:
@@ -300,13 +331,20 @@ class KeepRoutine final : public LoadedRoutine {
  private:
   static constexpr auto kSize = static_cast<int64_t>(element);
 
-  // Each is written, and overwritten by the next one where it isn't kept: there is room for all.
   static int64_t keep(const char* from, int64_t step, const char* mask, int64_t mask_step, char* to, int64_t count) {
     int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++) {
-      std::memcpy(to + kept * kSize, from + i * step, element);
-      kept += mask[i * mask_step] != 0;
-    }
+    for_each_eight(mask, mask_step, count, [&](int64_t first, int64_t size, uint64_t set) {
+      if (set == kAllSet) {
+        copy_eight<element>(from + first * step, step, to + kept * kSize, kSize);
+        kept += 8;
+      } else if (set) {
+        // Each is written, and overwritten by the next one where it isn't kept: there is room for all.
+        for (int64_t i = 0; i < size; i++) {
+          std::memcpy(to + kept * kSize, from + (first + i) * step, element);
+          kept += static_cast<int64_t>(set >> (8 * i + 7) & 1);
+        }
+      }
+    });
     return kept;
   }
 
@@ -326,17 +364,21 @@ class PutRoutine final : public LoadedRoutine {
     if (!one_for_all) {
       int64_t kept = 0;
       for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) kept += data[1][r * outer[1] + c * inner[1]] != 0;
+        for_each_eight(data[1] + r * outer[1], inner[1], columns, [&](int64_t, int64_t, uint64_t set) { kept += count_of(set); });
       }
       if (kept != outer[2]) return kRefused;
     }
     const char* next = data[2];
+    const int64_t step = one_for_all ? 0 : inner[2];
     for (int64_t r = 0; r < rows; r++) {
-      for (int64_t c = 0; c < columns; c++) {
-        if (!data[1][r * outer[1] + c * inner[1]]) continue;
-        std::memcpy(data[0] + r * outer[0] + c * inner[0], next, element);
-        if (!one_for_all) next += inner[2];
-      }
+      for_each_eight(data[1] + r * outer[1], inner[1], columns, [&](int64_t first, int64_t, uint64_t set) {
+        char* const place = data[0] + r * outer[0] + first * inner[0];
+        if (set == kAllSet) {
+          copy_eight<element>(next, step, place, inner[0]);
+          next += 8 * step;
+        }
+        for (uint64_t rest = set == kAllSet ? 0 : set; rest; rest &= rest - 1, next += step) std::memcpy(place + std::countr_zero(rest) / 8 * inner[0], next, element);
+      });
     }
     return 0;
   }
