@@ -4,11 +4,15 @@
 folder, and of random programs (pysource-codegen), N of each (400), evenly spread. Of a function without free variables
 and all that is in it, each decompiler's source is compiled again; it counts where the code is the same by the
 comparison of docs/13-decompiler.md. The decompilers run in processes of their own, ten seconds for a function.
+
+``--shares`` decompiles the modules of the standard library instead, and tells how their code objects come out: all,
+those with an exception table, generators and coroutines, class bodies.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import importlib.util
 import itertools
 import marshal
@@ -29,6 +33,8 @@ from evalframe.bytecode import Bytecode
 LIMIT = 10  # seconds
 OPTIMIZED_AND_NEW_LOCALS = 3
 CO_FUTURE_ANNOTATIONS = 0x1000000
+GENERATOR_OR_COROUTINE = 0x20 | 0x80 | 0x200
+STATUSES = ("exact", "equivalent", "state machine", "refused")
 
 
 def functions_of(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -147,12 +153,44 @@ def in_a_process(decompile: Callable[[types.CodeType], str], code: types.CodeTyp
     return os.waitpid(child, 0)[1] == 0
 
 
+def is_class_body(code: types.CodeType) -> bool:
+    is_function = code.co_flags & OPTIMIZED_AND_NEW_LOCALS
+    return not is_function and code.co_names[:1] == ("__name__",) and "__qualname__" in code.co_names
+
+
+KINDS: dict[str, Callable[[types.CodeType], bool]] = {
+    "code objects": lambda code: True,
+    "exception table": lambda code: bool(code.co_exceptiontable),
+    "generators": lambda code: bool(code.co_flags & GENERATOR_OR_COROUTINE),
+    "class bodies": is_class_body,
+}
+
+
+def print_shares(folder: Path) -> None:
+    """What becomes of the code objects of a folder's modules, by kind."""
+    found: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in KINDS}
+    for path in sorted(folder.rglob("*.py")):
+        if "site-packages" in path.relative_to(folder).parts or not (code := compiled(path.read_bytes(), str(path))):
+            continue
+        for row in evalframe.decompile_report(code).rows:
+            for kind in (name for name, is_one in KINDS.items() if is_one(row.code)):
+                found[kind][row.status] += 1
+    print(f"CPython {sys.version.split()[0]}; percent of code objects")
+    print(f"{'':20}{'':>10}" + "".join(f"{status:>15}" for status in STATUSES))
+    for kind, counts in found.items():
+        parts = [100 * counts[status] / max(counts.total(), 1) for status in STATUSES]
+        print(f"{kind:20}{counts.total():10}" + "".join(f"{part:15.2f}" for part in parts))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", metavar="NAME=FOLDER")
     parser.add_argument("--each", type=int, default=400, metavar="N")
+    parser.add_argument("--shares", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.shares:
+        return print_shares(Path(os.__file__).parent)
     sources = {"standard library": spread(of_folder(Path(os.__file__).parent), options.each)}
     for name, _, folder in (each.partition("=") for each in options.folders):
         sources[name] = spread(of_folder(Path(folder)), options.each)

@@ -7,6 +7,7 @@ import py_compile
 import re
 import sys
 import textwrap
+import time
 import types
 import warnings
 from collections import Counter
@@ -340,6 +341,16 @@ def test_defaults_for_what_has_none(other: str) -> None:
     code = wanting.replace(co_consts=tuple(damaged if constant is there else constant for constant in wanting.co_consts))
     report = evalframe.decompile_report(code)
     assert "defaults of what isn't a function" in str([row.reason for row in report.rows])
+
+
+def test_a_match_with_many_cases_is_read_in_time() -> None:
+    """Cases that follow each other look like alternatives of one pattern, whose number took the square of the time."""
+    cases = "".join(f"        case {number}:\n            found = {number}\n" for number in range(3000))
+    code = compile(f"def many(value):\n    match value:\n{cases}    return found\n", "<cases>", "exec")
+    start = time.process_time()
+    report = evalframe.decompile_report(code)
+    assert time.process_time() - start < 5
+    assert [row.status for row in report.rows] == ["exact", "exact"]
 
 
 def counts(files: list[Path]) -> Counter[str]:

@@ -441,23 +441,21 @@ class Reader::Patterns {
 
   // a | b: each matches a copy of the value, and where one doesn't match, the next gets another. Behind them all go on in one place.
   bool alternatives(Reading& one) {
-    std::vector<int> starts;
-    std::vector<std::vector<int>> paths;
+    std::vector<int> starts, shared;  // of the first one's nodes those that all others come to
     for (int start = one.node; start >= 0;) {
       Reading trial{graph_.next[start], fresh(one.stack), one.through};
       trial.stack.push_back(tree_.make(Kind::Pattern));
       read(trial, -1);
+      if (starts.empty()) shared = trial.path;
+      else std::erase_if(shared, [&](int at) { return std::find(trial.path.begin(), trial.path.end(), at) == trial.path.end(); });
+      // Cases that follow look like alternatives: each of them would be walked through again for each before it.
+      if (shared.empty()) return false;
       starts.push_back(start);
-      paths.push_back(trial.path);
       const int next = trial.fails;
       const bool goes_on = next >= 0 && op(next) == Op::COPY && graph_.at(next).arg == 1 && graph_.depth[next] == static_cast<int>(one.stack.size());
       start = goes_on && std::find(starts.begin(), starts.end(), next) == starts.end() ? next : -1;
     }
-    if (starts.size() < 2) return false;
-    const auto end = std::find_if(paths[0].begin(), paths[0].end(), [&](int node) {
-      return std::all_of(paths.begin(), paths.end(), [&](const auto& path) { return std::find(path.begin(), path.end(), node) != path.end(); });
-    });
-    return end != paths[0].end() && take_alternatives(one, starts, *end);
+    return starts.size() > 1 && take_alternatives(one, starts, shared.front());
   }
 
   bool take_alternatives(Reading& one, const std::vector<int>& starts, int end) {
