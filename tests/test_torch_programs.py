@@ -1,0 +1,263 @@
+"""Small programs that tracers drop, raise for, or answer from the past: ours do what eager does, and are captured."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import logging
+import sys
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import evalframe.torch  # noqa: E402
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def break_in_a_loop(x):
+    for step in range(3):
+        x = x * 2
+        print("step", step)
+        x = x + step
+    return x
+
+
+def break_in_try_finally(x):
+    told = []
+    try:
+        x = x + 1
+        print("inside")
+        x = x / x.sum()
+    finally:
+        told.append(x.mean())
+        print("finally")
+    return x, told
+
+
+def break_in_an_except_block(x):
+    try:
+        x = torch.relu(x) * 2
+        raise KeyError("none")
+    except KeyError as error:
+        print("caught", error.args)
+        return x - 1
+
+
+def break_in_a_with_block(x):
+    with torch.no_grad():
+        x = x * 3
+        print(torch.is_grad_enabled())
+        x = x + 1
+    return x, torch.is_grad_enabled()
+
+
+def returned_by_yield_from(x):
+    def inner(y):
+        yield y + 1
+        yield y * 2
+        return y.sum()
+
+    def outer(y):
+        total = yield from inner(y)
+        yield total
+
+    return list(outer(x))
+
+
+def logging_in_the_middle(x):
+    x = x.exp()
+    logging.getLogger(__name__).info("in the middle %s", tuple(x.shape))
+    return x.log() + 1
+
+
+def class_in_a_function(x):
+    class Scaled:
+        factor = 3
+
+        def __init__(self, y):
+            self.y = y * self.factor
+
+        def __call__(self):
+            return self.y + 1
+
+    return Scaled(x)()
+
+
+def dataclass_results(x):
+    @dataclasses.dataclass
+    class Pair:
+        low: object
+        high: object = None
+
+    pair = Pair(x.min(), x.max())
+    return dataclasses.astuple(dataclasses.replace(pair, high=pair.high * 2))
+
+
+def generator_left_early(x):
+    def pieces():
+        try:
+            for row in range(2):
+                yield x[row] * 2
+        finally:
+            print("closed")
+
+    for piece in pieces():
+        return piece + 1
+    return None
+
+
+def context_manager_of_its_own(x):
+    @contextlib.contextmanager
+    def scaled(factor):
+        print("enter")
+        yield x * factor
+        print("exit")
+
+    with scaled(4) as y:
+        return y + 1
+
+
+def text_of_a_tensor(x):
+    y = x.sum()
+    return f"sum {y.item():.1f}", y * 2
+
+
+def value_steers_a_loop(x):
+    steps = 0
+    while x.sum() < 1000:
+        x = x * 2
+        steps += 1
+    return x, steps
+
+
+def sorted_by_values(x):
+    return sorted([x.sum(), x.mean(), x.max() * 3], key=lambda value: value.item())
+
+
+def closure_that_is_changed(x):
+    count = 0
+
+    def more(y):
+        nonlocal count
+        count += 1
+        return y + count
+
+    return more(more(x)), count
+
+
+def frame_that_is_asked_for(x):
+    y = x * 2
+    name = sys._getframe().f_code.co_name
+    return y + len(name), name
+
+
+def exception_with_a_cause(x):
+    y = x + 1
+    try:
+        try:
+            raise ValueError("first")
+        except ValueError as error:
+            raise RuntimeError("second") from error
+    except RuntimeError as error:
+        return y * 2, type(error.__cause__).__name__
+
+
+def written_to_a_stream(x):
+    stream = io.StringIO()
+    y = x * 2
+    stream.write("text")
+    return y + 1, stream.getvalue()
+
+
+PROGRAMS = [
+    break_in_a_loop, break_in_try_finally, break_in_an_except_block, break_in_a_with_block, returned_by_yield_from,
+    logging_in_the_middle, class_in_a_function, dataclass_results, generator_left_early, context_manager_of_its_own,
+    text_of_a_tensor, value_steers_a_loop, sorted_by_values, closure_that_is_changed, frame_that_is_asked_for,
+    exception_with_a_cause, written_to_a_stream,
+]  # fmt: skip
+
+
+def same(left, right):
+    if isinstance(left, torch.Tensor):
+        return type(left) is type(right) and left.dtype == right.dtype and torch.equal(left, right)
+    if isinstance(left, (tuple, list)):
+        return type(left) is type(right) and len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and left == right
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_programs(program, backend, capsys):
+    compiled = evalframe.torch.compile(program, backend=backend)
+    for call in range(3):
+        x = X + call
+        wanted, printed = program(x), capsys.readouterr().out
+        assert same(compiled(x), wanted) and capsys.readouterr().out == printed
+    assert evalframe.torch.graph_modules(compiled)
+
+
+class Layer(torch.nn.Module):
+    def scale(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.scale(x) + 1
+
+
+def test_a_method_that_is_bound_anew(monkeypatch):
+    layer = Layer()
+    compiled = evalframe.torch.compile(layer, backend="eager")
+    assert same(compiled(X), X * 2 + 1)
+    monkeypatch.setattr(Layer, "scale", lambda self, x: x * 5)
+    assert same(compiled(X), X * 5 + 1)
+    layer.scale = lambda x: x * 7
+    assert same(compiled(X), X * 7 + 1)
+
+
+def test_a_builtin_that_is_shadowed(monkeypatch):
+    def total(x):
+        return abs(x) + len(x)
+
+    compiled = evalframe.torch.compile(total, backend="eager")
+    assert same(compiled(X), X + 2)
+    monkeypatch.setitem(globals(), "len", lambda value: 40)
+    assert same(compiled(X), X + 40)
+
+
+def test_a_function_of_torch_that_is_replaced(monkeypatch):
+    def relu(x):
+        return torch.relu(x - 2)
+
+    compiled = evalframe.torch.compile(relu, backend="eager")
+    assert same(compiled(X), torch.relu(X - 2))
+    monkeypatch.setattr(torch, "relu", lambda x: x * 0)
+    assert same(compiled(X), (X - 2) * 0)
+
+
+def test_threads_have_gradients_of_their_own():
+    weight = torch.ones(3, requires_grad=True)
+
+    def scaled(x):
+        return x * weight + torch.is_grad_enabled()
+
+    compiled = evalframe.torch.compile(scaled, backend="eager")
+    results = {}
+
+    def run(name, enabled):
+        with torch.set_grad_enabled(enabled):
+            results[name] = [compiled(X + call) for call in range(20)]
+
+    threads = [threading.Thread(target=run, args=(name, name % 2 == 0)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, values in results.items():
+        with torch.set_grad_enabled(name % 2 == 0):
+            wanted = [scaled(X + call) for call in range(20)]
+        assert same(values, wanted)
+        assert all(value.requires_grad == (name % 2 == 0) for value in values)
