@@ -343,6 +343,33 @@ def test_defaults_for_what_has_none(other: str) -> None:
     assert "defaults of what isn't a function" in str([row.reason for row in report.rows])
 
 
+class Holder:
+    def method(self):
+        class Inner:
+            __slots__ = ()
+
+            def name(self):
+                return "inner"
+
+        return Inner
+
+    def renamed(self):
+        class Inner:
+            __qualname__ = "Other"
+
+        return Inner
+
+
+def test_a_method_alone_with_a_class_in_it() -> None:
+    """Its class has another qualified name where the method is compiled without what stands around it."""
+    for method, name in (Holder.method, "Inner"), (Holder.renamed, "Other"):
+        report = evalframe.decompile_report(method)
+        assert {row.status for row in report.rows} == {"exact"}, report
+        found: dict[str, object] = {}
+        exec(textwrap.dedent(report.source or ""), found)
+        assert found[method.__name__](None).__qualname__.endswith(name)  # type: ignore[operator]
+
+
 def test_a_match_with_many_cases_is_read_in_time() -> None:
     """Cases that follow each other look like alternatives of one pattern, whose number took the square of the time."""
     cases = "".join(f"        case {number}:\n            found = {number}\n" for number in range(3000))

@@ -84,8 +84,8 @@ class Comparer {
     return true;
   }
 
-  // What the compiler of 3.13 has a class's own code store: its line first of all, and last of all the attributes that its methods store,
-  // which are compared themselves.
+  // What the compiler has a class's own code store: its qualified name, which tells of the surroundings; in 3.13 its line first of all, and last of
+  // all the attributes that its methods store, which are compared themselves.
   static bool is_told_of_class(const Code& code, int index) {
     const auto count = static_cast<int>(code.instructions.size());
     const auto stores = [&](int i, const char* name) {
@@ -99,7 +99,11 @@ class Comparer {
       return true;
     };
     if (code.instructions[static_cast<size_t>(index)].op != Op::LOAD_CONST || index + 1 >= count) return false;
-    constexpr const char *kLine = "__firstlineno__", *kAttributes = "__static_attributes__";
+    constexpr const char *kName = "__qualname__", *kLine = "__firstlineno__", *kAttributes = "__static_attributes__";
+    if (stores(index + 1, kName)) {
+      PyObject* const stored = PyTuple_GET_ITEM(object(code)->co_consts, code.instructions[static_cast<size_t>(index)].arg);
+      return none_stores(0, index, kName) && PyUnicode_Check(stored) && PyUnicode_Compare(stored, object(code)->co_qualname) == 0;
+    }
     if (stores(index + 1, kLine)) return none_stores(0, index, kLine);
     // Each way out of the code ends so, with the cell for `super()` behind it.
     int last = index + 2;
