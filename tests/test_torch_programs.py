@@ -197,6 +197,7 @@ def test_programs(program, backend, capsys):
         x = X + call
         wanted, printed = program(x), capsys.readouterr().out
         assert same(compiled(x), wanted) and capsys.readouterr().out == printed
+        assert torch.is_grad_enabled()
     assert evalframe.torch.graph_modules(compiled)
 
 
@@ -261,3 +262,34 @@ def test_threads_have_gradients_of_their_own():
             wanted = [scaled(X + call) for call in range(20)]
         assert same(values, wanted)
         assert all(value.requires_grad == (name % 2 == 0) for value in values)
+
+
+def test_threads_compile_at_the_same_time():
+    def scaled(x, factor):
+        return x * factor + x.shape[0]
+
+    compiled = evalframe.torch.compile(scaled, backend="aot_eager")
+    calls = [(torch.ones(2 + call % 5, 3), call % 3) for call in range(20)]
+    results = {}
+
+    def run(name):
+        results[name] = [compiled(*args) for args in calls]
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(same(results[name], [scaled(*args) for args in calls]) for name in range(4))
+
+
+def test_operations_made_of_others_take_symbols(capfd):
+    def padded(x):
+        return torch.nn.functional.pad(x, (0, 8 - x.shape[-1] % 8))
+
+    compiled = evalframe.torch.compile(padded, backend="aot_eager", dynamic=True)
+    for columns in (2, 3, 5, 11):
+        x = torch.ones(4, columns)
+        assert same(compiled(x), padded(x))
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+    assert capfd.readouterr().err == ""

@@ -9,6 +9,7 @@
 #include "backends/torch_nodes.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
 
 namespace evalframe::backends {
@@ -376,8 +377,19 @@ class Python final : public Executable {
     return make_function(stretch, backend, told, given);
   }
 
+  // Whether gradients are recorded when the node runs: what backends make of a stretch depends on it, and what it switches shows against it.
+  bool records_gradients(int32_t node) const {
+    while (--node >= 0) {
+      const Node& before = graph_.nodes[node];
+      if (before.form != Form::kCall || !torch::changes_gradient_mode(graph_.constants[before.callable].get())) continue;
+      const Operand mode = graph_.operands_of(before)[0];
+      if (mode.space == Operand::Space::kConstant) return graph_.constants[mode.index].get() == Py_True;
+    }
+    return records_gradients_;
+  }
+
   bool make_function(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
-    Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.acts, stretch.handled, records_gradients_));
+    Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.acts, stretch.handled, records_gradients(stretch.begin)));
     if (!function) return false;
     if (function.get() != Py_None) stretch.function = std::move(function);
     return true;

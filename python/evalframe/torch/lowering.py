@@ -7,6 +7,7 @@ import functools
 import linecache
 import operator
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,6 +37,10 @@ _REPLAYED = "eager"
 """The backend that runs graphs as they are: the recorded calls do so without Python in between."""
 
 
+_one_at_a_time = threading.RLock()
+"""What torch traces with isn't for several threads at once."""
+
+
 class Lowering:
     """Makes GraphModules of what the core records, and asks a backend for functions that run them."""
 
@@ -53,6 +58,10 @@ class Lowering:
         ``acts``: the stretch writes into tensors or draws random numbers; ``handled``: and what it raises is handled in
         the frames that it was recorded in.
         """
+        with _one_at_a_time:
+            return self._lowered(told, examples, acts, handled, gradients)
+
+    def _lowered(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
         varies = [dimensions for _, _, dimensions in told[1]]
         if self._backend is None or handled or not (any(varies) or any(type(example) is int for example in examples)):
             module = graph_module(graph_of(told, examples)[0])
@@ -69,6 +78,12 @@ class Lowering:
         self, told: Any, inputs: Sequence[Any], varies: list[int], acts: int, gradients: int
     ) -> tuple[Callable[..., bool], Callable[..., Any]]:
         """What serves inputs of these sizes, and others of which the same holds."""
+        with _one_at_a_time:
+            return self._made_for(told, inputs, varies, acts, gradients)
+
+    def _made_for(
+        self, told: Any, inputs: Sequence[Any], varies: list[int], acts: int, gradients: int
+    ) -> tuple[Callable[..., bool], Callable[..., Any]]:
         apart = _separated(inputs) if acts else inputs
         symbolic, graph = self._propagated(told, apart, varies, gradients)
         module = graph_module(graph)

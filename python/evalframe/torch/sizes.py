@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import LocalSource
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -89,7 +90,7 @@ class Symbolic:
         placeholders = iter(self.examples)
         values: dict[fx.Node, Any] = {}
         wanted = {id(asked): constant for asked, constant in checks}
-        with self._mode:
+        with self._mode, enable_python_dispatcher():  # operations that are made of others take symbols, too
             for node in graph.nodes:
                 if node.op == "placeholder":
                     values[node] = next(placeholders)
