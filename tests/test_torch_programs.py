@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import evalframe.torch  # noqa: E402
+from evalframe.jit import GraphBreakError  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -293,3 +294,16 @@ def test_operations_made_of_others_take_symbols(capfd):
         assert same(compiled(x), padded(x))
     assert len(evalframe.torch.graph_modules(compiled)) == 1
     assert capfd.readouterr().err == ""
+
+
+def test_a_break_that_is_an_error_leaves_gradients_as_they_were():
+    def printed(x):
+        with torch.no_grad():
+            x = x * 2
+            print(x)
+        return x
+
+    compiled = evalframe.torch.compile(printed, backend="eager", fullgraph=True)
+    with pytest.raises(GraphBreakError):
+        compiled(X)
+    assert torch.is_grad_enabled()

@@ -6,6 +6,7 @@
 #include "cpython/codec.h"
 #include "cpython/hidden_code.h"
 #include "cpython/iterators.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/recorder.h"
 #include "runtime/capture.h"
 #include "runtime/log_compilation.h"
@@ -67,6 +68,8 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   const bool is_whole = recording->returns || recording->why == recorder::Break::kYield;
   if (settings_.fullgraph && !is_whole && recording->why != recorder::Break::kException) {
     note_break(*recording);
+    // What the frames that are given up would have switched back.
+    if (settings_.is_torch()) torch::set_records_gradients(recording->records_gradients);
     raise_graph_break(breaks_.back());
     return {};
   }
