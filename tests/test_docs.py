@@ -66,6 +66,7 @@ def run_command(command: str) -> str:
     words = shlex.split(command)
     start = {"evalframe": [sys.executable, "-m", "evalframe"], "python": [sys.executable]}[words[0]]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONUNBUFFERED"] = "1"  # both streams in the order in which a terminal shows them
     done = subprocess.run(
         [*start, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, env=environment
     )
