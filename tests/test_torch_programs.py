@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import logging
+import random
 import sys
 import threading
 
@@ -307,3 +308,27 @@ def test_a_break_that_is_an_error_leaves_gradients_as_they_were():
     with pytest.raises(GraphBreakError):
         compiled(X)
     assert torch.is_grad_enabled()
+
+
+def test_random_numbers_make_sizes_vary_only_where_they_are_sizes():
+    generator = random.Random(1)
+
+    def scaled(x):
+        generator.random()
+        y = x + 1
+        return y.view(y.shape[0], -1), y.shape
+
+    def cropped(x):
+        y = x[: generator.getrandbits(1) + 1] + 1
+        return y.view(y.shape[0], -1), y.shape
+
+    for function in (scaled, cropped):
+        compiled = evalframe.torch.compile(function, backend="eager")
+        for call in range(12):
+            generator.seed(call)
+            wanted = function(X)
+            generator.seed(call)
+            assert same(compiled(X), wanted)
+        if function is scaled:
+            (module,) = evalframe.torch.graph_modules(compiled)
+            assert [str(node) for node in module.graph.nodes] == ["x", "add", "view", "output"]

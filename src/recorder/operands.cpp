@@ -211,7 +211,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:
     case Value::Kind::kIterator: return {};
-    case Value::Kind::kNode: return Operand::node(value.a);
+    case Value::Kind::kNode: return note_size(object), Operand::node(value.a);
     case Value::Kind::kConstant: return value.b ? Operand{} : Operand::constant(value.a);
     case Value::Kind::kTuple:
     case Value::Kind::kList:
@@ -230,7 +230,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (numpy::is_scalar(object) || guards::is_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
-    sizes_vary_ = sizes_vary_ || fixes_numbers_;
+    note_size(object);
   } else if (PyType_Check(object) || PyArray_DescrCheck(object)) {
     guards().require_identity(value.a, borrowed);
     return Operand::constant(recording_->values[constant(borrowed)].a);
@@ -251,6 +251,10 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
   }
   return Operand::input(input);
+}
+
+void Recorder::note_size(PyObject* number) {
+  sizes_vary_ = sizes_vary_ || (fixes_numbers_ && (PyLong_CheckExact(number) || numpy::is_scalar(number)));
 }
 
 std::vector<uint8_t> Recorder::sizes_that_vary(int32_t source, PyObject* tensor) const {

@@ -456,12 +456,12 @@ class Recorder {
 
   // Is the source one whose value, or length, changes from run to run?
   bool varies(int32_t source) const;
-  // A Python number from outside that isn't fixed by a guard: arithmetic with it stays in the graph.
   // Whether it is a torch.Size from outside, of which some numbers are inputs.
   bool is_size_that_varies(const Value& value, PyObject* object) const;
   // Whether the sizes of a tensor are facts of the recording.
   bool has_fixed_sizes(uint32_t value, PyObject* tensor) const;
   bool sizes_vary() const { return sizes_vary_; }
+  // A Python number from outside that isn't fixed by a guard: arithmetic with it stays in the graph.
   bool is_input_number(uint32_t value, Borrowed object) const;
   // A Python number that is known, an input, or computed from such.
   bool is_number(uint32_t value, Borrowed object) const;
@@ -567,6 +567,8 @@ class Recorder {
   bool keep_inputs_ = false;
   const bool fixes_numbers_;
   bool sizes_vary_ = false;  // those of tensors that are made from here on may be others in another run
+  // A number that the graph has, and that is another one in the next run, may be the size of what is made of it.
+  void note_size(PyObject* number);
   graph::Operand size_operand(uint32_t index, Borrowed object);
   // By dimension, of a tensor from outside; none of an object that isn't one.
   std::vector<uint8_t> sizes_that_vary(int32_t source, PyObject* tensor) const;
