@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 import evalframe.torch  # noqa: E402
 from evalframe.jit import GraphBreakError  # noqa: E402
+from test_torch_compile import same  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -181,14 +182,6 @@ PROGRAMS = [
     text_of_a_tensor, value_steers_a_loop, sorted_by_values, closure_that_is_changed, frame_that_is_asked_for,
     exception_with_a_cause, written_to_a_stream,
 ]  # fmt: skip
-
-
-def same(left, right):
-    if isinstance(left, torch.Tensor):
-        return type(left) is type(right) and left.dtype == right.dtype and torch.equal(left, right)
-    if isinstance(left, (tuple, list)):
-        return type(left) is type(right) and len(left) == len(right) and all(map(same, left, right))
-    return type(left) is type(right) and left == right
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
