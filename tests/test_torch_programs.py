@@ -11,12 +11,13 @@ import sys
 import threading
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+import evalframe.torch
+from evalframe import GraphBreakError
+from test_torch_compile import same
 
-import evalframe.torch  # noqa: E402
-from evalframe.jit import GraphBreakError  # noqa: E402
-from test_torch_compile import same  # noqa: E402
+pytestmark = pytest.mark.torch
 
 X = torch.arange(6.0).reshape(2, 3)
 
