@@ -14,7 +14,7 @@ BINARY = ["+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>
 ODD = ["/", "//", "%", "&", "|", "^", "<<", ">>", "**"]
 COMPARE = ["<", "<=", ">", ">=", "==", "!="]
 CALLS = ["abs({})", "int({})", "float({})", "min({}, {})", "max({}, {})", "math.sqrt(abs({}))", "math.sin({})", "math.floor({})",
-         "np.sqrt({})", "np.minimum({}, {})", "bool({})", "np.float64({})", "math.exp({})", "np.absolute({})", "math.isnan({})", "max(0.0, {})", "min({}, 1)", "max({}, {})", "max(0, {}, {})", "min({}, {}, {}, 2.5)", "math.log10(abs({}) + 1)", "({}).real", "complex({}, {})", "math.erf({})"]
+         "np.sqrt({})", "np.minimum({}, {})", "bool({})", "np.float64({})", "math.exp({})", "np.absolute({})", "math.isnan({})", "max(0.0, {})", "min({}, 1)", "max({}, {})", "max(0, {}, {})", "min({}, {}, {}, 2.5)", "math.log10(abs({}) + 1)", "({}).real", "complex({}, {})", "math.erf({})", "sum(w - 1 for w in ({}, {}))", "next(w for w in ({}, {}) if True)"]
 
 
 class Program:

@@ -175,6 +175,40 @@ def test_arrays_without_elements_to_move_are_rolled(shape: tuple[int, ...]) -> N
     check(turned, *[(R.random(shape), 80) for _ in range(3)])
 
 
+@kernel(lambda: (R.integers(0, 2, (9, 11)), 60))
+def neighbours(board: Any, n: int) -> Any:
+    """What a generator expression gives, in the midst of a turn, and what it closes over."""
+    for _ in range(n):
+        around = sum(np.roll(np.roll(board, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        board[:] = (around == 3) | ((board == 1) & (around == 2))
+    return board.sum(), around
+
+
+@kernel(lambda: (R.random((70, 3)), R.random(3)))
+def given_by_generators(rows: Any, weight: Any) -> Any:
+    """To their ends, and to the first that is asked for; of a function that yields, too."""
+
+    def weighted(row: Any) -> Any:
+        yield row[0] * weight[0]
+        yield row[1] + weight[1]
+        yield from (row[k] for k in (1, 2))
+
+    def total(row: Any) -> Any:
+        return sum(row[k] * weight[k] for k in (0, 1, 2))
+
+    def first(row: Any) -> Any:
+        return next(row[k] for k in (2, 1))
+
+    out = np.zeros((len(rows), 4))
+    for i in range(len(rows)):
+        out[i, 0] = total(rows[i])
+        out[i, 1] = first(rows[i])
+        out[i, 2] = sum(weighted(rows[i]))
+        a, b, c, d = weighted(rows[i])
+        out[i, 3] = a - b + c - d
+    return out
+
+
 @kernel(lambda: (R.normal(size=(40, 40)),))
 def medians(a: Any) -> Any:
     """Of windows and rows, with odd and even counts."""
@@ -322,6 +356,33 @@ def test_more_dimensions_where_memory_overlaps_and_axes_have_one_element() -> No
 
     whole = np.arange(2.0 * 5 * 4 * 6).reshape(2, 5, 4, 6)
     check(shift, made(3, 4, 5), made(3, 4, 5), made(1, 4, 5), made(3, 1, 3), (whole[0].transpose(2, 0, 1), whole[1].transpose(2, 0, 1), 40), made(0, 4, 5), made(3, 4, 2))
+
+
+def test_generators_that_fail_raise_at_their_lines() -> None:
+    def two_of(x: Any, i: int) -> Any:
+        return sum(x[i + k] for k in (0, 1))
+
+    def sums(x: Any, at: Any) -> Any:
+        out = np.zeros(len(at))
+        for i in range(len(at)):
+            out[i] = two_of(x, at[i])
+        return out
+
+    x, at = R.random(40), R.integers(0, 30, 120)
+    wrong = at.copy()
+    wrong[77] = 39
+    check(sums, (x, at), (x, at), (x, wrong), (x, at))
+
+
+def test_generators_in_variables_go_on_from_turn_to_turn() -> None:
+    def given(x: Any, n: int) -> Any:
+        ones = (x[i] * 2.0 for i in range(n))
+        total = 0.0
+        for i in range(n // 2):
+            total += next(ones) - x[i]
+        return total, list(ones)
+
+    check(given, *[(R.random(90), 90) for _ in range(4)], native=False)
 
 
 def test_shapes_that_do_not_fit_raise_at_their_lines() -> None:

@@ -29,7 +29,6 @@ void RecordingWriter::check_recording() const {
   no(recording_.iterator >= 0, "an iterator that isn't over a range");
   no(recording_.handles, "an exception that is handled");
   no(recording_.keeps_ended || recording_.needs_frames, "objects whose end is told, or frames that are looked at");
-  no(!recording_.generators.empty(), "a generator");
   no(recording_.start[0].names != 0 || recording_.start[0].globals != 0, "a dict of names");
   const Names& names = region_.region_.names;
   const auto is_attribute = [](const Names::One& one) { return one.owner != Names::kDict; };
@@ -47,6 +46,23 @@ void RecordingWriter::check_recording() const {
   for (size_t i = 0; i < state_.types.size(); i++) {
     no(!region_.frame_.is_name(i) && state_.types[i].kind != Kind::kUnread && (initial[i] == 0) != (state_.types[i].kind == Kind::kUnbound), "other variables that are bound");
   }
+}
+
+int32_t RecordingWriter::at() const {
+  if (checks_) return state_.instruction;
+  if (nodes_.size() == recording_.graph.nodes.size()) return instruction_at(count());
+  // Of an inlined call it is the call.
+  graph::Origin at = recording_.graph.nodes[nodes_.size()].origin;
+  for (const std::vector<graph::Frame>& frames = recording_.graph.frames; frames[static_cast<size_t>(at.frame)].parent >= 0;) {
+    const graph::Frame& inlined = frames[static_cast<size_t>(at.frame)];
+    at = {inlined.parent, inlined.call_instruction};
+  }
+  return at.instruction;
+}
+
+const Instruction& RecordingWriter::own_instruction(int32_t node) const {
+  static const Instruction nothing{};
+  return is_inlined(node) ? nothing : region_.code_.instructions[static_cast<size_t>(instruction_at(node))];
 }
 
 Written RecordingWriter::slot_value(size_t slot) {
@@ -344,7 +360,7 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   if (!first && !agrees(choice.second.type, node.meta)) throw Unsupported("min() or max() with another result");
   const Written& here = first ? choice.first : choice.second;
   Slots there = state_at(index);
-  const Instruction& call = region_.code_.instructions[instruction_at(index)];
+  const Instruction& call = own_instruction(index);
   const auto taken = static_cast<size_t>(call.arg) + 2;
   if (call.op != Op::CALL || there.size() < taken) throw Unsupported("min() or max() of unlike numbers");
   there.resize(there.size() - taken);
@@ -391,7 +407,7 @@ Written RecordingWriter::result_of(int32_t index, const Node& node) {
 
 // What follows begins behind it, so that it is never done twice: all that may lead back in front of it comes before.
 Written RecordingWriter::write_draw(int32_t index) {
-  const Instruction& call = region_.code_.instructions[instruction_at(index)];
+  const Instruction& call = own_instruction(index);
   if (!block_.stores.empty()) commit(index);
   settle(index);
   const size_t taken = static_cast<size_t>(call.arg) + 2;
@@ -519,7 +535,7 @@ void RecordingWriter::settle(int32_t next) {
 
 // The same behind an instruction that stores: there no part of the next statement is on the stack yet.
 void RecordingWriter::commit_behind(int32_t index) {
-  const Op op = region_.code_.instructions[instruction_at(index)].op;
+  const Op op = own_instruction(index).op;
   const bool stores = op == Op::STORE_SUBSCR;
   if (!stores && op != Op::BINARY_OP) return;
   settle(index + 1);
@@ -535,7 +551,7 @@ void RecordingWriter::commit_behind(int32_t index) {
 
 // The same behind one that was stored by NumPy.
 void RecordingWriter::commit_done(int32_t index) {
-  if (region_.code_.instructions[instruction_at(index)].op != Op::STORE_SUBSCR) throw Unsupported("a store in the midst of a call");
+  if (own_instruction(index).op != Op::STORE_SUBSCR) throw Unsupported("a store in the midst of a call");
   settle(index + 1);
   commit(instruction_at(index) + 1, state_at(index, 3));
 }
@@ -660,7 +676,7 @@ static int32_t back_of(const std::vector<Instruction>& code, int32_t at) {
 
 // Recordings have many turns of a while loop, one behind the other. Where other recordings begin with a turn, one turn is the block.
 bool RecordingWriter::end_turn(int32_t index) {
-  const int32_t head = back_of(region_.code_.instructions, instruction_at(index));
+  const int32_t head = is_inlined(index) ? -1 : back_of(region_.code_.instructions, instruction_at(index));
   if (head < 0 || recording_.graph.nodes[static_cast<size_t>(index)].form != Form::kCheck) return false;
   Slots there;
   try {

@@ -24,8 +24,8 @@ class RecordingWriter {
       : region_(region), state_(region.blocks_[number].state), number_(number), recording_(recording), meanings_(recording.graph, native::Reader::kLoop), block_(block), calls_(calls) {}
   // otherwise: the label for where another recording has to be looked for.
   void write(const std::string& otherwise);
-  // The instruction that it has come to.
-  int32_t at() const { return checks_ ? state_.instruction : instruction_at(static_cast<int32_t>(nodes_.size())); }
+  // The instruction of the loop's frame that it has come to.
+  int32_t at() const;
   // Of many turns: what is done in one, with nothing kept yet. item: its number, else what the slots have. otherwise: the label for
   // where it is another recording's.
   void write_turn(const Term* item, bool is_head, const std::string& otherwise = {});
@@ -87,6 +87,13 @@ class RecordingWriter {
   Slots state_at(int32_t node, size_t without = 0);
   void check_lost(const Slots& slots);
   int32_t instruction_at(int32_t node) const { return recording_.marks[node].instruction; }
+  // Whether the node is an inlined call's.
+  bool is_inlined(int32_t node) const {
+    const graph::Graph& graph = recording_.graph;
+    return graph.frames[static_cast<size_t>(graph.nodes[static_cast<size_t>(node)].origin.frame)].parent >= 0;
+  }
+  // Of the loop's frame; one that does nothing where the node is an inlined call's.
+  const bytecode::Instruction& own_instruction(int32_t node) const;
 
   RegionWriter& region_;
   const State state_;
