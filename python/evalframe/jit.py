@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from evalframe import _core
 from evalframe.codegen import Entry, entries_of
-from evalframe.user_backends import resolve
+from evalframe.user_backends import TORCH, resolve
 
 # Entries are tried one after the other.
 _MOST_ENTRIES = 10_000
@@ -74,7 +75,7 @@ def jit(
     recording of its own. :func:`mark` says it of single parameters.
     Of generator functions and coroutines the stretches between their suspensions are captured.
     staticmethod and classmethod objects are wrapped inside. Raises TypeError for what has no Python code, such as a
-    builtin.
+    builtin. With a backend of torch's, and for a ``torch.nn.Module``, it is ``evalframe.torch.compile``.
     """
     options = {"backend": backend, "fullgraph": fullgraph, "max_entries": max_entries}
     options |= {"exact": exact, "fastmath": fastmath, "background": background, "dynamic": dynamic}
@@ -84,20 +85,38 @@ def jit(
         return type(function)(jit(function.__func__, **options))
     if isinstance(function, _core.Jit):
         return function
+    if _is_torchs_module(function):
+        return _jit_for_torch(function, **options | {"backend": "inductor" if backend == "native" else backend})
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
     _check_options(fullgraph, max_entries)
     _check_numerics(exact, fastmath)
     _check_flag("background", background)
-    if dynamic is not None:
-        _check_flag("dynamic", dynamic)
+    _check_dynamic(dynamic)
     name, custom = resolve(backend)
+    if name == TORCH:
+        return _jit_for_torch(function, **options)
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     made = make(function, name, custom, fullgraph, max_entries, exact, fastmath, background, DYNAMIC[dynamic])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
     return made
+
+
+def _is_torchs_module(given: object) -> bool:
+    nn = sys.modules.get("torch.nn")
+    return nn is not None and isinstance(given, nn.Module)
+
+
+def _jit_for_torch(function: Any, *, exact: bool, fastmath: bool, background: bool, **options: Any) -> Any:
+    from evalframe.torch import compile
+
+    if exact or fastmath or background:
+        raise ValueError(
+            "exact, fastmath and background are for NumPy: torch's backends have options of their own"
+        )
+    return compile(function, **options)
 
 
 def _advice(given: object) -> str:
@@ -128,6 +147,11 @@ def _check_numerics(exact: object, fastmath: object) -> None:
         raise ValueError("exact=True keeps the bits that fastmath=True gives up: ask for one of them")
 
 
+def _check_dynamic(value: object) -> None:
+    if value is not None:
+        _check_flag("dynamic", value)
+
+
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
@@ -137,22 +161,30 @@ class enabled:
     """``with evalframe.enabled():`` captures the functions that the block calls, without touching their source.
 
     A function is captured if it gets arrays or names a NumPy module; library code and module bodies run as
-    they are. ``backend``, ``exact``, ``fastmath`` and ``background`` as for
-    :func:`jit`. Nothing is left installed behind the block,
-    once its generators have ended, too.
+    they are. With a backend of torch's those are captured that get tensors, layers of torch's among them.
+    ``backend``, ``exact``, ``fastmath``, ``background`` and ``dynamic`` as for :func:`jit`. Nothing is left installed
+    behind the block, once its generators have ended, too.
     """
 
     def __init__(
-        self, *, backend: Any = "native", exact: bool = False, fastmath: bool = False, background: bool = False
+        self,
+        *,
+        backend: Any = "native",
+        exact: bool = False,
+        fastmath: bool = False,
+        background: bool = False,
+        dynamic: bool | None = None,
     ) -> None:
         _check_numerics(exact, fastmath)
         _check_flag("background", background)
+        _check_dynamic(dynamic)
         self._backend = resolve(backend)
         self._numerics = exact, fastmath, background
+        self._dynamic = DYNAMIC[dynamic]
         self._hooks: list[int] = []
 
-    def __enter__(self) -> enabled:
-        self._hooks.append(_core.enable(*self._backend, *self._numerics))
+    def __enter__(self) -> Self:
+        self._hooks.append(_core.enable(*self._backend, *self._numerics, dynamic=self._dynamic))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evalframe._core import BACKENDS
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 BUILT_IN: tuple[str, ...] = BACKENDS
 ENTRY_POINTS = "evalframe.backends"
+TORCH = "torch"
+"""The name that the core knows by that graphs go to a backend of torch's."""
 
 Backend = Callable[["Graph", list[Any]], Callable[..., Sequence[Any]]]
 
@@ -32,7 +35,7 @@ def register_backend(name: str, backend: Backend) -> None:
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"a backend's name must be a str that isn't empty, not {name!r}")
-    if name in BUILT_IN:
+    if name in (*BUILT_IN, TORCH):
         raise ValueError(f"{name!r} is a backend of evalframe's own; register yours by another name")
     if not callable(backend):
         raise TypeError(f"backend {name!r} must be callable with (graph, example_inputs), not {type(backend).__name__}")
@@ -46,15 +49,19 @@ def backends() -> list[str]:
 
 
 def resolve(backend: object) -> tuple[str, Backend | None]:
-    """Name and callable of what was given as ``backend=``; no callable for those built in."""
+    """Name and callable of what was given as ``backend=``; no callable for those built in.
+
+    A name that only torch knows means its backend, and imports torch.
+    """
     if isinstance(backend, str):
         if backend in BUILT_IN:
             return backend, None
         if backend in _registered:
             return backend, _registered[backend]
-        return backend, _installed(backend)
+        return _installed(backend) or _torchs(backend) or _unknown(backend)
     if callable(backend):
-        return str(getattr(backend, "__qualname__", type(backend).__qualname__)), backend
+        name = str(getattr(backend, "__qualname__", type(backend).__qualname__))
+        return f"{name}()" if name == TORCH else name, backend
     raise TypeError(
         f"backend must be callable or one of the names {', '.join(backends())}, not {type(backend).__name__}"
     )
@@ -67,7 +74,19 @@ def _entry_points() -> EntryPoints:
     return importlib.metadata.entry_points(group=ENTRY_POINTS)
 
 
-def _installed(name: str) -> Backend:
+def _unknown(name: str) -> NoReturn:
+    raise ValueError(f"unknown backend {name!r}; there are: {', '.join(backends())}")
+
+
+def _torchs(name: str) -> tuple[str, Backend] | None:
+    if find_spec("torch") is None:
+        return None
+    from evalframe.torch.lowering import Lowering, torch_backends
+
+    return (TORCH, Lowering(name, None)) if name in torch_backends() else None
+
+
+def _installed(name: str) -> tuple[str, Backend] | None:
     for point in _entry_points().select(name=name):
         try:
             backend = point.load()
@@ -81,8 +100,8 @@ def _installed(name: str) -> Backend:
                 "not callable with (graph, example_inputs)"
             )
         register_backend(name, backend)
-        return _registered[name]
-    raise ValueError(f"unknown backend {name!r}; there are: {', '.join(backends())}")
+        return name, backend
+    return None
 
 
 def compiled(backend: Backend, name: str, told: Any, example_inputs: list[Any]) -> Callable[..., Sequence[Any]]:

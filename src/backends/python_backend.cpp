@@ -2,12 +2,14 @@
 #include "backends/python_backend.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/effects.h"
 #include "backends/node_call.h"
 #include "backends/reference.h"
 #include "backends/torch_nodes.h"
 #include "cpython/codec.h"
+#include "cpython/hook.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
@@ -389,6 +391,7 @@ class Python final : public Executable {
   }
 
   bool make_function(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
+    const cpython::HooksSuspended suspended;
     Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.acts, stretch.handled, records_gradients(stretch.begin)));
     if (!function) return false;
     if (function.get() != Py_None) stretch.function = std::move(function);
@@ -497,6 +500,8 @@ class Python final : public Executable {
     std::vector<PyObject*> arguments(1);
     for (const Operand operand : stretch.inputs) arguments.push_back(object(run, operand));
     const size_t count = stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    std::optional<cpython::HooksSuspended> suspended;
+    if (of_torch_) suspended.emplace();  // what runs a graph isn't captured again
     const Ref returned = Ref::steal(PyObject_Vectorcall(stretch.function.get(), arguments.data() + 1, count, nullptr));
     if (!returned) return false;
     if (of_torch_ && returned.get() == Py_NotImplemented) return serves = false;

@@ -12,6 +12,7 @@
 #include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
 #include "runtime/dead_functions.h"
 #include "runtime/jit.h"
@@ -20,24 +21,46 @@ namespace evalframe::runtime {
 
 namespace {
 
+// Whether a module of that name is the package's, or the package.
+bool is_in(std::string_view name, std::string_view package) {
+  return name.starts_with(package) && (name.size() == package.size() || name[package.size()] == '.');
+}
+
 // Libraries whose frames are left alone: what they do is recorded as calls, or is ours.
 bool is_library(PyObject* globals) {
-  PyObject* name = PyDict_GetItemString(globals, "__name__");
-  const char* utf8 = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!utf8) return PyErr_Clear(), false;
+  PyObject* const object = PyDict_GetItemString(globals, "__name__");
+  const std::string_view name = object && PyUnicode_Check(object) ? utf8(object) : std::string_view();
   for (const char* package : {"numpy", "scipy", "evalframe", "importlib", "_frozen_importlib"}) {
-    const size_t length = std::strlen(package);
-    if (std::strncmp(utf8, package, length) == 0 && (utf8[length] == 0 || utf8[length] == '.')) return true;
+    if (is_in(name, package)) return true;
   }
   return false;
 }
 
-bool has_array_argument(const cpython::EntryFrame& frame) {
+// What a backend of torch's has made of a graph isn't captured again, nor is what torch does to run it; its layers are.
+bool is_torchs_own(PyObject* globals, PyCodeObject* code) {
+  PyObject* const object = PyDict_GetItemString(globals, "__name__");
+  const std::string_view name = object && PyUnicode_Check(object) ? utf8(object) : std::string_view();
+  if (is_in(name, "torch")) return !is_in(name, "torch.nn.modules") || utf8(code->co_name) != "forward";
+  return utf8(code->co_filename).starts_with("<eval_with_key>");
+}
+
+bool has_argument(const cpython::EntryFrame& frame, bool (*wanted)(PyObject*)) {
   for (int i = 0; i < frame.argument_count(); i++) {
     Borrowed argument = frame.argument(i);
-    if (argument && numpy::is_array(argument.get())) return true;
+    if (argument && wanted(argument.get())) return true;
   }
   return false;
+}
+
+// A tensor, or a container that begins with one, such as a batch.
+bool has_tensor(PyObject* object) {
+  if (torch::is_tensor(object)) return true;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    return PySequence_Fast_GET_SIZE(object) && torch::is_tensor(PySequence_Fast_GET_ITEM(object, 0));
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  return PyDict_CheckExact(object) && PyDict_Next(object, &at, &key, &value) && torch::is_tensor(value);
 }
 
 // The function's code reads a global that is a module of NumPy's.
@@ -82,7 +105,7 @@ class CaptureHook final : public cpython::FrameHook {
 
   Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
     auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
-    if (is_module_to_capture(frame, code)) return run_module(thread, frame, value);
+    if (!settings_.is_torch() && is_module_to_capture(frame, code)) return run_module(thread, frame, value);
     if (!(code->co_flags & CO_OPTIMIZED)) return Decision::kPass;
     std::shared_ptr<Capture> capture = capture_for(frame, code);
     if (!capture) return Decision::kPass;
@@ -160,10 +183,11 @@ class CaptureHook final : public cpython::FrameHook {
     if (foreign.code != code || foreign.calls_left == 0) {
       PyObject* globals = frame.globals().get();
       foreign = {code, kCallsTakenOnTrust, !PyDict_CheckExact(globals) || is_library(globals)};
-      if (!foreign.library && names_numpy(code, globals)) return foreign.code = nullptr, true;
+      if (settings_.is_torch()) foreign.library = foreign.library || is_torchs_own(globals, code);
+      if (!settings_.is_torch() && !foreign.library && names_numpy(code, globals)) return foreign.code = nullptr, true;
     }
     foreign.calls_left--;
-    return !foreign.library && has_array_argument(frame);
+    return !foreign.library && has_argument(frame, settings_.is_torch() ? has_tensor : numpy::is_array);
   }
 
   // Code that names no module of NumPy's.

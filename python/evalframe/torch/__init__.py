@@ -13,8 +13,8 @@ if find_spec("torch") is None:
     )
 
 from evalframe import _core
-from evalframe.torch.compiling import CompiledModule, compile, explain, graph_modules
+from evalframe.torch.compiling import CompiledModule, compile, enabled, explain, graph_modules
 
 _core.watch_torch()
 
-__all__ = ["CompiledModule", "compile", "explain", "graph_modules"]
+__all__ = ["CompiledModule", "compile", "enabled", "explain", "graph_modules"]

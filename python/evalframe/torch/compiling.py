@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
+import evalframe
 from evalframe import _core
 from evalframe.jit import DYNAMIC, Explanation
 from evalframe.jit import explain as explain_jit
 from evalframe.torch.lowering import Lowering
+from evalframe.user_backends import TORCH
 
 
 def compile(
@@ -59,7 +61,7 @@ def _captured(function: Any, settings: dict[str, Any]) -> Any:
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     numerics = False, False, False
     dynamic = DYNAMIC[settings["dynamic"]]
-    made = make(function, "torch", lowering, settings["fullgraph"], settings["max_entries"], *numerics, dynamic)
+    made = make(function, TORCH, lowering, settings["fullgraph"], settings["max_entries"], *numerics, dynamic)
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -108,9 +110,29 @@ def _compiled_module(model: Any, settings: dict[str, Any]) -> Any:
     return made
 
 
+class enabled(evalframe.enabled):
+    """``with evalframe.torch.enabled():`` captures what the block calls with tensors, without touching its source.
+
+    Functions and modules' ``forward`` are captured where they are given a tensor, or a list, tuple or dict that begins
+    with one; of torch's own functions only layers' ``forward`` are. Arguments as for :func:`compile`.
+    """
+
+    def __init__(
+        self,
+        *,
+        backend: str | Callable[..., Any] = "inductor",
+        dynamic: bool | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(dynamic=dynamic)
+        self.lowering = Lowering(backend, options)
+        self._backend = TORCH, self.lowering
+
+
 def graph_modules(compiled: Any) -> list[Any]:
-    """The ``torch.fx.GraphModule`` of each graph that was captured so far."""
-    return list(_jit_of(compiled).lowering.graph_modules)
+    """The ``torch.fx.GraphModule`` of each graph that was captured so far: by a function, a module, :class:`enabled`."""
+    holder = compiled if isinstance(compiled, enabled) else _jit_of(compiled)
+    return list(holder.lowering.graph_modules)
 
 
 def explain(compiled: Any) -> Callable[..., Explanation]:
