@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from torch_models import MODELS
+from torch_models import ARCHITECTURES, MODELS
 
 import evalframe.torch
 
@@ -33,7 +33,7 @@ def test_outputs_are_those_of_eager(name):
         assert all(torch.equal(a, b) for a, b in zip(tensors(got), tensors(wanted), strict=True))
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "mixtral", "resnet50", "vit"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_outputs_of_transformers_are_those_of_eager(name):
     pytest.importorskip("transformers")
     function, args, kwargs = MODELS[name]()
