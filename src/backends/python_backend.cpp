@@ -375,8 +375,22 @@ class Python final : public Executable {
     }
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
     stretch.handled = stretch.acts && handled;
-    if (!all_known) return stretch.told = Ref::borrow(told.get()), true;
+    // What a backend makes depends on the modes that hold, too.
+    if ((!all_known || is_behind_mode(stretch.begin)) && !replays(backend)) return stretch.told = Ref::borrow(told.get()), true;
     return make_function(stretch, backend, told, given);
+  }
+
+  bool is_behind_mode(int32_t node) const {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.begin() + node, [this](const Node& before) {
+      return before.form == Form::kCall && torch::changes_mode(graph_.constants[before.callable].get());
+    });
+  }
+
+  // Whether the backend has the recorded calls made, whatever goes in.
+  static bool replays(Borrowed backend) {
+    const Ref replays = Ref::steal(PyObject_GetAttrString(backend.get(), "replays"));
+    if (!replays) PyErr_Clear();
+    return replays.get() == Py_True;
   }
 
   // Whether gradients are recorded when the node runs: what backends make of a stretch depends on it, and what it switches shows against it.

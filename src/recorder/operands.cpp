@@ -301,6 +301,10 @@ void Recorder::depends_on_torch() {
   fix_class(torch::tensor_type());
 }
 
+void Recorder::keep_torch_modes() {
+  if (recording_->torch_modes.empty()) recording_->torch_modes = torch::present_modes();
+}
+
 // Elements of a container that is live as `object`.
 static PyObject* element_of(PyObject* object, size_t i) {
   if (PyTuple_CheckExact(object)) return PyTuple_GET_ITEM(object, i);

@@ -453,6 +453,8 @@ class Recorder {
   guards::GuardTable& guards() { return recording_->guards; }
   // The instruction depends on what torch keeps for the thread, and on what its class of tensors has.
   void depends_on_torch();
+  // The recorded code is about to change torch's modes.
+  void keep_torch_modes();
 
   // Is the source one whose value, or length, changes from run to run?
   bool varies(int32_t source) const;

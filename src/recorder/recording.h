@@ -255,6 +255,7 @@ struct Recording {
   std::string why_detail;   // what it was about: the callable, the type
   uint64_t bytecodes = 0;
   bool records_gradients = false;  // torch does, at the start
+  std::vector<Ref> torch_modes;    // calls that set torch's modes as they were at the start, where the recorded code changes some
   double seconds = 0;       // time of the recorded run, execution included
 
   // The state before node `node`, or (== nodes.size()) at the end. Cheap when asked with growing numbers.

@@ -6,6 +6,7 @@
 #include "cpython/codec.h"
 #include "cpython/hidden_code.h"
 #include "cpython/iterators.h"
+#include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/recorder.h"
 #include "runtime/capture.h"
@@ -63,13 +64,28 @@ Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording)
   return compilation;
 }
 
+namespace {
+
+// What holds in the thread is again what held when the recording began.
+void set_torch_back(const Recording& recording) {
+  torch::set_records_gradients(recording.records_gradients);
+  torch::set_modes(recording.torch_modes);
+  int nesting = 0;
+  for (const graph::Node& node : recording.graph.nodes) {
+    if (node.form == graph::Form::kCall) nesting += torch::nesting_of(recording.graph.constants[node.callable].get());
+  }
+  for (; nesting > 0; nesting--) torch::leave_autocast();
+}
+
+}  // namespace
+
 // An exception that the recorded run raised stays set.
 Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> recording) {
   const bool is_whole = recording->returns || recording->why == recorder::Break::kYield;
   if (settings_.fullgraph && !is_whole && recording->why != recorder::Break::kException) {
     note_break(*recording);
     // What the frames that are given up would have switched back.
-    if (settings_.is_torch()) torch::set_records_gradients(recording->records_gradients);
+    if (settings_.is_torch()) set_torch_back(*recording);
     raise_graph_break(breaks_.back());
     return {};
   }

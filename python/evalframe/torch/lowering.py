@@ -50,6 +50,8 @@ class Lowering:
         )
         self.graph_modules: list[fx.GraphModule] = []
         self._backend = None if backend == _REPLAYED else _found(backend)
+        self.replays = self._backend is None
+        """The core asks: whether the recorded calls run all graphs."""
         self._options = options
 
     def __call__(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:

@@ -186,4 +186,14 @@ bool is_recurrent(PyObject* callable) {
 
 bool changes_gradient_mode(PyObject* callable) { return call_kind(callable) == CallKind::kState; }
 
+int nesting_of(PyObject* callable) {
+  if (call_kind(callable) != CallKind::kNesting) return 0;
+  return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name).find("increment") != std::string_view::npos ? 1 : -1;
+}
+
+bool changes_mode(PyObject* callable) {
+  const CallKind kind = call_kind(callable);
+  return kind == CallKind::kMode || kind == CallKind::kNesting;
+}
+
 }  // namespace evalframe::torch

@@ -13,7 +13,9 @@ enum class CallKind : uint8_t {
   kFact,       // a Python value that follows from element types and the like, and from what the guards ask of the thread
   kLayout,     // one that follows from the rank and the order of dimensions
   kSize,       // one that follows from sizes: of tensors whose sizes vary, an operation
-  kState,      // changes what later operations do, as it says itself
+  kState,      // changes whether later operations record gradients
+  kMode,       // changes what later operations of the thread do, and gives nothing
+  kNesting,    // the same, and gives what is the same in each run, as a rule
   kValue,      // a Python value or a size that depends on elements
 };
 // kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.
@@ -28,5 +30,8 @@ bool has_effect(PyObject* callable);
 // Recurrent layers, which torch's backends can't trace: they stand between graphs.
 bool is_recurrent(PyObject* callable);
 bool changes_gradient_mode(PyObject* callable);
+// ... or anything else that holds in the thread: what backends make of a graph depends on it when they make it.
+bool changes_mode(PyObject* callable);
+int nesting_of(PyObject* callable);  // 1: it goes one step into autocast; -1: out of it
 
 }  // namespace evalframe::torch

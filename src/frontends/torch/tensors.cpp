@@ -436,6 +436,36 @@ bool modes_are_active() {
   return false;
 }
 
+std::vector<Ref> present_modes() {
+  std::vector<Ref> calls;
+  const auto add = [&](const char* get, const char* set, std::initializer_list<const char*> devices) {
+    const Ref asks = attribute_of("torch", get), sets = attribute_of(set[0] == '_' ? "torch._C" : "torch", set);
+    for (const char* const device : devices) {
+      const Ref now = !asks ? Ref() : device ? Ref::steal(PyObject_CallFunction(asks.get(), "s", device)) : Ref::steal(PyObject_CallNoArgs(asks.get()));
+      Ref call = !now || !sets ? Ref() : device ? Ref::steal(Py_BuildValue("OsO", sets.get(), device, now.get())) : Ref::steal(PyTuple_Pack(2, sets.get(), now.get()));
+      if (!call) PyErr_Clear();
+      if (call) calls.push_back(std::move(call));
+    }
+  };
+  add("get_default_dtype", "_set_default_dtype", {nullptr});
+  add("is_autocast_cache_enabled", "set_autocast_cache_enabled", {nullptr});
+  add("is_autocast_enabled", "set_autocast_enabled", {"cpu", "cuda"});
+  add("get_autocast_dtype", "set_autocast_dtype", {"cpu", "cuda"});
+  return calls;
+}
+
+void set_modes(const std::vector<Ref>& calls) {
+  for (const Ref& call : calls) {
+    const Ref arguments = Ref::steal(PyTuple_GetSlice(call.get(), 1, PyTuple_GET_SIZE(call.get())));
+    if (!arguments || !Ref::steal(PyObject_CallObject(PyTuple_GET_ITEM(call.get(), 0), arguments.get()))) PyErr_Clear();
+  }
+}
+
+void leave_autocast() {
+  const Ref leave = attribute_of("torch", "autocast_decrement_nesting");
+  if (!leave || !Ref::steal(PyObject_CallNoArgs(leave.get()))) PyErr_Clear();
+}
+
 bool records_gradients() {
   static bool (*asks)() = nullptr;
   if (!asks) find(asks, "aoti_torch_grad_mode_is_enabled");

@@ -73,6 +73,12 @@ std::vector<State> present_states();
 // Whether some Python code sees each call of torch, or each operation: it would see the recorder look at tensors, too.
 bool modes_are_active();
 
+// What functions of kind kMode set, as it is now: calls that set it, each a tuple of a function and its arguments.
+std::vector<Ref> present_modes();
+void set_modes(const std::vector<Ref>& calls);
+// One step out of autocast's nesting.
+void leave_autocast();
+
 // Whether operations record gradients; set where a graph that was left has changed it.
 bool records_gradients();
 void set_records_gradients(bool records);

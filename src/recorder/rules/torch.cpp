@@ -165,6 +165,16 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
     case CallKind::kState: return operation(recorder, callable, given);
+    case CallKind::kMode:
+      recorder.keep_torch_modes();
+      return operation(recorder, callable, given);
+    case CallKind::kNesting: {
+      recorder.keep_torch_modes();
+      Plan plan = operation(recorder, callable, given);
+      plan.of_torch = false;
+      plan.stays = true;
+      return plan;
+    }
     case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: break;
   }
@@ -269,7 +279,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kState: case CallKind::kValue: case CallKind::kUnknown: break;
+    case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();

@@ -1,0 +1,162 @@
+"""Modes that recorded code switches on its way: autocast, the default dtype."""
+
+import pytest
+import torch
+from torch import nn
+
+import evalframe.torch
+from evalframe import GraphBreakError
+
+pytestmark = pytest.mark.torch
+
+BACKENDS = ["eager", "aot_eager", "inductor"]
+
+
+def numbers(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1))
+
+
+def state():
+    return (
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_cache_enabled(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+    )
+
+
+def gradient(results, w):
+    return torch.autograd.grad(sum(result.float().sum() for result in results if result.requires_grad), w)[0]
+
+
+def nesting():
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def whole(x, w):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ w
+        return y, torch.relu(y) @ w
+
+
+def part(x, w):
+    a = x @ w
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        b = x @ w
+        with torch.autocast("cpu", enabled=False):
+            c = x @ w
+        d = x @ w
+    return a, b, c, d, a @ w
+
+
+@torch.autocast("cpu", dtype=torch.float16)
+def decorated(x, w):
+    return (x @ w + 1,)
+
+
+def default_dtype(x, w):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = torch.ones(3)
+    finally:
+        torch.set_default_dtype(before)
+    return made, torch.zeros(2), x @ w
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [whole, part, decorated, default_dtype])
+def test_modes_are_part_of_graphs(function, backend):
+    x, w = numbers(4, 4), numbers(4, 4).requires_grad_()
+    before = state(), nesting()
+    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+    wanted = function(x, w)
+    for _ in range(3):
+        got = compiled(x, w)
+        for a, b in zip(got, wanted, strict=True):
+            assert a.dtype == b.dtype
+            assert a.requires_grad == b.requires_grad
+            assert torch.equal(a, b) if backend != "inductor" else torch.allclose(a, b, atol=1e-2)
+        assert (state(), nesting()) == before
+    assert torch.allclose(gradient(got, w), gradient(wanted, w), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_modes_hold_behind_breaks_and_end_where_the_program_says(backend):
+    seen = []
+
+    def function(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ w
+            seen.append(repr(y.dtype))
+            if y.sum().item() > 1e9:
+                return y
+            z = x @ w
+        return y, z, x @ w
+
+    x, w = numbers(4, 4), numbers(4, 4)
+    before = state(), nesting()
+    compiled = evalframe.torch.compile(function, backend=backend)
+    for _ in range(3):
+        y, z, plain = compiled(x, w)
+        assert [y.dtype, z.dtype, plain.dtype] == [torch.bfloat16, torch.bfloat16, torch.float32]
+        assert torch.allclose(plain, x @ w)
+        assert (state(), nesting()) == before
+    assert seen == ["torch.bfloat16"] * 3
+
+
+def test_exceptions_leave_modes_as_the_program_does():
+    def function(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ w
+            return y @ torch.ones(7, 7)
+
+    before = state(), nesting()
+    for backend in BACKENDS:
+        compiled = evalframe.torch.compile(function, backend=backend)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="mat1 and mat2"):
+                compiled(numbers(4, 4), numbers(4, 4))
+            assert (state(), nesting()) == before
+
+
+def test_a_graph_that_may_not_break_leaves_modes_as_they_were():
+    def function(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+            y = x @ w
+            if y.sum().item() > 1e9:
+                return y
+        return x
+
+    before = state(), nesting()
+    with pytest.raises(GraphBreakError):
+        evalframe.torch.compile(function, backend="eager", fullgraph=True)(numbers(4, 4), numbers(4, 4))
+    assert (state(), nesting()) == before
+
+
+def test_a_mode_around_the_call_is_another_graph():
+    layer = nn.Linear(4, 4)
+    compiled = evalframe.torch.compile(layer, backend="aot_eager", fullgraph=True)
+    x = numbers(2, 4)
+    for _ in range(2):
+        assert compiled(x).dtype == torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert compiled(x).dtype == torch.bfloat16
+    assert len(evalframe.torch.graph_modules(compiled)) == 2
+
+
+def test_nesting_is_the_callers():
+    def function(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ w
+
+    x, w = numbers(4, 4), numbers(4, 4)
+    compiled = evalframe.torch.compile(function, backend="eager")
+    assert compiled(x, w).dtype == compiled(x, w).dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.float16):
+        inside = nesting()
+        assert compiled(x, w).dtype == compiled(x, w).dtype == torch.bfloat16
+        assert (x @ w).dtype == torch.float16
+        assert nesting() == inside
