@@ -48,7 +48,7 @@ def backends() -> list[str]:
     return [*BUILT_IN, *sorted(_registered.keys() | installed - set(BUILT_IN))]
 
 
-def resolve(backend: object) -> tuple[str, Backend | None]:
+def resolve(backend: object) -> tuple[str, Any]:
     """Name and callable of what was given as ``backend=``; no callable for those built in.
 
     A name that only torch knows means its backend, and imports torch.
@@ -78,12 +78,15 @@ def _unknown(name: str) -> NoReturn:
     raise ValueError(f"unknown backend {name!r}; there are: {', '.join(backends())}")
 
 
-def _torchs(name: str) -> tuple[str, Backend] | None:
+def _torchs(name: str) -> tuple[str, Any] | None:
     if find_spec("torch") is None:
         return None
-    from evalframe.torch.lowering import Lowering, torch_backends
+    from evalframe.torch.lowering import Lowering
 
-    return (TORCH, Lowering(name, None)) if name in torch_backends() else None
+    try:
+        return TORCH, Lowering(name, None)
+    except ValueError:  # torch doesn't know it, either
+        return None
 
 
 def _installed(name: str) -> tuple[str, Backend] | None:

@@ -130,7 +130,7 @@ class enabled(evalframe.enabled):
 
 
 def graph_modules(compiled: Any) -> list[Any]:
-    """The ``torch.fx.GraphModule`` of each graph that was captured so far: by a function, a module, :class:`enabled`."""
+    """The ``torch.fx.GraphModule`` of each graph that was captured so far, in order; under :class:`enabled`, too."""
     holder = compiled if isinstance(compiled, enabled) else _jit_of(compiled)
     return list(holder.lowering.graph_modules)
 

@@ -137,23 +137,17 @@ def _random_kept() -> Iterator[None]:
         torch.random.set_rng_state(random)
 
 
-def torch_backends() -> list[str]:
-    """All names that ``torch.compile`` takes."""
-    from torch._dynamo import list_backends
-
-    return list(list_backends(exclude_tags=()))
-
-
 def _found(backend: str | Backend) -> Backend:
     if callable(backend):
         return backend
-    from torch._dynamo import lookup_backend
+    from torch._dynamo import list_backends, lookup_backend
     from torch._dynamo.exc import InvalidBackend
 
     try:
         found: Backend = lookup_backend(backend)
     except InvalidBackend:
-        raise ValueError(f"unknown backend {backend!r}; torch has: {', '.join(torch_backends())}") from None
+        known = ", ".join(list_backends(exclude_tags=()))
+        raise ValueError(f"unknown backend {backend!r}; torch has: {known}") from None
     return found
 
 
