@@ -298,6 +298,23 @@ class ArrayProgram(Program):
         return text.replace("return n, k, x, s, t", "return n, k, x, s, t, p, q, p is q, p.base is c, np.shares_memory(p, q)")
 
 
+class MadeProgram(ArrayProgram):
+    """... and with a function that makes an array and stores into it before anyone else has it."""
+
+    stores = ["y[1:] = v[:-1]", "y[:-1] += y[1:]", "y[0] = k", "y[k % 6] = y[2] + u[1]", "y[y > 0.5] = 0.25", "y[v > 1] *= 0.5", "y[[0, 2]] += v[[1, 3]]", "y *= 0.5", "y -= z", "y[:3] = 1.0, 2.0, 0.5",
+              "rest = y[2:]\n    rest -= v[2:]", "rest = y[::-1]\n    rest[1] = k", "z = y * 2", "y = z + y", "y[::-1] = y", "y[:] = z", "z[1:4] = y[2:5]", "z = y + v", "y, z = z, y", "z = y[:]", "y[2:4] = 3",
+              "y[np.array([3, 0, 3])] = z[:3]", "u[1:3] = z[:2]", "v[k % 6] = y[0]", "z = np.roll(y, 1)", "y /= z"]
+
+    def vector(self, level: int = 0) -> str:
+        return f"made({super().vector(level)}, {super().vector(level + 1)}, k)" if level < 2 and self.often(0.2) else super().vector(level)
+
+    def text(self) -> str:
+        first = self.pick("u * 1.5", "u + v", "u.copy()", "np.zeros(6)", "np.ones_like(u)", "np.maximum(u, v)")
+        lines = [f"y = {first}", f"z = {self.pick('y', 'v + 1.0', 'y - v', 'v')}", *(self.pick(*self.stores) for _ in range(self.random.randint(1, 5)))]
+        result = self.pick("y", "y + z", "z", "y[1:]", "y")
+        return "def made(u, v, k):\n" + "".join(f"    {line}\n" for line in lines) + f"    return {result}\n" + super().text()
+
+
 class SpaceProgram(ArrayProgram):
     """... and over arrays of three and four dimensions."""
 
@@ -577,7 +594,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
     pass
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram, "long": LongProgram,
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram, "made": MadeProgram, "long": LongProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
          "attributes": AttributeProgram, "attribute_arrays": AttributeArrayProgram, "attribute_inner": AttributeInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}

@@ -16,7 +16,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from region_programs import ArrayProgram, Kernels, SpaceProgram, check, copies, differences, shown
+from region_programs import ArrayProgram, Kernels, MadeProgram, SpaceProgram, check, copies, differences, shown
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
@@ -209,6 +209,36 @@ def given_by_generators(rows: Any, weight: Any) -> Any:
     return out
 
 
+def made_and_filled(row: Any, v: Any, k: int) -> Any:
+    y = row * 2.0
+    before = y + 1.0
+    y[1:] = row[:-1]
+    y[0] = k
+    y[-1] += y[0]
+    y[y > 1.0] *= 0.25
+    y[v > 0.5] = 0.125
+    y[np.array([2, 4, 2])] = before[:3]
+    y[:3] = 1.0, y[5], 0.5
+    rest = y[3:]
+    rest -= before[3:]
+    rest[0] = 7.0
+    y[::-1] += y
+    return y + before
+
+
+@kernel(lambda: (R.random((80, 7)), R.random(7)))
+def filled(rows: Any, v: Any) -> Any:
+    """New arrays that are stored into, in called functions, too: by elements, parts, masks and indices."""
+    out = np.zeros((len(rows), 3))
+    for i in range(len(rows)):
+        x = made_and_filled(rows[i], v, i)
+        whole = np.zeros(3)
+        whole[1:] += x[2:4]
+        whole[0] = x.sum()
+        out[i] = whole
+    return out, x
+
+
 @kernel(lambda: (R.normal(size=(40, 40)),))
 def medians(a: Any) -> Any:
     """Of windows and rows, with odd and even counts."""
@@ -334,6 +364,12 @@ def test_random_programs_of_more_dimensions(seed: int) -> None:
     assert not found, text
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_that_fill_new_arrays(seed: int) -> None:
+    text, found, _ = differences(seed, kind=MadeProgram)
+    assert not found, text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(10000, 10300, 50))
 def test_more_random_programs(first: int) -> None:
@@ -356,6 +392,27 @@ def test_more_dimensions_where_memory_overlaps_and_axes_have_one_element() -> No
 
     whole = np.arange(2.0 * 5 * 4 * 6).reshape(2, 5, 4, 6)
     check(shift, made(3, 4, 5), made(3, 4, 5), made(1, 4, 5), made(3, 1, 3), (whole[0].transpose(2, 0, 1), whole[1].transpose(2, 0, 1), 40), made(0, 4, 5), made(3, 4, 2))
+
+
+def test_what_fails_behind_a_store_into_a_new_array_does_it_once() -> None:
+    def made(row: Any, at: int) -> Any:
+        y = row * 2.0
+        y[at] += 1.0
+        y[1:] *= row[:-1]
+        y[y > 4.0] = row[at + 1]
+        return y
+
+    def all_of_them(rows: Any, at: Any) -> Any:
+        total = np.zeros(rows.shape[1])
+        for i in range(len(rows)):
+            total += made(rows[i], at[i])
+        return total
+
+    rows, at = R.random((90, 6)), R.integers(0, 5, 90)
+    late, large = at.copy(), rows.copy()
+    late[70] = 5
+    large[60] = 1e300
+    check(all_of_them, (rows, at), (rows, at), (rows, late), (large, at), (rows, at))
 
 
 def test_generators_that_fail_raise_at_their_lines() -> None:

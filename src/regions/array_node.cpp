@@ -530,7 +530,7 @@ class ArrayNode {
       return {};
     }
     check_writable(part);
-    block_.stores.push_back({{}, as_element(block_, from, part.type.dtype), std::make_shared<Strided>(part), {}});
+    store(part, {{}, as_element(block_, from, part.type.dtype), std::make_shared<Strided>(part), {}});
     return {};
   }
 
@@ -589,7 +589,7 @@ class ArrayNode {
     for (size_t i = 0; i < numbers.size(); i++) {
       const Term offset = part.strides[0] * emitter().integer("i64", static_cast<int64_t>(i));
       const Term address = emitter().let("ptr", "getelementptr i8, ptr " + part.data.ref + ", i64 " + offset.ref);
-      block_.stores.push_back({.address = address, .value = as_element(block_, numbers[i], dtype)});
+      store(part, {.address = address, .value = as_element(block_, numbers[i], dtype)});
     }
   }
 
@@ -614,7 +614,12 @@ class ArrayNode {
     }
     from.sizes = to.sizes;
     from.strides = std::move(strides);
-    block_.stores.push_back({{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
+    store(to, {{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
+  }
+
+  void store(const Strided& to, Block::Store store) const {
+    if (block_.is_own(to.memory)) nodes_.before_writing();
+    block_.store(std::move(store), to.memory);
   }
 
   Written index_of_arrays(Operand operand) const {

@@ -18,6 +18,8 @@ struct ArrayNodes {
   std::function<Written(graph::Operand)> operand;
   // Is called before elements are read: what is to be stored yet is stored.
   std::function<void()> before_reading;
+  // Is called before the block's own memory is written: what was put off may read it.
+  std::function<void()> before_writing;
 };
 
 // None: not an operation on whole arrays. Throws Unsupported.

@@ -128,6 +128,17 @@ bool Block::stores_arrays() const {
   return std::any_of(stores.begin(), stores.end(), [](const Store& store) { return store.to != nullptr; });
 }
 
+bool Block::is_own(const std::string& memory) const {
+  // What is to be stored yet comes before.
+  const auto has = [&](const std::shared_ptr<Strided>& array) { return array && array->memory == memory; };
+  return own_.count(memory) > 0 && std::none_of(stores.begin(), stores.end(), [&](const Store& store) { return has(store.to) || has(store.from); });
+}
+
+void Block::store(Store store, const std::string& memory) {
+  if (is_own(memory)) return write_store(store);
+  stores.push_back(std::move(store));
+}
+
 void Block::write_store(const Store& store) {
   if (!store.to) return native::store_element(emitter, store.value, store.address.ref, "");
   const Term none = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
@@ -197,6 +208,7 @@ Term Block::allocate(const Term& bytes) {
   const Term next = emitter.let("ptr", "getelementptr i8, ptr " + top.ref + ", i64 " + room.ref);
   emitter.line("store ptr " + next.ref + ", ptr " + kTop);
   taken_.insert(top.ref);
+  own_.insert(top.ref);
   return top;
 }
 

@@ -35,6 +35,7 @@ struct Written {
   std::vector<Term> words;     // of arrays, ranges and their iterators
   std::shared_ptr<Expression> expression;  // a new array that is computed where it is needed: it has no words
   bool is_of_fresh = false;      // a view of an array that the loop has made
+  std::string memory = {};       // ... of the block: see Strided
   PyObject* constant = nullptr;  // a known object, borrowed from the recording
   PyTypeObject* names_type = nullptr;  // the value is this class
   bool is_tuple = false;         // of `items`: an index or a shape, which isn't kept
@@ -60,6 +61,7 @@ struct Strided {
   Term base;                          // the object that has the memory; no type: the loop has
   Term data;                          // the first element
   std::vector<Term> sizes, strides;   // elements, bytes
+  std::string memory = {};            // of an array that the block has made: the name of its first element
 };
 
 // Whether one turn is written, the addresses in the first and last one of many, or many turns.
@@ -98,6 +100,11 @@ class Block {
   };
   std::vector<Store> stores;
   bool stores_arrays() const;
+  // Whether nobody has seen the memory that was taken since the block began, or was committed, so that it is stored into at once: where
+  // the block is left, it is as if that had never been.
+  bool is_own(const std::string& memory) const;
+  // To be stored, or stored already if the memory is its own.
+  void store(Store store, const std::string& memory);
   // What is at the address then.
   native::Value load(DType dtype, const Term& address);
   // All that was done so far is kept: writes what is to be stored. Elements can be put back where a condition is found later; what can't
@@ -109,7 +116,10 @@ class Block {
   int logged() const { return logged_; }
   bool meets_conditions() const { return meets_conditions_; }
   // All that was done so far is done: from here on it leaves for that label.
-  void leave_for(std::string label) { leave_ = std::move(label); }
+  void leave_for(std::string label) {
+    leave_ = std::move(label);
+    own_.clear();
+  }
 
   // Memory for a new array, which it has to the end of the block, or as long as a variable has it.
   Term allocate(const Term& bytes);
@@ -164,7 +174,7 @@ class Block {
   bool done_ = false, meets_conditions_ = false;
   int logged_ = 0;  // elements that may have to be put back
   std::vector<Routine>& routines_;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_, own_;
   std::set<std::string> held_;
   Term top_;          // of free memory, at the beginning
   Term held_before_;  // how many objects were held

@@ -30,6 +30,7 @@ Term step_along(Block& block, const Term& address, const Term& index, const Term
 struct Address {
   Term address;
   Varies varies = Varies::kNot;
+  std::string memory = {};  // the array's
 };
 
 // Leaves where an index is out of range, or isn't one element's.
@@ -41,7 +42,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
-  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies};
+  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, all.memory};
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
     const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
@@ -78,8 +79,8 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-  const auto [address, varies] = address_of(block, array, index);
-  block.stores.push_back({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies});
+  const auto [address, varies, memory] = address_of(block, array, index);
+  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies}, memory);
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {

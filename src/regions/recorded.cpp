@@ -286,7 +286,9 @@ Written RecordingWriter::node_value(const Node& node) {
     case Form::kUnary: return unary(block_, node.code, in[0], node.meta);
     case Form::kCompare: return compare_numbers(block_, node.code, in[0], in[1], node.meta);
     case Form::kGetItem: return get_item(block_, in[0], in[1]);
-    case Form::kSetItem: return set_item(block_, in[0], in[1], in[2]), Written{};
+    case Form::kSetItem:
+      if (block_.is_own(memory_of(in[0]))) settle(static_cast<int32_t>(nodes_.size()));
+      return set_item(block_, in[0], in[1], in[2]), Written{};
     case Form::kGetAttr: return get_attribute(block_, in[0], std::string(utf8(constant(node.callable))));
     case Form::kTruth: return written_bool(truth(block_, in[0]));
     case Form::kTuple: return {.is_tuple = true, .items = std::move(in)};
@@ -390,7 +392,8 @@ bool RecordingWriter::reads_arrays_from(int32_t index) const {
 }
 
 ArrayNodes RecordingWriter::array_nodes(int32_t index) {
-  return {block_, recording_.graph, meanings_, region_.numerics_.exact, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); }};
+  return {block_, recording_.graph, meanings_, region_.numerics_.exact, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); },
+          [this, index] { settle(index + 1); }};
 }
 
 Written RecordingWriter::result_of(int32_t index, const Node& node) {
@@ -420,6 +423,13 @@ Written RecordingWriter::write_draw(int32_t index) {
   return drawn;
 }
 
+// Of an array that the block has made: as Strided has it.
+std::string RecordingWriter::memory_of(const Written& array) {
+  if (!array.type.is_array()) return {};
+  const Written there = computed(block_, array);
+  return there.type.kind == Kind::kFresh ? there.words[0].ref : there.memory;
+}
+
 // What is to be stored is stored, and what was put off may read what this changes.
 Written RecordingWriter::write_object_call(int32_t index) {
   const Node& node = recording_.graph.nodes[static_cast<size_t>(index)];
@@ -427,8 +437,11 @@ Written RecordingWriter::write_object_call(int32_t index) {
   if (!block_.stores.empty()) commit(index);
   if (node.form != Form::kSetItem) return object_call(array_nodes(index), index);
   settle(index);
+  const bool is_own = block_.is_own(memory_of(operand(recording_.graph.operands_of(node)[0])));
   if (!store_by_arrays(array_nodes(index), index)) object_call(array_nodes(index), index);
+  if (is_own) return {};
   block_.mark_done();
+  commit_done(index);
   return {};
 }
 
@@ -444,7 +457,6 @@ void RecordingWriter::write_node(int32_t index) {
   // What several take is computed once.
   if (result.expression && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
-  if (is_call && node.form == Form::kSetItem) commit_done(index);
   if (!block_.stores.empty() && (reads_arrays_from(index + 1) || grows_lists_from(index))) commit_behind(index);
 }
 

@@ -63,6 +63,7 @@ class RecordingWriter {
   Written result_of(int32_t index, const graph::Node& node);
   Written write_object_call(int32_t index);
   Written write_draw(int32_t index);
+  std::string memory_of(const Written& array);
   ArrayNodes array_nodes(int32_t index);
   Written node_value(const graph::Node& node);
   void write_check(int32_t index, const graph::Node& node);

@@ -32,7 +32,7 @@ Strided of_object(Block& block, const Written& array) {
 
 Strided of_view(const Written& view) {
   const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
-  return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}};
+  return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}, view.memory};
 }
 
 Strided of_held(const Written& array) {
@@ -41,7 +41,7 @@ Strided of_held(const Written& array) {
 }
 
 Strided of_fresh(Block& block, const Written& array) {
-  Strided all{array.type, {}, array.words[0], {array.words.begin() + 1, array.words.end()}, {}};
+  Strided all{array.type, {}, array.words[0], {array.words.begin() + 1, array.words.end()}, {}, array.words[0].ref};
   Term step = block.emitter.integer("i64", graph::size_of(array.type.dtype));
   for (int axis = array.type.rank - 1; axis >= 0; axis--) {
     all.strides.insert(all.strides.begin(), step);
@@ -81,6 +81,7 @@ Written view_of(Block& block, const Strided& part) {
   Written view{.type = {Kind::kView, part.type.dtype, static_cast<int8_t>(part.sizes.size()), part.type.flags}};
   if (part.sizes.size() > kMostDimensions || part.sizes.empty()) throw Unsupported("a part of as many dimensions");
   view.is_of_fresh = part.base.type.empty();
+  view.memory = part.memory;
   view.words = {view.is_of_fresh ? Term{&block.emitter, "ptr", "null"} : part.base, block.new_serial(), part.data};
   view.words.insert(view.words.end(), part.sizes.begin(), part.sizes.end());
   view.words.insert(view.words.end(), part.strides.begin(), part.strides.end());
@@ -111,7 +112,7 @@ Varies part_varies(const Block& block, Varies array, const std::vector<Item>& it
 Strided part_of(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items) {
   Emitter& emitter = block.emitter;
   const Term zero = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
-  Strided part{array.type, array.base, array.data, {}, {}};
+  Strided part{array.type, array.base, array.data, {}, {}, array.memory};
   part.type.kind = Kind::kView;
   size_t used = 0, axis = 0;
   for (const Item& item : items) used += item.kind == Item::Kind::kInteger || item.kind == Item::Kind::kSlice;
@@ -163,7 +164,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
 }
 
 Strided turned(Block& block, const Strided& array, const std::vector<int>& order) {
-  Strided result{array.type, array.base, array.data, {}, {}};
+  Strided result{array.type, array.base, array.data, {}, {}, array.memory};
   result.type.kind = Kind::kView;
   for (const int axis : order) {
     result.sizes.push_back(axis < 0 ? block.emitter.integer("i64", 1) : array.sizes[static_cast<size_t>(axis)]);
