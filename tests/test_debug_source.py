@@ -5,6 +5,7 @@ from __future__ import annotations
 import bdb
 import contextlib
 import io
+import random
 import re
 import sys
 import traceback
@@ -19,6 +20,7 @@ import pytest
 import evalframe
 from evalframe.bytecode import code_of
 from evalframe.codegen import Entry, entries_of, run_transformed
+from helpers import leaving_before
 
 PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
 A, B = np.linspace(-1.0, 1.0, 5), np.ones(5)
@@ -119,20 +121,151 @@ def test_generated_code_stands_in_files(function: Any, tmp_path: Path) -> None:
     made = captured(function)
     with evalframe.debug_source(tmp_path / "generated") as files:
         inside = list(codes_of(entries_of(made)))
-    # Taken up in the midst of a handler, code may have no source.
-    without = [code for code in inside if code.co_filename == function.__code__.co_filename]
-    assert all(evalframe.decompile_report(code).source is None for code in without) and (function is breaks_in_handler or not without)
-    inside = [code for code in inside if code not in without]
-    assert {code.co_filename for code in inside} == set(map(str, files.files))
+    told = {code.co_filename for code in inside}
+    # A resume function has its file when it's made, and is dropped where the code before it can't be.
+    assert told == set(map(str, files.files)) or (function is breaks_in_handler and told < set(map(str, files.files)))
     for code in inside:
         path = Path(code.co_filename)
         lines = path.read_text().splitlines()
         assert lines[0] == f"# Made by evalframe of {function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         assert lines[1].startswith(f"def {code.co_name}(")
-        told = {line for *_, line in code.co_lines() if line}
-        assert told <= set(range(2, len(lines) + 1)) and len(told) > 1
+        places = {line for *_, line in code.co_lines() if line}
+        assert places <= set(range(2, len(lines) + 1)) and len(places) > 1
         compile(path.read_text(), str(path), "exec")
     assert {code.co_filename for code in codes_of(entries_of(made))} == {function.__code__.co_filename}
+
+
+def in_clauses(a: Any, b: Any) -> Any:
+    x = a + 1
+    try:
+        raise ExceptionGroup("several", [ValueError(1), KeyError(2), OSError(3)])
+    except* ValueError as group:
+        x = x * len(group.exceptions)
+    except* KeyError:
+        x = x - b
+        raise
+    except* OSError as group:
+        x = x + 2
+        raise TypeError(4) from group.exceptions[0]
+    return x
+
+
+def in_a_handler(a: Any, b: Any) -> Any:
+    x = a + 1
+    try:
+        raise ValueError(2)
+    except (ValueError, KeyError) as error:
+        x = x * 2
+        try:
+            x = x - b
+            raise ExceptionGroup("inner", [ValueError(1), KeyError(2)])
+        except* KeyError as group:
+            x = x * len(group.exceptions)
+        return x, error
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, BaseExceptionGroup):
+        return type(value).__name__, value.message, [shown(each) for each in value.exceptions]
+    return [shown(each) for each in value] if isinstance(value, tuple) else re.sub("0x[0-9a-f]+", "", repr(value))
+
+
+def called_while_handled(function: Any, arguments: list[Any], error: BaseException) -> Any:
+    """In a generator, which has an exception of its own that is handled: a resume function may leave another."""
+
+    def run() -> Iterator[Any]:
+        try:
+            raise error
+        except BaseException:
+            try:
+                told = "returned", shown(function(*arguments))
+            except BaseException as raised:
+                told = "raised", shown(raised)
+        yield told
+
+    return next(run())
+
+
+def raised_error(r: random.Random) -> BaseException:
+    single = [kind(r.randrange(9)) for kind in (ValueError, KeyError, OSError)]
+    error = r.choice([*single, ExceptionGroup("g", single[:2]), ExceptionGroup("g", [single[0], ExceptionGroup("h", single[1:])])])
+    with contextlib.suppress(BaseException):
+        raise error
+    return error
+
+
+def entry_for(kind: int | None, error: BaseException, r: random.Random) -> Any:
+    """What a resume function may get, by the kinds of src/codegen/entry_kinds.def."""
+    if kind == 5:
+        return r.choice([None, error, raised_error(r)])
+    lists: list[Any] = [[], [None], [raised_error(r), None]]
+    by_kind: dict[int | None, Any] = {2: r.choice(lists), 6: error, 7: error, 8: 0}
+    return by_kind.get(kind, r.choice([None, error, raised_error(r)]))
+
+
+def taken_up(function: Any) -> Iterator[types.FunctionType]:
+    """Resume functions for all places where graphs of the function can be left."""
+    made = evalframe.jit(function, backend="reference")
+    for node in range(8):
+        for sign in (1, 1, -1, -1):
+            with contextlib.suppress(Exception), leaving_before(node):
+                made(A, sign * B)
+    for entry in entries_of(made, capture_resumed=False):
+        yield from (each for each in entry.resume_functions if isinstance(each, types.FunctionType))
+
+
+@pytest.mark.parametrize("function", [in_clauses, in_a_handler, breaks_in_handler])
+def test_what_is_taken_up_in_a_handler_does_the_same(function: Any) -> None:
+    called = 0
+    for resume in taken_up(function):
+        code = resume.__code__
+        report = evalframe.decompile_report(code)
+        assert report.source is not None, report
+        namespace = {**function.__globals__, **report.objects}
+        exec(report.source, namespace)
+        checks = [each.__self__ for each in code.co_consts if getattr(each, "__name__", "") == "__check_stack"]
+        kinds = {name: kind for check in checks for name, kind in zip(check[1::2], check[2::2], strict=True)}
+        first = next((name for name, kind in kinds.items() if kind == 5), None)
+        for seed in range(20):
+            told = []
+            for one in (types.FunctionType(code, function.__globals__), namespace[code.co_name]):
+                r = random.Random(seed)
+                error = raised_error(r)
+                arguments: list[Any] = []
+                for name in code.co_varnames[: code.co_argcount]:
+                    # What was handled before is nothing, for both.
+                    stacked = None if name == first else entry_for(kinds.get(name), error, r)
+                    arguments.append(stacked if name.startswith("__stack_") else A)
+                told.append(called_while_handled(one, arguments, error))
+            assert told[0] == told[1], (code.co_name, seed)
+            called += bool(first)
+    assert called >= 40
+
+
+def test_variables_are_in_their_order_in_state_machines_too() -> None:
+    for resume in taken_up(in_clauses):
+        code = resume.__code__
+        namespace: dict[str, Any] = {}
+        exec(evalframe.decompile(code), namespace)
+        again = [name for name in namespace[code.co_name].__code__.co_varnames if name in code.co_varnames]
+        assert tuple(again) == code.co_varnames
+
+
+def test_lambdas_and_what_shares_its_name_with_a_constant() -> None:
+    offset = A
+
+    def nested(a: Any, b: Any) -> Any:
+        for part in (a, b):
+            if part.sum() > 0:
+                a = a + part * offset
+        return a
+
+    for function in (lambda a, b: a + 1 if b.sum() < 0 else a * b, nested):
+        made = captured(function)
+        for code in codes_of(entries_of(made)):
+            report = evalframe.decompile_report(code)
+            assert report.source is not None and code.co_name not in report.objects
+            assert report.source.startswith(f"def {code.co_name.replace('<lambda>', '__lambda')}(")
 
 
 def raised_in(callback: Any) -> list[tuple[str, str]]:

@@ -49,7 +49,7 @@ def decompile_captured(test: str) -> None:
     for entries in _core.captured_code():
         for generated in entries:
             for code in codes_of(generated):
-                row = decompile_report(code).rows[0]
+                row = decompile_report(code, generated=True).rows[0]
                 found[row.status] += 1
                 if row.status == "refused":
                     refused.setdefault(row.reason, []).append(f"{test}: {row.name}")

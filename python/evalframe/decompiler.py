@@ -1,6 +1,7 @@
 """Functions and code objects as Python source that is compiled to the same code again."""
 
 import json
+import keyword
 import math
 import re
 import types
@@ -72,8 +73,12 @@ def decompile(code: types.CodeType | Callable[..., Any]) -> str:
     return report.source
 
 
-def decompile_report(code: types.CodeType | Callable[..., Any]) -> DecompileReport:
-    """The source as `decompile` gives it, and how each code object came out."""
+def decompile_report(code: types.CodeType | Callable[..., Any], *, generated: bool = False) -> DecompileReport:
+    """The source as `decompile` gives it, and how each code object came out.
+
+    `generated`: evalframe made the code, and constants that no literal is have names in the source. Most such code
+    tells so itself.
+    """
     function = code if hasattr(code, "__code__") else getattr(code, "__wrapped__", code)
     defaults: list[str] = []
     keyword_defaults: list[tuple[str, str]] = []
@@ -88,7 +93,7 @@ def decompile_report(code: types.CodeType | Callable[..., Any]) -> DecompileRepo
     with warnings.catch_warnings():
         # What the compiler warned of, it would warn of again.
         warnings.simplefilter("ignore")
-        names = _constant_names(code)
+        names = _constant_names(code, generated)
         if names is not None:
             code = _with_written_names(code)
         source, rows, lines = _core.decompiler.decompile(
@@ -113,15 +118,15 @@ def _name_of(value: object) -> str:
     return ""
 
 
-def _constant_names(code: types.CodeType) -> dict[int, str] | None:
+def _constant_names(code: types.CodeType, generated: bool) -> dict[int, str] | None:
     """Names for the constants that no literal is; None for code that evalframe didn't make."""
     named = [_name_of(value) for value in code.co_consts]
-    if not any(map(_GENERATED.match, [code.co_name, *named])):
+    if not generated and not any(map(_GENERATED.match, [code.co_name, *named])):
         return None
     names: dict[int, str] = {}
-    taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    taken = {code.co_name, *code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     for index, value in enumerate(code.co_consts):
-        if _is_literal(value) or (isinstance(value, types.CodeType) and not _GENERATED.match(value.co_name)):
+        if _is_literal(value) or _is_of_function(value):
             continue
         name = named[index] if named[index].isidentifier() else f"__{type(value).__name__}_{index}"
         while name in taken:
@@ -131,9 +136,27 @@ def _constant_names(code: types.CodeType) -> dict[int, str] | None:
     return names
 
 
+def _is_of_function(value: object) -> bool:
+    """Code of a function or class that is defined where it's loaded, not a resume function's or a compiled text's."""
+    if not isinstance(value, types.CodeType):
+        return False
+    return value.co_name != "<module>" and not _GENERATED.match(value.co_name)
+
+
 def _with_written_names(code: types.CodeType) -> types.CodeType:
-    """With a name for the iterator of a comprehension that a resume function takes up, whose own name is `.0`."""
-    return code.replace(co_varnames=tuple(name.replace(".", "__iterator_") for name in code.co_varnames))
+    """With names that source can have, for lambdas and comprehensions, their iterator, and what tools put into code."""
+    taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+
+    def written(name: str) -> str:
+        if name.isidentifier() and not keyword.iskeyword(name):
+            return name
+        made = re.sub(r"\W", "_", "__iterator_" + name[1:] if name.startswith(".") else "__" + name.strip("<@>"))
+        while made in taken:
+            made += "_"
+        taken.add(made)
+        return made
+
+    return code.replace(co_name=written(code.co_name), co_varnames=tuple(map(written, code.co_varnames)))
 
 
 def _is_literal(value: object) -> bool:

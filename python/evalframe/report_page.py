@@ -267,7 +267,7 @@ def _side_by_side(texts: Mapping[str, str]) -> str:
 def _python_of(code: types.CodeType) -> str:
     from evalframe.decompiler import decompile_report
 
-    report = decompile_report(code)
+    report = decompile_report(code, generated=True)
     return report.source if report.source is not None else f"can't be decompiled: {report.rows[0].reason}\n"
 
 

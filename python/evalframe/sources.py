@@ -48,7 +48,7 @@ class debug_source:
 
     def write(self, code: types.CodeType) -> types.CodeType:
         """The same code, with its source in a new file; the code itself where it has none."""
-        report = decompile_report(code)
+        report = decompile_report(code, generated=True)
         if report.source is None:
             return code
         # What is made of a resume function is made of its original.

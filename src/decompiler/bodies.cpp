@@ -119,6 +119,14 @@ bool has_yield(const PyCodeObject* code) {
   return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [&](const auto& i) { return async ? i.op == Op::ASYNC_GEN_WRAP || (i.op == Op::CALL_INTRINSIC_1 && i.arg == cpython::kAsyncGenWrap) : i.op == Op::YIELD_VALUE; });
 }
 
+bool mentions(const Nodes& nodes, const std::string& name) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+    if (node == nullptr) return false;
+    if (node->kind == Kind::Name && node->text == name) return true;
+    return mentions(node->items, name) || mentions(node->body, name) || mentions(node->handlers, name) || mentions(node->orelse, name) || mentions(node->last, name);
+  });
+}
+
 }  // namespace
 
 void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body) {
@@ -170,6 +178,13 @@ void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
   body.insert(first, lines.begin(), lines.end());
 }
 
+bool keeps_free_variables(PyCodeObject* code, const Nodes& body) {
+  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
+    if (!mentions(body, local(code, i))) return false;
+  }
+  return true;
+}
+
 void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
   const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
   std::set<std::string> known;
@@ -177,10 +192,16 @@ void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
   for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
     if (known.insert(local(code, i)).second && i >= first) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
   }
-  if (all->items.empty()) return;
-  all->items.push_back(tree.constant(Py_None));
   Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
-  never->body = {tree.make(Kind::Comment, {}, "never run: so all variables of the function are variables here, in their order"), all};
+  never->body = {tree.make(Kind::Comment, {}, "never run: so all variables of the function are variables here, in their order")};
+  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
+    if (!mentions(body, local(code, i))) never->body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, local(code, i))}));
+  }
+  if (!all->items.empty()) {
+    all->items.push_back(tree.constant(Py_None));
+    never->body.push_back(all);
+  }
+  if (never->body.size() == 1) return;
   // Behind the docstring and what is declared.
   auto place = body.begin();
   const auto comes_first = [](const Node* one) {

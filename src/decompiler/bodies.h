@@ -9,8 +9,9 @@ namespace evalframe::decompiler {
 void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);
 void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);
 void finish_module(Tree& tree, PyCodeObject* code, Nodes& body);
-// All variables, in their order, for code whose source doesn't store each.
+// All variables, in their order, for code whose source doesn't store each; free ones that it doesn't mention, too.
 void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body);
+bool keeps_free_variables(PyCodeObject* code, const Nodes& body);
 void finish_lambda(Nodes& body);
 void finish_comprehension(Nodes& body);
 

@@ -399,7 +399,11 @@ class Session {
   // What it does isn't compared: only what is told of it besides.
   void judge_machine(PyObject* a, PyObject* b, bool is_top) {
     const std::string difference = head_difference(reinterpret_cast<PyCodeObject*>(a), reinterpret_cast<PyCodeObject*>(b), is_top);
-    if (!difference.empty()) return blame_comparison(a, difference);
+    if (!difference.empty()) {
+      Attempt& attempt = attempts_[a];
+      if (attempt.best == Status::refused) attempt.reason += (attempt.reason.empty() ? "" : "; ") + std::string("as a state machine: ") + difference;
+      return;
+    }
     confirmed_.insert(a);
     if (is_top) lines_ = places_;
     Attempt& attempt = attempts_[a];

@@ -12,16 +12,65 @@ namespace {
 
 // Variables of the machine, behind a prefix that makes them unlike all names of the code: those that stand for builtin functions and classes,
 // which a program may have named otherwise; what a loop's iterator gives at its end; and with a number places of the stack and single values.
-constexpr const char* kBuiltins[] = {"BaseException", "hasattr", "iter", "len", "next", "slice", "type"};
-constexpr const char* kOthers[] = {"state", "error", "end", "special", "context", "traceback", "s", "t"};
+constexpr const char* kBuiltins[] = {"BaseException", "BaseExceptionGroup", "TypeError", "hasattr", "id", "issubclass", "iter", "len", "next", "set", "slice", "tuple", "type"};
+constexpr const char* kOthers[] = {"state", "error", "end", "special", "divided", "gathered", "context", "traceback", "s", "t"};
 
 // Functions that see a frame's variables: those of the machine, too.
 constexpr const char* kSeeVariables[] = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"};
 
-// What a `with` statement does to find a method: in the class, whatever the object itself says.
-constexpr const char* kSpecial =
-    "lambda @x, @name: [@type(@found).__get__(@found, @x, @type(@x)) if @hasattr(@type(@found), '__get__') else @found "
-    "for @each in @type(@x).__mro__ if @name in @each.__dict__ for @found in [@each.__dict__[@name]]]";
+// Functions that a machine brings along: `@` is its prefix, and stands before the builtins that they use, too.
+struct Helper {
+  const char* name;
+  std::vector<const char*> builtins;
+  std::string text;
+};
+const Helper kHelpers[] = {
+    // What a `with` statement does to find a method: in the class, whatever the object itself says.
+    {"special", {"type", "hasattr"},
+     "@special = lambda @x, @name: [@type(@found).__get__(@found, @x, @type(@x)) if @hasattr(@type(@found), '__get__') else @found "
+     "for @each in @type(@x).__mro__ if @name in @each.__dict__ for @found in [@each.__dict__[@name]]]\n"},
+    // What `except*` does with an exception, which may be None: what is left of it, and what the clause handles. Classes are asked nothing.
+    {"divided", {"BaseException", "BaseExceptionGroup", "TypeError", "issubclass", "tuple", "type"},
+     std::string(R"(def @divided(error, classes):
+    each = classes if @issubclass(@type(classes), @tuple) else (classes,)
+    for one in each:
+        if not @issubclass(@type(one), @type) or not @issubclass(one, @BaseException):
+            raise @TypeError('catching classes that do not inherit from BaseException is not allowed')
+    for one in each:
+        if @issubclass(one, @BaseExceptionGroup):
+            raise @TypeError('catching ExceptionGroup with except* is not allowed. Use except instead.')
+    is_group = @issubclass(@type(error), @BaseExceptionGroup)
+    for one in each:
+        if @type.__subclasscheck__(one, @type(error)):
+            return (None, error if is_group else @BaseExceptionGroup('', (error,)))
+    if not is_group:
+        return (error, None)
+    parts = error.split(classes)
+)") + (layout::kUnmatchedGroupStays ? "    return (error if parts[0] is None else parts[1], parts[0])\n" : "    return (parts[1], parts[0])\n")},
+    // What is raised behind all clauses, or None: of what they raised, and what they left or raised again, which is one exception as it was in the first.
+    {"gathered", {"BaseExceptionGroup", "id", "issubclass", "len", "set", "type"},
+     R"(def @gathered(first, errors):
+    if not errors or not @issubclass(@type(first), @BaseExceptionGroup):
+        return errors[0] if errors else None
+    raised, left, single = [], [], @set()
+    for error in errors:
+        if error is not None:
+            is_same = error.__traceback__ is first.__traceback__ and error.__cause__ is first.__cause__ and error.__context__ is first.__context__
+            (left if is_same else raised).append(error)
+    while left:
+        error = left.pop()
+        if @issubclass(@type(error), @BaseExceptionGroup):
+            left.extend(error.exceptions)
+        else:
+            single.add(@id(error))
+    again = @BaseExceptionGroup.subgroup(first, lambda error: @id(error) in single)
+    if again is not None:
+        raised.append(again)
+    if @len(raised) > 1:
+        return @BaseExceptionGroup('', raised)
+    return raised[0] if raised else None
+)"},
+};
 
 void add_names(const PyCodeObject* code, std::set<std::string>& names, int depth = 0) {
   for (PyObject* const all : {code->co_names, code->co_localsplusnames}) {
@@ -56,17 +105,15 @@ bool is_ours(const std::string& name, const std::string& prefix) {
 Nodes Machine::run() {
   choose_prefix();
   find_blocks();
-  enter(resolve(0), {}, 0);
+  const int start = enter(resolve(0), {}, 0);
   while (!open_.empty()) {
     block_ = open_.back();
     open_.pop_back();
-    read(blocks_[block_]);
+    read(block());
   }
-  int blocks = 0;
-  for (auto& [index, block] : blocks_) block.number = block.level >= 0 ? blocks++ : -1;
-  Nodes rest = is_tree(blocks) ? tree(resolve(0)) : Nodes();
+  Nodes rest = is_tree() ? tree(start) : Nodes();
   const bool is_plain = !rest.empty() && nesting(rest) <= kMostNested;
-  if (!is_plain) rest = {set_state(resolve(0)), level_loop(0)};
+  if (!is_plain) rest = {set_state(start), level_loop(0)};
   number_states();
   Nodes body{tree_.make(Kind::Comment, {}, comment(is_plain))};
   add_start(body);
@@ -93,7 +140,7 @@ std::string Machine::comment(bool is_plain) const {
   for (const auto& [index, name] : options_.names) names += (names.empty() ? "" : ", ") + name;
   line += names.empty() ? options_.reason : "constants of it are " + names;
   if (!sees_variables_.empty()) line += "; here `" + sees_variables_ + "` shows variables that aren't the code's";
-  if (begins_handling_) line += "; here `sys.exc_info` doesn't tell of the exception that is handled when it begins";
+  if (begins_handling_) line += "; here `sys.exc_info` tells of the exception that is handled when it begins only where that is so for the caller, and to the end";
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
@@ -101,19 +148,40 @@ std::string Machine::comment(bool is_plain) const {
 // What is a variable because of code that can never run is one still; and none has the name of a global one.
 void Machine::check_variables(Nodes& body) {
   std::set<std::string> stored;
-  for (const auto& [index, block] : blocks_) {
-    for (int i = index; i < block.end; i++) {
+  for (const auto& [first, part] : parts_) {
+    for (int i = first; i < part.end; i++) {
       const Instruction& one = code_.instructions[i];
       const bool is_global = one.op == Op::LOAD_GLOBAL || one.op == Op::STORE_GLOBAL || one.op == Op::DELETE_GLOBAL;
       if (is_global && is_variable(reader_.global(one.arg))) throw Refused("a variable that has the name of a global one");
-      if (block.level >= 0 && (one.op == Op::STORE_FAST || one.op == Op::STORE_DEREF)) stored.insert(reader_.local(one.arg));
+      if (blocks_at_.contains(first) && (one.op == Op::STORE_FAST || one.op == Op::STORE_DEREF)) stored.insert(reader_.local(one.arg));
     }
   }
   const PyCodeObject* const code = object();
+  std::vector<std::string> mentioned;
+  if (options_.generated) {
+    for (const Node* const statement : body) find_variables(statement, mentioned);
+  }
   const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
-  bool all_stored = true;
-  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) all_stored = all_stored && stored.contains(reader_.local(i));
-  if (!all_stored) keep_variables(tree_, object(), body);
+  bool all_stored = true, in_order = true;
+  auto place = mentioned.begin();
+  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+    all_stored = all_stored && stored.contains(reader_.local(i));
+    const auto found = std::find(mentioned.begin(), mentioned.end(), reader_.local(i));
+    in_order = in_order && found >= place;
+    place = found;
+  }
+  if (!all_stored || (options_.generated && !in_order) || !keeps_free_variables(object(), body)) keep_variables(tree_, object(), body);
+}
+
+// In the order in which the compiler comes upon them, each once.
+void Machine::find_variables(const Node* node, std::vector<std::string>& found) const {
+  if (node == nullptr) return;
+  if ((node->kind == Kind::Name || node->kind == Kind::Handler) && std::find(found.begin(), found.end(), node->text) == found.end()) found.push_back(node->text);
+  Nodes items = node->items;
+  if (node->kind == Kind::Assign || node->kind == Kind::For) std::rotate(items.begin(), items.end() - 1, items.end());
+  for (const Nodes* const list : {static_cast<const Nodes*>(&items), &node->body, &node->handlers, &node->orelse, &node->last}) {
+    for (const Node* const inner : *list) find_variables(inner, found);
+  }
 }
 
 bool Machine::is_variable(const std::string& wanted) const {
@@ -144,15 +212,15 @@ void Machine::find_blocks() {
     // What waits goes back to its SEND until that has its value, and is one expression with it.
     if (instruction.target >= 0 && code_.instructions[instruction.target].op != Op::SEND) starts.insert(target_of(instruction));
     if (instruction.op == Op::PUSH_EXC_INFO) starts.insert({i, i + 1});
-    if (instruction.target >= 0 || instruction.op == Op::POP_EXCEPT || bytecode::flow(instruction.op) == Flow::stop) starts.insert(i + 1);
+    if (instruction.target >= 0 || instruction.op == Op::POP_EXCEPT || instruction.op == Op::CHECK_EG_MATCH || bytecode::flow(instruction.op) == Flow::stop) starts.insert(i + 1);
   }
   for (const ExceptionRegion& region : code_.regions) starts.insert({region.start, region.end, region.target});
   starts.erase(starts.lower_bound(size()), starts.end());
   for (auto start = starts.begin(); start != starts.end(); ++start) {
-    Block& block = blocks_[*start];
-    block.end = std::next(start) == starts.end() ? size() : *std::next(start);
+    Part& part = parts_[*start];
+    part.end = std::next(start) == starts.end() ? size() : *std::next(start);
     const ExceptionRegion* const region = code_.handler(*start);
-    if (region && !only_raises_again(region->target) && !is_quiet(*start, block.end)) block.region = region;
+    if (region && !only_raises_again(region->target) && !is_quiet(*start, part.end)) part.region = region;
   }
 }
 
@@ -180,7 +248,7 @@ int Machine::resolve(int index) const {
     const int target = code_.instructions[index].target;
     index = target >= 0 ? target : index + 1;
   }
-  return blocks_.contains(index) ? index : start;
+  return parts_.contains(index) ? index : start;
 }
 
 bool Machine::alike(const Node* a, const Node* b) {
@@ -188,19 +256,26 @@ bool Machine::alike(const Node* a, const Node* b) {
   return (values || a->kind == b->kind) && a->number == b->number;
 }
 
-// Another way to a block: with the same things on the stack, whose values are in the variables of their places.
-void Machine::enter(int index, const Stack& stack, int level) {
-  if (!blocks_.contains(index)) throw Refused("a jump into the midst of what belongs together");
-  Block& block = blocks_[index];
-  block.ways++;
-  if (block.level < 0) {
-    block.level = level;
-    for (size_t i = 0; i < stack.size(); i++) block.entry.push_back(is_marker(stack[i]) ? stack[i] : name(place(i), stack[i]->number));
-    open_.push_back(index);
-    return;
+// Another way to a part of the code: the block is that of the level, and of the same things on the stack, whose values are in the variables of
+// their places.
+int Machine::enter(int index, const Stack& stack, int level) {
+  constexpr size_t kMost = 8;  // of one part
+  const auto part = parts_.find(index);
+  if (part == parts_.end()) throw Refused("a jump into the midst of what belongs together");
+  std::vector<int>& blocks = blocks_at_[index];
+  for (const int id : blocks) {
+    Block& block = blocks_[static_cast<size_t>(id)];
+    if (block.raises || block.level != level || !std::equal(stack.begin(), stack.end(), block.entry.begin(), block.entry.end(), alike)) continue;
+    block.ways++;
+    return id;
   }
-  const bool same = block.level == level && std::equal(stack.begin(), stack.end(), block.entry.begin(), block.entry.end(), alike);
-  if (!same) throw Refused("a place that is come to with different things on the stack");
+  if (blocks.size() == kMost) throw Refused("a place that is come to with too many different things on the stack");
+  const auto id = static_cast<int>(blocks_.size());
+  Block& block = blocks_.emplace_back(Block{.first = index, .end = part->second.end, .level = level, .region = part->second.region, .ways = 1});
+  for (size_t i = 0; i < stack.size(); i++) block.entry.push_back(is_marker(stack[i]) ? stack[i] : name(place(i), stack[i]->number));
+  blocks.push_back(id);
+  open_.push_back(id);
+  return id;
 }
 
 bool Machine::is_marker(const Node* node) const {
@@ -216,11 +291,10 @@ bool Machine::leads_on_two_ways(const Node* statement) const {
 }
 
 // Each block has one way to it, so that it can stand there: no loop, and no state. Not so many that they could stand too deep in one another.
-bool Machine::is_tree(int blocks) const {
-  constexpr int kMost = 1000;
-  if (blocks > kMost) return false;
-  for (const auto& [index, block] : blocks_) {
-    if (block.level < 0) continue;
+bool Machine::is_tree() const {
+  constexpr size_t kMost = 1000;
+  if (blocks_.size() > kMost) return false;
+  for (const Block& block : blocks_) {
     if (block.ways != 1 || block.level > 0) return false;
     if (block.region == nullptr) continue;
     // What chooses the way on would stand outside of the `try` statement.
@@ -230,18 +304,18 @@ bool Machine::is_tree(int blocks) const {
   return true;
 }
 
-Nodes Machine::tree(int index) {
-  const Block& block = blocks_[index];
+Nodes Machine::tree(int id) {
+  const Block& block = blocks_[static_cast<size_t>(id)];
   if (block.region == nullptr) return tree_of(block.body);
   const auto way_on = std::find_if(block.body.begin(), block.body.end(), [&](const Node* one) { return is_state(one); });
   Node* const attempt = tree_.make(Kind::Try);
   attempt->body.assign(block.body.begin(), way_on);
   Node* const handler = tree_.make(Kind::Handler, {builtin("BaseException")}, handled(block.level + 1));
-  handler->body = begin_handler(*block.region, {index});
+  handler->body = begin_handler(*block.region, {id});
   attempt->handlers = {handler};
   attempt->orelse = tree_of({way_on, block.body.end()});
   Nodes all{attempt};
-  const Nodes behind = tree(resolve(block.region->target));
+  const Nodes behind = tree(block.handler);
   all.insert(all.end(), behind.begin(), behind.end());
   return all;
 }
@@ -279,10 +353,10 @@ Nodes Machine::tree_of(const Nodes& statements) {
   return all;
 }
 
-Node* Machine::case_of(const std::vector<int>& states, Nodes body) {
-  std::string pattern;
-  for (const int state : states) pattern += (pattern.empty() ? "" : " | ") + std::to_string(blocks_[state].number);
-  Node* const one = tree_.make(Kind::Case, {tree_.make(Kind::Raw, {}, pattern.empty() ? "_" : pattern), nullptr});
+// `blocks` empty: of all others.
+Node* Machine::case_of(const std::vector<int>& blocks, Nodes body) {
+  Node* const one = tree_.make(Kind::Case, {blocks.empty() ? tree_.make(Kind::Raw, {}, "_") : tree_.make(Kind::OrPattern), nullptr});
+  for (const int block : blocks) one->items[0]->items.push_back(state_of(block));
   one->body = std::move(body);
   return one;
 }
@@ -293,19 +367,27 @@ Node* Machine::match_state(Nodes cases) {
   return match;
 }
 
-Node* Machine::state_of(int index) { return states_.emplace_back(tree_.make(Kind::Raw, {}, {}, index)); }
+Node* Machine::state_of(int block) { return states_.emplace_back(tree_.make(Kind::Raw, {}, {}, block)); }
 
+// In the order of the code.
 void Machine::number_states() {
-  for (Node* const state : states_) state->text = std::to_string(blocks_[state->number].number);
+  int numbered = 0;
+  for (const auto& [first, blocks] : blocks_at_) {
+    for (const int block : blocks) blocks_[static_cast<size_t>(block)].number = numbered++;
+  }
+  for (Node* const state : states_) state->text = std::to_string(blocks_[static_cast<size_t>(state->number)].number);
 }
 
 Node* Machine::level_loop(int level) {
   Nodes cases;
-  std::map<const ExceptionRegion*, std::vector<int>> by_region;
-  for (const auto& [index, block] : blocks_) {
-    if (block.level != level) continue;
-    cases.push_back(case_of({index}, block.body));
-    if (block.region) by_region[block.region].push_back(index);
+  std::map<std::pair<const ExceptionRegion*, int>, std::vector<int>> by_region;  // and by the block that begins its handler
+  for (const auto& [first, blocks] : blocks_at_) {
+    for (const int id : blocks) {
+      const Block& block = blocks_[static_cast<size_t>(id)];
+      if (block.level != level) continue;
+      cases.push_back(case_of({id}, block.body));
+      if (block.region) by_region[{block.region, block.handler}].push_back(id);
+    }
   }
   Node* const dispatch = match_state(std::move(cases));
   Node* const loop = tree_.make(Kind::While, {tree_.constant(Py_True)});
@@ -316,13 +398,14 @@ Node* Machine::level_loop(int level) {
   Node* const handler = tree_.make(Kind::Handler, {builtin("BaseException")}, handled(level + 1));
   Nodes ways;
   bool deeper = false;
-  for (const auto& [region, states] : by_region) {
-    Nodes begin = begin_handler(*region, states);
+  for (const auto& [handled, blocks] : by_region) {
+    const auto& [region, handler] = handled;
+    Nodes begin = begin_handler(*region, blocks);
     const bool begins = begins_level(*region);
-    begin.push_back(set_state(resolve(region->target + begins)));
+    begin.push_back(set_state(handler));
     if (!begins) begin.push_back(tree_.make(Kind::Continue));
     deeper = deeper || begins;
-    ways.push_back(case_of(states, std::move(begin)));
+    ways.push_back(case_of(blocks, std::move(begin)));
   }
   ways.push_back(case_of({}, {tree_.make(Kind::Raise)}));
   handler->body = {match_state(std::move(ways))};
@@ -332,31 +415,40 @@ Node* Machine::level_loop(int level) {
   return loop;
 }
 
-Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<int>& states) {
+Nodes Machine::begin_handler(const ExceptionRegion& region, const std::vector<int>& blocks) {
   const bool begins = begins_level(region);
   const auto depth = static_cast<size_t>(region.depth);
   const std::string error = place(depth + region.push_lasti);
   Nodes body, gone;
   std::set<std::string> touched;
-  for (const int state : states) touched.insert(blocks_[state].touched.begin(), blocks_[state].touched.end());
+  for (const int id : blocks) touched.insert(blocks_[static_cast<size_t>(id)].touched.begin(), blocks_[static_cast<size_t>(id)].touched.end());
   for (size_t i = 0; i < depth; i++) touched.erase(place(i));
   if (!begins) touched.erase(error);
   for (const std::string& variable : touched) gone.push_back(name(variable));
   if (!gone.empty()) body.push_back(assign(gone, none()));
-  if (!begins) body.push_back(assign({name(error)}, name(handled(blocks_[states[0]].level + 1))));
+  if (!begins) body.push_back(assign({name(error)}, name(handled(blocks_[static_cast<size_t>(blocks[0])].level + 1))));
   return body;
 }
 
 void Machine::add_start(Nodes& body) {
-  if (has_special_) builtins_.insert({"type", "hasattr"});
+  for (const Helper& helper : kHelpers) {
+    if (helpers_.contains(helper.name)) builtins_.insert(helper.builtins.begin(), helper.builtins.end());
+  }
   Node* const import = tree_.make(Kind::ImportFrom, {}, "builtins");
   for (const std::string& stem : builtins_) import->names.insert(import->names.end(), {stem, own(stem)});
   if (!builtins_.empty()) body.push_back(import);
   if (has_end_) body.push_back(assign({name(own("end"))}, tree_.make(Kind::List)));
-  if (!has_special_) return;
-  std::string text = kSpecial;
-  for (size_t at = 0; (at = text.find('@', at)) != std::string::npos;) text.replace(at, 1, prefix_);
-  body.push_back(assign({name(own("special"))}, tree_.make(Kind::Raw, {}, text)));
+  for (const Helper& helper : kHelpers) {
+    if (!helpers_.contains(helper.name)) continue;
+    std::string text = helper.text;
+    for (size_t at = 0; (at = text.find('@', at)) != std::string::npos;) text.replace(at, 1, prefix_);
+    body.push_back(tree_.make(Kind::Lines, {}, text));
+  }
+}
+
+Node* Machine::helper(const char* stem) {
+  helpers_.insert(stem);
+  return name(own(stem));
 }
 
 Nodes machine_body(Tree& tree, const Code& code, const std::vector<int>& depths, const ReadNested& nested, const MachineOptions& options) {

@@ -8,19 +8,20 @@ namespace evalframe::decompiler {
 void Machine::end_handling(int i) {
   const Node* const saved = pop();
   if (options_.generated && is_own(saved) && saved->number == 0) {
-    // The frame began with an exception that was handled.
+    // The frame began with an exception that was handled; `except*` may have set another in its place.
     begins_handling_ = true;
-    return go(resolve(i + 1));
+    if (level_ == 0) return go(resolve(i + 1));
+    const bool within = std::any_of(stack_.begin(), stack_.end(), [](const Node* entry) { return entry->kind == Kind::Saved; });
+    if (level_ > 1 || within) throw Refused("exceptions that are handled out of order");
+  } else if (saved->kind != Kind::Saved || saved->number != level_ - 1) {
+    throw Refused("exceptions that are handled out of order");
   }
-  if (saved->kind != Kind::Saved || saved->number != level_ - 1) throw Refused("exceptions that are handled out of order");
   for (Node*& entry : stack_) {
     if (entry->kind == Kind::Name && entry->number == level_) entry = name(entry->text);
   }
-  const int next = resolve(i + 1);
   arrange();
-  out_.push_back(set_state(next));
+  out_.push_back(set_state(enter(resolve(i + 1), stack_, level_ - 1)));
   out_.push_back(tree_.make(Kind::Break));
-  enter(next, stack_, level_ - 1);
 }
 
 // With the context and the traceback that it has.
@@ -28,7 +29,7 @@ void Machine::raise_again() {
   settle();
   Node* const error = pop();
   if (!is_own(error)) throw Refused("an exception that isn't one");
-  const ExceptionRegion* const region = blocks_[block_].region;
+  const ExceptionRegion* const region = block().region;
   stack_.resize(std::min(stack_.size(), static_cast<size_t>(region ? region->depth : 0)));
   clear({error});
   if (error->number > 0 && error->number == level_) {
@@ -45,7 +46,7 @@ void Machine::begin_handling(int i) {
   Node* const error = pop();
   if (!is_own(error) || error->number != 0) throw Refused("an exception that isn't one");
   const auto depth = static_cast<int32_t>(stack_.size());
-  blocks_[block_].region = &own_regions_.emplace_back(ExceptionRegion{i, i + 1, i, depth, false});
+  block().region = &own_regions_.emplace_back(ExceptionRegion{i, i + 1, i, depth, false});
   const Nodes raise = raise_as_it_is(error, {name(error->text)});
   out_.insert(out_.end(), raise.begin(), raise.end());
 }
@@ -82,14 +83,47 @@ void Machine::match_exception() {
   stack_.push_back(name(result->text));
 }
 
+// What a clause of `except*` takes is what is handled from there on: raised, where there was nothing or another exception.
+void Machine::divide_exception(int i) {
+  const Nodes operands = reader_.pop(stack_, 2);
+  settle(operands);
+  Node *const rest = fresh(), *const match = fresh();
+  put(assign({tree_.make(Kind::Tuple, {rest, match})}, call(helper("divided"), operands)), {rest, match});
+  stack_.insert(stack_.end(), {rest, match});
+  for (Node*& entry : stack_) {
+    if (entry->kind == Kind::Name && entry->number == level_) entry = name(entry->text);
+  }
+  arrange();
+  Node* const nothing = tree_.make(Kind::Compare, {stack_.back(), none()});
+  nothing->names = {"is"};
+  Node* const either = tree_.make(Kind::If, {nothing});
+  either->body = {set_state(enter(resolve(i + 1), stack_, level_))};
+  either->orelse = {set_state(raise_first(i))};
+  if (level_ > 0) either->orelse.push_back(tree_.make(Kind::Break));
+  out_.push_back(either);
+}
+
+// A block that raises what is on top of the stack, around which it's handled then.
+int Machine::raise_first(int i) {
+  const int level = std::max(level_ - 1, 0);
+  const ExceptionRegion& region = own_regions_.emplace_back(ExceptionRegion{i, i + 1, i, static_cast<int32_t>(stack_.size()), false});
+  const auto id = static_cast<int>(blocks_.size());
+  Block& raising = blocks_.emplace_back(Block{.first = i, .end = i, .level = level, .region = &region, .ways = 1, .raises = true});
+  raising.body = raise_as_it_is(stack_.back(), {});
+  raising.handler = enter(resolve(i + 1), stack_, level + 1);
+  blocks_at_[i].push_back(id);
+  return id;
+}
+
+void Machine::gather_exceptions() { stack_.push_back(call(helper("gathered"), reader_.pop(stack_, 2))); }
+
 void Machine::enter_context(bool async) {
   Node* const manager = settled_top();
   stack_.pop_back();
-  has_special_ = true;
   Node *const enter = fresh(), *const exit = fresh();
   const auto method = [&](const char* name_of) {
     Node* const text = tree_.make(Kind::Raw, {}, std::string("'__") + (async ? "a" : "") + name_of + "__'");
-    return call(name(own("special")), {manager, text});
+    return call(helper("special"), {manager, text});
   };
   // Without one of them: the error that a `with` statement raises.
   Node* const missing = tree_.make(Kind::If, {tree_.make(Kind::Not, {exit})});

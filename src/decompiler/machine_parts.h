@@ -31,12 +31,20 @@ class Machine {
   Nodes run();
 
  private:
-  struct Block {
+  // A part of the code from which one goes on, or leaves, at the end only.
+  struct Part {
     int end = 0;
-    int level = -1;  // -1: not come to
-    int ways = 0;    // to it
-    int number = -1;  // of its state
     const ExceptionRegion* region = nullptr;  // null, too, where what it does is only to raise again
+  };
+  // A part as it is come to: once for each level and all that the stack may hold there.
+  struct Block {
+    int first, end;
+    int level;
+    const ExceptionRegion* region;
+    int handler = -1;  // the block that begins what the region leads to
+    int ways = 0;      // to it
+    int number = -1;   // of its state
+    bool raises = false;  // does nothing but that, to have what it raises handled
     Stack entry;
     Nodes body;
     std::set<std::string> touched;  // variables that hold something at some time in it
@@ -47,10 +55,12 @@ class Machine {
   std::string comment(bool is_plain) const;
   void check_variables(Nodes& body);
   bool is_variable(const std::string& wanted) const;
+  void find_variables(const Node* node, std::vector<std::string>& found) const;
   PyCodeObject* object() const { return code_.code.as<PyCodeObject>(); }
   std::string own(const std::string& stem) const { return prefix_ + stem; }
   Node* name(std::string text, int number = 0) { return tree_.make(Kind::Name, {}, std::move(text), number); }
   Node* builtin(const char* stem);
+  Node* helper(const char* stem);
   Node* call(Node* function, Nodes arguments);
   Node* none() { return tree_.constant(Py_None); }
   Node* assign(Nodes targets, Node* value);
@@ -68,7 +78,8 @@ class Machine {
   bool leaves(int index) const;
   int resolve(int index) const;
   static bool alike(const Node* a, const Node* b);
-  void enter(int index, const Stack& stack, int level);
+  int enter(int index, const Stack& stack, int level);
+  Block& block() { return blocks_[static_cast<size_t>(block_)]; }
   bool is_marker(const Node* node) const;
 
   // statements: machine_steps.cpp
@@ -83,15 +94,15 @@ class Machine {
   void find_own(const Node* node, std::set<std::string>& found) const;
   void clear(const Nodes& used_later = {});
   void arrange(const Nodes& used_later = {});
-  Node* state_of(int index);
-  Node* set_state(int index) { return assign({name(own("state"))}, state_of(index)); }
+  Node* state_of(int block);
+  Node* set_state(int block) { return assign({name(own("state"))}, state_of(block)); }
   void go(int index);
 
   // instructions
   void read(Block& block);
   bool changes_kept(int i, const Block& block) const;
   void end_block_behind(int i, Block& block);
-  void handle(const Block& block, const Stack& entry);
+  int handle(const Block& block, const Stack& entry);
   Node* pop() { return reader_.pop(stack_); }
   Node* settled_top();
   bool instruction(int i);
@@ -131,6 +142,9 @@ class Machine {
   void raise_again();
   Nodes raise_as_it_is(Node* error, Nodes gone);
   void match_exception();
+  void divide_exception(int i);
+  int raise_first(int i);
+  void gather_exceptions();
   void enter_context(bool async);
   void exit_context();
 
@@ -141,16 +155,19 @@ class Machine {
   void match_class(int positional);
 
   // the whole: machine.cpp
-  bool is_tree(int blocks) const;
-  Nodes tree(int index);
+  bool is_tree() const;
+  Nodes tree(int block);
   Nodes tree_of(const Nodes& statements);
   bool is_state(const Node* statement) const;
   bool leads_on_two_ways(const Node* statement) const;
-  Node* case_of(const std::vector<int>& states, Nodes body);
+  Node* case_of(const std::vector<int>& blocks, Nodes body);
   Node* match_state(Nodes cases);
   Node* level_loop(int level);
-  Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& states);
-  bool begins_level(const ExceptionRegion& region) const { return code_.instructions[region.target].op == Op::PUSH_EXC_INFO; }
+  Nodes begin_handler(const ExceptionRegion& region, const std::vector<int>& blocks);
+  bool begins_level(const ExceptionRegion& region) const {
+    const Op op = code_.instructions[region.target].op;
+    return op == Op::PUSH_EXC_INFO || op == Op::CHECK_EG_MATCH;
+  }
   void add_start(Nodes& body);
   void number_states();
 
@@ -162,12 +179,15 @@ class Machine {
   std::string prefix_ = "_";
   std::string sees_variables_;  // a name of the code
   bool begins_handling_ = false;  // it's taken up inside a handler
-  std::map<int, Block> blocks_;  // by the first instruction
-  std::vector<Node*> states_;    // numbers in the source; `number` is the first instruction until all blocks are known
+  std::map<int, Part> parts_;                  // by the first instruction
+  std::deque<Block> blocks_;                   // in the order in which they were come to
+  std::map<int, std::vector<int>> blocks_at_;  // by the first instruction
+  std::vector<Node*> states_;                  // numbers in the source; `number` is that of the block until all are known
   std::deque<ExceptionRegion> own_regions_;
   std::vector<int> open_;
   std::set<std::string> builtins_;
-  bool has_end_ = false, has_special_ = false;
+  std::set<std::string> helpers_;
+  bool has_end_ = false;
   int64_t statements_ = 0;
 
   // Of the block that is read.

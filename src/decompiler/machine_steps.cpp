@@ -3,6 +3,7 @@
 
 #include "bytecode/operators.h"
 #include "bytecode/stack.h"
+#include "cpython/intrinsics.h"
 #include "decompiler/machine_parts.h"
 
 namespace evalframe::decompiler {
@@ -123,8 +124,7 @@ void Machine::arrange(const Nodes& used_later) {
 
 void Machine::go(int index) {
   arrange();
-  out_.push_back(set_state(index));
-  enter(index, stack_, level_);
+  out_.push_back(set_state(enter(index, stack_, level_)));
 }
 
 void Machine::read(Block& block) {
@@ -137,7 +137,7 @@ void Machine::read(Block& block) {
   for (size_t i = 0; i < stack_.size(); i++) if (!is_marker(stack_[i])) hold(place(i));
   const Stack entry = stack_;
   bool ends = false;
-  for (int i = block_; i < block.end && !ends; i = next_) {
+  for (int i = block.first; i < block.end && !ends; i = next_) {
     next_ = i + 1;
     if (changes_kept(i, block)) end_block_behind(i, block);
     const size_t written = out_.size();
@@ -147,7 +147,7 @@ void Machine::read(Block& block) {
   const size_t written = out_.size();
   if (!ends) go(resolve(block.end));
   for (size_t k = written; k < out_.size(); k++) note_place(out_[k], block.end - 1);
-  if (block.region) handle(block, entry);
+  if (block.region) block.handler = handle(block, entry);
   block.body = out_;
   block.touched = touched_;
 }
@@ -161,12 +161,12 @@ void Machine::note_place(Node* statement, int i) {
 
 // Whether the variable that is deleted there ends with the frame in any case, without being asked for: it's given to what the function returns.
 bool Machine::ends_with_frame(int i) const {
-  const auto found = blocks_.find(block_);
-  if (found->second.region || code_.instructions[found->second.end - 1].op != Op::RETURN_VALUE) return false;
+  const Block& block = blocks_[static_cast<size_t>(block_)];
+  if (block.region || code_.instructions[block.end - 1].op != Op::RETURN_VALUE) return false;
   const auto& all = code_.instructions;
   const auto loads_it = [&](const Instruction& one) { return one.op == Op::LOAD_FAST && one.arg == all[i].arg; };
-  if (std::none_of(all.begin() + block_, all.begin() + i, loads_it)) return false;
-  return std::none_of(all.begin() + i + 1, all.begin() + found->second.end, [&](const Instruction& one) { return bytecode::argument_kind(one.op) == bytecode::Argument::local && one.arg == all[i].arg; });
+  if (std::none_of(all.begin() + block.first, all.begin() + i, loads_it)) return false;
+  return std::none_of(all.begin() + i + 1, all.begin() + block.end, [&](const Instruction& one) { return bytecode::argument_kind(one.op) == bytecode::Argument::local && one.arg == all[i].arg; });
 }
 
 // A handler keeps what was on the stack when the block began: what changes that ends the block, before anything else can raise.
@@ -182,13 +182,11 @@ bool Machine::changes_kept(int i, const Block& block) const {
 
 void Machine::end_block_behind(int i, Block& block) {
   if (i + 1 >= block.end) return;
-  Block& rest = blocks_[i + 1];
-  rest.end = block.end;
-  rest.region = block.region;
+  parts_[i + 1] = {block.end, block.region};
   block.end = i + 1;
 }
 
-void Machine::handle(const Block& block, const Stack& entry) {
+int Machine::handle(const Block& block, const Stack& entry) {
   const auto depth = static_cast<size_t>(block.region->depth);
   if (entry.size() < depth) throw Refused("a handler that keeps more than there is");
   Stack stack(entry.begin(), entry.begin() + static_cast<std::ptrdiff_t>(depth));
@@ -197,7 +195,7 @@ void Machine::handle(const Block& block, const Stack& entry) {
   const bool begins = code_.instructions[target].op == Op::PUSH_EXC_INFO;
   if (begins) stack.push_back(tree_.make(Kind::Saved, {}, {}, block.level));
   stack.push_back(begins ? name(handled(block.level + 1), block.level + 1) : name(place(stack.size())));
-  enter(begins ? resolve(target + 1) : resolve(target), stack, block.level + (begins ? 1 : 0));
+  return enter(begins ? resolve(target + 1) : resolve(target), stack, block.level + (begins ? 1 : 0));
 }
 
 Node* Machine::settled_top() {
@@ -217,6 +215,7 @@ bool Machine::instruction(int i) {
   if (flow == Flow::branch) return test(one, i), true;
   if (one.op == Op::PUSH_EXC_INFO) return begin_handling(i), true;
   if (one.op == Op::POP_EXCEPT) return end_handling(i), true;
+  if (one.op == Op::CHECK_EG_MATCH) return divide_exception(i), true;
   if (one.op == Op::RERAISE) return raise_again(), true;
   if (flow == Flow::stop) {
     Nodes made;
@@ -259,6 +258,10 @@ void Machine::plain(int i) {
     case Op::UNPACK_EX: return unpack(i);
     case Op::LOAD_FAST_AND_CLEAR: return put_aside(i);
     case Op::CHECK_EXC_MATCH: return match_exception();
+    case Op::PREP_RERAISE_STAR: return gather_exceptions();
+    case Op::CALL_INTRINSIC_2:
+      if (one.arg == cpython::kPrepReraiseStar) return gather_exceptions();
+      break;
     case Op::BEFORE_WITH:
     case Op::BEFORE_ASYNC_WITH: return enter_context(one.op == Op::BEFORE_ASYNC_WITH);
     case Op::WITH_EXCEPT_START: return exit_context();
@@ -289,7 +292,7 @@ Node* Machine::pop_pushed() {
 // The next instruction tests the value for its truth itself.
 bool Machine::tests(int i) const {
   while (i < size() && code_.instructions[i].op == Op::NOP) i++;
-  if (i >= size() || blocks_.contains(i)) return false;
+  if (i >= size() || parts_.contains(i)) return false;
   const Op op = code_.instructions[i].op;
   return op == Op::POP_JUMP_IF_FALSE || op == Op::POP_JUMP_IF_TRUE || op == Op::UNARY_NOT || op == Op::TO_BOOL;
 }
@@ -316,7 +319,7 @@ void Machine::swap(size_t place_from_top) {
 // A comprehension that is a function gets its iterator as it is.
 void Machine::iterate(int i) {
   const bool of_comprehension = stack_.size() > 1 && i + 1 < size() && code_.instructions[i + 1].op == Op::CALL && stack_[stack_.size() - 2]->kind == Kind::Comprehension && stack_[stack_.size() - 2]->body.size() > 0 &&
-                                !blocks_.contains(i + 1);
+                                !parts_.contains(i + 1);
   if (of_comprehension) {
     reader_.step_wait(i, stack_);
     return;
@@ -327,7 +330,7 @@ void Machine::iterate(int i) {
 
 void Machine::slice(int i) {
   const size_t count = code_.instructions[i].arg == 3 ? 3 : 2;
-  if (i + 1 < size() && indexes(code_.instructions[i + 1].op) && !blocks_.contains(i + 1)) {
+  if (i + 1 < size() && indexes(code_.instructions[i + 1].op) && !parts_.contains(i + 1)) {
     reader_.step_operator(i, stack_);
     return;
   }
@@ -348,7 +351,7 @@ void Machine::in_place(int i) {
   Nodes operands = reader_.pop(stack_, 2);
   const int operation = code_.instructions[i].arg;
   const Node* const left = operands[0];
-  const bool is_variable = left->kind == Kind::Name && !is_own(left) && i + 1 < size() && stores_variable(code_.instructions[i + 1].op) && !blocks_.contains(i + 1);
+  const bool is_variable = left->kind == Kind::Name && !is_own(left) && i + 1 < size() && stores_variable(code_.instructions[i + 1].op) && !parts_.contains(i + 1);
   if (is_variable && variable_at(i + 1) == left->text) {
     next_ = i + 2;
     return emit(tree_.make(Kind::AugAssign, {operands[0], operands[1]}, {}, operation));
@@ -404,7 +407,7 @@ void Machine::unpack(int i) {
   Node* const targets = tree_.make(count == 0 ? Kind::List : Kind::Tuple);
   // The first ones that are stored at once.
   int stored = 0;
-  while (stored < count && i + 1 + stored < size() && !blocks_.contains(i + 1 + stored) && stores_variable(code_.instructions[i + 1 + stored].op)) stored++;
+  while (stored < count && i + 1 + stored < size() && !parts_.contains(i + 1 + stored) && stores_variable(code_.instructions[i + 1 + stored].op)) stored++;
   for (int k = 0; k < count; k++) {
     Node* const target = k < stored ? name(variable_at(i + 1 + k)) : fresh();
     targets->items.push_back(starred && k == before ? tree_.make(Kind::Starred, {target}) : target);
@@ -505,10 +508,9 @@ void Machine::test(const Instruction& one, int i) {
   const bool jumps_if = one.op == Op::POP_JUMP_IF_TRUE || one.op == Op::POP_JUMP_IF_NONE;
   settle({test});
   arrange_below(test);
-  out_.push_back(choice(test, jumps_if ? jump : next, jumps_if ? next : jump));
+  const int jumped = enter(jump, stack_, level_), passed = enter(next, stack_, level_);
+  out_.push_back(choice(test, jumps_if ? jumped : passed, jumps_if ? passed : jumped));
   clear();
-  enter(jump, stack_, level_);
-  enter(next, stack_, level_);
 }
 
 // What is tested is evaluated behind what waits on the stack, which goes to its places first: so it must not read what those have held.
@@ -534,12 +536,10 @@ void Machine::test_or_pop(const Instruction& one, int jump, int next) {
   const bool jumps_if = one.op == Op::JUMP_IF_TRUE_OR_POP;
   Nodes& stays = jumps_if ? either->body : either->orelse;
   Nodes& pops = jumps_if ? either->orelse : either->body;
-  stays = {set_state(jump)};
-  pops = {assign({name(value->text)}, none()), set_state(next)};
-  out_.push_back(either);
-  enter(jump, stack_, level_);
+  stays = {set_state(enter(jump, stack_, level_))};
   stack_.pop_back();
-  enter(next, stack_, level_);
+  pops = {assign({name(value->text)}, none()), set_state(enter(next, stack_, level_))};
+  out_.push_back(either);
 }
 
 void Machine::turn(const Instruction& one, int i) {
@@ -553,14 +553,13 @@ void Machine::turn(const Instruction& one, int i) {
   Node* const over = tree_.make(Kind::Compare, {name(place(slot)), name(own("end"))});
   over->names = {"is"};
   Node* const either = tree_.make(Kind::If, {over});
-  const int behind = resolve(target_of(one)), next = resolve(i + 1);
+  stack_.push_back(name(place(slot)));
+  const int next = enter(resolve(i + 1), stack_, level_);
+  stack_.resize(slot - 1);
+  const int behind = enter(resolve(target_of(one)), stack_, level_);
   either->body = {assign({name(place(slot - 1)), name(place(slot))}, none()), set_state(behind)};
   either->orelse = {set_state(next)};
   out_.push_back(either);
-  stack_.push_back(name(place(slot)));
-  enter(next, stack_, level_);
-  stack_.resize(slot - 1);
-  enter(behind, stack_, level_);
 }
 
 void Machine::wait(const Instruction& one, int i) {

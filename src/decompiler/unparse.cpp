@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "bytecode/operators.h"
 #include "core/ref.h"
@@ -421,6 +422,7 @@ class Writer {
         return block(node->body, indent + 1);
       case Kind::Try: return write_try(node, indent);
       case Kind::MatchStatement: return write_match(node, indent);
+      case Kind::Lines: return write_lines(node->text, indent);
       case Kind::Function:
         return write_function(node, indent);
       case Kind::Class:
@@ -463,6 +465,11 @@ class Writer {
       node = node->orelse[0];
       word = "elif ";
     }
+  }
+
+  void write_lines(const std::string& text, int indent) {
+    std::istringstream all(text);
+    for (std::string one; std::getline(all, one);) line(indent, one);
   }
 
   void write_match(const Node* node, int indent) {
