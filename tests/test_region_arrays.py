@@ -394,6 +394,33 @@ def test_more_dimensions_where_memory_overlaps_and_axes_have_one_element() -> No
     check(shift, made(3, 4, 5), made(3, 4, 5), made(1, 4, 5), made(3, 1, 3), (whole[0].transpose(2, 0, 1), whole[1].transpose(2, 0, 1), 40), made(0, 4, 5), made(3, 4, 2))
 
 
+def changes(u: Any, v: Any) -> Any:
+    flux = u[1:] * v[1:] - u[:-1] * v[:-1] + 0.25 * (u[1:] - u[:-1]) * (v[1:] + v[:-1])
+    spread = (flux[1:] - flux[:-1]) + 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+    return 0.01 * spread, 0.01 * (flux[1:] + flux[:-1]) * (u[2:] - u[:-2])
+
+
+def relaxed(u: Any, v: Any) -> Any:
+    """As many turns as are one graph where they are short, and each of very many nodes."""
+    for _ in range(28):
+        du, dv = changes(u, v)
+        u[1:-1] -= du
+        v[1:-1] += dv
+    return u, v
+
+
+def test_loops_of_large_turns_are_no_single_graph() -> None:
+    check(relaxed, *[(R.random(50), R.random(50)) for _ in range(4)])
+
+
+def test_loops_of_large_turns_are_one_graph_where_that_is_asked_for() -> None:
+    captured = evalframe.jit(relaxed, fullgraph=True)
+    one, other = (R.random(50), R.random(50)), (R.random(50), R.random(50))
+    for arguments in (one, other):
+        assert shown(captured(*copies(arguments))) == shown(relaxed(*copies(arguments)))
+    assert _core.jit_counters(captured)["breaks"] == 0
+
+
 def test_what_fails_behind_a_store_into_a_new_array_does_it_once() -> None:
     def made(row: Any, at: int) -> Any:
         y = row * 2.0

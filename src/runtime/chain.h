@@ -79,9 +79,9 @@ class Chain {
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
   // keep_inputs: the recording holds the objects of the graph's inputs, as examples. turns: of the loop that it stands in, at most.
-  // fixes_numbers: numbers are facts, never inputs.
+  // fixes_numbers: numbers are facts, never inputs. ends_long_loops: behind a turn, where all that are left would make the graph very large.
   Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-               bool keep_inputs = false, int turns = 1, bool fixes_numbers = false);
+               bool keep_inputs = false, int turns = 1, bool fixes_numbers = false, bool ends_long_loops = false);
 
  private:
   // Where a frame stood.

@@ -4,6 +4,7 @@
 
 #include "bytecode/stack.h"
 #include "cpython/generators.h"
+#include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "recorder/recorder.h"
 #include "runtime/bind_followed.h"
@@ -277,8 +278,32 @@ Ended Chain::step_among_generators(Live& live, Recorder& recorder, const Plan& p
   return ended;
 }
 
+namespace {
+
+// A turn of a loop over a range. One graph for very many nodes of such turns isn't worth what it costs: those that follow are a graph of their own, or
+// native code.
+class Turn {
+ public:
+  // Asked before each instruction. nodes: that stand before it.
+  bool is_of_long_loop(const Activation& frame, size_t nodes) {
+    const bytecode::Op op = frame.instruction().op;
+    if (op == bytecode::Op::FOR_ITER) begin_ = nodes;
+    PyObject* const iterator = op == bytecode::Op::JUMP_BACKWARD && frame.depth() > 0 ? frame.slot(frame.depth() - 1) : nullptr;
+    if (!iterator || Py_TYPE(iterator) != &PyRangeIter_Type || nodes == begin_) return false;
+    const Ref last = cpython::ahead(iterator, kMostNodes / static_cast<Py_ssize_t>(nodes - begin_));
+    if (!last) PyErr_Clear();
+    return static_cast<bool>(last);
+  }
+
+ private:
+  static constexpr Py_ssize_t kMostNodes = 512;
+  size_t begin_ = 0;
+};
+
+}  // namespace
+
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-                    bool keep_inputs, int turns, bool fixes_numbers) {
+                    bool keep_inputs, int turns, bool fixes_numbers, bool ends_long_loops) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
@@ -287,6 +312,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
   Recorder recorder(view, varying, keep_inputs, turns, fixes_numbers);
   Ended ended = Ended::kRunning;
+  Turn turn;
   const auto step = [&](const Plan& plan) {
     const Ended now = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)
                                                 : step_recorded(live, recorder, plan, result, stepped_past_exception);
@@ -306,6 +332,10 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     if (const Plan* const quick = recorder.quick_plan(live.back())) {
       ended = step(*quick);
       continue;
+    }
+    if (ends_long_loops && live.size() == 1 && turn.is_of_long_loop(live.back(), recorder.recorded().graph.nodes.size())) {
+      recorder.stop(Break::kLoop, "range");
+      break;
     }
     Plan plan = recorder.before(live.back());
     if (plan.kind == Plan::Kind::kBreak) {
