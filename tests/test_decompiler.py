@@ -18,6 +18,7 @@ import pytest
 
 import evalframe
 from evalframe.__main__ import main
+from evalframe.lookup import codes_in
 
 LIBRARY = Path(os.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
@@ -264,6 +265,33 @@ def test_a_function_that_calls_what_its_module_imports() -> None:
         return [os.path.basename(name) for name in os.listdir(os.getcwd())]
 
     assert [row.status for row in evalframe.decompile_report(lists).rows[:1]] == ["exact"]
+
+
+DEFAULTS = '''
+START = object()
+
+class Table:
+    def rows(self, first=START, *, last=len("abc"), step): pass
+    async def rows(self, second={}): pass
+    class Inner:
+        def cell(self, value=(START, -1.5)):
+            def text(width=value): pass
+'''
+
+
+def test_a_function_of_a_module_has_the_defaults_that_it_gets_there() -> None:
+    module = compile(DEFAULTS, "<defaults>", "exec", dont_inherit=True)
+    heads = [
+        str(evalframe.decompile_report(code, module=module).source).partition(":")[0]
+        for code in codes_in(module)
+        if code.co_name in ("rows", "cell", "text")
+    ]
+    assert heads == [
+        "def rows(self, first=START, *, last=len('abc'), step)",
+        "async def rows(self, second={})",
+        "def cell(self, value=(START, -1.5))",
+        "def text(width=value)",
+    ]
 
 
 def test_a_method_with_super() -> None:

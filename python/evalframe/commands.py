@@ -176,7 +176,8 @@ def _code(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 def _decompile(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from evalframe.decompiler import decompile_report
 
-    reports = [decompile_report(each) for each in _found(parser, options).codes]
+    found = _found(parser, options)
+    reports = [decompile_report(each, module=found.module) for each in found.codes]
     if options.json:
         show(document(row for report in reports for row in report.json()))
         return 0

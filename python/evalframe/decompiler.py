@@ -1,5 +1,6 @@
 """Functions and code objects as Python source that is compiled to the same code again."""
 
+import ast
 import json
 import keyword
 import math
@@ -73,11 +74,13 @@ def decompile(code: types.CodeType | Callable[..., Any]) -> str:
     return report.source
 
 
-def decompile_report(code: types.CodeType | Callable[..., Any], *, generated: bool = False) -> DecompileReport:
+def decompile_report(
+    code: types.CodeType | Callable[..., Any], *, generated: bool = False, module: types.CodeType | None = None
+) -> DecompileReport:
     """The source as `decompile` gives it, and how each code object came out.
 
     `generated`: evalframe made the code, and constants that no literal is have names in the source. Most such code
-    tells so itself.
+    tells so itself. `module`: the code object that the code is inside of, which tells what defaults a function gets.
     """
     function = code if hasattr(code, "__code__") else getattr(code, "__wrapped__", code)
     defaults: list[str] = []
@@ -90,6 +93,8 @@ def decompile_report(code: types.CodeType | Callable[..., Any], *, generated: bo
         keywords = getattr(function, "__kwdefaults__", None) or {}
         keyword_defaults = [(name, _literal(value)) for name, value in keywords.items()]
         code = found
+    elif module is not None and module is not code:
+        defaults, keyword_defaults = _defaults_in(module, code)
     with warnings.catch_warnings():
         # What the compiler warned of, it would warn of again.
         warnings.simplefilter("ignore")
@@ -104,6 +109,33 @@ def decompile_report(code: types.CodeType | Callable[..., Any], *, generated: bo
     ]
     objects = {name: code.co_consts[index] for index, name in (names or {}).items()}
     return DecompileReport(source, tuple(told), objects, dict(lines))
+
+
+def _defaults_in(module: types.CodeType, code: types.CodeType) -> tuple[list[str], list[tuple[str, str]]]:
+    """A function's defaults as the source of its module has them: its own code doesn't know of them."""
+    from evalframe.lookup import codes_in
+
+    source = decompile_report(module).source if code.co_argcount + code.co_kwonlyargcount else None
+    known = [each for each in codes_in(module) if each.co_qualname == code.co_qualname]
+    nodes = [node for name, node in _functions_in(ast.parse(source or "")) if name == code.co_qualname]
+    place = next((index for index, each in enumerate(known) if each is code), -1)
+    if place < 0 or len(nodes) != len(known):
+        return [], []
+    arguments = nodes[place].args
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [*map(ast.unparse, arguments.defaults)], [(each.arg, ast.unparse(it)) for each, it in keywords if it]
+
+
+def _functions_in(tree: ast.AST, around: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Those that `def` makes, with their qualified names."""
+    for node in ast.iter_child_nodes(tree):
+        inside = around
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield around + node.name, node
+            inside = f"{around}{node.name}.<locals>."
+        elif isinstance(node, ast.ClassDef):
+            inside = f"{around}{node.name}."
+        yield from _functions_in(node, inside)
 
 
 # Names that evalframe gives to what it makes (docs/07-breaks-and-exits.md).
