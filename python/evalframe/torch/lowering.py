@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from evalframe._core.bytecode import OPERATORS
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
@@ -66,7 +67,7 @@ class Lowering:
     def _lowered(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
         varies = [dimensions for _, _, dimensions in told[1]]
         if self._backend is None or handled or not (any(varies) or any(type(example) is int for example in examples)):
-            module = graph_module(graph_of(told, examples)[0])
+            module = graph_module(graph_of(told, examples)[0], runs=self._backend is not None)
             self.graph_modules.append(module)
             if self._backend is None or handled:
                 return None
@@ -228,17 +229,29 @@ def _node(
         function = _OPERATORS[form][code]
         if not isinstance(operands[0], fx.Node):
             function = _PLAIN.get(function, function)
-        return graph.create_node("call_function", function, tuple(operands))
+        return _made(graph, "call_function", function, operands)
     if form == "getattr":
-        return graph.create_node("call_function", getattr, (*operands, callable_))
+        return _made(graph, "call_function", getattr, [*operands, callable_])
     if form != "call":
-        return graph.create_node("call_function", getattr(operator, form), tuple(operands))
+        return _made(graph, "call_function", getattr(operator, form), operands)
     positional = len(operands) - len(keywords or ())
     kwargs = dict(zip(keywords or (), operands[positional:], strict=True))
     name = getattr(callable_, "__name__", "")
     if _is_method(callable_, name):
-        return graph.create_node("call_method", name, tuple(operands[:positional]), kwargs)
-    return graph.create_node("call_function", callable_, tuple(operands[:positional]), kwargs)
+        return _made(graph, "call_method", name, operands[:positional], kwargs)
+    return _made(graph, "call_function", callable_, operands[:positional], kwargs)
+
+
+def _made(
+    graph: fx.Graph, op: str, target: Any, operands: list[Any], keywords: dict[str, Any] | None = None
+) -> fx.Node:
+    """A node that gets its operands once it is there: what create_node is given it looks through for symbols, which
+    takes longer than all else."""
+    node = graph.create_node(op, target)
+    node.args = tuple(operands)
+    if keywords:
+        node.kwargs = keywords
+    return node
 
 
 @functools.lru_cache(maxsize=4096)
@@ -246,12 +259,15 @@ def _is_method(callable_: Any, name: str) -> bool:
     return getattr(torch.Tensor, name, None) is callable_
 
 
-def graph_module(graph: fx.Graph) -> fx.GraphModule:
-    """Of what an operation gives together, often one part is used; and sizes are asked for checks of them."""
+def graph_module(graph: fx.Graph, runs: bool = True) -> fx.GraphModule:
+    """Of what an operation gives together, often one part is used; and sizes are asked for checks of them.
+
+    runs: its Python code is wanted, else that is written where somebody asks for it.
+    """
     for node in reversed(graph.nodes):
         if not node.users and (node.meta.get("part") or node.meta.get("fact")):
             graph.erase_node(node)
-    return fx.GraphModule(_EMPTY, graph)
+    return fx.GraphModule(_EMPTY, graph) if runs else _LazyGraphModule(_EMPTY, graph)
 
 
 @functools.lru_cache(maxsize=16384)
