@@ -176,3 +176,45 @@ def test_jit_takes_modules_and_torchs_backends():
 def test_the_name_of_the_core_is_nobodys():
     with pytest.raises(ValueError, match="evalframe's own"):
         evalframe.register_backend("torch", lambda graph, inputs: None)
+
+
+def test_what_torch_captures_itself_is_left_to_it():
+    model, x = made().eval(), numbers(3, 4)
+    wanted = model(x)
+    plain = str(torch.jit.trace(model, x).graph)
+    traced = torch.compile(scaled, backend="aot_eager")
+    seen = Seen()
+    with evalframe.torch.enabled(backend=seen):
+        model(x)
+        graph = str(torch.jit.trace(model, x).graph)
+        assert graph.count("CallMethod") == plain.count("CallMethod")
+        count = len(seen.graphs)
+        assert torch.equal(traced(x), scaled(x))
+        assert len(seen.graphs) == count + 1  # `scaled` itself, as it is called here
+        assert torch.equal(torch.export.export(model, (x,)).module()(x), wanted)
+
+
+def test_a_compiled_module_is_traced_as_it_is():
+    model, x = made().eval(), numbers(3, 4)
+    for backend in ("eager", "aot_eager"):
+        compiled = evalframe.torch.compile(model, backend=backend)
+        compiled(x)
+        traced = torch.jit.trace(compiled, x)
+        y = numbers(5, 4)
+        assert torch.equal(traced(y), model(y))
+
+
+def outer(x):
+    return traced_inside(x) * 2
+
+
+def traced_inside(x):
+    return x.cos() + 1
+
+
+def test_torch_compile_stands_in_captured_code(monkeypatch):
+    wanted = outer(numbers(3))
+    monkeypatch.setitem(outer.__globals__, "traced_inside", torch.compile(traced_inside, backend="eager"))
+    with evalframe.torch.enabled(backend="aot_eager"):
+        for _ in range(3):
+            assert torch.equal(outer(numbers(3)), wanted)

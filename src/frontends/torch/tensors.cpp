@@ -423,6 +423,7 @@ std::vector<State> present_states() {
   add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before");
   add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch");
   add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch");
+  add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before");
   return states;
 }
 
@@ -432,6 +433,12 @@ bool modes_are_active() {
   for (const Ref& count : *counts) {
     const Ref depth = count ? Ref::steal(PyObject_CallNoArgs(count.get())) : Ref();
     if (number(depth) != 0) return PyErr_Clear(), true;
+  }
+  static const auto* const others = new std::array<Ref, 2>{attribute_of("torch._C", "_get_tracing_state"), attribute_of("torch._C._dynamo.eval_frame", "get_eval_frame_callback")};
+  for (const Ref& other : *others) {
+    const Ref found = other ? Ref::steal(PyObject_CallNoArgs(other.get())) : Ref();
+    if (!found) PyErr_Clear();
+    if (found && found.get() != Py_None && found.get() != Py_False) return true;
   }
   return false;
 }
