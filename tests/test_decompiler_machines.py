@@ -377,6 +377,56 @@ def test_exceptions_in_parts() -> None:
     assert len(plain) > 100 and repr(ours) == repr(plain)
 
 
+BY_KEYS = """
+import collections
+class Odd(dict):
+    def get(self, key, default=None):
+        told.append(("get", key))
+        return super().get(key, default)
+class K:
+    A = "a"
+    B = 1.0
+def f(x):
+    match x:
+        case {"a": 1, **rest}: return "one", rest
+        case {"a": [first, *_], "b": {"c": str(text)}}: return first, text
+        case {K.A: K.B as y, **rest}: return y, sorted(rest)
+        case {}: return "map", len(x)
+        case [{"k": v} | {"j": v}, w]: return v, w
+    return None
+def g(x):
+    try:
+        match x:
+            case {K.A: y, "a": z}: return y, z
+    except ValueError as error:
+        return str(error)
+def h(xs):
+    for x in xs:
+        match x:
+            case {"go": True}: continue
+            case {"stop": n} if n > 1: break
+            case {"n": n}: yield n
+            case _: yield x
+def run():
+    for x in [{"a": 1, "b": 2}, {"a": [1, 2], "b": {"c": "d"}}, {"a": [1], "b": {"c": 3}}, {"a": 1.0, "z": 3}, {}, {3: 4}, [{"k": 1}, 2], [{"j": 1}, 3], [{}, 1], 5, None,
+              Odd(a=1, q=2), collections.defaultdict(list), collections.OrderedDict(a=2), {"a": True}]:
+        told.append(f(x)); told.append(g(x))
+    told.append(list(h([{"go": True}, {"n": 1}, 3, {"stop": 1}, {"stop": 2}, {"n": 4}])))
+run()
+"""
+
+
+def test_mapping_patterns() -> None:
+    code = compile(BY_KEYS, "<keys>", "exec", dont_inherit=True)
+    source, statuses = as_machines(code)
+    assert all(statuses[name] == "state machine" for name in "fgh")
+    plain: list[Any] = []
+    ours: list[Any] = []
+    exec(code, {"told": plain})
+    exec(source, {"told": ours})
+    assert len(plain) > 30 and repr(ours) == repr(plain)
+
+
 DROPPED = """
 def f(x, told):
     try:

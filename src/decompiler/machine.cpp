@@ -12,8 +12,8 @@ namespace {
 
 // Variables of the machine, behind a prefix that makes them unlike all names of the code: those that stand for builtin functions and classes,
 // which a program may have named otherwise; what a loop's iterator gives at its end; and with a number places of the stack and single values.
-constexpr const char* kBuiltins[] = {"BaseException", "BaseExceptionGroup", "TypeError", "hasattr", "id", "issubclass", "iter", "len", "next", "set", "slice", "tuple", "type"};
-constexpr const char* kOthers[] = {"state", "error", "end", "special", "divided", "gathered", "context", "traceback", "s", "t"};
+constexpr const char* kBuiltins[] = {"BaseException", "BaseExceptionGroup", "TypeError", "ValueError", "hasattr", "id", "issubclass", "iter", "len", "next", "object", "set", "slice", "tuple", "type"};
+constexpr const char* kOthers[] = {"state", "error", "end", "special", "divided", "gathered", "keyed", "context", "traceback", "s", "t"};
 
 // Functions that see a frame's variables: those of the machine, too.
 constexpr const char* kSeeVariables[] = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"};
@@ -69,6 +69,21 @@ const Helper kHelpers[] = {
     if @len(raised) > 1:
         return @BaseExceptionGroup('', raised)
     return raised[0] if raised else None
+)"},
+    // What a mapping pattern asks for: the values of the keys, or None.
+    {"keyed", {"ValueError", "object", "set", "tuple"},
+     R"(def @keyed(mapping, keys):
+    if not keys:
+        return ()
+    get, seen, values, missing = mapping.get, @set(), [], @object()
+    for key in keys:
+        if key in seen:
+            raise @ValueError('mapping pattern checks duplicate key (%r)' % (key,))
+        seen.add(key)
+        values.append(get(key, missing))
+        if values[-1] is missing:
+            return None
+    return @tuple(values)
 )"},
 };
 

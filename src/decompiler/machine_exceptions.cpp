@@ -153,6 +153,12 @@ void Machine::length() {
   stack_.push_back(call(builtin("len"), {value}));
 }
 
+void Machine::match_keys() {
+  settle();
+  if (stack_.size() < 2) throw Refused("the stack runs empty");
+  stack_.push_back(call(helper("keyed"), {stack_[stack_.size() - 2], stack_.back()}));
+}
+
 Node* Machine::matched(Node* subject, const std::string& pattern, Node* yes, Node* no) {
   Node* const result = fresh();
   Node* const statement = tree_.make(Kind::MatchStatement, {subject});

@@ -150,6 +150,7 @@ class Machine {
 
   // patterns
   void length();
+  void match_keys();
   Node* matched(Node* subject, const std::string& pattern, Node* yes, Node* no);
   void match_kind(const char* pattern);
   void match_class(int positional);

@@ -19,7 +19,7 @@ bool stores_variable(Op op) { return op == Op::STORE_FAST || op == Op::STORE_DER
 // What it has of the stack stays there, but for what is above the number of entries that there are afterwards.
 bool keeps_operands(Op op) {
   return op == Op::COPY || op == Op::LIST_APPEND || op == Op::SET_ADD || op == Op::MAP_ADD || op == Op::LIST_EXTEND || op == Op::SET_UPDATE || op == Op::DICT_UPDATE ||
-         op == Op::DICT_MERGE || op == Op::RERAISE || op == Op::WITH_EXCEPT_START || op == Op::IMPORT_FROM || op == Op::MATCH_SEQUENCE || op == Op::MATCH_MAPPING || op == Op::GET_LEN;
+         op == Op::DICT_MERGE || op == Op::RERAISE || op == Op::WITH_EXCEPT_START || op == Op::IMPORT_FROM || op == Op::MATCH_SEQUENCE || op == Op::MATCH_MAPPING || op == Op::MATCH_KEYS || op == Op::GET_LEN;
 }
 
 bool indexes(Op op) { return op == Op::BINARY_SUBSCR || op == Op::STORE_SUBSCR || op == Op::DELETE_SUBSCR; }
@@ -268,6 +268,7 @@ void Machine::plain(int i) {
     case Op::GET_LEN: return length();
     case Op::MATCH_SEQUENCE: return match_kind("[*_]");
     case Op::MATCH_MAPPING: return match_kind("{}");
+    case Op::MATCH_KEYS: return match_keys();
     case Op::MATCH_CLASS: return match_class(one.arg);
     case Op::POP_TOP: return drop();
     case Op::DELETE_FAST:
