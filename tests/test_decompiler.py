@@ -267,6 +267,37 @@ def test_a_function_that_calls_what_its_module_imports() -> None:
     assert [row.status for row in evalframe.decompile_report(lists).rows[:1]] == ["exact"]
 
 
+ENDS = {
+    "handlers": '''
+try: raise ValueError(1)
+except ValueError as a:
+    try: raise KeyError(2)
+    except KeyError as b:
+        try: raise a
+        except ValueError as c: print(c.__context__, b.__context__)
+''',
+    "call in a handler": "try: f()\nexcept OSError: g(1)\n",
+    "branches in a handler": '''
+try: f()
+except OSError as e:
+    if e.errno:
+        try: g(e)
+        except KeyError as k: g(k)
+    else:
+        with e as x: g(x)
+else:
+    g(2)
+''',
+}
+
+
+@pytest.mark.parametrize("source", ENDS.values(), ids=ENDS)
+def test_a_module_may_end_in_handlers(source: str) -> None:
+    """The compiler writes a return behind each of them, and there no source can have one."""
+    report = evalframe.decompile_report(compile(source, "<module>", "exec", dont_inherit=True))
+    assert report.rows[0].status in ("exact", "equivalent"), report
+
+
 DEFAULTS = '''
 START = object()
 

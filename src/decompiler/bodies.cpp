@@ -26,6 +26,18 @@ void drop_last_return(Nodes& body) {
   if (!body.empty() && returns_nothing(body.back())) body.pop_back();
 }
 
+// Those of a module, in which no `return` can be written: the compiler puts one behind each last statement, in handlers too.
+void drop_returns_at_end(Nodes& body) {
+  drop_last_return(body);
+  if (body.empty()) return;
+  Node* const last = body.back();
+  const bool goes_on = last->kind == Kind::If || last->kind == Kind::With || (last->kind == Kind::Try && last->last.empty()) || last->kind == Kind::MatchStatement;
+  if (!goes_on) return;
+  if (last->kind != Kind::Try || last->orelse.empty()) drop_returns_at_end(last->body);
+  drop_returns_at_end(last->orelse);
+  for (Node* const handler : last->handlers) drop_returns_at_end(handler->body);
+}
+
 std::string local(const PyCodeObject* code, int index) { return name_text(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
 bool is_free(const PyCodeObject* code, int index) { return index >= code->co_nlocalsplus - code->co_nfreevars; }
 
@@ -165,7 +177,7 @@ void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject
 }
 
 void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
-  drop_last_return(body);
+  drop_returns_at_end(body);
   if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
     body[0] = tree.make(Kind::Expr, {body[0]->items[1]});
   }
