@@ -748,3 +748,48 @@ def test_training_steps():
         x, y = numbers(4, 8) + k, numbers(4, 8)
         assert same(compiled(model, one, x, y), step(other, two, x, y))
     assert same(dict(model.state_dict()), dict(other.state_dict()))
+
+
+class Deep(nn.Module):
+    def __init__(self, blocks, depth):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(*(layer for _ in range(depth) for layer in (nn.Linear(4, 4), nn.Tanh()))) for _ in range(blocks)
+        )
+
+    def forward(self, x):
+        for i, block in enumerate(self.blocks):
+            x = block(x) + i
+            for child in block:
+                x = x + (child.weight.sum() if isinstance(child, nn.Linear) else 0)
+        return x
+
+
+@pytest.mark.parametrize("blocks, depth", [(3, 9), (40, 2), (12, 6)])
+def test_all_layers_are_one_graph(blocks, depth):
+    model, x = Deep(blocks, depth).eval(), numbers(2, 4)
+    seen = []
+
+    def backend(module, inputs):
+        seen.append(module)
+        return module.forward
+
+    compiled = evalframe.torch.compile(model, backend=backend)
+    assert same(compiled(x), model(x))
+    assert same(compiled(x), model(x))
+    assert len(seen) == 1
+
+
+def test_turns_without_layers_are_no_graph_of_thousands():
+    def function(x):
+        i = 0
+        while i < 3000:
+            i += 1
+        for _ in range(100):
+            x = x + 1
+        return x * i
+
+    compiled = evalframe.torch.compile(function, backend="eager")
+    assert same(compiled(numbers(3)), function(numbers(3)))
+    assert same(compiled(numbers(3)), function(numbers(3)))
+    assert max(len(module.graph.nodes) for module in evalframe.torch.graph_modules(compiled)) < 100

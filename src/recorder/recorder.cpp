@@ -20,6 +20,8 @@ using graph::Operand;
 
 namespace {
 
+constexpr int32_t kMaxJumpsOfTorch = 1024;  // all layers of a model, and what goes through their parts
+
 int locals_count(const bytecode::Code& code) { return code.code.as<PyCodeObject>()->co_nlocalsplus; }
 int frame_size(const bytecode::Code& code) { return locals_count(code) + code.code.as<PyCodeObject>()->co_stacksize + 1; }
 
@@ -147,7 +149,7 @@ Plan Recorder::before(const Activation& frame) {
   if (boundary && static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) return plan_break(Break::kTooLong);
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
-  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > kMaxBackJumps) return plan_break(Break::kLoop);
+  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > (fixes_numbers_ ? kMaxJumpsOfTorch : kMaxBackJumps)) return plan_break(Break::kLoop);
   if (!resolve_operands(frame, instruction)) return plan_break(Break::kStore, "a list that may have grown, or a dict that is an object's or module's, too");
   return plan_for({*this, frame, instruction, mark_.depth});
 }

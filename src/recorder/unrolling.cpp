@@ -61,11 +61,17 @@ bool begins_short_function(const Activation& frame) {
   return head >= 0 && is_short(*decoded, head);
 }
 
+// Of torch's all layers are one graph, as they are for its own compilers; a range says no more than how often.
+constexpr Py_ssize_t kMaxLayers = kMaxParts;
+
+bool goes_through_range(const Activation& frame) { return frame.depth() && frame.slot(frame.depth() - 1) && PyRange_Check(frame.slot(frame.depth() - 1)); }
+
 }  // namespace
 
 // Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in.
 Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (is_hidden(frames_.size() - 1)) return kMaxParts;
+  if (fixes_numbers_ && !goes_through_range(frame)) return kMaxLayers;
   const int32_t index = frame.next(), head = head_behind(frame.code(), index);
   const bool shortly = head >= 0 ? is_short(frame.code(), head) : begins_short_function(frame);
   if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;
