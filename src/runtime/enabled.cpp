@@ -26,10 +26,11 @@ bool is_in(std::string_view name, std::string_view package) {
   return name.starts_with(package) && (name.size() == package.size() || name[package.size()] == '.');
 }
 
+std::string_view module_name(PyObject* globals) { return utf8(PyDict_GetItemString(globals, "__name__")); }
+
 // Libraries whose frames are left alone: what they do is recorded as calls, or is ours.
 bool is_library(PyObject* globals) {
-  PyObject* const object = PyDict_GetItemString(globals, "__name__");
-  const std::string_view name = object && PyUnicode_Check(object) ? utf8(object) : std::string_view();
+  const std::string_view name = module_name(globals);
   for (const char* package : {"numpy", "scipy", "evalframe", "importlib", "_frozen_importlib"}) {
     if (is_in(name, package)) return true;
   }
@@ -38,8 +39,7 @@ bool is_library(PyObject* globals) {
 
 // What a backend of torch's has made of a graph isn't captured again, nor is what torch does to run it; its layers are.
 bool is_torchs_own(PyObject* globals, PyCodeObject* code) {
-  PyObject* const object = PyDict_GetItemString(globals, "__name__");
-  const std::string_view name = object && PyUnicode_Check(object) ? utf8(object) : std::string_view();
+  const std::string_view name = module_name(globals);
   if (is_in(name, "torch")) return !is_in(name, "torch.nn.modules") || utf8(code->co_name) != "forward";
   return utf8(code->co_filename).starts_with("<eval_with_key>");
 }
