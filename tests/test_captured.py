@@ -224,9 +224,13 @@ def test_what_each_tool_gives_shows_itself_in_a_terminal_and_in_a_notebook() -> 
         "graphs": evalframe.graphs(captured), "guards": evalframe.guards(captured), "decompile": evalframe.decompile_report(told_of),
     }  # fmt: skip
     for name, shown in given.items():
-        assert repr(shown) and "told_of" in str(shown), name
+        short = {"step": "<Trace of ", "code": "<CodeObject told_of, "}
+        readable = short.get(name) or str(shown).rstrip("\n")
+        assert repr(shown).startswith(readable) and "told_of" in str(shown), name
         html = shown._repr_html_()
         assert html.startswith("<") and html.rstrip().endswith(">") and "told_of" in html, name
+    for one in (*given["graphs"], *given["guards"]):
+        assert repr(one) == str(one)
 
 
 def test_explain_gives_a_document_without_times_and_tells_why_graphs_are_recorded(file: Path) -> None:

@@ -85,6 +85,8 @@ class CapturedGraph:
             lines.append(f"       {row.text}")
         return "\n".join([*lines, f"  ends: {self.ends or 'returns'}"])
 
+    __repr__ = __str__
+
     def _source_line(self, place: Place) -> str:
         source = linecache.getline(place.file, place.line).strip()
         other_file = "" if place.file == self.file else f" in {place.file}"
@@ -170,6 +172,8 @@ class GuardTree:
             cost = f"{nanoseconds(guard.seconds):>8}  " if guard.seconds is not None else ""
             lines.append(f"  {cost}{'  ' * guard.depth + guard.subject:<{width}}  {guard.fact}{failed}")
         return "\n".join(lines if self.guards else [*lines, "  none"])
+
+    __repr__ = __str__
 
     def _cells(self, guard: Guard) -> tuple[str, str, str]:
         why = f"{guard.failures}; {guard.hint}" if guard.failed else ""

@@ -49,6 +49,8 @@ class DecompileReport:
     def __str__(self) -> str:
         return "\n".join(map(str, self.rows))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = ((row.status, row.name, row.reason) for row in self.rows)
         return f"<pre>{escape(self.source or '')}</pre>{notebook.table(('status', 'code', 'reason'), rows)}"

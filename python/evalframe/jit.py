@@ -355,6 +355,8 @@ class Explanation:
         lines += [f"\nloop at {loop}" for loop in self.loops]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def assembly(self) -> list[str]:
         """The assembly of each kernel for this machine, in the order of ``kernels``; compiled again to be shown."""
         from evalframe._llvm import assembly

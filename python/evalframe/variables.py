@@ -92,6 +92,8 @@ class VariableTable:
         ]
         return "\n".join([self._title(), *lines])
 
+    __repr__ = __str__
+
     def json(self) -> Iterator[str]:
         """Each variable as a JSON object with the name of its function."""
         for variable in self.variables:
