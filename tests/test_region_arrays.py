@@ -421,6 +421,65 @@ def test_loops_of_large_turns_are_one_graph_where_that_is_asked_for() -> None:
     assert _core.jit_counters(captured)["breaks"] == 0
 
 
+def sums_by_doubling(x: Any) -> Any:
+    total, step = x.copy(), 1
+    while step < len(total):
+        total[step:] = total[step:] + total[:-step]
+        step *= 2
+    return total, step
+
+
+def haar(x: Any) -> Any:
+    """What is left gets half as long in each turn."""
+    y, n = x.copy(), x.size
+    while n > 1:
+        half = n // 2
+        low, high = y[0:n:2] + y[1:n:2], y[0:n:2] - y[1:n:2]
+        y[:half] = low
+        y[half:n] = high
+        n = half
+    return y
+
+
+def test_while_loops_over_sizes_have_one_recording_for_all_numbers_of_turns() -> None:
+    for function in (sums_by_doubling, haar):
+        captured = evalframe.jit(function)
+        for n in (4096, 512, 8192, 32, 1, 0, 2, 64, 1 << 17, 1024, 16384):
+            x = R.random(n)
+            assert shown(captured(x.copy())) == shown(function(x.copy()))
+        counters = _core.jit_counters(captured)
+        assert counters["native_loops"] > 0
+        assert counters["recordings"] <= 6
+
+
+def test_while_loops_whose_turns_are_known_are_one_graph() -> None:
+    def relaxed(u: Any) -> Any:
+        turn = 0
+        while turn < 12:
+            u = 0.5 * u + 1.0
+            turn += 1
+        return u
+
+    captured = evalframe.jit(relaxed)
+    for _ in range(3):
+        u = R.random(50)
+        assert shown(captured(u)) == shown(relaxed(u))
+    assert _core.jit_counters(captured)["breaks"] == 0
+
+
+@kernel(lambda: (R.random((60, 5)), 300))
+def into_empty_arrays(A: Any, n: int) -> Any:
+    total = 0.0
+    for i in range(n):
+        pairs, like = np.empty((i % 3 + 2, 4)), np.empty_like(A[i % 60])
+        whole = np.empty(5, dtype=np.int64)
+        pairs[:, 1:3] = A[i % 60, 1]
+        like[:] = A[i % 60, ::-1]
+        whole[:] = i
+        total += pairs[1, 2] + like[0] + whole[4]
+    return total
+
+
 def test_what_fails_behind_a_store_into_a_new_array_does_it_once() -> None:
     def made(row: Any, at: int) -> Any:
         y = row * 2.0

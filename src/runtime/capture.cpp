@@ -93,6 +93,7 @@ void Capture::clear() {
   callees_.clear();
   places_.clear();
   regions_.clear();
+  long_loops_.clear();
   code_ = nullptr;
 }
 

@@ -179,6 +179,7 @@ class Capture {
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<Held<LoopRegion>> regions_;
   std::shared_ptr<RegionInTheMaking> making_;
+  LongLoops long_loops_;      // of which recordings have one turn
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   struct Callee {
     PyObject *code, *globals, *builtins;

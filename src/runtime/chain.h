@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/few.h"
@@ -24,6 +26,9 @@ enum class Ended : uint8_t {
 };
 
 class Live;
+
+// Heads of while loops of which a recording has one turn: the code, borrowed, and the instruction.
+using LongLoops = std::set<std::pair<PyObject*, int32_t>>;
 
 class Chain {
  public:
@@ -79,9 +84,10 @@ class Chain {
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
   // keep_inputs: the recording holds the objects of the graph's inputs, as examples. turns: of the loop that it stands in, at most.
-  // fixes_numbers: numbers are facts, never inputs. ends_long_loops: behind a turn, where all that are left would make the graph very large.
+  // fixes_numbers: numbers are facts, never inputs. long_loops: it ends behind a turn where all that are left would make the graph very large, and of
+  // these; others that it finds are added, and the recording is for one number of turns only. Null: it doesn't end for that.
   Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-               bool keep_inputs = false, int turns = 1, bool fixes_numbers = false, bool ends_long_loops = false);
+               bool keep_inputs = false, int turns = 1, bool fixes_numbers = false, LongLoops* long_loops = nullptr);
 
  private:
   // Where a frame stood.

@@ -1,6 +1,10 @@
 // Runs and records a chain of frames, up to a break, a return or an exception.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "bytecode/stack.h"
 #include "cpython/generators.h"
@@ -280,30 +284,61 @@ Ended Chain::step_among_generators(Live& live, Recorder& recorder, const Plan& p
 
 namespace {
 
-// A turn of a loop over a range. One graph for very many nodes of such turns isn't worth what it costs: those that follow are a graph of their own, or
-// native code.
-class Turn {
+// Where a turn of a loop is the end of a recording, so that those that follow are a graph of their own, or native code: one graph for very many nodes isn't
+// worth what it costs, and one for as many turns as there are this time serves no other number of them.
+class Turns {
  public:
-  // Asked before each instruction. nodes: that stand before it.
-  bool is_of_long_loop(const Activation& frame, size_t nodes) {
-    const bytecode::Op op = frame.instruction().op;
-    if (op == bytecode::Op::FOR_ITER) begin_ = nodes;
-    PyObject* const iterator = op == bytecode::Op::JUMP_BACKWARD && frame.depth() > 0 ? frame.slot(frame.depth() - 1) : nullptr;
+  explicit Turns(LongLoops& known) : known_(known) {}
+
+  // Asked before each instruction, with the nodes that stand before it: what loop it is; null: it isn't the end.
+  const char* ended_by(const Activation& frame, const std::vector<graph::Node>& nodes) {
+    const bytecode::Instruction& instruction = frame.instruction();
+    if (instruction.op == bytecode::Op::FOR_ITER) begin_ = nodes.size();
+    if (instruction.target < 0 || instruction.target > frame.next()) return nullptr;
+    const bool steps = frame.code().instructions[static_cast<size_t>(instruction.target)].op == bytecode::Op::FOR_ITER;
+    if (steps) return is_of_long_range(frame, nodes.size()) ? "range" : nullptr;
+    return is_of_long_while(frame, nodes) ? "while" : nullptr;
+  }
+
+ private:
+  static constexpr Py_ssize_t kMostNodes = 512;
+  static constexpr int kMostTurns = 8;
+
+  bool is_of_long_range(const Activation& frame, size_t nodes) const {
+    PyObject* const iterator = frame.depth() > 0 ? frame.slot(frame.depth() - 1) : nullptr;
     if (!iterator || Py_TYPE(iterator) != &PyRangeIter_Type || nodes == begin_) return false;
     const Ref last = cpython::ahead(iterator, kMostNodes / static_cast<Py_ssize_t>(nodes - begin_));
     if (!last) PyErr_Clear();
     return static_cast<bool>(last);
   }
 
- private:
-  static constexpr Py_ssize_t kMostNodes = 512;
+  // One that makes arrays, for as long as numbers say that aren't known.
+  bool is_of_long_while(const Activation& frame, const std::vector<graph::Node>& nodes) {
+    const int32_t head = frame.instruction().target;
+    const std::pair<PyObject*, int32_t> loop{frame.code().code.get(), head};
+    if (known_.count(loop)) return true;
+    While& turns = whiles_[head];
+    whiles_.erase(whiles_.upper_bound(head), whiles_.end());  // those within begin anew
+    const auto turn = std::next(nodes.begin(), static_cast<std::ptrdiff_t>(std::exchange(turns.begin, nodes.size())));
+    if (++turns.count <= kMostTurns) return false;
+    const auto makes_array = [](const graph::Node& node) { return node.meta.kind == graph::Kind::kArray; };
+    const auto asks = [](const graph::Node& node) { return node.form == graph::Form::kCheck; };
+    return std::any_of(turn, nodes.end(), makes_array) && std::any_of(turn, nodes.end(), asks) && known_.insert(loop).second;
+  }
+
+  struct While {
+    int count = 0;
+    size_t begin = 0;
+  };
+  LongLoops& known_;
+  std::map<int32_t, While> whiles_;
   size_t begin_ = 0;
 };
 
 }  // namespace
 
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-                    bool keep_inputs, int turns, bool fixes_numbers, bool ends_long_loops) {
+                    bool keep_inputs, int turns, bool fixes_numbers, LongLoops* long_loops) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
@@ -312,7 +347,8 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
   Recorder recorder(view, varying, keep_inputs, turns, fixes_numbers);
   Ended ended = Ended::kRunning;
-  Turn turn;
+  std::optional<Turns> turns_of;
+  if (long_loops) turns_of.emplace(*long_loops);
   const auto step = [&](const Plan& plan) {
     const Ended now = recorder.has_generators() ? step_among_generators(live, recorder, plan, result, stepped_past_exception)
                                                 : step_recorded(live, recorder, plan, result, stepped_past_exception);
@@ -333,8 +369,8 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       ended = step(*quick);
       continue;
     }
-    if (ends_long_loops && live.size() == 1 && turn.is_of_long_loop(live.back(), recorder.recorded().graph.nodes.size())) {
-      recorder.stop(Break::kLoop, "range");
+    if (const char* const loop = turns_of && live.size() == 1 ? turns_of->ended_by(live.back(), recorder.recorded().graph.nodes) : nullptr) {
+      recorder.stop(Break::kLoop, loop);
       break;
     }
     Plan plan = recorder.before(live.back());

@@ -97,7 +97,7 @@ bool Meanings::quick(const Node& node) const {
     case Form::kCall: {
       // A new array of no interest until it is written.
       const std::optional<Known> known = known_function(graph_.constants[node.callable].get());
-      return known && (known->function == Function::kCreate || known->function == Function::kFill) && is_typed(node.meta);
+      return known && (known->function == Function::kFill || known->function >= Function::kCreate) && is_typed(node.meta);
     }
     case Form::kSetItem: case Form::kIterator: return false;
   }
@@ -121,6 +121,9 @@ Meaning Meanings::call(const Node& node) const {
       return meaning;
     }
     case Function::kCreate: return {};
+    // What NumPy finds in memory may be zeros. Where kernels write into it, it is better to have none.
+    case Function::kEmpty: return reader_ == Reader::kLoop ? fill(node, Filling::kZero) : Meaning{};
+    case Function::kEmptyLike: return reader_ == Reader::kLoop ? fill(node, Filling::kZeroLike) : Meaning{};
     case Function::kFill: return fill(node, known->filling);
     case Function::kRound: return round(node);
     case Function::kView: return view(node, known->view);
