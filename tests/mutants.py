@@ -1,6 +1,6 @@
 """Hostile code objects for the decompiler: real ones, damaged in every way that CPython lets a code object be made.
 
-``python tests/mutants.py [--mutants N] [--seed S]`` decompiles N of them, of the standard library's functions, by structure and as state
+``python tests/mutants.py [--mutants N] [--seed S] [--of KIND]`` decompiles N of them, of the standard library's code, by structure and as state
 machines. Each must give source or a reason; one that crashes, or takes longer than ten seconds (``--limit``, for a build with sanitizers), is told by
 its number, which ``--only NUMBER`` makes again.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dis
 import faulthandler
+import inspect
 import os
 import random
 import signal
@@ -33,6 +34,13 @@ OF_EXECUTORS = dis.opmap.get("ENTER_EXECUTOR", -1)  # 3.13
 OPCODES = [number for number in dis.opmap.values() if number < FIRST_OF_TOOLS and number != OF_EXECUTORS]
 # It reads, and writes, behind the end of code whose last instructions have other caches than those that stand there.
 TAIL = bytes([dis.opmap["NOP"], 0]) * 32
+WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+#: What may be damaged.
+KINDS: dict[str, Callable[[types.CodeType], bool]] = {
+    "all": lambda code: True,
+    "classes": lambda code: "__qualname__" in code.co_names[:3] and not code.co_flags & inspect.CO_OPTIMIZED,
+    "generators": lambda code: bool(code.co_flags & WAITS),
+}
 
 
 def inner(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -43,13 +51,13 @@ def inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 @cache
-def originals() -> list[types.CodeType]:
+def originals(kind: str = "all") -> list[types.CodeType]:
     found: list[types.CodeType] = []
     for name in MODULES:
         path = Path(os.__file__).parent / f"{name}.py"
         if path.exists():
             found += inner(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
-    return [code for code in found if len(code.co_code) < 4000]
+    return [code for code in found if len(code.co_code) < 4000 and KINDS[kind](code)]
 
 
 def with_bytes(text: bytes, r: Random) -> bytes:
@@ -172,10 +180,10 @@ DAMAGES = [
 ]  # fmt: skip
 
 
-def mutant(seed: int, number: int) -> types.CodeType | None:
+def mutant(seed: int, number: int, kind: str = "all") -> types.CodeType | None:
     """None where CPython makes no such code object."""
     r = Random(f"{seed} {number}")
-    code = r.choice(originals())
+    code = r.choice(originals(kind))
     try:
         for _ in range(r.choice([1, 1, 2])):
             code = r.choice(DAMAGES)(code, r)
@@ -197,10 +205,10 @@ def decompiled(code: types.CodeType) -> list[str]:
     return told
 
 
-def run(seed: int, numbers: range, limit: float = LIMIT) -> Counter[str]:
+def run(seed: int, numbers: range, limit: float = LIMIT, kind: str = "all") -> Counter[str]:
     found: Counter[str] = Counter()
     for number in numbers:
-        code = mutant(seed, number)
+        code = mutant(seed, number, kind)
         if code is None:
             found["no code object"] += 1
             continue
@@ -218,6 +226,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--of", choices=list(KINDS), default="all", dest="kind")
     parser.add_argument("--only", type=int, metavar="NUMBER")
     parser.add_argument("--limit", type=int, default=LIMIT, metavar="SECONDS")
     options = parser.parse_args()
@@ -229,7 +238,7 @@ def main() -> int:
             print(f"from {number}", flush=True)
         # Ends the process where it hangs.
         signal.alarm(6 * options.limit)
-        found += run(options.seed, range(number, number + 1), options.limit)
+        found += run(options.seed, range(number, number + 1), options.limit, options.kind)
     print(f"{options.mutants} mutants in {time.perf_counter() - begun:.0f} s: {dict(found)}")
     return 0
 

@@ -223,6 +223,92 @@ def test_a_construct_comes_back_in_other_words(source: str) -> None:
     assert "refused" not in {row.status for row in evalframe.decompile_report(code).rows}
 
 
+# Comes back as the same code, in words that may be others than here.
+SAME = [
+    """
+    def is_signal(name):
+        return (name.isupper()
+                and (name.startswith('SIG') and not name.startswith('SIG_'))
+                or name.startswith('CTRL_'))
+    """,
+    """
+    def on_many_lines(a, b, c, d, e):
+        x = ((b or
+              c) and
+             (d or e and
+              (a or b)))
+        return [not
+                (a and b) or c, (a == 1 and
+                                 (b < c < d or e) and x)]
+    """,
+    """
+    def never_set(f):
+        x: int
+        if 0:
+            y = 1
+        return f(x, y, lambda: y)
+    """,
+    """
+    def constants_alone(f):
+        f'no docstring'
+        match ...:
+            case _:
+                return f
+    """,
+    """
+    def guards_of_anything(x, f):
+        match x:
+            case _ if x > 2:
+                f(1)
+            case 3 | 4:
+                f(2)
+            case _:
+                f(3)
+        f(0)
+    """,
+    """
+    def goes_on_in_else(rows, names, f):
+        for row in rows:
+            for name in names:
+                if row.startswith(name):
+                    break
+            else:
+                continue
+            f(row)
+            while names:
+                if f():
+                    break
+            else:
+                continue
+            f(names)
+    """,
+    """
+    def loops_behind_a_handler(f, rows):
+        try:
+            return f()
+        except KeyError:
+            pass
+        for x, y in rows:
+            if x is not y:
+                rows = tuple(rows)
+                break
+        else:
+            rows = f
+        return rows
+    """,
+]
+
+
+@pytest.mark.parametrize("source", SAME, ids=[name_of(source) for source in SAME])
+def test_a_construct_comes_back_as_the_same_code(source: str) -> None:
+    code = compile(textwrap.dedent(source), "<test>", "exec", dont_inherit=True, optimize=0)
+    expected = ["exact", "exact"]
+    if name_of(source) == "guards_of_anything" and sys.version_info >= (3, 12):
+        # Nothing is left of the pattern.
+        expected = ["exact", "state machine"]
+    assert [row.status for row in evalframe.decompile_report(code).rows][:2] == expected
+
+
 def test_what_it_gives_runs_as_the_original_does() -> None:
     def original(values: list[int], limit: int = 3) -> tuple[list[int], str]:
         found = []

@@ -131,6 +131,40 @@ bool has_yield(const PyCodeObject* code) {
   return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [&](const auto& i) { return async ? i.op == Op::ASYNC_GEN_WRAP || (i.op == Op::CALL_INTRINSIC_1 && i.arg == cpython::kAsyncGenWrap) : i.op == Op::YIELD_VALUE; });
 }
 
+int first_variable(const PyCodeObject* code) {
+  return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+}
+
+// Behind what has to come first: the docstring and what is declared.
+Nodes::iterator behind_declarations(Nodes& body) {
+  const auto comes_first = [](const Node* one) {
+    return one->kind == Kind::Global || one->kind == Kind::Nonlocal || one->kind == Kind::Comment || (one->kind == Kind::Expr && one->items[0]->kind == Kind::Constant && PyUnicode_Check(one->items[0]->constant));
+  };
+  return std::find_if_not(body.begin(), body.end(), comes_first);
+}
+
+// A variable that is used and never set: all that sets it has been left out by the compiler, as `x: int` and `if False: x = 1`.
+void keep_unset_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
+  const bytecode::Code* const decoded = cpython::decoded(code);
+  if (decoded == nullptr) return PyErr_Clear();
+  std::vector<bool> used(static_cast<size_t>(code->co_nlocalsplus)), set(used);
+  for (const auto& instruction : decoded->instructions) {
+    if (bytecode::argument_kind(instruction.op) != bytecode::Argument::local || instruction.arg >= code->co_nlocalsplus) continue;
+    const auto index = static_cast<size_t>(instruction.arg);
+    const bool sets = instruction.op == Op::STORE_FAST || instruction.op == Op::STORE_DEREF || instruction.op == Op::DELETE_FAST || instruction.op == Op::DELETE_DEREF || instruction.op == Op::LOAD_FAST_AND_CLEAR;
+    (sets ? set : used)[index] = true;
+  }
+  Node* const all = tree.make(Kind::Assign);
+  for (int i = first_variable(code); i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+    if (used[static_cast<size_t>(i)] && !set[static_cast<size_t>(i)]) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
+  }
+  if (all->items.empty()) return;
+  all->items.push_back(tree.constant(Py_None));
+  Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
+  never->body = {tree.make(Kind::Comment, {}, "never run: so that what is never set is a variable of the function, as it was"), all};
+  body.insert(behind_declarations(body), never);
+}
+
 bool mentions(const Nodes& nodes, const std::string& name) {
   return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
     if (node == nullptr) return false;
@@ -143,6 +177,7 @@ bool mentions(const Nodes& nodes, const std::string& name) {
 
 void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body) {
   drop_last_return(body);
+  keep_unset_variables(tree, code, body);
   if ((code->co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)) && !has_yield(code)) {
     Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
     never->body = {tree.make(Kind::Expr, {tree.make(Kind::Yield, {tree.constant(Py_None)})})};
@@ -198,7 +233,7 @@ bool keeps_free_variables(PyCodeObject* code, const Nodes& body) {
 }
 
 void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
-  const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+  const int first = first_variable(code);
   std::set<std::string> known;
   Node* const all = tree.make(Kind::Assign);
   for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
@@ -214,13 +249,7 @@ void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
     never->body.push_back(all);
   }
   if (never->body.size() == 1) return;
-  // Behind the docstring and what is declared.
-  auto place = body.begin();
-  const auto comes_first = [](const Node* one) {
-    return one->kind == Kind::Global || one->kind == Kind::Nonlocal || one->kind == Kind::Comment || (one->kind == Kind::Expr && one->items[0]->kind == Kind::Constant && PyUnicode_Check(one->items[0]->constant));
-  };
-  while (place != body.end() && comes_first(*place)) ++place;
-  body.insert(place, never);
+  body.insert(behind_declarations(body), never);
 }
 
 void finish_lambda(Nodes& body) {

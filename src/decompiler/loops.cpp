@@ -38,6 +38,22 @@ std::vector<bool> Reader::body_of(int header) const {
   return inside;
 }
 
+// What isn't reached by exceptions alone. Of a loop that is itself: without another exception.
+std::vector<bool> Reader::warm_from(int header) const {
+  std::vector<bool> warm(graph_.cold);
+  warm.flip();
+  if (warm[header]) return warm;
+  std::vector<int> open{header};
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    if (warm[node]) continue;
+    warm[node] = true;
+    graph_.each_successor(node, [&](int to) { open.push_back(to); }, false);
+  }
+  return warm;
+}
+
 // The handlers of statements in the loop: a break in one is a way out, too.
 void Reader::add_handlers(int node, int header, std::vector<int>& exits) const {
   for (int handler = graph_.handler[node], steps = 0; handler >= 0 && steps < 1000 && !loop_is_inside(header, handler); handler = graph_.handler[handler], steps++) {
@@ -62,17 +78,18 @@ bool Reader::ends_construct(int node, const Scope& scope) const {
   return known != scope.construct->unwound.end() && known->second >= 0 && known->second == scope.construct->exit;
 }
 
-// Of what the given nodes lead to, the first in the code that stands behind `last` with a stack of that depth and isn't reached by exceptions alone; or -1.
-int Reader::first_behind(const std::vector<int>& from, int last, int depth, const Scope& scope) const {
+// Of what the given nodes lead to without another turn of the loop, the first in the code that stands behind `last` with a stack of that depth and is
+// warm; or -1.
+int Reader::first_behind(const std::vector<int>& from, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const {
   std::vector<char> seen(graph_.size(), 0);
   std::vector<int> open = from;
   int first = INT_MAX;
   while (!open.empty()) {
     const int node = open.back();
     open.pop_back();
-    if (seen[node]) continue;
+    if (seen[node] || inside[node]) continue;
     seen[node] = 1;
-    if (node > last && !graph_.cold[node] && graph_.depth[node] == depth) {
+    if (node > last && warm[node] && graph_.depth[node] == depth) {
       first = std::min(first, node);
       continue;
     }
@@ -92,22 +109,22 @@ int Reader::loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
 
 int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   if (stack.empty() || stack.back()->kind != Kind::Iterator) throw Refused("a loop over what isn't made an iterator before it");
-  const std::vector<bool> inside = body_of(node);
+  const std::vector<bool> inside = body_of(node), warm = warm_from(node);
   int last = node;
   std::vector<int> exits;
   for (int i = 0; i < graph_.size(); i++) {
     if (!inside[i]) continue;
-    if (!graph_.cold[i]) last = std::max(last, i);
+    if (warm[i]) last = std::max(last, i);
     graph_.each_successor(i, [&](int to) { if (!inside[to] && i != node) exits.push_back(to); }, false);
     add_handlers(i, node, exits);
   }
-  work(graph_.size() / 16);
+  work(graph_.size() / 8);
   const int end = graph_.jump[node];
   Scope outer = scope;
   outer.construct = scope.construct;
   // Breaks go behind an else clause, if there is one.
   int leave = end;
-  if (const int behind = first_behind(exits, std::max({last, end - 1, graph_.via_jump[node]}), graph_.depth[node] - 1, outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  if (const int behind = first_behind(exits, inside, warm, std::max({last, end - 1, graph_.via_jump[node]}), graph_.depth[node] - 1, outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
   Node* const iterator = stack.back();
   const bool in_expression = iterator->items[0]->text != ".0" && pending(stack) > 0;
   Node* const item = tree_.make(Kind::Incoming);
@@ -136,33 +153,34 @@ int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
     return end;
   }
   out.push_back(statement);
-  if (leave != end && end != scope.stop) {
-    Stack rest = stack;
-    Scope otherwise = within(scope, leave);
-    run(end, rest, otherwise, statement->orelse);
-    return leave;
-  }
-  return leave == end ? end : leave;
+  if (leave != end) otherwise(statement, end, leave, stack, scope);
+  return leave;
+}
+
+// The else clause of a loop.
+void Reader::otherwise(Node* statement, int start, int leave, Stack stack, const Scope& scope) {
+  if (start != scope.stop) run(start, stack, within(scope, leave), statement->orelse);
+  else if (start == scope.again) statement->orelse.push_back(tree_.make(Kind::Continue));
 }
 
 int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   if (scope.expression) throw Refused("a loop inside an expression");
-  const std::vector<bool> inside = body_of(node);
+  const std::vector<bool> inside = body_of(node), warm = warm_from(node);
   int last = node;
   std::vector<int> exits;
   for (int i = 0; i < graph_.size(); i++) {
     if (!inside[i]) continue;
-    if (!graph_.cold[i]) last = std::max(last, i);
+    if (warm[i]) last = std::max(last, i);
     graph_.each_successor(i, [&](int to) { if (!inside[to]) exits.push_back(to); }, false);
     add_handlers(i, node, exits);
   }
-  work(graph_.size() / 16);
+  work(graph_.size() / 8);
   Node* const statement = tree_.make(Kind::While, {tree_.constant(Py_True)});
   Scope inner = within(scope, node);
   inner.again = node;
   inner.loop = node;
   inner.entered = node;
-  inner.leave = first_behind(exits, last, graph_.depth[node], scope);
+  inner.leave = first_behind(exits, inside, warm, last, graph_.depth[node], scope);
   // The test of `while`, if the loop starts with one: one side of it leaves the loop.
   Condition condition;
   Scope testing = inner;
@@ -201,17 +219,13 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   std::vector<int> breaks;
   for (const int to : exits) if (to != end) breaks.push_back(to);
   int leave = end;
-  if (const int behind = first_behind(breaks, std::max({last, end - 1, positive ? condition.via_no : condition.via_yes}), graph_.depth[node], scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  if (const int behind = first_behind(breaks, inside, warm, std::max({last, end - 1, positive ? condition.via_no : condition.via_yes}), graph_.depth[node], scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
   inner.leave = leave;
   if (start != node) {
     Stack body = stack;
     run(start, body, inner, statement->body);
   }
-  if (leave != end && end != scope.stop) {
-    Stack rest = stack;
-    Scope otherwise = within(scope, leave);
-    run(end, rest, otherwise, statement->orelse);
-  }
+  if (leave != end) otherwise(statement, end, leave, stack, scope);
   return leave;
 }
 

@@ -114,6 +114,10 @@ class Reader::Patterns {
   bool ends(const Reading& one, Case& found, bool first) {
     found.fails = one.fails;
     int node = one.node;
+    if (node == one.fails) {  // `if False`, of which nothing is left: the next case is tried where this one matches, too
+      found.guard = tree_.constant(Py_False);
+      return true;
+    }
     if (op(node) != Op::POP_TOP) {
       Condition guard;
       if (!condition(node, one.stack, guard)) return false;
@@ -501,7 +505,7 @@ bool Reader::may_start_match(int node, const Stack& stack) const {
   if (instruction.op == Op::MATCH_SEQUENCE || instruction.op == Op::MATCH_MAPPING) return true;
   if (instruction.op != Op::COPY || instruction.arg != 1 || graph_.next[node] < 0) return false;
   const Op next = graph_.at(graph_.next[node]).op;
-  return (is_load(next) && next != Op::LOAD_ATTR && next != Op::BUILD_TUPLE) || is_store(next) || tests_none(next) || next == Op::MATCH_SEQUENCE || next == Op::MATCH_MAPPING ||
+  return (is_load(next) && next != Op::LOAD_ATTR && next != Op::BUILD_TUPLE) || is_store(next) || next == Op::POP_TOP || tests_none(next) || next == Op::MATCH_SEQUENCE || next == Op::MATCH_MAPPING ||
          (next == Op::COPY && graph_.at(graph_.next[node]).arg == 1);
 }
 
@@ -515,8 +519,9 @@ bool Reader::read_cases(int node, const Stack& stack, const Scope& scope, std::v
 }
 
 // Where the code goes on behind all cases, or -1.
-int Reader::behind_cases(const std::vector<Case>& cases, const Scope& scope) {
+int Reader::behind_cases(std::vector<Case> cases, const Scope& scope) {
   const int otherwise = cases.back().fails;
+  std::erase_if(cases, [](const Case& one) { return one.body < 0; });
   for (const Case& one : cases) {
     if (const int join = otherwise >= 0 ? meet(one.body, otherwise, scope) : -1; join >= 0) return join;
   }
@@ -537,7 +542,7 @@ int Reader::match_statement(int node, const std::vector<Case>& cases, Stack& sta
   const auto add = [&](Node* pattern, Node* guard, int body) {
     Node* const one = tree_.make(Kind::Case, {pattern, guard});
     Stack own = stack;
-    if (body != join) falls = run(body, own, within(scope, stop), one->body).how == How::falls || falls;
+    if (body >= 0 && body != join) falls = run(body, own, within(scope, stop), one->body).how == How::falls || falls;
     statement->handlers.push_back(one);
   };
   for (const Case& one : cases) add(one.pattern, one.guard, one.body);

@@ -12,6 +12,9 @@ namespace {
 constexpr int kDeepest = 300;
 constexpr int64_t kWork = 400;  // for each instruction
 
+// Whether the parts of an `and` or `or` may be those of the one around it.
+bool joins(const Node* node, Kind kind) { return node->kind == kind && node->number != kOnItsOwnLine; }
+
 bool constant_and_return(const Graph& graph, int node) {
   const Op op = graph.at(node).op;
   return op == Op::RETURN_CONST || (op == Op::LOAD_CONST && graph.next[node] >= 0 && graph.at(graph.next[node]).op == Op::RETURN_VALUE);
@@ -187,7 +190,7 @@ Node* Reader::negated(Node* test) {
     other->names = {test->names[0] == "is" ? "is not" : "is"};
     return other;
   }
-  if (test->kind == Kind::And || test->kind == Kind::Or) {
+  if ((test->kind == Kind::And || test->kind == Kind::Or) && test->number != kOnItsOwnLine) {
     // not (not a or b): a and not b
     const auto turned = std::count_if(test->items.begin(), test->items.end(), [](const Node* item) { return item->kind == Kind::Not; });
     if (2 * static_cast<size_t>(turned) >= test->items.size() && std::none_of(test->items.begin(), test->items.end(), stays_as_it_is)) {
@@ -202,7 +205,7 @@ Node* Reader::negated(Node* test) {
 Node* Reader::both(Node* a, Node* b, bool chained) {
   if (chained && a->kind == Kind::Compare) {
     // a < b and b < c, where b is one value: a < b < c. It may be followed by more: a < b < c and d.
-    Node* const second = b->kind == Kind::And ? b->items[0] : b;
+    Node* const second = joins(b, Kind::And) ? b->items[0] : b;
     if (second->kind == Kind::Compare && second->items[0] == a->items.back()) {
       Node* const chain = tree_.make(Kind::Compare, a->items);
       chain->items.insert(chain->items.end(), second->items.begin() + 1, second->items.end());
@@ -215,15 +218,15 @@ Node* Reader::both(Node* a, Node* b, bool chained) {
     }
     throw Refused("an unusual chain of comparisons");
   }
-  Node* const all = tree_.make(Kind::And, a->kind == Kind::And ? a->items : Nodes{a});
-  if (b->kind == Kind::And) all->items.insert(all->items.end(), b->items.begin(), b->items.end());
+  Node* const all = tree_.make(Kind::And, joins(a, Kind::And) ? a->items : Nodes{a});
+  if (joins(b, Kind::And)) all->items.insert(all->items.end(), b->items.begin(), b->items.end());
   else all->items.push_back(b);
   return all;
 }
 
 Node* Reader::either(Node* a, Node* b) {
-  Node* const all = tree_.make(Kind::Or, a->kind == Kind::Or ? a->items : Nodes{a});
-  if (b->kind == Kind::Or) all->items.insert(all->items.end(), b->items.begin(), b->items.end());
+  Node* const all = tree_.make(Kind::Or, joins(a, Kind::Or) ? a->items : Nodes{a});
+  if (joins(b, Kind::Or)) all->items.insert(all->items.end(), b->items.begin(), b->items.end());
   else all->items.push_back(b);
   return all;
 }
@@ -241,6 +244,10 @@ Reader::Condition Reader::condition_at(int node, Stack& stack, const Scope& scop
     keeps = true;  // 3.12+: a copy is tested
     stack.pop_back();
     found.yes = graph_.next[found.yes];
+  } else if (found.test->kind == Kind::And || found.test->kind == Kind::Or) {
+    // 3.11: `(a and b) or c` whose parts stand on lines of their own. Within a line the compiler leads a jump on to where it ends.
+    found.test = tree_.copy(*found.test);
+    found.test->number = kOnItsOwnLine;
   }
   found.no_keeps = keeps;
   if (op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE) {

@@ -73,7 +73,7 @@ class Reader {
   struct Case {
     Node* pattern = nullptr;
     Node* guard = nullptr;
-    int body = -1;
+    int body = -1;      // -1: nothing is left of it
     int fails = -1;     // where the next case starts, or what follows the last
     bool last = false;
   };
@@ -114,13 +114,15 @@ class Reader {
   // Patterns (patterns.cpp).
   bool may_start_match(int node, const Stack& stack) const;
   bool read_cases(int node, const Stack& stack, const Scope& scope, std::vector<Case>& cases);
-  int behind_cases(const std::vector<Case>& cases, const Scope& scope);
+  int behind_cases(std::vector<Case> cases, const Scope& scope);
   int match_statement(int node, const std::vector<Case>& cases, Stack& stack, const Scope& scope, Nodes& out);
 
   // Loops.
   int loop(int node, Stack& stack, const Scope& scope, Nodes& out);
   std::vector<bool> body_of(int header) const;
-  int first_behind(const std::vector<int>& from, int last, int depth, const Scope& scope) const;
+  std::vector<bool> warm_from(int header) const;
+  void otherwise(Node* statement, int start, int leave, Stack stack, const Scope& scope);
+  int first_behind(const std::vector<int>& from, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const;
   bool ends_construct(int node, const Scope& scope) const;
   void add_handlers(int node, int header, std::vector<int>& exits) const;
   bool loop_is_inside(int header, int handler) const;

@@ -232,6 +232,13 @@ void Reader::drop(Node* value, Stack& stack, Nodes& out) {
     default: break;
   }
   if (!stack.empty() && stack.back() == value) return;
+  if (value->kind == Kind::Constant) {
+    // The compiler leaves a constant alone out; one that is matched with anything stays.
+    Node* const match = tree_.make(Kind::MatchStatement, {value});
+    match->handlers = {tree_.make(Kind::Case, {tree_.make(Kind::Pattern), nullptr})};
+    out.push_back(match);
+    return;
+  }
   out.push_back(tree_.make(Kind::Expr, {value}));
 }
 

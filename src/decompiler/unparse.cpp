@@ -109,6 +109,7 @@ int precedence(const Node* node) {
 
 std::string in(const Node* node, int least) {
   std::string text = expression_text(node);
+  if ((node->kind == Kind::And || node->kind == Kind::Or) && node->number == kOnItsOwnLine) return "(\n        " + text + ")";
   return precedence(node) < least ? "(" + text + ")" : text;
 }
 
@@ -393,7 +394,7 @@ class Writer {
  private:
   void line(int indent, const std::string& what) { 
     text += std::string(4 * static_cast<size_t>(indent), ' ') + what + "\n";
-    line_ += 1;
+    line_ += 1 + static_cast<int>(std::count(what.begin(), what.end(), '\n'));
   }
   int line_ = 1;
 

@@ -101,3 +101,16 @@ def of_several(x, y):
         case {'a': int() as b}:
             return b
     return 3
+
+
+def constant_guards(x, f):
+    match x:
+        case 1 if False:
+            pass
+        case [2, a] if False:
+            pass
+        case 3:
+            f(3)
+        case _:
+            f(4)
+    f(0)

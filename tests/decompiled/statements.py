@@ -131,3 +131,25 @@ def returns_from_inner_loop(rows):
             if value:
                 return True
     return False
+
+
+def breaks_in_try_of_loop_with_else(lines, f):
+    for line in lines:
+        if line:
+            try:
+                f(line)
+                break
+            except ValueError:
+                continue
+    else:
+        raise ValueError
+    while lines:
+        try:
+            f(lines)
+        except KeyError:
+            lines = f()
+        else:
+            break
+    else:
+        lines = None
+    f(lines)
