@@ -74,6 +74,10 @@ def by_set(x: Any, y: Any) -> Any:
     return x
 
 
+def by_member(x: Any, y: Any) -> Any:
+    return x + 1 if Plain in y else x
+
+
 def by_attribute(x: Any, y: Any) -> Any:
     return x * y.weight if hasattr(y, "weight") else x
 
@@ -111,6 +115,9 @@ CASES: list[tuple[Callable[..., Any], Any, Callable[[], Any], str]] = [
     (by_length, [1], lambda: (1,), "the type tuple"),
     (by_key, {"a": 1.0}, lambda: {"b": 1.0}, "the keys ('b',)"),
     (by_set, {1.0}, lambda: {2.0}, "the elements (2.0,)"),
+    (by_member, {Plain, 1}, lambda: {1}, "one without it"),
+    (by_member, {1}, lambda: {Plain}, "one that has it"),
+    (by_member, {1}, lambda: {Plain: 1}, "the type dict"),
     (by_attribute, Plain(), lambda: Plain(weight=2.0), "an object that has it"),
     (by_method, Class(), lambda: Plain(plus=np.negative), "the type Plain"),
     (by_method, Class(), changed(Class), "the class, changed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import re
 import string
@@ -156,6 +157,27 @@ def wrapped(a: Any, b: Any) -> Any:
         return x + b
 
     return local(a), local.__name__, local.__doc__, local.__wrapped__(b)
+
+
+@case
+def partials_of_methods(a: Any, b: Any) -> Any:
+    table = Table(a)
+    scaled, doubled = functools.partial(table.scaled, more=b), functools.partial(table.scaled, 2)
+    method = table.scaled
+    signature = inspect.signature(method)
+    return scaled(3), scaled(more=1, by=b), doubled(), doubled(a), method.__self__ is table, method.__func__ is Table.scaled, [*signature.parameters]
+
+
+@breaking
+def partials_of_methods_that_are_wrong(a: Any, b: Any) -> Any:
+    told = []
+    calls: list[Any] = [functools.partial(Table(a).scaled), functools.partial(Table(a).scaled, 1, 2, 3), functools.partial(Table(a).scaled, 1, by=2)]
+    for call in calls:
+        try:
+            told.append(call())
+        except TypeError as error:
+            told.append(str(error))
+    return told
 
 
 @breaking

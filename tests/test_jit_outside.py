@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextvars
+import gc
 import io
 import os
 import random
@@ -54,6 +55,55 @@ def variable(x: Any, n: Any) -> Any:
     return y * VARIABLE.get(), VARIABLE.get(n)
 
 
+def variable_of_made_values(x: Any, n: Any) -> Any:
+    found: dict[str, Any] = {"first": x}
+    token = VARIABLE.set(found)
+    VARIABLE.get()["second"] = x + n
+    inner = VARIABLE.set([n])
+    had = VARIABLE.get(None), VARIABLE.get() is found
+    VARIABLE.reset(inner)
+    same = VARIABLE.get() is found
+    VARIABLE.reset(token)
+    return found, had, same, VARIABLE.get(), x * n
+
+
+def variable_that_stays_set(x: Any, n: Any) -> Any:
+    token = VARIABLE.set([x * 2])
+    y = VARIABLE.get()[0] + n
+    VARIABLE.set((y, n))
+    return y * 2, token.var is VARIABLE, VARIABLE.get()[1]
+
+
+def variable_across_a_break(x: Any, n: Any) -> Any:
+    token = VARIABLE.set({"n": n})
+    y = x * 2
+    gc.get_count()
+    seen = contextvars.copy_context()[VARIABLE], VARIABLE.get()
+    y = y + 1
+    VARIABLE.reset(token)
+    return y, seen, VARIABLE.get()
+
+
+def variable_reset_twice(x: Any, n: Any) -> Any:
+    token = VARIABLE.set([x])
+    VARIABLE.reset(token)
+    y = x + n
+    try:
+        VARIABLE.reset(token)
+    except RuntimeError:
+        return y, VARIABLE.get()
+    return None
+
+
+def variable_reset_by_another(x: Any, n: Any) -> Any:
+    first, second = VARIABLE.set([x]), VARIABLE.set([n])
+    y = x + n
+    VARIABLE.reset(first)
+    had = VARIABLE.get()
+    VARIABLE.reset(second)
+    return y, had, VARIABLE.get()
+
+
 def draws(x: Any, n: Any) -> Any:
     stream = random.getrandbits(3)
     y = x * (1.0, 2.0, 3.0, 4.0)[random.randrange(4)] + stream
@@ -67,14 +117,17 @@ def process(x: Any, n: Any) -> Any:
     return x * (os.getpid() > n) + (threading.get_ident() == threading.main_thread().ident) * 3, os.getcwd()
 
 
+OF_VARIABLES = [variable_of_made_values, variable_that_stays_set, variable_across_a_break, variable_reset_twice, variable_reset_by_another]
+
+
 def seeded(function: Callable[..., Any], *arguments: Any) -> Any:
     random.seed(5)
     VARIABLE.set(4)
-    return outcome(function, *arguments)
+    return outcome(function, *arguments), VARIABLE.get()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("function", [in_memory, variable, draws, process])
+@pytest.mark.parametrize("function", [in_memory, variable, *OF_VARIABLES, draws, process])
 def test_the_same_as_plain_python(function: Callable[..., Any], backend: str) -> None:
     captured = evalframe.jit(function, backend=backend)
     for n in (1, 1, 5, 5, 1):
@@ -82,7 +135,7 @@ def test_the_same_as_plain_python(function: Callable[..., Any], backend: str) ->
     check_may_be_left(function, backend, [(X, 1), (X, 5)], 12, told=seeded)
 
 
-@pytest.mark.parametrize("function", [in_memory, variable, process])
+@pytest.mark.parametrize("function", [in_memory, variable, variable_of_made_values, process])
 def test_one_graph_has_it_all(function: Callable[..., Any]) -> None:
     captured = evalframe.jit(function, backend="reference", fullgraph=True)
     for n in (1, 1):

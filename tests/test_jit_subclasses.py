@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -66,6 +67,61 @@ class Upper(dict):
     def __setitem__(self, key, value):
         super().__setitem__(key.upper(), value)
         self.stored += 1
+
+
+class Ordered(collections.OrderedDict):
+    """Has all of an OrderedDict's methods, and attributes."""
+
+
+@dataclasses.dataclass
+class Result(collections.OrderedDict):
+    """What it holds are its fields that aren't None, as with results of models."""
+
+    last: Any = None
+    states: Any = None
+    loss: Any = None
+
+    def __post_init__(self):
+        for name in FIELDS:
+            value = self.__dict__.get(name)
+            if value is not None:
+                self[name] = value
+
+    def __getitem__(self, key):
+        return dict(self.items())[key] if isinstance(key, str) else self.to_tuple()[key]
+
+    def __setattr__(self, name, value):
+        if name in FIELDS and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __contains__(self, key):
+        return super().__contains__(key.lower())
+
+    def to_tuple(self):
+        return tuple(self[key] for key in self.keys())
+
+
+class Registry(dict):
+    """Is asked by something else than what it keeps."""
+
+    def get(self, key, *default):
+        return super().get(str(key), *default) or {}
+
+    def __getitem__(self, key):
+        return super().__getitem__(str(key))
+
+    def __contains__(self, key):
+        return super().__contains__(str(key))
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Result))
+REGISTRY = Registry({"1": {"scale": 3.0}, "<class 'int'>": 4})
+REGISTERED = {int, Table, "name", Ordered}
 
 
 class Stack(list):
@@ -172,6 +228,50 @@ def dicts_with_methods_before_their_base(a, b):
     return upper, upper.stored, other, upper["AB"]
 
 
+def ordered_dicts(a, b):
+    ordered, other = Ordered(x=a, y=b), Ordered([("k", b)])
+    ordered["z"] = 1
+    ordered.move_to_end("x")
+    ordered.tag = a
+    order = list(ordered)
+    del ordered["y"]
+    popped = ordered.pop("z", None)
+    other.update(ordered, q=2)
+    return ordered, order, popped, other, ordered["x"], "x" in ordered, len(ordered), ordered.get("q"), dict(other), list(other.items()), ordered.tag, vars(ordered)
+
+
+def ordered_dicts_with_methods_before_their_base(a, b):
+    result = Result(a, loss=None)
+    before = result.to_tuple()
+    result.states = (b,)
+    last, states = result.to_tuple()
+    return result, before, last, states[0], result[0], result["states"], "LAST" in result, result.get("loss"), len(result), result.loss, dict(vars(result)), list(result.values())
+
+
+def results_that_are_empty(a, b):
+    result, other = Result(), Result(states=[])
+    return a + b, result, other, bool(result), bool(other), other.states
+
+
+def attributes_of_dicts_as_a_dict(a, b):
+    table, number = Table(x=1), Share(2.5)
+    table.scale = a
+    kept = table.__dict__
+    kept["shift"] = b
+    number.unit = "m"
+    return table.scale * table.shift, kept.get("scale"), sorted(kept), table, number.__dict__.get("unit"), "x" in kept, vars(number)
+
+
+def dicts_from_outside(a, b):
+    found = REGISTRY.get(1)["scale"]
+    return a * found, REGISTRY.get(2), REGISTRY.get("none", 5), REGISTRY[int], 1 in REGISTRY, 7 in REGISTRY
+
+
+def members_of_sets_from_outside(a, b):
+    known = [what in REGISTERED for what in (int, Table, "name", Ordered, Row, str, "other", 2)]
+    return a + 1 if Table in REGISTERED else b, known
+
+
 def methods_behind_super(a, b):
     stack = Stack([b])
     return stack.push(a), stack.push(2), stack
@@ -236,8 +336,9 @@ def as_arguments(a, point, row):
     return point.a * a, point[1], len(point), len(row), row[0], row
 
 
-FUNCTIONS = [named_tuples, named_tuples_from_outside, named_tuples_by_function, lists, dicts, dicts_with_methods_before_their_base, methods_behind_super,
-             numbers, text, tuples, own_methods_come_first, enumerations, a_list_inside_of_itself, a_tuple_inside_of_its_list, an_iterator_over_a_list]  # fmt: skip
+FUNCTIONS = [named_tuples, named_tuples_from_outside, named_tuples_by_function, lists, dicts, dicts_with_methods_before_their_base, ordered_dicts,
+             ordered_dicts_with_methods_before_their_base, results_that_are_empty, attributes_of_dicts_as_a_dict, dicts_from_outside,
+             members_of_sets_from_outside, methods_behind_super, numbers, text, tuples, own_methods_come_first, enumerations, a_list_inside_of_itself, a_tuple_inside_of_its_list, an_iterator_over_a_list]  # fmt: skip
 CALLS = [(A, B), (A, B), (B, A), (A[:6], 2.0)]
 
 
@@ -264,13 +365,28 @@ def test_arguments_of_such_classes(point: Any, make_row: Callable[[], Any]) -> N
         assert told(captured, A, point, make_row()) == told(as_arguments, A, point, make_row())
 
 
+def test_what_a_set_or_dict_from_outside_has_may_change() -> None:
+    held: set[Any] = {int, "b"}
+    registry = Registry()
+
+    def function(a: Any) -> Any:
+        return (a + 1 if Table in held else a - 1), registry.get(Table, 3), 2 * a if "b" in held else a
+
+    captured = evalframe.jit(function)
+    for change in (lambda: None, lambda: held.add(Table), lambda: held.discard("b"), lambda: dict.__setitem__(registry, str(Table), 8), held.clear, registry.clear):
+        change()
+        for _ in range(2):
+            assert told(captured, A) == told(function, A)
+
+
 def test_recording_asks_no_methods_of_their_own() -> None:
     ASKED.clear()
     check_behaves_as_plain(counted, "reference", CALLS, told)
     assert not ASKED
 
 
-ONE_GRAPH = [named_tuples_from_outside, dicts, dicts_with_methods_before_their_base, numbers, text, tuples, a_tuple_inside_of_its_list]
+ONE_GRAPH = [named_tuples_from_outside, dicts, dicts_with_methods_before_their_base, ordered_dicts_with_methods_before_their_base, results_that_are_empty,
+             attributes_of_dicts_as_a_dict, dicts_from_outside, members_of_sets_from_outside, numbers, text, tuples, a_tuple_inside_of_its_list]  # fmt: skip
 
 
 test_is_one_graph = one_graph_tests(ONE_GRAPH, (A, B))

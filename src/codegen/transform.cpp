@@ -25,7 +25,7 @@ void Transform::choose_base() {
   if (recording_.needs_frames) throw limit(CodegenLimit::kFrames);
   if (!recording_.classes.empty()) throw limit(CodegenLimit::kClasses);
   if (recording_.hashed) throw limit(CodegenLimit::kKeys);
-  const auto is_call = [](const recorder::Name& name) { return name.kind == recorder::Name::Kind::kCall; };
+  const auto is_call = [](const recorder::Name& name) { return name.kind == recorder::Name::Kind::kCall || name.kind == recorder::Name::Kind::kContext; };
   if (std::any_of(recording_.names.begin(), recording_.names.end(), is_call)) throw limit(CodegenLimit::kCalls);
   if (recording_.start.size() != 1) throw limit(CodegenLimit::kInsideCall);
   const recorder::FrameStart& start = recording_.start[0];

@@ -391,7 +391,8 @@ void Transform::store_one(const recorder::Name& name, uint32_t stored) {
       load(name.key);
       b_->emit(Op::DELETE_SUBSCR);
       return;
-    case kCall: return;  // there is no code then
+    case kCall:
+    case kContext: return;  // there is no code then
     case kContents: {
       build(value(stored), Op::BUILD_LIST);
       load(name.owner);

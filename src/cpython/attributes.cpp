@@ -308,7 +308,7 @@ PyTypeObject* builtin_base(PyTypeObject* type) {
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return nullptr;
   PyTypeObject* base = type->tp_base;
   while (base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) base = base->tp_base;
-  for (PyTypeObject* const known : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyLong_Type, &PyUnicode_Type, &PyFloat_Type}) {
+  for (PyTypeObject* const known : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyODict_Type, &PyLong_Type, &PyUnicode_Type, &PyFloat_Type}) {
     if (base == known) return base;
   }
   return nullptr;

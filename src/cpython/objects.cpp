@@ -77,6 +77,16 @@ Ref copy_of_dict(PyObject* dict) {
   return copy;
 }
 
+Ref copy_of_ordered_dict(PyObject* dict) {
+  const Ref items = copy_of_dict(dict);
+  Ref copy = items ? Ref::steal(PyODict_New()) : Ref();
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; copy && PyDict_Next(items.get(), &at, &key, &value);) {
+    if (PyODict_SetItem(copy.get(), key, value) < 0) return Ref();
+  }
+  return copy;
+}
+
 vectorcallfunc vectorcall_of_functions() {
   static const vectorcallfunc usual = [] {
     const Ref code = Ref::steal(PyCode_NewEmpty("", "", 1)), globals = Ref::steal(PyDict_New());

@@ -32,6 +32,8 @@ inline PyObject* dict_of_view(PyObject* view) { return reinterpret_cast<PyObject
 // A new dict of what the dict holds, in its order, whatever a class that inherits says: PyDict_Copy and PyDict_Update ask its methods.
 // Null with an exception.
 Ref copy_of_dict(PyObject* dict);
+// An OrderedDict with the same keys and values, in the same order. Null with an exception.
+Ref copy_of_ordered_dict(PyObject* dict);
 // How Python functions are called, unless C code has given one another way (PyFunction_SetVectorcall, 3.12 and later).
 vectorcallfunc vectorcall_of_functions();
 // The innermost exception being handled on this thread, or null.

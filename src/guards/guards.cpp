@@ -44,7 +44,7 @@ bool implies(const Fact& fact, Check other) {
   if (fact.check == other || other == Check::kNone) return true;
   switch (other) {
     // An object may be given another class.
-    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.check != Check::kLacks && fact.check != Check::kPattern && fact.other < 0;
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.check != Check::kHas && fact.check != Check::kHasNot && fact.check != Check::kLacks && fact.check != Check::kPattern && fact.other < 0;
     // Only immutable objects are asked for equality.
     case Check::kEqual: return fact.check == Check::kIdentity;
     case Check::kLength: return fact.check == Check::kEqual;
@@ -57,6 +57,8 @@ bool implies(const Fact& fact, Check other) {
     case Check::kTensor:
     case Check::kKeys:
     case Check::kElements:
+    case Check::kHas:
+    case Check::kHasNot:
     case Check::kLacks:
     case Check::kPattern:
     case Check::kTypeVersion:
@@ -347,6 +349,8 @@ void GuardTable::require_elements(int32_t index, Borrowed set) {
   require(index, fact_of(Check::kElements, tuple.get()));
 }
 
+void GuardTable::require_member(int32_t index, Borrowed element, bool there) { require_too(index, fact_of(there ? Check::kHas : Check::kHasNot, element.get())); }
+
 void GuardTable::require_same(int32_t index, int32_t other, bool same) {
   Fact fact;
   fact.check = same ? Check::kSame : Check::kDistinct;
@@ -421,7 +425,10 @@ namespace {
 bool are_same(const torch::Facts* a, const torch::Facts* b) { return a == b || (a && b && a->is_same(*b)); }
 
 // Facts of these kinds stand beside one another.
-bool may_be_several(Check check) { return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kLacks || check == Check::kPattern; }
+bool may_be_several(Check check) {
+  return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kHas || check == Check::kHasNot || check == Check::kLacks ||
+         check == Check::kPattern;
+}
 
 bool is_same(const Fact& a, const Fact& b) {
   return a.check == b.check && a.want.get() == b.want.get() && a.type_version == b.type_version && a.length == b.length && a.array_flags == b.array_flags &&
@@ -602,7 +609,7 @@ void GuardTable::each_line(const auto& take) const {
     });
   }
   for (const torch::State& state : states) {
-    take([&] { return Line{"torch", state.text, "call in one of torch's modes"}; });
+    take([&] { return Line{"state", state.text, "set it once, before the first call"}; });
   }
   for (const DictGuard& guard : dicts) {
     for (size_t i = 0; i < guard.names.size(); i++) {

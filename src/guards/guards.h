@@ -76,7 +76,7 @@ bool is_class_data(Borrowed object);
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys, kElements: a tuple; kLacks: the name; kPattern: the class
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys, kElements: a tuple; kHas, kHasNot: the element; kLacks: the name; kPattern: the class
   uint32_t type_version = 0;  // kTypeVersion, kClassVersion
   Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
@@ -176,6 +176,7 @@ class GuardTable {
   void require_lacks(int32_t source, Borrowed name);  // no attribute of its own of this name; its class, which has none, is guarded
   void require_pattern(int32_t source, Borrowed type);  // sequence and mapping patterns go on matching instances of the class, or not
   void require_elements(int32_t source, Borrowed set);  // the same of a set's elements
+  void require_member(int32_t source, Borrowed element, bool there);  // of a set or dict: it has this element, or hasn't
   // The two sources reach one object, or two.
   void require_same(int32_t source, int32_t other, bool same);
   void require_apart(int32_t source, int32_t other);  // neither is the dict of the other's attributes, nor have they the same one

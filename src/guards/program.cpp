@@ -57,6 +57,16 @@ bool has_type(const Step& step, PyObject* object) { return reinterpret_cast<PyOb
 
 using Items = PyObject* const*;  // the objects of the sources so far
 
+bool is_set_or_dict(PyObject* object) { return PySet_CheckExact(object) || PyDict_Check(object); }
+
+// 1, 0, or -1: it is neither a set nor a dict. Of a class that inherits from dict: what it has as one, whatever the class says.
+int has(PyObject* object, PyObject* element) {
+  if (!is_set_or_dict(object)) return -1;
+  const int there = PyDict_Check(object) ? PyDict_Contains(object, element) : PySet_Contains(object, element);
+  if (there < 0) PyErr_Clear();
+  return there;
+}
+
 struct Checks {
   static bool kNone(const Step&, PyObject*, Items) { return true; }
   static bool kType(const Step& step, PyObject* object, Items) { return has_type(step, object); }
@@ -98,6 +108,8 @@ struct Checks {
     }
     return true;
   }
+  static bool kHas(const Step& step, PyObject* object, Items) { return has(object, step.want) > 0; }
+  static bool kHasNot(const Step& step, PyObject* object, Items) { return has(object, step.want) == 0; }
   static bool kLength(const Step& step, PyObject* object, Items) {
     return has_type(step, object) && PyObject_Size(object) == step.length;
   }
@@ -164,6 +176,8 @@ struct Found {
   static std::string kElements(const Step&, PyObject* object) {
     return PySet_CheckExact(object) ? "the elements " + elements_text(object) : type_text(object);
   }
+  static std::string kHas(const Step&, PyObject* object) { return is_set_or_dict(object) ? "one without it" : type_text(object); }
+  static std::string kHasNot(const Step&, PyObject* object) { return is_set_or_dict(object) ? "one that has it" : type_text(object); }
   static std::string kLacks(const Step&, PyObject*) { return "an object that has it"; }
   static std::string kPattern(const Step&, PyObject*) { return "its class, registered anew"; }
   static std::string kSame(const Step&, PyObject*) { return "another object"; }
@@ -290,7 +304,7 @@ bool function_holds(const FunctionGuard& guard) {
 bool state_holds(const torch::State& state) {
   const Ref now = Ref::steal(PyObject_CallNoArgs(state.callable.get()));
   if (!now) PyErr_Clear();
-  return now.get() == state.wanted.get();
+  return now && (now.get() == state.wanted.get() || equal(now.get(), state.wanted.get()));
 }
 
 }  // namespace

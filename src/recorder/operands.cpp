@@ -296,7 +296,7 @@ bool Recorder::has_fixed_sizes(uint32_t index, PyObject* tensor) const {
 
 void Recorder::depends_on_torch() {
   if (states_.empty()) return;
-  guards().states = std::move(states_);
+  std::move(states_.begin(), states_.end(), std::back_inserter(guards().states));
   states_.clear();
   fix_class(torch::tensor_type());
 }

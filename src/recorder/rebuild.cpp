@@ -40,7 +40,7 @@ PyObject* Rebuild::known(uint32_t value) const {
 
 Ref Rebuild::make(uint32_t value) {
   const Value::Kind of = recording_.values[value].kind;
-  if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kReplayed) {
+  if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kMapping || of == Value::Kind::kReplayed) {
     const Container& container = recording_.containers[recording_.values[value].a];
     if (container.outer || container.owner) return make(container.outer ? container.outer : container.owner);
     if (container.instance) {
@@ -145,9 +145,10 @@ bool Rebuild::make_begun(PyObject* over, const Begun& begun) {
 bool Rebuild::fill(PyObject* object, const Value& contents) {
   const Window window = window_of(contents);
   const auto part = [&](uint32_t i) { return recording_.containers[contents.a].elements[window.begin + i]; };
-  for (uint32_t i = 0; i < window.length; i += contents.kind == Value::Kind::kDict ? 2 : 1) {
-    const Ref first = make(part(i)), second = contents.kind == Value::Kind::kDict ? make(part(i + 1)) : Ref();
-    if (!first || (contents.kind == Value::Kind::kDict ? !second || !store(object, part(i), first.get(), second.get()) : PyList_Append(object, first.get()) < 0)) return false;
+  const bool keyed = contents.kind != Value::Kind::kList;
+  for (uint32_t i = 0; i < window.length; i += keyed ? 2 : 1) {
+    const Ref first = make(part(i)), second = keyed ? make(part(i + 1)) : Ref();
+    if (!first || (keyed ? !second || !store(object, part(i), first.get(), second.get()) : PyList_Append(object, first.get()) < 0)) return false;
   }
   return true;
 }
@@ -160,7 +161,7 @@ Ref Rebuild::make_bare(uint32_t index, PyTypeObject* type, uint32_t contents) {
   };
   const Value of = recording_.values[contents];
   if (!contents) return known(cpython::bare_instance(type));
-  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict) {
+  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict || of.kind == Value::Kind::kMapping) {
     Ref object = known(cpython::instance_of_builtin(type, nullptr));
     return object && fill(object.get(), of) ? std::move(object) : Ref();
   }

@@ -176,7 +176,7 @@ void Recorder::after(const Activation& frame, const Plan& plan, int32_t index, i
   const bool is_second_half = index > 0 && (frame.code().instructions[index - 1].flags & bytecode::Instruction::kFusedWithNext);
   only_pushed_ = &plan == &kMoves && frame.depth() > depth_before && !is_second_half;  // what the first half has let go is yet to be looked at
   if (&plan == &kMoves || &plan == &operation_) return present.after ? present.after(site, plan) : relabel_result(site, plan);
-  if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.stored_name) apply(plan);
+  if (plan.changed || plan.consumed || plan.extended || plan.reread || plan.acts || plan.stored_name) apply(plan);
   if (plan.call) append(value(plan.replayed), plan.call), outdate(plan.replayed);
   if (plan.locals) keep_locals(plan.locals);
   for (const Plan::Contents& one : plan.as_contents) exchange_label(one.slot, one.contents);

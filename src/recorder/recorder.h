@@ -108,6 +108,7 @@ struct Plan {
   Ref stored_into;  // whose attribute is stored: the instruction may drop it
   Ref stored_name;  // ... and under which name, or null: no attribute is
   uint32_t stored_owner = 0, stored_value = 0;
+  uint32_t acts = 0;  // a call that is made where the graph is left: it acts on `stored_into`, which is `stored_owner`
   uint32_t about = 0;  // kRaise: whose attribute is missing; 0: that of the top
   std::vector<Ref> held;  // what else the arguments need
   // Operands whose contents the rule has seen in their place.
@@ -275,6 +276,8 @@ class Recorder {
   uint32_t instance(Borrowed type, uint32_t contents = 0);
   // Those; 0: another value.
   uint32_t contents(uint32_t instance) const;
+  // How many elements of an instance come before its attributes, which the value is the dict of; 0: another value.
+  uint32_t ahead_of(const Value& value) const;
   // The dict of its attributes; and (null: it is another dict) of which class the instance is.
   uint32_t dict_of_instance(uint32_t instance);
   PyTypeObject* class_of_attributes(uint32_t dict) const;
@@ -407,6 +410,8 @@ class Recorder {
   void store_attribute(uint32_t owner, Borrowed object, Borrowed name, uint32_t value);
   // Whether an attribute of the object was stored, as far as objects of this run tell.
   bool has_stored_into(Borrowed object) const;
+  // The calls that are put off and act on the object, in their order.
+  std::vector<uint32_t> calls_put_off(Borrowed object) const;
   // Of a class's attribute, found in this class: its value, by a guard, stored or read anew.
   uint32_t value_in_class(PyTypeObject* type, Borrowed name, Borrowed found);
   // The same of a cell that other functions share.

@@ -128,9 +128,10 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kReplayed:
       if (containers[value.a].outer) return;
       if (containers[value.a].instance) return collect(containers[value.a].instance, cursor, operands);
-      if (containers[value.a].owner) collect(containers[value.a].owner, cursor, operands);
       [[fallthrough]];
     case Value::Kind::kMapping:
+      if (containers[value.a].owner) collect(containers[value.a].owner, cursor, operands);
+      [[fallthrough]];
     case Value::Kind::kDeque:
     case Value::Kind::kFunction:
     case Value::Kind::kInstance:

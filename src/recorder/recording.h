@@ -118,6 +118,7 @@ struct Name {
     kCell,       // the owner, a cell that other functions share
     kContents,   // all that the owner, a list, holds: that of the stored value
     kCall,       // a call that changes the owner: the stored value is what a call gave, whose first argument is missing
+    kContext,    // the owner, a context variable, is set or reset: the stored value is what that call gives
   };
   Kind kind = Kind::kName;
   Ref dict, name;

@@ -36,6 +36,7 @@ std::string store_text(const Recording& recording, const Name& name) {
     case Name::Kind::kCell: return "store into the cell " + owner();
     case Name::Kind::kContents: return "change the contents of " + owner();
     case Name::Kind::kCall: return "call a method of " + owner() + " that changes it";
+    case Name::Kind::kContext: return "set or reset the context variable " + owner();
   }
   return "";
 }

@@ -84,6 +84,14 @@ bool Recorder::has_stored_into(Borrowed object) const {
   return std::any_of(stored_.begin(), stored_.end(), [&](const Stored& one) { return one.owner.get() == object.get(); });
 }
 
+std::vector<uint32_t> Recorder::calls_put_off(Borrowed object) const {
+  std::vector<uint32_t> calls;
+  for (size_t i = 0; i < stored_.size(); i++) {
+    if (recording_->names[i].kind == Name::Kind::kContext && stored_[i].owner.get() == object.get()) calls.push_back(stored_[i].value);
+  }
+  return calls;
+}
+
 uint32_t Recorder::value_in_class(PyTypeObject* type, Borrowed name, Borrowed found) {
   for (size_t i = 0; i < stored_.size(); i++) {
     const Name& known = recording_->names[i];

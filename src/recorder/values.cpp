@@ -16,7 +16,7 @@ namespace evalframe::recorder {
 uint32_t Recorder::instance(Borrowed type, uint32_t contents) {
   const uint32_t made = container(Value::Kind::kInstance, contents ? std::vector<uint32_t>{0, contents} : std::vector<uint32_t>{});
   const Value of = contents ? recording_->values[contents] : Value{};
-  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict) recording_->containers[of.a].owner = made;
+  if (of.kind == Value::Kind::kList || of.kind == Value::Kind::kDict || of.kind == Value::Kind::kMapping) recording_->containers[of.a].owner = made;
   recording_->values[made].b = recording_->values[constant(type)].a;
   return made;
 }
@@ -118,10 +118,18 @@ uint32_t Recorder::container(Value::Kind kind, std::vector<uint32_t> elements) {
   return add_value({kind, false, static_cast<int32_t>(recording_->containers.size()) - 1});
 }
 
+// What an instance has of a builtin type is none of its attributes: the dict of these is what comes behind it.
+uint32_t Recorder::ahead_of(const Value& value) const {
+  const Container& container = recording_->containers[value.a];
+  const bool is_attributes = value.kind == Value::Kind::kDict && container.instance;
+  return is_attributes && contents(container.instance) ? 2 : 0;
+}
+
 std::span<const uint32_t> Recorder::elements(const Value& value) const {
   const Container& container = recording_->containers[value.a];
   if (value.kind == Value::Kind::kMade) return container.elements;
-  return {container.elements.data() + container.present.begin, container.present.length};
+  const uint32_t ahead = ahead_of(value);
+  return {container.elements.data() + container.present.begin + ahead, container.present.length - ahead};
 }
 
 std::vector<uint32_t> Recorder::copied_elements(const Value& value) const {
@@ -150,7 +158,9 @@ void Recorder::replace(const Value& value, const std::vector<uint32_t>& elements
   Container& container = recording_->containers[value.a];
   const int32_t at = value.a;
   const std::vector<uint32_t> before = container.outer ? copied_elements(value) : std::vector<uint32_t>{};
-  container.present = {static_cast<uint32_t>(container.elements.size()), static_cast<uint32_t>(elements.size())};
+  const uint32_t ahead = ahead_of(value), from = container.present.begin;
+  container.present = {static_cast<uint32_t>(container.elements.size()), ahead + static_cast<uint32_t>(elements.size())};
+  for (uint32_t i = 0; i < ahead; i++) container.elements.push_back(container.elements[from + i]);
   container.elements.insert(container.elements.end(), elements.begin(), elements.end());
   move_window(at);
   if (recording_->containers[at].outer) note_change(at, before);
@@ -274,6 +284,7 @@ void Recorder::apply(const Plan& plan) {
   if (plan.changed) replace(recording_->values[plan.changed], plan.contents), outdate(plan.changed);
   if (plan.consumed) give(plan.consumed, plan.steps);
   if (plan.dropped) drop(plan.consumed);
+  if (plan.acts) note_store(add_name({Name::Kind::kContext, Ref(), Ref(), plan.stored_owner}, plan.stored_into.get()), plan.acts);
   if (plan.stored_name && PyModule_Check(plan.stored_into.get())) {
     store(PyModule_GetDict(plan.stored_into.get()), plan.stored_name.get(), plan.stored_value);
   } else if (plan.stored_name) {

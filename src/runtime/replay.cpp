@@ -91,7 +91,8 @@ static bool store_one(const recorder::Name& name, PyObject* owner, PyObject* key
     case kItem: return PyDict_SetItem(owner, key, value) == 0;
     case kDelete: return PyDict_DelItem(owner, key) == 0;
     case kCell: return PyCell_Set(owner, value) == 0;
-    case kCall: return false;  // made by the caller
+    case kCall:
+    case kContext: return false;  // made by the caller
     case kContents: return PyList_SetSlice(owner, 0, PY_SSIZE_T_MAX, value) == 0;
   }
   return false;
@@ -103,6 +104,10 @@ bool store_names(const recorder::Recording& recording, const recorder::Landing& 
     if (name.kind == recorder::Name::Kind::kCall) {
       const Ref owner = rebuild.make(name.owner);
       if (!owner || !rebuild.call_on(store.value, owner.get())) return false;
+      continue;
+    }
+    if (name.kind == recorder::Name::Kind::kContext) {
+      if (!rebuild.make(store.value)) return false;
       continue;
     }
     const bool contents = name.kind == recorder::Name::Kind::kContents;

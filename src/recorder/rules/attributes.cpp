@@ -200,6 +200,13 @@ Plan super_attribute_of_class(Recorder& recorder, PyTypeObject* of, const Operat
   return plan_value(recorder.made(get.get(), nullptr, {self.label}));
 }
 
+// Whether the method asks a dict from outside for one key alone, whatever its class has for that.
+bool asks_dict_for_key(const Value& of, PyObject* object, PyObject* method) {
+  if (of.kind != Value::Kind::kSource || !PyDict_Check(object) || PyDescr_TYPE(method) != &PyDict_Type) return false;
+  const std::string_view name = PyUnicode_AsUTF8(reinterpret_cast<PyDescrObject*>(method)->d_name);
+  return name == "get" || name == "__getitem__" || name == "__contains__";
+}
+
 // super(type, object).name, of a method.
 Plan super_attribute(Recorder& recorder, uint32_t type, uint32_t self, PyObject* object, PyObject* name) {
   PyObject* const of = recorder.constant_of(type);
@@ -214,7 +221,8 @@ Plan super_attribute(Recorder& recorder, uint32_t type, uint32_t self, PyObject*
     const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
     return plan_value(recorder.made(get.get(), nullptr, {self}));
   }
-  const bool inherited = found && recorder.contents(self) && (Py_IS_TYPE(found.get(), &PyWrapperDescr_Type) || Py_IS_TYPE(found.get(), &PyMethodDescr_Type));
+  const bool in_c = found && (Py_IS_TYPE(found.get(), &PyWrapperDescr_Type) || Py_IS_TYPE(found.get(), &PyMethodDescr_Type));
+  const bool inherited = in_c && (recorder.contents(self) || asks_dict_for_key(recorder.value(self), object, found.get()));
   if (inherited && PyDescr_TYPE(found.get()) != &PyBaseObject_Type) {
     const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
     return plan_value(recorder.made(get.get(), nullptr, {self}));
@@ -537,10 +545,20 @@ bool is_method_of_immutable(Recorder& recorder, const Asked& asked) {
   return found && Py_IS_TYPE(found, &PyMethodDescr_Type) && is_immutable(object) && !recorder.is_input_number(label, object) && recorder.known(label, object);
 }
 
+// What a bound method is made of; none: another object, or attribute.
+std::optional<Plan> part_of_method(Recorder& recorder, const Asked& asked) {
+  const Value of = recorder.value(asked.label);
+  if (!PyMethod_Check(asked.object) || of.kind != Value::Kind::kMade || recorder.constant_of(recorder.elements(of)[0]) != reinterpret_cast<PyObject*>(&PyMethod_Type)) return std::nullopt;
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(asked.name, text) == 0; };
+  if (is("__func__")) return plan_value(recorder.elements(of)[2]);
+  return is("__self__") ? std::optional(plan_value(recorder.elements(of)[3])) : std::nullopt;
+}
+
 Plan object_attribute(const Site& site, const Asked& asked) {
   Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
+  if (std::optional<Plan> part = part_of_method(recorder, asked)) return *std::move(part);
   if (PyType_Check(object) && fixes_object(recorder, label, object)) return class_attribute(site, asked);
   if (owner.kind == Value::Kind::kConstant && is_dtype_fact(object, name)) return plan_constant();
   if (is_fact_of_immutable(recorder, label, object, name)) return plan_constant();

@@ -167,9 +167,11 @@ PyObject* bound_hook(Recorder& recorder, const Value& value) {
   return hook && is_hook_of_object(hook.get()) ? hook.get() : nullptr;
 }
 
-// A method in C that super() has bound, of an instance whose contents are known; null: another value.
+// A method in C that super() has bound, of an instance whose contents are known, or can be asked for; null: another value.
 Ref inherited_method(Recorder& recorder, const Value& value) {
-  if (recorder.elements(value).size() != 3 || !recorder.contents(recorder.elements(value)[2])) return Ref();
+  if (recorder.elements(value).size() != 3) return Ref();
+  const uint32_t self = recorder.elements(value)[2];
+  if (!recorder.contents(self) && recorder.value(self).kind != Value::Kind::kSource) return Ref();
   PyObject* const get = recorder.constant_of(recorder.elements(value)[0]);
   Ref method = get && Py_IS_TYPE(get, Py_TYPE(bound_initializer())) ? Ref::steal(PyObject_GetAttrString(get, "__self__")) : Ref();
   if (!method) PyErr_Clear();

@@ -57,6 +57,14 @@ Plan step_behind_change(PyObject* iterator) {
   return told ? plan_raise() : plan_break(Break::kIterator, "a container that has changed");
 }
 
+// What a comprehension goes through is in its argument, too, which nothing reads behind the last turn.
+bool is_of_comprehension(const Site& site, PyObject* iterator) {
+  const auto* const code = site.frame.code().code.as<PyCodeObject>();
+  constexpr Py_ssize_t kHolders = 2;
+  if (Py_REFCNT(iterator) != kHolders || code->co_argcount != 1 || site.frame.slot(0) != iterator) return false;
+  return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), ".0") == 0;
+}
+
 Plan for_iter(const Site& site) {
   Recorder& recorder = site.recorder;
   const int top = site.depth - 1;
@@ -71,7 +79,9 @@ Plan for_iter(const Site& site) {
   if (const uint32_t made = recorder.label(top); recorder.is_iterator(made)) {
     Plan plan;
     if (recorder.steps_to_end(made) <= 1 && recorder.is_endless(made)) return plan_break(Break::kIterator, type_name(object));
-    if (recorder.steps_to_end(made) <= 1) exhaust(plan, recorder, made, object);
+    if (recorder.steps_to_end(made) > 1) return plan;
+    exhaust(plan, recorder, made, object);
+    plan.dropped |= is_of_comprehension(site, object);
     return plan;
   }
   if (value.kind == Value::Kind::kSource && recorder.takes_turn(recorder.label(top), object)) {

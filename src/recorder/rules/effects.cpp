@@ -7,6 +7,7 @@
 
 #include "core/builtins.h"
 #include "core/made_once.h"
+#include "cpython/attributes.h"
 #include "cpython/hook.h"
 #include "recorder/rules/rules.h"
 
@@ -14,7 +15,7 @@ namespace evalframe::recorder {
 
 namespace {
 
-enum class What : uint8_t { kReads, kActs, kWaits, kSame, kItself, kAcquires, kReleases, kFollows };
+enum class What : uint8_t { kReads, kActs, kWaits, kSame, kState, kItself, kAcquires, kReleases, kFollows };
 
 struct Row {
   const char *module, *name;
@@ -120,7 +121,7 @@ bool is_random_stream(PyObject* object) {
   return type && PyObject_TypeCheck(object, type);
 }
 
-bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object) || is_count(object) || is_of_thread(object); }
+bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object) || is_count(object) || is_of_thread(object) || PyContextToken_CheckExact(object); }
 
 bool makes_streams(const graph::Graph& graph, int32_t node) {
   const graph::Node& of = graph.nodes[node];
@@ -142,11 +143,61 @@ bool collects_garbage(PyObject* callable) {
   return callable == collect.get([] { return find({"gc", "collect", What::kActs}); }).get();
 }
 
+Plan present_state(Recorder& recorder, PyObject* callable) {
+  Ref now = Ref::steal(PyObject_CallNoArgs(callable));
+  if (!now) return PyErr_Clear(), plan_break(Break::kUnknownCall, callable_name(callable));
+  std::vector<torch::State>& states = recorder.guards().states;
+  const bool asked = std::any_of(states.begin(), states.end(), [&](const torch::State& state) { return state.callable.get() == callable; });
+  const uint32_t label = recorder.constant(now.get());
+  if (!asked) states.push_back({Ref::borrow(callable), std::move(now), "what the interpreter is set to is as before"});
+  return plan_value(label);
+}
+
+namespace {
+
+PyObject* method_of_variables(const char* name) { return cpython::lookup(&PyContextVar_Type, name); }
+
+// The calls that have set a context variable, of those that were put off, and that no other has undone.
+std::vector<uint32_t> that_hold(const Recorder& recorder, const std::vector<uint32_t>& calls) {
+  std::vector<uint32_t> hold;
+  for (const uint32_t call : calls) {
+    const bool sets = recorder.constant_of(recorder.elements(recorder.value(call))[0]) == method_of_variables("set");
+    sets ? hold.push_back(call) : hold.pop_back();
+  }
+  return hold;
+}
+
+// ContextVar.set of what the graph doesn't have, and what follows it: the variable is set where the graph is left, and reset there, and
+// what it has meanwhile is known. None: a call that the graph makes.
+std::optional<Plan> call_of_variable(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool sets = callable == method_of_variables("set"), resets = callable == method_of_variables("reset"), gets = callable == method_of_variables("get");
+  if ((!sets && !resets && !gets) || given.keyword_names || given.objects.empty() || !PyContextVar_CheckExact(given.objects[0])) return std::nullopt;
+  const std::vector<uint32_t> before = recorder.calls_put_off(given.objects[0]), hold = that_hold(recorder, before);
+  if (gets) return hold.empty() ? std::nullopt : std::optional(plan_value(recorder.elements(recorder.value(hold.back()))[3]));
+  constexpr size_t kArguments = 2;
+  if (given.objects.size() != kArguments || !recorder.may_put_off() || !fixes_object(recorder, given.labels[0], given.objects[0])) return std::nullopt;
+  const Value::Kind kind = recorder.value(given.labels[1]).kind;
+  const bool of_graph = kind == Value::Kind::kNode || kind == Value::Kind::kConstant;
+  if (before.empty() && (resets || of_graph)) return std::nullopt;
+  // A token is of one variable and one use: another one may raise.
+  if (resets && (hold.empty() || hold.back() != given.labels[1])) return plan_break(Break::kUnknownCall, callable_name(callable) + " behind another call");
+  const uint32_t call = recorder.made(callable, nullptr, given.labels);
+  Plan plan = sets ? plan_value(call) : plan_value(recorder.constant(Py_None));
+  plan.acts = call;
+  plan.stored_owner = given.labels[0];
+  plan.stored_into = Ref::borrow(given.objects[0]);
+  return plan;
+}
+
+}  // namespace
+
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (std::optional<Plan> plan = call_of_variable(recorder, callable, given)) return *std::move(plan);
   const bool prints = callable == builtin<"print">().get();
   const bool warns = is_warn(callable);
   const What* const what = prints || warns ? nullptr : effect_of(callable);
   const auto no = [&](const char* why) { return plan_break(Break::kUnknownCall, callable_name(callable) + why); };
+  if (what && *what == What::kState && given.objects.empty()) return present_state(recorder, callable);
   if (what && *what == What::kFollows) return all_known(recorder, given) ? plan_constant() : no("");
   // What the program has let go of, and the recording still has, would tell of its end behind the effect.
   if (!recorder.may_put_off()) return no(" behind the end of an object that tells of it");

@@ -303,10 +303,10 @@ bool add_pair(Recorder& recorder, Entries& entries, uint32_t label, PyObject* pa
   return true;
 }
 
-// [(key, value), ...], or an iterator that gives such.
+// [(key, value), ...], the items of a dict, or an iterator that gives such.
 std::optional<Entries> entries_of_pairs(Recorder& recorder, const Operated& pairs) {
   const bool sequence = PyList_CheckExact(pairs.object) || PyTuple_CheckExact(pairs.object);
-  const std::optional<Labels> parts = sequence || recorder.is_iterator(pairs.label) ? parts_of(recorder, pairs.label, pairs.object) : std::nullopt;
+  const std::optional<Labels> parts = sequence || PyDictItems_Check(pairs.object) || recorder.is_iterator(pairs.label) ? parts_of(recorder, pairs.label, pairs.object) : std::nullopt;
   if (!parts) return std::nullopt;
   Entries entries;
   for (size_t i = 0; i < parts->size(); i++) {

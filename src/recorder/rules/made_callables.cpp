@@ -90,6 +90,17 @@ Plan call_of_stand_in(const Site& site, const char* name) {
   return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, name);
 }
 
+// What a partial calls: of a bound method that the recorded code made the function, with what that is bound to.
+struct Called {
+  Operated function;
+  std::optional<Operated> self;
+};
+Called called_by_partial(Recorder& recorder, uint32_t label, PyObject* function) {
+  if (!PyMethod_Check(function) || !is_made_by(recorder, label, reinterpret_cast<PyObject*>(&PyMethod_Type))) return {{label, function}, std::nullopt};
+  const std::span<const uint32_t> parts = recorder.elements(recorder.value(label));
+  return {{parts[2], PyMethod_GET_FUNCTION(function)}, Operated{parts[3], PyMethod_GET_SELF(function)}};
+}
+
 // Keywords of the call go before those of the partial.
 std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite& call, PyObject* partial) {
   Recorder& recorder = site.recorder;
@@ -100,8 +111,9 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
   const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
   if (!function || !arguments || !kept || static_cast<size_t>(PyTuple_GET_SIZE(arguments.get())) != positional) return PyErr_Clear(), std::nullopt;
   const int given = keywords_of(call), more = call.count - given;
-  const bool followed = is_plain_function(function.get()) && numpy::call_kind(function.get()) == numpy::CallKind::kUnknown;
-  if (followed && !fixes_object(recorder, parts[2], function.get())) return std::nullopt;
+  const auto [callee, self] = called_by_partial(recorder, parts[2], function.get());
+  const bool followed = is_plain_function(callee.object) && numpy::call_kind(callee.object) == numpy::CallKind::kUnknown;
+  if (followed && !fixes_object(recorder, callee.label, callee.object)) return std::nullopt;
   if (!followed && (names || given)) return std::nullopt;
   const std::string by_count = "call_of_" + std::to_string(positional + static_cast<size_t>(more));
   if (!followed && !stand_in_named(by_count.c_str())) return std::nullopt;
@@ -124,8 +136,9 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
   const Ref tuple = Ref::steal(PyList_AsTuple(all_names.get()));
   const bool named = tuple && PyTuple_GET_SIZE(tuple.get()) > 0;
   const uint32_t label = named ? recorder.constant(tuple.get()) : 0;
-  Plan plan = followed ? inlined_call(site, parts[2], function.get(), named ? Borrowed(recorder.constant_of(label)) : Borrowed()) : call_of_stand_in(site, by_count.c_str());
+  Plan plan = followed ? inlined_call(site, callee.label, callee.object, named ? Borrowed(recorder.constant_of(label)) : Borrowed()) : call_of_stand_in(site, by_count.c_str());
   if (!followed) give(plan, {parts[2], function.get()});
+  if (followed && self) give(plan, *self);
   for (size_t i = 0; i < positional; i++) give(plan, {parts[3 + i], PyTuple_GET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i))});
   for (int i = call.first; i < call.first + more; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
   for (const Operated& value : values) give(plan, value);

@@ -258,6 +258,33 @@ bool is_among_plain(Recorder& recorder, const Operated& item, const Operated& co
   return true;
 }
 
+// Whether all elements with this hash are told apart without code of the program's.
+bool is_found_plainly(PyObject* set, PyObject* wanted) {
+  const Py_hash_t hash = PyObject_Hash(wanted);
+  if (hash == -1) return PyErr_Clear(), false;
+  PyObject* element = nullptr;
+  Py_hash_t of_element = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &of_element);) {
+    if (of_element == hash && element != wanted && !is_immutable(element)) return false;
+  }
+  return true;
+}
+
+// Of a set or dict from outside, whose other elements nobody asks about.
+bool guards_membership(Recorder& recorder, const Operated& item, const Operated& container) {
+  const Value of = recorder.value(container.label);
+  if (of.kind != Value::Kind::kSource || recorder.varies(of.a)) return false;
+  if (!is_plain_type(recorder, item) && (!is_immutable(item.object) || !recorder.known(item.label, item.object))) return false;
+  const bool dict = PyDict_CheckExact(container.object);
+  if (!dict && !PySet_CheckExact(container.object)) return false;
+  if (dict ? holds_keys_of_classes(container.object, item.object) : !is_found_plainly(container.object, item.object)) return false;
+  const int there = PySequence_Contains(container.object, item.object);
+  if (there < 0) return PyErr_Clear(), false;
+  recorder.guards().require_type(of.a, container.object);
+  recorder.guards().require_member(of.a, item.object, there > 0);
+  return true;
+}
+
 Plan contains_op(const Site& site) {
   const Input item = input_at(site, 2), container = input_at(site, 1);
   if (std::optional<bool> there = has_key(site.recorder, container, item)) return plan_constant();
@@ -266,6 +293,7 @@ Plan contains_op(const Site& site) {
   if (site.recorder.known(item.label, item.object) && (constant_set || site.recorder.known(container.label, container.object))) return plan_constant();
   if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
   if (is_class_among_known(site.recorder, item, container) || is_among_plain(site.recorder, item, container)) return plan_constant();
+  if (guards_membership(site.recorder, item, container)) return plan_constant();
   if (std::optional<Plan> plan = contains_call(site, item, container)) return *std::move(plan);
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }

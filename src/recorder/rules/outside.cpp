@@ -157,7 +157,7 @@ bool keeps_all_in_dict(PyTypeObject* type) {
 
 std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked, bool past_hooks) {
   const Value value = recorder.value(asked.label);
-  const bool made = value.kind == Value::Kind::kInstance && !recorder.contents(asked.label);
+  const bool made = value.kind == Value::Kind::kInstance;
   if ((!made && value.kind != Value::Kind::kSource) || PyUnicode_CompareWithASCIIString(asked.name, "__dict__") != 0) return std::nullopt;
   if (PyType_Check(asked.object) || !(past_hooks || cpython::looks_up_plainly(Py_TYPE(asked.object)))) return std::nullopt;
   if (!cpython::is_plain_to_hold(asked.object)) return std::nullopt;

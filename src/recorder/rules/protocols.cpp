@@ -575,6 +575,10 @@ std::optional<Plan> iterator_over_instance(const Site& site, const Activation::C
   return plan;
 }
 
+bool is_made_container(const Value& value) {
+  return value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed;
+}
+
 }  // namespace
 
 std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
@@ -582,6 +586,7 @@ std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& 
   const Operated first{site.recorder.label(call.first), site.frame.slot(call.first)};
   const bool asks_text = callable == builtin<"str">().get() || callable == builtin<"repr">().get();
   if (asks_text && call.count == 1 && PyType_Check(first.object)) return text_of_class(site.recorder, first);
+  if (callable == builtin<"bool">().get() && call.count == 1 && is_made_container(site.recorder.value(first.label))) return plan_constant();
   if (!is_of_python(Py_TYPE(first.object))) return std::nullopt;
   if (callable == builtin<"format">().get() && call.count == 2) {
     const Operated spec{site.recorder.label(call.first + 1), site.frame.slot(call.first + 1)};

@@ -64,6 +64,10 @@ constexpr const char* kUnary[] = {"__neg__", "__pos__", "__invert__", "__abs__",
 
 bool same_method(const PyTypeObject* type, const PyTypeObject* base, const char* name) { return cpython::lookup(type, name) == cpython::lookup(base, name); }
 
+// An OrderedDict asks these of itself, a dict asks nothing.
+bool asks_itself(const PyTypeObject* base) { return base == &PyODict_Type; }
+constexpr const char* kItemMethods[] = {"__getitem__", "__setitem__", "__delitem__", "__contains__", "__missing__"};
+
 bool same_methods(const PyTypeObject* type, const PyTypeObject* base, std::span<const char* const> names) {
   return std::all_of(names.begin(), names.end(), [&](const char* name) { return same_method(type, base, name); });
 }
@@ -87,11 +91,19 @@ bool inherits(const PyTypeObject* type, const PyTypeObject* base, Asks asks) {
     case Asks::kMember: return same_method(type, base, "__contains__");
     case Asks::kLength: return same_length;
     case Asks::kTruth: return same_length && same_method(type, base, "__bool__");
-    case Asks::kIteration: return same_method(type, base, "__iter__") && same_method(type, base, "keys") && same_length;
+    case Asks::kIteration: return same_method(type, base, "__iter__") && same_method(type, base, "keys") && same_length && (!asks_itself(base) || same_method(type, base, "__getitem__"));
     case Asks::kComparison: return same_methods(type, base, kComparisons);
     case Asks::kNumber: return same_operators(type, base);
   }
   return false;
+}
+
+bool is_container(PyTypeObject* base) { return base == &PyList_Type || base == &PyDict_Type || base == &PyODict_Type; }
+
+// An empty one.
+uint32_t container_of(Recorder& recorder, PyTypeObject* base) {
+  if (base == &PyODict_Type) return recorder.mapping(reinterpret_cast<PyObject*>(base), {}, 0);
+  return recorder.container(base == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict, {});
 }
 
 // The same contents in an object of the builtin type itself.
@@ -99,6 +111,7 @@ Ref exact_copy(PyObject* object, PyTypeObject* base) {
   if (base == &PyTuple_Type) return Ref::steal(PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object)));
   if (base == &PyList_Type) return Ref::steal(PyList_GetSlice(object, 0, PY_SSIZE_T_MAX));
   if (base == &PyDict_Type) return cpython::copy_of_dict(object);
+  if (base == &PyODict_Type) return cpython::copy_of_ordered_dict(object);
   if (base == &PyFloat_Type) return Ref::steal(PyFloat_FromDouble(PyFloat_AS_DOUBLE(object)));
   if (base == &PyUnicode_Type) return Ref::steal(PyUnicode_FromObject(object));
   return Ref::steal(PyLong_Type.tp_as_number->nb_int(object));
@@ -116,11 +129,23 @@ uint32_t contents_of_source(Recorder& recorder, const Value value, PyObject* obj
     return recorder.container(Value::Kind::kTuple, std::move(parts));
   }
   const bool one_object = recorder.guards().sources[static_cast<size_t>(value.a)].reach == Reach::kObject;
-  if (!one_object || base == &PyList_Type || base == &PyDict_Type) return 0;
+  if (!one_object || is_container(base)) return 0;
   return recorder.constant(exact);
 }
 
-bool is_base_method(PyObject* callable, PyTypeObject* base) { return Py_IS_TYPE(callable, &PyMethodDescr_Type) && PyDescr_TYPE(callable) == base; }
+// Of the builtin type, or of one that this inherits from.
+bool is_of_base(PyObject* method, PyTypeObject* base) { return PyDescr_TYPE(method) != &PyBaseObject_Type && PyType_IsSubtype(base, PyDescr_TYPE(method)); }
+
+// Whether a method of the builtin type does with an instance of the class what it does with the contents.
+bool is_for_contents(PyObject* method, const PyTypeObject* type, PyTypeObject* base) {
+  if (!is_of_base(method, base)) return false;
+  if (!asks_itself(base) || PyDescr_TYPE(method) != base || same_methods(type, base, kItemMethods)) return true;
+  const std::string_view name = PyUnicode_AsUTF8(reinterpret_cast<PyDescrObject*>(method)->d_name);
+  constexpr std::string_view kPlain[] = {"__setitem__", "__delitem__", "__iter__", "keys", "values", "items", "clear", "move_to_end"};
+  return std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain);
+}
+
+bool is_base_method(PyObject* callable, const PyTypeObject* type, PyTypeObject* base) { return Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_for_contents(callable, type, base); }
 
 bool asks_builtin(PyObject* callable, PyTypeObject* type, PyTypeObject* base) {
   for (const BuiltinUse& use : kBuiltinUses) {
@@ -155,7 +180,7 @@ bool asks_base(const Site& site, int slot, PyTypeObject* type, PyTypeObject* bas
   const auto call = site.frame.call_site();
   if (!call || slot < call->first || slot >= call->first + call->count) return false;
   PyObject* const callable = site.frame.slot(call->callable);
-  if (slot == call->first && is_base_method(callable, base)) return true;
+  if (slot == call->first && is_base_method(callable, type, base)) return true;
   return asks_builtin(callable, type, base);
 }
 
@@ -315,8 +340,6 @@ std::optional<std::vector<uint32_t>> first_elements(Recorder& recorder, PyTypeOb
 
 namespace {
 
-bool is_container(PyTypeObject* base) { return base == &PyList_Type || base == &PyDict_Type; }
-
 bool may_be_made(Recorder& recorder, PyTypeObject* type) {
   return !type->tp_finalize && !type->tp_del && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) && recorder.fix_class(type);
 }
@@ -329,7 +352,7 @@ std::optional<Plan> new_of_builtin(const Site& site, PyTypeObject* type, const G
   PyTypeObject* const base = cpython::builtin_base(type);
   if (!base || !may_be_made(recorder, type)) return std::nullopt;
   Plan plan;
-  const uint32_t contents = is_container(base) ? recorder.container(base == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict, {}) : immutable_contents(recorder, base, given, plan);
+  const uint32_t contents = is_container(base) ? container_of(recorder, base) : immutable_contents(recorder, base, given, plan);
   if (!contents) return std::nullopt;
   plan.kind = Plan::Kind::kValue;
   plan.label = recorder.instance(type, contents);
@@ -345,6 +368,7 @@ std::optional<Plan> construction_of_builtin(const Site& site, PyTypeObject* type
   if (!made) return std::nullopt;
   if (initializer == cpython::lookup(base, "__init__")) {
     if (!is_container(base)) return made;
+    if (asks_itself(base) && !same_methods(type, base, kItemMethods)) return std::nullopt;
     std::optional<std::vector<uint32_t>> elements = first_elements(recorder, base, given, *made);
     if (!elements) return std::nullopt;
     made->changed = recorder.contents(made->label);
@@ -361,12 +385,33 @@ std::optional<Plan> construction_of_builtin(const Site& site, PyTypeObject* type
   return call_of_initializer(site, initializer, std::move(object), made->label, given);
 }
 
+namespace {
+
+// super().get(key), super()[key] and key in super(), of a dict from outside: the guards know whether it has the key.
+std::optional<Plan> asked_of_dict(Recorder& recorder, PyObject* method, const Operated& self, const Given& given) {
+  const Value of = recorder.value(self.label);
+  const std::string_view name = PyUnicode_AsUTF8(reinterpret_cast<PyDescrObject*>(method)->d_name);
+  const size_t count = given.labels.size();
+  if (!PyDict_Check(self.object) || PyDescr_TYPE(method) != &PyDict_Type || given.keyword_names || count < 1 || count > (name == "get" ? 2 : 1)) return std::nullopt;
+  PyObject* const key = given.objects[0];
+  if (recorder.varies(of.a) || !is_immutable(key) || !recorder.known(given.labels[0], key) || holds_keys_of_classes(self.object, key)) return std::nullopt;
+  const int there = PyDict_Contains(self.object, key);
+  if (there < 0 || (!there && name == "__getitem__") || !fixes_class(recorder, of, self.object)) return PyErr_Clear(), std::nullopt;
+  recorder.guards().require_member(of.a, key, there > 0);
+  if (name == "__contains__") return plan_value(recorder.constant(there ? Py_True : Py_False));
+  if (there) return plan_value(key_source(recorder, of, key));
+  return plan_value(count == 2 ? given.labels[1] : recorder.constant(Py_None));
+}
+
+}  // namespace
+
 // super().__init__(...), super()[key] = value and the like, of a class that inherits from a list or dict.
 std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const Operated& self, const Given& given, const Activation::CallSite* call) {
   Recorder& recorder = site.recorder;
+  if (recorder.value(self.label).kind == Value::Kind::kSource) return asked_of_dict(recorder, method, self, given);
   PyTypeObject* const base = cpython::builtin_base(Py_TYPE(self.object));
   const uint32_t contents = recorder.contents(self.label);
-  const Ref exact = contents && base && PyDescr_TYPE(method) == base ? exact_copy(self.object, base) : Ref();
+  const Ref exact = contents && base && is_for_contents(method, Py_TYPE(self.object), base) ? exact_copy(self.object, base) : Ref();
   if (!exact) return PyErr_Clear(), std::nullopt;
   const auto argument = [&](size_t i) { return Operated{given.labels[i], given.objects[i]}; };
   const size_t count = given.keyword_names ? SIZE_MAX : given.labels.size();
@@ -387,9 +432,13 @@ std::optional<Plan> call_of_inherited(const Site& site, PyObject* method, const 
   } else if (method == cpython::lookup(base, "__delitem__") && container && count == 1) {
     plan = store_into_made(recorder, whole, argument(0), {0, nullptr});
     if (plan->kind == Plan::Kind::kLabels) plan->kind = Plan::Kind::kConstant;
-  } else if (method == cpython::lookup(base, "__getitem__") && base == &PyDict_Type && count == 1) {
+  } else if (method == cpython::lookup(base, "__getitem__") && PyDict_Check(exact.get()) && count == 1) {
     plan = item_of_dict(recorder, whole, argument(0));
     if (plan->kind == Plan::Kind::kRaise) return std::nullopt;  // __missing__
+  } else if (method == cpython::lookup(base, "__contains__") && PyDict_Check(exact.get()) && count == 1) {
+    const std::optional<bool> there = has_key(recorder, whole, argument(0));
+    if (!there) return std::nullopt;
+    plan = plan_value(recorder.constant(*there ? Py_True : Py_False));
   } else if (call && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
     // The slot in front of the arguments holds the callable or nothing.
     const int slot = call->first - 1;
