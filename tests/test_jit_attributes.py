@@ -96,6 +96,15 @@ def state_of(pair):
     return pair.history, pair.other is pair.history, fields(pair), fields(pair.left), fields(pair.right), slots, fields(pair.watching), pair.left is pair.right, vars(MODULE).get("last"), LAST
 
 
+def attributes_that_nothing_has(pair, x, y):
+    nothing, number = None, 2.5
+    try:
+        nothing.shape
+    except AttributeError as error:
+        told = str(error)
+    return x + getattr(nothing, "shift", 1), y * getattr(number, "nope", 2), hasattr((x,), "shape"), hasattr([y], "append"), told
+
+
 def moves(pair, x, y):
     body = pair.left.move(x)
     body.move(y, 0.2)
@@ -316,12 +325,13 @@ def over_objects(pair, x, y):
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
+    attributes_that_nothing_has,
     moves, swaps, aliased, one_object_twice, raises_in_between, handled, breaks_in_between, slots, own_setattr, containers,
     globals_and_modules, shadows_a_method, missing, reads_properties, sets_properties, broken_property, broken_setter,
     appends, looks_after_appending, appends_in_calls, appends_while_iterating, appends_turn_by_turn, raises_behind_append,
     no_setter, in_a_loop, in_a_long_loop, over_objects,
 ]  # fmt: skip
-IN_ONE_GRAPH = [moves, swaps, aliased, one_object_twice, slots, containers, globals_and_modules, reads_properties, over_objects, appends]
+IN_ONE_GRAPH = [attributes_that_nothing_has, moves, swaps, aliased, one_object_twice, slots, containers, globals_and_modules, reads_properties, over_objects, appends]
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 
 

@@ -495,6 +495,11 @@ Plan field(Recorder& recorder, const Asked& asked, Py_ssize_t index) {
   return contents ? plan_value(recorder.elements(recorder.value(contents))[static_cast<size_t>(index)]) : plan_break(Break::kAttribute, "of " + type_name(asked.object));
 }
 
+// None.shape: nothing can give such an object the attribute.
+bool lacks_for_good(PyTypeObject* type, PyObject* name) {
+  return PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE) && !type->tp_dictoffset && !_PyType_Lookup(type, name) && type->tp_getattro == PyObject_GenericGetAttr;
+}
+
 // As PyObject_GenericGetAttr looks for it.
 Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   Recorder& recorder = site.recorder;
@@ -502,6 +507,7 @@ Plan generic_attribute(const Site& site, const Asked& asked, bool past_hooks) {
   const Value owner = recorder.value(label);
   PyTypeObject* const type = Py_TYPE(object);
   const auto unknown = [&] { return plan_break(Break::kAttribute, "of " + type_name(object)); };
+  if (lacks_for_good(type, name) && fixes_kind(recorder, label, object)) return past_hooks ? plan_raise() : missing_attribute(site, asked);
   if (!is_object(owner) || !fixes_class(recorder, owner, object)) return unknown();
   PyObject* const found = _PyType_Lookup(type, name);
   if (found && !fixes_descriptor(recorder, found)) return unknown();
