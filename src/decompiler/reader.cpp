@@ -306,7 +306,9 @@ bool Reader::condition_behind(int node, size_t edges, const Stack& stack, const 
 // Takes the next condition in where the two are one `and`, `or` or conditional expression.
 bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
   Condition b;
-  const auto is_and = [&] { return b.no == a.no && b.no_keeps == a.no_keeps; };
+  // `if a: continue` and `if b: continue` go to one place, but each on its own.
+  const auto together = [&](int node, int via_a, int via_b) { return node != scope.again || via_a == via_b || !(explicit_continue(via_a) || explicit_continue(via_b)); };
+  const auto is_and = [&] { return b.no == a.no && b.no_keeps == a.no_keeps && together(a.no, a.via_no, b.via_no); };
   const auto join = [&] {
     const Condition whole{both(a.test, b.test, a.chained), b.yes, a.no, b.yes_keeps, a.no_keeps, b.yes_edges, a.no_edges + b.no_edges, b.via_yes, b.via_no};
     a = whole;
@@ -316,11 +318,11 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
   if (a.chained && condition_behind(a.yes, a.yes_edges, stack, scope, b, true) && is_and()) return join();
   if (!a.yes_keeps && condition_behind(a.yes, a.yes_edges, stack, scope, b)) {
     if (is_and()) return join();
-    if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
+    if (b.yes == a.no && together(a.no, a.via_no, b.via_yes) && !a.no_keeps && !b.yes_keeps && !a.chained && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
       a = {both(a.test, negated(b.test), false), b.no, b.yes, b.no_keeps, false, b.no_edges, a.no_edges + b.yes_edges, b.via_no, b.via_yes};
       return true;
     }
-    if (b.yes == a.no && !a.no_keeps && !b.yes_keeps && !a.chained && !stays_as_it_is(a.test)) {
+    if (b.yes == a.no && together(a.no, a.via_no, b.via_yes) && !a.no_keeps && !b.yes_keeps && !a.chained && !stays_as_it_is(a.test)) {
       a = {either(negated(a.test), b.test), b.yes, b.no, false, b.no_keeps, a.no_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
       return true;
     }
@@ -331,15 +333,15 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
     }
   }
   if (!a.no_keeps && !a.chained && condition_behind(a.no, a.no_edges, stack, scope, b)) {
-    if (b.yes == a.yes && b.yes_keeps == a.yes_keeps) {
+    if (b.yes == a.yes && b.yes_keeps == a.yes_keeps && together(a.yes, a.via_yes, b.via_yes)) {
       a = {either(a.test, b.test), a.yes, b.no, a.yes_keeps, b.no_keeps, a.yes_edges + b.yes_edges, b.no_edges, b.via_yes, b.via_no};
       return true;
     }
-    if (b.no == a.yes && !a.yes_keeps && !b.no_keeps && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
+    if (b.no == a.yes && together(a.yes, a.via_yes, b.via_no) && !a.yes_keeps && !b.no_keeps && stays_as_it_is(a.test) && !stays_as_it_is(b.test)) {
       a = {either(a.test, negated(b.test)), b.no, b.yes, false, b.yes_keeps, a.yes_edges + b.no_edges, b.yes_edges, b.via_no, b.via_yes};
       return true;
     }
-    if (b.no == a.yes && !a.yes_keeps && !b.no_keeps && !stays_as_it_is(a.test)) {
+    if (b.no == a.yes && together(a.yes, a.via_yes, b.via_no) && !a.yes_keeps && !b.no_keeps && !stays_as_it_is(a.test)) {
       a = {both(negated(a.test), b.test, false), b.yes, b.no, b.yes_keeps, false, b.yes_edges, a.yes_edges + b.no_edges, b.via_yes, b.via_no};
       return true;
     }
@@ -409,11 +411,23 @@ int Reader::if_expression(Condition& condition, int join, Stack& stack, const Sc
   return join;
 }
 
-// A `continue` of the source has a place of its own.
+// A `continue` of the source has a place of its own, which what leaves the handlers around it has, too. A jump without one has that of what stands
+// before it.
 bool Reader::explicit_continue(int via) const {
   if (via < 0) return false;
+  const auto place = [&](int index) {
+    const bytecode::Position& at = code_.positions[index];
+    return std::tuple(at.line, at.end_line, at.column, at.end_column);
+  };
+  const auto leaves_handler = [](Op op) { return op == Op::POP_EXCEPT || op == Op::DELETE_FAST || op == Op::DELETE_NAME || op == Op::DELETE_GLOBAL || op == Op::DELETE_DEREF; };
+  int before = via - 1;
+  for (; before >= 0; before--) {
+    const Op op = code_.instructions[before].op;
+    if (!only_leads_on(op) && !leaves_handler(op)) break;
+    if (op != Op::POP_EXCEPT && !only_leads_on(op)) before -= 2;  // error = None; del error
+  }
   const bytecode::Position& at = code_.positions[via];
-  return at.line >= 0 && at.line == at.end_line && at.end_column - at.column == 8;
+  return at.line >= 0 && at.line == at.end_line && at.end_column - at.column == 8 && (before < 0 || place(before) != place(via));
 }
 
 // Comparisons whose negation the compiler writes as another comparison.
@@ -446,6 +460,14 @@ int Reader::if_statement(Condition& condition, int join, Stack& stack, const Sco
   int via_then = condition.via_yes, via_other = condition.via_no;
   const auto first = [&](int node, int via) { return via >= 0 ? std::min(via, node) : node; };
   const int behind = join >= 0 ? join : scope.stop;
+  // if not c: continue
+  if (join >= 0 && other == behind && then != behind && behind == scope.again && explicit_continue(via_other) && via_other < first(then, via_then) && !stays_as_it_is(test)) {
+    Node* const statement = tree_.make(Kind::If, {negated(test)});
+    statement->body = {tree_.make(Kind::Continue)};
+    out.push_back(statement);
+    end.via = via_then;
+    return then;
+  }
   const bool then_is_empty = then == behind && !(behind == scope.again && explicit_continue(via_then));
   if ((then_is_empty && other != behind) || (other != behind && first(other, via_other) < first(then, via_then))) {
     if (stays_as_it_is(test) && then == join) {

@@ -153,3 +153,18 @@ def breaks_in_try_of_loop_with_else(lines, f):
     else:
         lines = None
     f(lines)
+
+
+def goes_on_where_it_says(rows, f):
+    for row in rows:
+        if not row.strip():
+            continue
+        f(row)
+    for row in rows:
+        if row is None:
+            continue
+        if f(row):
+            f(1)
+    for row in rows:
+        if f:
+            print(1)
