@@ -110,33 +110,3 @@ def test_threads_share_a_trial() -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: captured(9, x), range(2000)))
     assert all(np.array_equal(result, table(9, x)) for result in results)
-
-
-def test_turns_of_a_loop_that_is_native_soon_get_no_kernels_of_their_own() -> None:
-    def smoothed(x: Any, n: int) -> Any:
-        for _ in range(n):
-            x[1:-1] += 0.1 * (x[:-2] - 2.0 * x[1:-1] + x[2:])
-        return x
-
-    captured = evalframe.jit(smoothed)
-    for turns in (40, 20_000, 40):
-        x = np.random.default_rng(3).random(50)
-        assert np.array_equal(captured(x.copy(), turns), smoothed(x.copy(), turns))
-        if not state(captured)["native_loops"]:
-            assert (turns, state(captured)["served"]) == (40, 0)
-    assert state(captured)["native_loops"] == 1
-
-
-def test_a_loop_with_branches_goes_native_in_its_first_run() -> None:
-    def wandering(x: Any, n: int) -> Any:
-        for _ in range(n):
-            x[1:-1] += 0.1 * (x[:-2] - 2.0 * x[1:-1] + x[2:])
-            if x[3] > 0.5:
-                x[2:4] -= 0.25
-            x[0] += 0.001
-        return x
-
-    captured = evalframe.jit(wandering)
-    x = np.random.default_rng(3).random(50)
-    assert np.array_equal(captured(x.copy(), 60_000), wandering(x.copy(), 60_000))
-    assert state(captured)["native_turns"] > 20_000

@@ -142,7 +142,6 @@ class Capture {
   // Whether the loop is served on, though it doesn't pay, until it is time to make native code of it.
   bool still_pays(Run& run, Entries& entries);
   bool hopes_for_region(Run& run, Entries& entries);
-  bool runs_until_region(const Run& run, Entries& entries) const;
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   void take_region();  // that has been made

@@ -123,7 +123,7 @@ Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
     run.worth.pays = false;
     return Ended::kRunning;
   }
-  ran = runs_until_region(run, entries) || run.trial.begin_turn(entries);
+  ran = run.trial.begin_turn(entries);
   return ran ? run_turn(run, entries) : Ended::kRunning;
 }
 

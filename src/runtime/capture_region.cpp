@@ -175,17 +175,6 @@ bool Capture::hopes_for_region(Run& run, Entries& entries) {
   return *entries.region_trial.hope;
 }
 
-// Kernels of a turn that nothing was compiled for yet would be for the few turns until the loop is native: the evaluator has those. Once there is
-// native code, graphs lead to the places where it is entered, which the evaluator runs past.
-bool Capture::runs_until_region(const Run& run, Entries& entries) const {
-  const bool is_wanted = CallTrial::on && is_tried() && regions_.empty() && RegionTrial::least_seconds > 0 && may_have_regions(run, entries);
-  if (!is_wanted || entries.region || entries.region_trial.is_fruitless() || entries.list.empty()) return false;
-  if (std::any_of(entries.list.begin(), entries.list.end(), [](const Held<Compilation>& entry) { return entry->hits > 0; })) return false;
-  State state;
-  if (!entries.region_trial.hope && !find_region(run, entries, state).entries.empty()) entries.region_trial.hope = true;
-  return entries.region_trial.hope.value_or(false);
-}
-
 // A loop over numbers makes no arrays, but may be made into native code.
 bool Capture::still_pays(Run& run, Entries& entries) {
   if (run.worth.pays) return true;
