@@ -10,6 +10,7 @@ import string
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evalframe
@@ -166,6 +167,27 @@ def partials_of_methods(a: Any, b: Any) -> Any:
     method = table.scaled
     signature = inspect.signature(method)
     return scaled(3), scaled(more=1, by=b), doubled(), doubled(a), method.__self__ is table, method.__func__ is Table.scaled, [*signature.parameters]
+
+
+def combined(x: Any, y: Any = 1, *, by: Any = 2) -> Any:
+    return x * y + by
+
+
+KEPT, OF_BUILTIN = functools.partial(combined, y=3), functools.partial(max, 2)
+
+
+@case
+def partials_from_outside(a: Any, b: Any) -> Any:
+    return KEPT(a), KEPT(a, by=b), KEPT(b, y=a), OF_BUILTIN(5)
+
+
+def test_keywords_of_a_partial_may_change() -> None:
+    kept = functools.partial(combined, y=3)
+    captured = evalframe.jit(lambda x: kept(x) + 1)
+    for change in (lambda: None, lambda: kept.keywords.update(y=A), lambda: kept.keywords.update(by=1.5), kept.keywords.clear):
+        change()
+        for _ in range(2):
+            assert np.array_equal(captured(A), kept(A) + 1)
 
 
 @breaking

@@ -101,31 +101,44 @@ Called called_by_partial(Recorder& recorder, uint32_t label, PyObject* function)
   return {{parts[2], PyMethod_GET_FUNCTION(function)}, Operated{parts[3], PyMethod_GET_SELF(function)}};
 }
 
-// Keywords of the call go before those of the partial.
-std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite& call, PyObject* partial) {
+// What it was made of, as of one that the recorded code made: its type, names of keywords, function and arguments. One from outside is
+// always the same, and so are its function and arguments, and the dict of its keywords, though not what that holds.
+std::optional<std::vector<uint32_t>> parts_of_partial(Recorder& recorder, uint32_t label, PyObject* partial, PyObject* function, PyObject* arguments, PyObject* keywords) {
+  if (is_a_partial(recorder, label)) return recorder.copied_elements(recorder.value(label));
+  if (!fixes_object(recorder, label, partial) || !PyTuple_CheckExact(arguments) || !PyDict_CheckExact(keywords) || PyDict_GET_SIZE(keywords) > kMaxParts) return std::nullopt;
+  std::vector<uint32_t> parts{recorder.constant(Py_TYPE(partial)), 0, recorder.fixed(function)};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); i++) parts.push_back(recorder.fixed(PyTuple_GET_ITEM(arguments, i)));
+  const Value dict = recorder.value(recorder.fixed(keywords));
+  const Ref names = Ref::steal(PySequence_Tuple(keywords));
+  if (!names || dict.kind != Value::Kind::kSource || !require_keys(recorder, dict, keywords)) return PyErr_Clear(), std::nullopt;
+  if (PyTuple_GET_SIZE(names.get()) > 0) parts[1] = recorder.constant(names.get());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); i++) parts.push_back(key_source(recorder, dict, PyTuple_GET_ITEM(names.get(), i)));
+  return parts;
+}
+
+// All that a call of a partial passes on. Keywords of the call go before those of the partial.
+struct PassedOn {
+  std::vector<Operated> arguments;
+  PyObject* names = nullptr;  // of the last of them
+};
+std::optional<PassedOn> passed_on(const Site& site, const Activation::CallSite& call, const std::vector<uint32_t>& parts, PyObject* arguments, PyObject* keywords) {
   Recorder& recorder = site.recorder;
-  const std::vector<uint32_t> parts = recorder.copied_elements(recorder.value_at(call.callable));
-  const Ref function = Ref::steal(PyObject_GetAttrString(partial, "func")), arguments = Ref::steal(PyObject_GetAttrString(partial, "args"));
-  const Ref kept = Ref::steal(PyObject_GetAttrString(partial, "keywords"));
   PyObject* const names = parts[1] ? recorder.constant_of(parts[1]) : nullptr;
   const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
-  if (!function || !arguments || !kept || static_cast<size_t>(PyTuple_GET_SIZE(arguments.get())) != positional) return PyErr_Clear(), std::nullopt;
-  const int given = keywords_of(call), more = call.count - given;
-  const auto [callee, self] = called_by_partial(recorder, parts[2], function.get());
-  const bool followed = is_plain_function(callee.object) && numpy::call_kind(callee.object) == numpy::CallKind::kUnknown;
-  if (followed && !fixes_object(recorder, callee.label, callee.object)) return std::nullopt;
-  if (!followed && (names || given)) return std::nullopt;
-  const std::string by_count = "call_of_" + std::to_string(positional + static_cast<size_t>(more));
-  if (!followed && !stand_in_named(by_count.c_str())) return std::nullopt;
+  if (static_cast<size_t>(PyTuple_GET_SIZE(arguments)) != positional) return std::nullopt;
+  PassedOn passed;
+  const int more = call.count - keywords_of(call);
+  for (size_t i = 0; i < positional; i++) passed.arguments.push_back({parts[3 + i], PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i))});
+  for (int i = call.first; i < call.first + more; i++) passed.arguments.push_back({recorder.label(i), site.frame.slot(i)});
   std::vector<Operated> values;
   const Ref all_names = Ref::steal(PyList_New(0));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
     PyObject* const name = PyTuple_GET_ITEM(names, i);
-    PyObject* const object = PyDict_GetItemWithError(kept.get(), name);
+    PyObject* const object = PyDict_GetItemWithError(keywords, name);
     if (!object || PyList_Append(all_names.get(), name) < 0) return PyErr_Clear(), std::nullopt;
     values.push_back({parts[3 + positional + static_cast<size_t>(i)], object});
   }
-  for (int i = 0; i < given; i++) {
+  for (int i = 0; i < keywords_of(call); i++) {
     PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
     const int slot = call.first + more + i;
     const Operated value{recorder.label(slot), site.frame.slot(slot)};
@@ -134,15 +147,46 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
     place < 0 ? values.push_back(value) : void(values[static_cast<size_t>(place)] = value);
   }
   const Ref tuple = Ref::steal(PyList_AsTuple(all_names.get()));
-  const bool named = tuple && PyTuple_GET_SIZE(tuple.get()) > 0;
-  const uint32_t label = named ? recorder.constant(tuple.get()) : 0;
-  Plan plan = followed ? inlined_call(site, callee.label, callee.object, named ? Borrowed(recorder.constant_of(label)) : Borrowed()) : call_of_stand_in(site, by_count.c_str());
-  if (!followed) give(plan, {parts[2], function.get()});
-  if (followed && self) give(plan, *self);
-  for (size_t i = 0; i < positional; i++) give(plan, {parts[3 + i], PyTuple_GET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i))});
-  for (int i = call.first; i < call.first + more; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
-  for (const Operated& value : values) give(plan, value);
-  plan.held.push_back(Ref::borrow(partial));
+  if (tuple && PyTuple_GET_SIZE(tuple.get()) > 0) passed.names = recorder.constant_of(recorder.constant(tuple.get()));
+  passed.arguments.insert(passed.arguments.end(), values.begin(), values.end());
+  return passed;
+}
+
+// A function in C: of torch's, or one that is called without keywords.
+std::optional<Plan> call_of_c(const Site& site, const Operated& callee, const PassedOn& passed) {
+  if (torch::is_watched()) {
+    Given given{{}, {}, passed.names};
+    for (const Operated& argument : passed.arguments) given.labels.push_back(argument.label), given.objects.push_back(argument.object);
+    if (std::optional<Plan> plan = torch_call(site.recorder, callee.label, callee.object, given)) return plan;
+  }
+  const std::string by_count = "call_of_" + std::to_string(passed.arguments.size());
+  if (passed.names || !stand_in_named(by_count.c_str())) return std::nullopt;
+  Plan plan = call_of_stand_in(site, by_count.c_str());
+  give(plan, callee);
+  for (const Operated& argument : passed.arguments) give(plan, argument);
+  return plan;
+}
+
+std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite& call, PyObject* partial) {
+  Recorder& recorder = site.recorder;
+  const Ref function = Ref::steal(PyObject_GetAttrString(partial, "func")), arguments = Ref::steal(PyObject_GetAttrString(partial, "args"));
+  const Ref keywords = Ref::steal(PyObject_GetAttrString(partial, "keywords"));
+  if (!function || !arguments || !keywords) return PyErr_Clear(), std::nullopt;
+  const auto parts = parts_of_partial(recorder, recorder.label(call.callable), partial, function.get(), arguments.get(), keywords.get());
+  const std::optional<PassedOn> passed = parts ? passed_on(site, call, *parts, arguments.get(), keywords.get()) : std::nullopt;
+  if (!passed) return std::nullopt;
+  const auto [callee, self] = called_by_partial(recorder, (*parts)[2], function.get());
+  const bool followed = is_plain_function(callee.object) && numpy::call_kind(callee.object) == numpy::CallKind::kUnknown;
+  std::optional<Plan> plan;
+  if (followed) {
+    if (!fixes_object(recorder, callee.label, callee.object)) return std::nullopt;
+    plan = inlined_call(site, callee.label, callee.object, passed->names);
+    if (self) give(*plan, *self);
+    for (const Operated& argument : passed->arguments) give(*plan, argument);
+  } else {
+    plan = call_of_c(site, {(*parts)[2], function.get()}, *passed);
+  }
+  if (plan) plan->held.push_back(Ref::borrow(partial));
   return plan;
 }
 
@@ -229,6 +273,7 @@ std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& c
   }
   if (is_a_partial(recorder, label)) return call_of_partial(site, call, callable);
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
+  if (type == types().partial && recorder.value(label).kind == Value::Kind::kSource) return call_of_partial(site, call, callable);
   const bool made_now = recorder.value(label).kind == Value::Kind::kMade;
   if (type == types().method) return made_now && is_written_in_c(type) ? call_of_methodcaller(site, call, callable) : std::nullopt;
   if (type != types().item && type != types().attribute) return std::nullopt;

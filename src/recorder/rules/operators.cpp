@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "cpython/intrinsics.h"
+#include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
