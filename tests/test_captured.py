@@ -130,6 +130,7 @@ def test_what_is_wrong_is_told_before_the_program_runs(file: Path, command: str)
         (["program.py:Model.rum"], "program.py has no function 'Model.rum'; did you mean Model.run"),
         (["nope.py"], "can't open file"),
         (["-m", "program:nope"], "program.py has no function 'nope'; its functions are: scaled"),
+        (["-m", "json:load"], "the package 'json' can't be run: it has no __main__"),
         ([], "no program to run: give FILE[:NAME], -m MODULE[:NAME] or -c SOURCE"),
         (["--output", "no/such/file", "program.py"], "can't write 'no/such/file': No such file or directory"),
     ):

@@ -169,6 +169,37 @@ def test_a_script_that_does_not_exist_is_pythons_error(tmp_path: Path) -> None:
         assert (ours.returncode, ours.stdout) == (plain.returncode, "")
 
 
+@pytest.mark.parametrize(
+    "program",
+    [["-m", "nope"], ["-m", "nope.part"], ["-m", "folder.nope"], ["-m", "folder"], ["-m", ""], ["-m", "broken"], ["broken.py"], ["-c", "x ="], ["bytes.py"]],
+)
+def test_a_program_that_does_not_begin_is_one_error(tmp_path: Path, program: list[str]) -> None:
+    """Of what never ran there is nothing to tell."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "__init__.py").write_text("")
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n")
+    (tmp_path / "bytes.py").write_bytes(b"\0\1")
+    plain = evalframe("run", "--mode", "evaluate", *program, cwd=tmp_path)
+    assert plain.returncode == 1 and "evalframe: " not in plain.stderr
+    for command in (["run"], ["run", "--report", "page.html"], ["explain"], ["explain", "--html", "page.html"], ["graph"], ["guards", "--json"], ["step"]):
+        done = evalframe(*command, *program, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", plain.stderr)
+        assert not (tmp_path / "page.html").exists()
+
+
+def test_a_program_that_begins_is_told_of_however_it_ends(tmp_path: Path) -> None:
+    for source in ("import sys; sys.exit(4)", "import nope", "import runpy; runpy.run_module('nope')"):
+        assert evalframe("graph", "-c", source, cwd=tmp_path).stdout == "nothing was captured\n"
+
+
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(tmp_path: Path) -> None:
+    for command in ("run", "graph", "dis", "completion"):
+        done = evalframe(command, "--nope", "bash", cwd=tmp_path)
+        assert done.stderr.startswith(f"usage: evalframe {command} ")
+        assert done.stderr.endswith(f"evalframe {command}: error: unrecognized arguments: --nope\n")
+    assert evalframe("--nope", "dis", cwd=tmp_path).stderr.startswith("usage: evalframe [-h]")
+
+
 def test_the_summary_is_one_line_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("print('hello')\n")
     done = evalframe("run", "script.py", cwd=tmp_path)

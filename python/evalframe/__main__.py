@@ -1,6 +1,7 @@
 """The command line: ``evalframe`` and ``python -m evalframe``."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -19,7 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] and given[0] in _RUN_PROGRAMS:
         head, rest = split_at_program(commands_by_name[given[0]], given[1:])
         given = [given[0], *head]
-    options = parser.parse_args(given)
+    options, unknown = parser.parse_known_args(given)
+    if unknown:  # told with the usage of the command, not that of all
+        commands_by_name.get(given[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     options.program = rest
     run: Callable[[argparse.Namespace], int] = options.run
     try:
@@ -28,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except program.CannotOpen as error:
         return _fail(str(error), error.status)
+    except KeyboardInterrupt:
+        if given[0] in _RUN_PROGRAMS:  # the program's own affair
+            raise
+        return 128 + signal.SIGINT
 
 
 def command_line() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

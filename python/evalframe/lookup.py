@@ -53,8 +53,12 @@ def split(where: str) -> tuple[str, str]:
 
 def file_to_run(name: str) -> str:
     """The file that `python -m` runs for the module: of a package, its `__main__`."""
-    is_package = _spec(name).submodule_search_locations is not None
-    return file_of_module(f"{name}.__main__" if is_package else name)
+    if _spec(name).submodule_search_locations is None:
+        return file_of_module(name)
+    try:
+        return file_of_module(f"{name}.__main__")
+    except CannotFind:
+        raise CannotFind(f"the package {name!r} can't be run: it has no __main__") from None
 
 
 def file_of_module(name: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Whose frames find a program and compile it.
+_LOADERS = ("runpy", "pkgutil", "zipimport", "importlib._bootstrap", "importlib._bootstrap_external")
 
 
 class CannotOpen(Exception):
@@ -76,25 +78,27 @@ def run(
     at_end: Callable[[], None],
 ) -> None:
     """Runs what `script` or `module` prepared, inside `capture`; then `collect`, still inside, and `at_end`, however it
-    ended.
+    ended. A program that isn't there or can't be compiled has nothing to tell of: its error stands alone.
 
     Exceptions leave this function as they are to leave the interpreter: already printed through sys.excepthook, without
     the frames of this package, and silent when the interpreter ends with them.
     """
+    begun = True
     try:
         with capture:
             try:
                 program()
             finally:
                 collect()
-    except SystemExit:
-        raise
     except BaseException as error:
-        _print_uncaught(error)
-        sys.excepthook = lambda *_: None
+        begun = _has_frames(error.__traceback__)
+        if not isinstance(error, SystemExit):
+            _print_uncaught(error)
+            sys.excepthook = lambda *_: None
         raise
     finally:
-        at_end()
+        if begun:
+            at_end()
 
 
 def _standard_input() -> Callable[[], object]:
@@ -152,6 +156,16 @@ def _set_first_path(folder: str, even_if_safe: bool = False) -> None:
         sys.path[0] = folder
     elif even_if_safe:
         sys.path.insert(0, folder)
+
+
+def _has_frames(traceback: types.TracebackType | None) -> bool:
+    """Whether frames of a program are in it, and not only those that look for one."""
+    while traceback is not None:
+        frame, traceback = traceback.tb_frame, traceback.tb_next
+        is_ours = frame.f_code.co_filename.startswith(_OUR_FOLDER)
+        if not is_ours and frame.f_globals.get("__name__") not in _LOADERS:
+            return True
+    return False
 
 
 def _print_uncaught(error: BaseException) -> None:
