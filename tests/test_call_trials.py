@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -49,42 +49,30 @@ def test_a_function_that_is_slower_captured_is_left_to_cpython() -> None:
     assert state(captured)["served"] == before["served"]
 
 
-def comes_out_twice(attempt: Callable[[], bool]) -> bool:
-    """Two times among thirty, at most: other work on the machine misleads trials, all that run while it does."""
-    found = 0
-    for _ in range(30):
-        found += attempt()
-        if found == 2:
-            return True
-    return False
-
-
 def test_all_calls_are_plain_in_the_end_where_that_is_quicker() -> None:
     x = np.arange(30) % 5
-
-    def is_left() -> bool:
+    left = 0
+    for _ in range(5):  # other work on the machine may mislead a trial, but not most
         captured = evalframe.jit(table)
         for _ in range(300):
             captured(30, x)
         before = state(captured)["plain_calls"]
         for _ in range(20):
             captured(30, x)
-        return bool(state(captured)["plain_calls"] == before + 20)
-
-    assert comes_out_twice(is_left)
+        left += state(captured)["plain_calls"] == before + 20
+    assert left >= 2
 
 
 def test_a_function_that_pays_is_served() -> None:
     x = np.linspace(0, 1, 50_000)
-
-    def is_served() -> bool:
+    served = 0
+    for _ in range(5):  # other work on the machine may mislead a trial, but not most
         captured = evalframe.jit(chain)
         for _ in range(200):
             captured(x)
         counters = state(captured)
-        return bool(counters["given_up"] == 0 and counters["hits"] > 150)
-
-    assert comes_out_twice(is_served)
+        served += counters["given_up"] == 0 and counters["hits"] > 150
+    assert served >= 2
 
 
 def test_it_is_tried_again_when_arguments_have_grown() -> None:
