@@ -39,12 +39,18 @@ std::string module_prefix(PyObject* dict) {
   return name && PyUnicode_Check(name) ? name_text(name) + "." : "";
 }
 
+// Facts of these kinds stand beside one another, and say nothing of the object's type.
+bool may_be_several(Check check) {
+  return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kHas || check == Check::kHasNot || check == Check::kLacks ||
+         check == Check::kPattern;
+}
+
 // Whether the first fact, of the same object, says all that the second does.
 bool implies(const Fact& fact, Check other) {
   if (fact.check == other || other == Check::kNone) return true;
   switch (other) {
     // An object may be given another class.
-    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && fact.check != Check::kHas && fact.check != Check::kHasNot && fact.check != Check::kLacks && fact.check != Check::kPattern && fact.other < 0;
+    case Check::kType: return fact.check != Check::kNone && fact.check != Check::kIdentity && fact.check != Check::kClassVersion && !may_be_several(fact.check);
     // Only immutable objects are asked for equality.
     case Check::kEqual: return fact.check == Check::kIdentity;
     case Check::kLength: return fact.check == Check::kEqual;
@@ -423,12 +429,6 @@ bool GuardTable::take_surroundings(const GuardTable& other) {
 namespace {
 
 bool are_same(const torch::Facts* a, const torch::Facts* b) { return a == b || (a && b && a->is_same(*b)); }
-
-// Facts of these kinds stand beside one another.
-bool may_be_several(Check check) {
-  return check == Check::kSame || check == Check::kDistinct || check == Check::kApart || check == Check::kHas || check == Check::kHasNot || check == Check::kLacks ||
-         check == Check::kPattern;
-}
 
 bool is_same(const Fact& a, const Fact& b) {
   return a.check == b.check && a.want.get() == b.want.get() && a.type_version == b.type_version && a.length == b.length && a.array_flags == b.array_flags &&

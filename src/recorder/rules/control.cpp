@@ -13,7 +13,7 @@ Plan branch(const Site& site) {
   const int top = site.depth - 1;
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return {};
+  if (is_made_container(value)) return {};
   if (torch::is_tensor(object)) return plan_break(Break::kDataBranch, type_name(object));
   const bool mapping = PyDict_Check(object) && is_written_in_c(Py_TYPE(object));  // as OrderedDict is
   const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || mapping || PySet_CheckExact(object);

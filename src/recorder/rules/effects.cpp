@@ -143,6 +143,9 @@ bool collects_garbage(PyObject* callable) {
   return callable == collect.get([] { return find({"gc", "collect", What::kActs}); }).get();
 }
 
+namespace {
+
+// What the interpreter is set to, which the guards ask for.
 Plan present_state(Recorder& recorder, PyObject* callable) {
   Ref now = Ref::steal(PyObject_CallNoArgs(callable));
   if (!now) return PyErr_Clear(), plan_break(Break::kUnknownCall, callable_name(callable));
@@ -152,8 +155,6 @@ Plan present_state(Recorder& recorder, PyObject* callable) {
   if (!asked) states.push_back({Ref::borrow(callable), std::move(now), "what the interpreter is set to is as before"});
   return plan_value(label);
 }
-
-namespace {
 
 PyObject* method_of_variables(const char* name) { return cpython::lookup(&PyContextVar_Type, name); }
 
@@ -170,15 +171,15 @@ std::vector<uint32_t> that_hold(const Recorder& recorder, const std::vector<uint
 // ContextVar.set of what the graph doesn't have, and what follows it: the variable is set where the graph is left, and reset there, and
 // what it has meanwhile is known. None: a call that the graph makes.
 std::optional<Plan> call_of_variable(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (given.keyword_names || given.objects.empty() || !PyContextVar_CheckExact(given.objects[0])) return std::nullopt;
   const bool sets = callable == method_of_variables("set"), resets = callable == method_of_variables("reset"), gets = callable == method_of_variables("get");
-  if ((!sets && !resets && !gets) || given.keyword_names || given.objects.empty() || !PyContextVar_CheckExact(given.objects[0])) return std::nullopt;
+  if (!sets && !resets && !gets) return std::nullopt;
   const std::vector<uint32_t> before = recorder.calls_put_off(given.objects[0]), hold = that_hold(recorder, before);
   if (gets) return hold.empty() ? std::nullopt : std::optional(plan_value(recorder.elements(recorder.value(hold.back()))[3]));
   constexpr size_t kArguments = 2;
   if (given.objects.size() != kArguments || !recorder.may_put_off() || !fixes_object(recorder, given.labels[0], given.objects[0])) return std::nullopt;
-  const Value::Kind kind = recorder.value(given.labels[1]).kind;
-  const bool of_graph = kind == Value::Kind::kNode || kind == Value::Kind::kConstant;
-  if (before.empty() && (resets || of_graph)) return std::nullopt;
+  const auto is_of_graph = [&] { return is_one_object(recorder.value(given.labels[1]), given.objects[1]) && recorder.operand(given.labels[1], given.objects[1]); };
+  if (before.empty() && (resets || is_of_graph())) return std::nullopt;
   // A token is of one variable and one use: another one may raise.
   if (resets && (hold.empty() || hold.back() != given.labels[1])) return plan_break(Break::kUnknownCall, callable_name(callable) + " behind another call");
   const uint32_t call = recorder.made(callable, nullptr, given.labels);

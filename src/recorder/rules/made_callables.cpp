@@ -153,7 +153,7 @@ std::optional<PassedOn> passed_on(const Site& site, const Activation::CallSite& 
 }
 
 // A function in C: of torch's, or one that is called without keywords.
-std::optional<Plan> call_of_c(const Site& site, const Operated& callee, const PassedOn& passed) {
+std::optional<Plan> passed_to_c(const Site& site, const Operated& callee, const PassedOn& passed) {
   if (torch::is_watched()) {
     Given given{{}, {}, passed.names};
     for (const Operated& argument : passed.arguments) given.labels.push_back(argument.label), given.objects.push_back(argument.object);
@@ -184,7 +184,7 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
     if (self) give(*plan, *self);
     for (const Operated& argument : passed->arguments) give(*plan, argument);
   } else {
-    plan = call_of_c(site, {(*parts)[2], function.get()}, *passed);
+    plan = passed_to_c(site, {(*parts)[2], function.get()}, *passed);
   }
   if (plan) plan->held.push_back(Ref::borrow(partial));
   return plan;

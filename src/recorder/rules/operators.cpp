@@ -198,7 +198,7 @@ Plan truth(const Site& site) {
   if (torch::is_tensor(input.object)) return plan_break(Break::kDataBranch, type_name(input.object));
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed) return plan_constant();
+  if (is_made_container(value)) return plan_constant();
   // A subclass in C, as OrderedDict is.
   const bool mapping = PyDict_Check(input.object) && is_written_in_c(Py_TYPE(input.object));
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(input.object) || mapping || PyTuple_CheckExact(input.object) || PySet_CheckExact(input.object))) {

@@ -575,10 +575,6 @@ std::optional<Plan> iterator_over_instance(const Site& site, const Activation::C
   return plan;
 }
 
-bool is_made_container(const Value& value) {
-  return value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed;
-}
-
 }  // namespace
 
 std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {

@@ -153,6 +153,10 @@ Plan plan_change(Recorder& recorder, uint32_t container, std::vector<uint32_t> c
 std::optional<std::vector<uint32_t>> items_of_dict_call(const Site& site, const evaluator::Activation::CallSite& call, int first, Plan& used);
 // A dict of the recorded code's, or an object of a subclass of it.
 inline bool is_made_dict(const Value& value) { return value.kind == Value::Kind::kDict || value.kind == Value::Kind::kMapping; }
+// ... or another container that it has made: it knows how much is in it.
+inline bool is_made_container(const Value& value) {
+  return value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed;
+}
 // deque, OrderedDict, defaultdict, and methods of deques that the recorded code has made; none: another callable.
 std::optional<Plan> collection_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // deque[key], deque[key] = value, (value 0) del deque[key], deque += more.

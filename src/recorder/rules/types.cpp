@@ -116,7 +116,7 @@ Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
     return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownCall, "len of " + type_name(object));
   }
   const bool view = PyDictViewSet_Check(object) || PyDictValues_Check(object);
-  if (value.kind == Value::Kind::kTuple || value.kind == Value::Kind::kList || is_made_dict(value) || value.kind == Value::Kind::kDeque || value.kind == Value::Kind::kReplayed || (view && value.kind == Value::Kind::kMade)) return plan_constant();
+  if (is_made_container(value) || (view && value.kind == Value::Kind::kMade)) return plan_constant();
   const bool mapping = PyDict_Check(object) && is_written_in_c(Py_TYPE(object));
   if (value.kind == Value::Kind::kSource && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || mapping || PySet_CheckExact(object))) {
     recorder.guards().require_length(value.a, object);
