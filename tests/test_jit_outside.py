@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,55 @@ def naps(x: Any, seen: Any) -> Any:
     time.sleep(0.05)
     seen.append(STATE["seen"])
     return x + 1
+
+
+def reports(x: Any, seen: Any) -> Any:
+    STATE["seen"] = 3
+    token = VARIABLE.set([3])
+    y = 1 / x
+    STATE["seen"] = 0
+    VARIABLE.reset(token)
+    return y
+
+
+def reports_within(x: Any, seen: Any) -> Any:
+    STATE["seen"] = 4
+    token = VARIABLE.set([4])
+    with np.errstate(divide="call", call=lambda kind, flag: seen.append((kind, STATE["seen"], VARIABLE.get()))):
+        y = 1 / x
+    STATE["seen"] = 0
+    VARIABLE.reset(token)
+    return y
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [reports, reports_within])
+def test_functions_that_numpy_calls_see_what_was_stored(function: Callable[..., Any], backend: str) -> None:
+    captured, x = evalframe.jit(function, backend=backend), np.array([0.0, 2.0])
+    for state in ("ignore", "call", "ignore", "call", "call"):
+        found: list[Any] = []
+        for called in (captured, function):
+            STATE["seen"], seen = 0, []  # type: ignore[var-annotated]
+            with np.errstate(divide=state, call=lambda kind, flag, seen=seen: seen.append((kind, STATE["seen"], VARIABLE.get()))):  # type: ignore[call-overload]
+                called(x, seen)
+            found.append(seen)
+        assert found[0] == found[1] and len(found[0]) == (state == "call" or function is reports_within)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_who_shows_warnings_of_numpy_sees_what_was_stored(backend: str) -> None:
+    captured, x = evalframe.jit(reports, backend=backend), np.array([0.0, 2.0])
+    for shown in (False, True, False, True, True):
+        found: list[Any] = []
+        for called in (captured, reports):
+            STATE["seen"], seen = 0, []  # type: ignore[var-annotated]
+            with warnings.catch_warnings():
+                warnings.simplefilter("always" if shown else "ignore")
+                if shown:
+                    warnings.showwarning = lambda *what, seen=seen: seen.append((str(what[0]), STATE["seen"], VARIABLE.get()))  # type: ignore[assignment]
+                called(x, seen)
+            found.append(seen)
+        assert found[0] == found[1] and len(found[0]) == shown
 
 
 def test_others_see_what_was_stored_before_a_nap() -> None:

@@ -79,8 +79,17 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
   }
 }
 
+// What stores are put off behind runs no code of the program's, which could see that. Numbers of Python's own neither warn nor tell.
+void Recorder::guard_stores() {
+  using graph::Kind;
+  const auto may_tell = [](const graph::Node& node) { return node.meta.kind != Kind::kInt && node.meta.kind != Kind::kFloat && node.meta.kind != Kind::kBool; };
+  if (recording_->names.empty() || std::none_of(recording_->graph.nodes.begin(), recording_->graph.nodes.end(), may_tell)) return;
+  guards().states.push_back({Ref::borrow(asks_tells_program()), Ref::borrow(Py_False), "no function of the program's is told of warnings and floating-point conditions"});
+}
+
 // The classes of this run, and what they have, aren't held.
 std::unique_ptr<Recording> Recorder::finish() {
+  guard_stores();
   for (const MadeClass& made : recording_->classes) recording_->graph.constants[static_cast<size_t>(value(made.value).a)] = Ref::borrow(Py_None);
   recording_->marks.push_back(mark_);
   return std::move(recording_);

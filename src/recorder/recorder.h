@@ -661,6 +661,7 @@ class Recorder {
   void take_over_iterators(uint32_t source, const Outer& outer);
   void note_change(int32_t container, const std::vector<uint32_t>& before);
   void note_items(Outer& outer, const std::vector<uint32_t>& before, const std::vector<uint32_t>& now);
+  void guard_stores();
   int32_t add_name(Name name, Borrowed object);
   Outer* find_outer(uint32_t value);
   int32_t place_of_name(Borrowed dict, Borrowed name) const;

@@ -1,5 +1,7 @@
 #include "frontends/numpy/error_state.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -44,31 +46,55 @@ int conditions_of(Borrowed states) {
   return reported;
 }
 
+bool is_told(PyObject* what) {
+  return what && PyUnicode_Check(what) && (PyUnicode_CompareWithASCIIString(what, "call") == 0 || PyUnicode_CompareWithASCIIString(what, "log") == 0);
+}
+
+bool any_is_told(Borrowed states) {
+  return std::any_of(std::begin(kFlags), std::end(kFlags), [&](const auto& flag) { return states && is_told(PyDict_GetItemString(states.get(), flag.second)); });
+}
+
 // A state, which never changes once it is made, and what it says.
 struct Known {
   Ref state;
   int reported = 0;
+  bool tells = false;
 };
 
-}  // namespace
-
 // Entries of short loops would take longer for a dict of names than for all else: it is read once for each state.
-int reported_conditions() {
+Known present() {
   static MadeOnce<std::unique_ptr<Known>> last;
   PyObject* current = nullptr;
   const Borrowed variable = state_variable();
   if (variable && PyContextVar_Get(variable.get(), nullptr, &current) < 0) PyErr_Clear();
   Ref state = Ref::steal(current);
   Known& known = *last.get([] { return std::make_unique<Known>(); });
-  if (state && state.get() == known.state.get()) return known.reported;
+  if (state && state.get() == known.state.get()) return {Ref(), known.reported, known.tells};
   const Ref states = error_states();
   if (!states) PyErr_Clear();
   const int reported = conditions_of(states.get());
+  const bool tells = any_is_told(states.get());
   if (states && state) {
     known.reported = reported;
+    known.tells = tells;
     const Ref before = std::exchange(known.state, std::move(state));
   }
-  return reported;
+  return {Ref(), reported, tells};
+}
+
+}  // namespace
+
+int reported_conditions() { return present().reported; }
+
+bool tells_program() { return present().tells; }
+
+bool will_tell_program(PyObject* error_state) {
+  constexpr const char* kKept[] = {"_all", "_divide", "_over", "_under", "_invalid"};
+  return std::any_of(std::begin(kKept), std::end(kKept), [&](const char* name) {
+    const Ref what = Ref::steal(PyObject_GetAttrString(error_state, name));
+    if (!what) PyErr_Clear();
+    return is_told(what.get());
+  });
 }
 
 // As numpy.errstate's __enter__ and __exit__ do (numpy/_core/_ufunc_config.py).

@@ -9,6 +9,7 @@
 #include "cpython/layout.h"
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/numpy/error_state.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
@@ -414,6 +415,7 @@ Plan before_with(const Site& site) {
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.callable = _PyType_Lookup(Py_TYPE(manager), enter_name());
+  if (numpy::is_error_state(Py_TYPE(manager)) && numpy::will_tell_program(manager)) return plan_break(Break::kUnknownObject, "numpy.errstate that calls a function");
   plan.operands = {numpy::is_error_state(Py_TYPE(manager)) ? site.recorder.operand(site.recorder.label(site.depth - 1), manager) : Operand{}};
   return plan.operands[0] ? std::move(plan) : plan_break(Break::kUnknownObject, "with " + type_name(manager));
 }

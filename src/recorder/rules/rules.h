@@ -280,6 +280,9 @@ bool runs_no_python(PyObject* stream);
 // warnings.warn; and a call of it.
 bool is_warn(PyObject* callable);
 Plan warning_call(Recorder& recorder, const Given& given);
+// A function without arguments, for guards: whether functions of the program's are told of warnings or of NumPy's floating-point
+// conditions. Borrowed; it lives as long as the process.
+PyObject* asks_tells_program();
 // A function in C that takes a lock, or leaves the graph where that takes waiting.
 PyObject* acquire_without_waiting();
 // Whether the instruction reads what others may change while they hold the lock that the recorded code has.

@@ -1,7 +1,8 @@
-// warnings.warn in a graph: what is shown, and what is looked at, must be CPython's own code; the frames of inlined calls are there for it.
+// Warnings in a graph: whom they are shown to, and warnings.warn. What is shown, and what is looked at, must be CPython's own code; the frames of inlined calls are there for it.
 #include <string_view>
 
 #include "core/c_function.h"
+#include "frontends/numpy/error_state.h"
 #include "graph/leave.h"
 #include "recorder/rules/rules.h"
 
@@ -49,11 +50,15 @@ bool filters_plainly(PyObject* filters) {
   return true;
 }
 
+bool go_to_program() {
+  const Original& known = original();
+  return !known.show || item(known.dict, "_showwarnmsg") != known.show || item(known.dict, "showwarning") != item(known.dict, "_showwarning_orig");
+}
+
 // What is not filtered goes to sys.stderr, in C; or to the list of warnings.catch_warnings(record=True).
 bool shows_plainly() {
   const Original& known = original();
-  if (!known.show || !known.show_plainly || item(known.dict, "_showwarnmsg") != known.show) return false;
-  if (!item(known.dict, "showwarning") || item(known.dict, "showwarning") != item(known.dict, "_showwarning_orig")) return false;
+  if (!known.show_plainly || go_to_program() || !item(known.dict, "showwarning")) return false;
   PyObject* const show = item(known.dict, "_showwarnmsg_impl");
   if (!show) return false;
   if (PyCFunction_Check(show)) {
@@ -71,11 +76,15 @@ PyObject* warn(PyObject*, PyObject* arguments, PyObject* keywords) {
   return function ? PyObject_Call(function, arguments, keywords) : nullptr;
 }
 
+PyObject* tells(PyObject*, PyObject*) { return PyBool_FromLong(numpy::tells_program() || go_to_program()); }
+
 PyObject* warn_in_graph() {
   return c_function<warn>("warn");
 }
 
 }  // namespace
+
+PyObject* asks_tells_program() { return c_function<tells, METH_NOARGS>("tells_program"); }
 
 bool is_warn(PyObject* callable) {
   static const PyObject* const function = [] {
