@@ -374,12 +374,40 @@ except OSError as e:
 else:
     g(2)
 ''',
+    "choice that may raise": '''
+if a == 1:
+    f(a)
+elif b:
+    f(b)
+else:
+    raise ValueError(a)
+''',
+    "breaks of a while loop": '''
+while 1:
+    line = f()
+    if not line:
+        break
+    if line == a:
+        try: g(line)
+        except OSError: break
+    g(line)
+''',
+    "breaks of a for loop": '''
+for x in a:
+    with x:
+        if f(x): break
+    for y in x:
+        if f(y): break
+    else:
+        break
+    g(x)
+''',
 }
 
 
 @pytest.mark.parametrize("source", ENDS.values(), ids=ENDS)
-def test_a_module_may_end_in_handlers(source: str) -> None:
-    """The compiler writes a return behind each of them, and there no source can have one."""
+def test_a_module_may_end_anyhow(source: str) -> None:
+    """The compiler writes a return behind each way to its end, and there no source can have one."""
     report = evalframe.decompile_report(compile(source, "<module>", "exec", dont_inherit=True))
     assert report.rows[0].status in ("exact", "equivalent"), report
 
@@ -444,6 +472,27 @@ def test_what_is_refused_says_so_and_never_pretends() -> None:
         namespace["copied"](1)
     with pytest.raises(evalframe.DecompileError, match="can't decompile copied: a constant that no source text can have: object"):
         evalframe.decompile(damaged)
+
+
+def test_a_lambda_that_is_refused_is_refused_alone() -> None:
+    source = "def f(b):\n    return [lambda: b" + ".a" * 300 + ", lambda: b + 1]"
+    report = evalframe.decompile_report(compile(source, "<test>", "exec"))
+    assert [row.status for row in report.rows] == ["exact", "exact", "refused", "exact"]
+    namespace: dict[str, types.FunctionType] = {}
+    exec(str(report.source), namespace)
+    first, second = namespace["f"](2)
+    assert second() == 3
+    with pytest.raises(NotImplementedError, match="evalframe can't decompile this: expressions nested too deeply"):
+        first()
+    with pytest.raises(evalframe.DecompileError, match="nested too deeply"):
+        evalframe.decompile(report.rows[2].code)
+
+
+def test_long_sums_are_not_deep() -> None:
+    for operator in (" + ", " * ", " - "):
+        source = f"def f(a):\n    return {operator.join(['a'] * 900)} - 1\n"
+        report = evalframe.decompile_report(compile(source, "<test>", "exec"))
+        assert [row.status for row in report.rows] == ["exact", "exact"] and report.source == source
 
 
 def test_what_isnt_a_function_is_a_type_error() -> None:

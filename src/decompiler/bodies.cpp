@@ -26,16 +26,32 @@ void drop_last_return(Nodes& body) {
   if (!body.empty() && returns_nothing(body.back())) body.pop_back();
 }
 
+// A way out of the last loop of a module.
+void break_at_returns(Tree& tree, Nodes& body) {
+  for (Node*& statement : body) {
+    if (returns_nothing(statement)) statement = tree.make(Kind::Break);
+    if (statement->kind == Kind::While || statement->kind == Kind::For || statement->kind == Kind::Function || statement->kind == Kind::Class) continue;
+    for (Nodes* part : {&statement->body, &statement->orelse, &statement->last}) break_at_returns(tree, *part);
+    for (Node* const handler : statement->handlers) break_at_returns(tree, handler->body);
+  }
+}
+
 // Those of a module, in which no `return` can be written: the compiler puts one behind each last statement, in handlers too.
-void drop_returns_at_end(Nodes& body) {
+void drop_returns_at_end(Tree& tree, Nodes& body) {
   drop_last_return(body);
+  const auto ends = std::find_if(body.begin(), body.end(), [](const Node* one) { return one->kind == Kind::If && one->orelse.empty() && !one->body.empty() && returns_nothing(one->body.back()); });
+  if (ends != body.end()) {  // what follows is its else clause
+    (*ends)->orelse.assign(ends + 1, body.end());
+    body.erase(ends + 1, body.end());
+  }
   if (body.empty()) return;
   Node* const last = body.back();
+  if ((last->kind == Kind::While || last->kind == Kind::For) && last->orelse.empty()) break_at_returns(tree, last->body);
   const bool goes_on = last->kind == Kind::If || last->kind == Kind::With || (last->kind == Kind::Try && last->last.empty()) || last->kind == Kind::MatchStatement;
   if (!goes_on) return;
-  if (last->kind != Kind::Try || last->orelse.empty()) drop_returns_at_end(last->body);
-  drop_returns_at_end(last->orelse);
-  for (Node* const handler : last->handlers) drop_returns_at_end(handler->body);
+  if (last->kind != Kind::Try || last->orelse.empty()) drop_returns_at_end(tree, last->body);
+  drop_returns_at_end(tree, last->orelse);
+  for (Node* const handler : last->handlers) drop_returns_at_end(tree, handler->body);
 }
 
 std::string local(const PyCodeObject* code, int index) { return name_text(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
@@ -212,7 +228,7 @@ void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject
 }
 
 void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
-  drop_returns_at_end(body);
+  drop_returns_at_end(tree, body);
   if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
     body[0] = tree.make(Kind::Expr, {body[0]->items[1]});
   }
@@ -259,6 +275,15 @@ void finish_lambda(Nodes& body) {
 
 void finish_comprehension(Nodes& body) {
   if (!body.empty() && body.back()->kind == Kind::Return) body.pop_back();
+}
+
+Node* refused_expression(Tree& tree, PyCodeObject* code, const std::string& reason) {
+  const Ref text = Ref::steal(PyUnicode_FromString(("evalframe can't decompile this: " + reason).c_str()));
+  const Ref quoted = Ref::steal(text ? PyObject_Repr(text.get()) : nullptr);
+  Node* const all = tree.make(Kind::Tuple);
+  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
+  all->items.push_back(tree.make(Kind::Raw, {}, "(_ for _ in ()).throw(NotImplementedError(" + name_text(quoted.get()) + "))"));
+  return all->items.size() > 1 ? all : all->items[0];
 }
 
 Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason) {

@@ -15,7 +15,8 @@ bool keeps_free_variables(PyCodeObject* code, const Nodes& body);
 void finish_lambda(Nodes& body);
 void finish_comprehension(Nodes& body);
 
-// What stands for a body that is refused.
+// What stands for a body that is refused, and for the value of a lambda.
+Node* refused_expression(Tree& tree, PyCodeObject* code, const std::string& reason);
 Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason);
 
 }  // namespace evalframe::decompiler

@@ -289,8 +289,8 @@ class Session {
     reached_.insert(object);
     for (;;) {
       if (attempt.way >= kRefused) {
-        if (is_expression) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
-        node->body = refused_body(tree_, code, attempt.reason);
+        if (is_part) throw Refused(text_of(code->co_name) + ": " + attempt.reason);
+        node->body = is_expression ? Nodes{refused_expression(tree_, code, attempt.reason)} : refused_body(tree_, code, attempt.reason);
         return;
       }
       try {

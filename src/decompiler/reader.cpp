@@ -267,6 +267,7 @@ Reader::Condition Reader::condition_at(int node, Stack& stack, const Scope& scop
     if (chained && !found.chained) pop(stack);  // the operand between the two
     if (found.chained) break;
   }
+  found.first = node;
   return found;
 }
 
@@ -327,7 +328,7 @@ bool Reader::extend(Condition& a, const Stack& stack, const Scope& scope) {
       return true;
     }
     Condition c;
-    if (!a.chained && !a.no_keeps && condition_behind(a.no, a.no_edges, stack, scope, c) && b.yes == c.yes && b.no == c.no && b.yes_keeps == c.yes_keeps && b.no_keeps == c.no_keeps) {
+    if (!a.chained && !a.no_keeps && condition_behind(a.no, a.no_edges, stack, scope, c) && b.first != c.first && b.yes == c.yes && b.no == c.no && b.yes_keeps == c.yes_keeps && b.no_keeps == c.no_keeps) {
       a = {tree_.make(Kind::IfExp, {a.test, b.test, c.test}), b.yes, b.no, b.yes_keeps, b.no_keeps, b.yes_edges + c.yes_edges, b.no_edges + c.no_edges, c.via_yes, c.via_no};
       return true;
     }

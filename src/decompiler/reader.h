@@ -69,6 +69,7 @@ class Reader {
     size_t yes_edges = 1, no_edges = 1;        // how many ways there are from the condition
     int via_yes = -1, via_no = -1;
     bool chained = false;                      // the right operand stays for the next comparison if yes
+    int first = -1;                            // its first test
   };
   struct Case {
     Node* pattern = nullptr;
@@ -173,6 +174,7 @@ class Reader {
   Node* call(Node* function, Nodes arguments, const std::vector<std::string>& keywords);
   Node* finished_call(Node* function, Nodes arguments);
   Node* starred_call(Node* function, Node* positional, Node* keywords);
+  Node* collected(Node* list);
   Node* formatted(Node* value, int conversion, Node* format);
   Node* class_of(const Nodes& items);
   Node* annotations_of(Node* value);

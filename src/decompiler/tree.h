@@ -68,6 +68,9 @@ constexpr const char* kTypeParameters = ".type_params";
 // Of an `and` or `or` inside of another: the two begin on different lines.
 constexpr int kOnItsOwnLine = 1;
 
+// Of a tuple: the compiler has collected its items in a list.
+constexpr int kCollected = 1;
+
 // Why a code object can't be written as source.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;

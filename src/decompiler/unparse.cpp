@@ -199,11 +199,15 @@ std::string joined_text(const Node* node) {
   std::vector<std::string> texts;
   replacement_texts(node, texts);
   if (std::string text = percent_text(node, texts); !text.empty()) return text;
+  // One without a backslash, if there is one: an f-string may stand in the parts of another.
+  std::string first;
   for (const char* quote : {"'", "\"", "'''", "\"\"\""}) {
     if (in_parts(texts, quote)) continue;
-    return std::string("f") + quote + joined_parts(node, quote) + quote;
+    const std::string text = std::string("f") + quote + joined_parts(node, quote) + quote;
+    if (text.find('\\') == std::string::npos) return text;
+    if (first.empty()) first = text;
   }
-  return "f'" + joined_parts(node, "'") + "'";
+  return first.empty() ? "f'" + joined_parts(node, "'") + "'" : first;
 }
 
 std::string comprehension_text(const Node* node) {
@@ -292,12 +296,17 @@ std::string call_text(const Node* node) {
   return in(node->items[0], 18) + "(" + items_text(node->items, 1) + ")";
 }
 
+// a + b + c + ... is as deep as it is long: its left operands are gone down one after the other.
 std::string binary_text(const Node* node) {
   const int own = binary_precedence(node->number);
-  const bool power = own == 16;
-  // Powers bind from the right, and tighter than a sign on their left.
-  return in(node->items[0], power ? 17 : own) + " " + bytecode::kBinarySymbols[node->number % bytecode::kBinaryOps] + " " +
-         in(node->items[1], power ? 15 : own + 1);
+  const bool power = own == 16;  // powers bind from the right, and tighter than a sign on their left
+  Nodes chain{const_cast<Node*>(node)};
+  while (!power && chain.back()->items[0]->kind == Kind::Binary && binary_precedence(chain.back()->items[0]->number) == own) chain.push_back(chain.back()->items[0]);
+  std::string text = in(chain.back()->items[0], power ? 17 : own);
+  for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
+    text += std::string(" ") + bytecode::kBinarySymbols[(*one)->number % bytecode::kBinaryOps] + " " + in((*one)->items[1], power ? 15 : own + 1);
+  }
+  return text;
 }
 
 std::string list_of(const Nodes& items, const char* between, int least) {

@@ -39,6 +39,9 @@ bool has_unpacked(const Node* dict) {
   return false;
 }
 
+// The values of a call, its keywords counted twice, that are pushed each for itself.
+constexpr size_t kMostPushed = 30;
+
 // Displays of fewer constants are built from each.
 constexpr Py_ssize_t kFewestCollected = 3;
 
@@ -261,8 +264,7 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
       return true;
     }
     case Op::LIST_TO_TUPLE: {
-      Node* const list = pop(stack);
-      stack.push_back(tree_.make(Kind::Tuple, list->kind == Kind::List ? list->items : Nodes{tree_.make(Kind::Starred, {list})}));
+      stack.push_back(collected(pop(stack)));
       return true;
     }
     case Op::FORMAT_VALUE: {
@@ -284,6 +286,9 @@ bool Reader::step_build(int node, Stack& stack, Nodes& out) {
     default: return false;
   }
 }
+
+// The tuple that a list is made.
+Node* Reader::collected(Node* list) { return tree_.make(Kind::Tuple, list->kind == Kind::List ? list->items : Nodes{tree_.make(Kind::Starred, {list})}, {}, kCollected); }
 
 Node* Reader::formatted(Node* value, int conversion, Node* format) {
   Node* const made = value->kind == Kind::Formatted && value->text == "converted" ? tree_.make(Kind::Formatted, value->items, {}, value->number)
@@ -371,9 +376,11 @@ Node* Reader::finished_call(Node* function, Nodes arguments) {
 
 Node* Reader::starred_call(Node* function, Node* positional, Node* keywords) {
   Nodes arguments;
-  if (positional->kind == Kind::Tuple) {
+  // f(*(a, b)): of what isn't starred the compiler makes a tuple where there is `**mapping`, or very much.
+  const bool alone = keywords == nullptr || (keywords->kind == Kind::Dict && !has_unpacked(keywords) && positional->items.size() + keywords->items.size() <= kMostPushed);
+  if (positional->kind == Kind::Tuple && (!alone || positional->number == kCollected)) {
     arguments = positional->items;
-  } else if (positional->kind == Kind::Constant && PyTuple_Check(positional->constant) && keywords) {
+  } else if (positional->kind == Kind::Constant && PyTuple_Check(positional->constant) && !alone) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional->constant); i++) arguments.push_back(tree_.constant(PyTuple_GET_ITEM(positional->constant, i)));
   } else {
     arguments.push_back(tree_.make(Kind::Starred, {positional}));
@@ -495,8 +502,7 @@ void Reader::intrinsic(int node, Stack& stack, Nodes& out) {
     case cpython::kAsyncGenWrap: return;
     case cpython::kUnaryPositive: stack.push_back(tree_.make(Kind::Unary, {pop(stack)}, "+")); return;
     case cpython::kListToTuple: {
-      Node* const list = pop(stack);
-      stack.push_back(tree_.make(Kind::Tuple, list->kind == Kind::List ? list->items : Nodes{tree_.make(Kind::Starred, {list})}));
+      stack.push_back(collected(pop(stack)));
       return;
     }
     case cpython::kImportStar: {

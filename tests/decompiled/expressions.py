@@ -86,3 +86,26 @@ def conditional_values(f, a, b, rows):
 
 def assignments_in_comprehensions(f, rows):
     return [(y, z) for x in rows for y in [f(x)] if y for z in [y + 1]]
+
+
+def displays_as_arguments(f, a, b):
+    f(*(a, b))
+    f(*(1, 2), a=b)
+    f(*(a, b), *a)
+    f(a, b, **f)
+    f(*(a,), b=1)
+    f(*a, b)
+    class C(*(a, b)):
+        pass
+    return [*(a, b)]
+
+
+def choices_as_operands(f, a, b):
+    if f(a) is (True if f(b) else False if f(a) else None):
+        f(a)
+    return f in (a if a else b if b else f) and a
+
+
+def texts_in_texts(f, a):
+    f(f'''{', '.join(f"Load({x}).some('*')" for x in a)}''')
+    return f'''{f("it's")}"{a}"s'''
