@@ -85,9 +85,9 @@ def test_damaged_code_is_decompiled_or_refused(seed: int) -> None:
             code = damaged(random_.choice(codes), random_)
         except ValueError:
             continue  # CPython makes no such code object
-        started = time.perf_counter()
+        started = time.process_time()
         report = evalframe.decompile_report(code)
-        assert time.perf_counter() - started < 10
+        assert time.process_time() - started < 10
         assert {row.status for row in report.rows} <= {"exact", "equivalent", "state machine", "refused"}
         for row in report.rows:
             assert row.reason or row.status == "exact"

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -972,9 +971,7 @@ def test_short_loops_are_left_to_the_interpreter() -> None:
     assert _core.jit_counters(captured)["native_loops"] == 0
     a = np.arange(400_000.0)
     captured(a)
-    started = time.perf_counter()
     assert captured(a) == total(a)
-    assert time.perf_counter() - started < 60
     assert _core.jit_counters(captured)["native_loops"] >= 1
 
 

@@ -130,7 +130,8 @@ const Callables& callables() {
       if (const Ref module = module_named(name)) add_functions(*all, module.get(), name);
     }
     // What torch._C itself has is known by its row alone.
-    for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get())}) {
+    const Ref functorch = module_named("torch._C._functorch");
+    for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get()), Ref::borrow(functorch.get())}) {
       for (const Row& row : kFunctions) {
         const Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), row.name)) : Ref();
         if (!found) PyErr_Clear();

@@ -17,6 +17,8 @@ enum class CallKind : uint8_t {
   kMode,       // changes what later operations of the thread do, and gives nothing
   kNesting,    // the same, and gives what is the same in each run, as a rule
   kValue,      // a Python value or a size that depends on elements
+  kAsked,      // a Python value that the guards ask for, as it depends on what isn't recorded
+  kItself,     // gives the plain tensor that it gets
 };
 // kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.
 CallKind call_kind(PyObject* callable);

@@ -181,7 +181,8 @@ Plan super_attribute_of_class(Recorder& recorder, PyTypeObject* of, const Operat
   const bool fixed = fixes_object(recorder, self.label, self.object) && fixes_metaclass(recorder, self.object) && (!in_class || recorder.fix_class(self.object));
   const Ref found = fixed ? found_behind(of, in_class ? type : Py_TYPE(type), name) : Ref();
   if (!found) return unknown();
-  if (in_class && found.get() == cpython::init_subclass_of_object()) {
+  // A method of C's class is bound to the class: another object each time.
+  if (in_class && Py_IS_TYPE(found.get(), &PyClassMethodDescr_Type)) {
     const Ref get = Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
     return plan_value(recorder.made(get.get(), nullptr, {recorder.constant(Py_None), self.label}));
   }

@@ -198,7 +198,8 @@ BoundMethod bound_at(const Site& site, int slot) {
   if (value.kind != Value::Kind::kMade) return {};
   const std::span<const uint32_t> parts = recorder.elements(value);
   if (PyMethod_Check(bound)) return {parts[2], PyMethod_GET_FUNCTION(bound), parts[3], PyMethod_GET_SELF(bound)};
-  PyObject* const name = parts.size() == 4 ? recorder.constant_of(parts[3]) : nullptr;
+  PyObject* name = parts.size() == 4 ? recorder.constant_of(parts[3]) : nullptr;
+  if (name && !PyUnicode_Check(name)) name = nullptr;
   if (Py_IS_TYPE(bound, Py_TYPE(bound_initializer())) && name) {
     const Ref self = Ref::steal(PyObject_GetAttrString(bound, "__self__"));  // a member
     return {0, _PyType_Lookup(Py_TYPE(self.get()), name), parts[2], self.get()};
@@ -234,6 +235,12 @@ bool is_bound_init_subclass(Recorder& recorder, const Value& value, PyObject* ca
   const bool same = maker && Py_IS_TYPE(maker, Py_TYPE(get)) && PyObject_RichCompareBool(maker, get, Py_EQ) > 0;
   if (PyErr_Occurred()) PyErr_Clear();
   return same;
+}
+
+// The class that a method of C's class is bound to by super(); 0: another value.
+uint32_t class_that_c_is_bound_to(const Recorder& recorder, const Value& value, PyObject* callable) {
+  if (value.kind != Value::Kind::kMade || !PyCFunction_Check(callable) || recorder.elements(value).size() != 4) return 0;
+  return recorder.constant_of(recorder.elements(value)[2]) == Py_None ? recorder.elements(value)[3] : 0;
 }
 
 // type.__init__, which super() has bound to a class: it does nothing.
@@ -496,6 +503,12 @@ Plan call_spread(const Site& site) {
     Plan starred;
     if (spread(site, tuple, starred) && starred.arguments.empty()) return plan_constant();
   }
+  if (const uint32_t type = class_that_c_is_bound_to(recorder, inherited, site.frame.slot(callee))) {
+    Plan starred;
+    std::optional<Plan> plan;
+    if (spread(site, tuple, starred)) plan = apply_of_function(site, type, site.frame.slot(callee), {std::move(starred.contents), std::move(starred.arguments), starred.keyword_names});
+    return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, callable_name(site.frame.slot(callee)));
+  }
   BoundMethod bound = bound_at(site, callee);
   if (!bound.function) bound = call_method_at(site, callee);
   if (PyTypeObject* const type = class_called(site, callee)) {
@@ -590,7 +603,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
     if (std::optional<Plan> plan = generator_call(recorder, callable, operands_at(site, call), static_cast<bool>(call.keyword_names))) return *std::move(plan);
   }
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
-    for (const auto rule : {keyed_call, cache_step, decimal_call, class_making, class_statement, class_body, class_cell_check, class_finishing, enum_making,
+    for (const auto rule : {keyed_call, cache_step, step_of_autograd, decimal_call, class_making, class_statement, class_body, class_cell_check, class_finishing, enum_making,
                             descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
                             container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
                             lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,

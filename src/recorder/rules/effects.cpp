@@ -143,9 +143,6 @@ bool collects_garbage(PyObject* callable) {
   return callable == collect.get([] { return find({"gc", "collect", What::kActs}); }).get();
 }
 
-namespace {
-
-// What the interpreter is set to, which the guards ask for.
 Plan present_state(Recorder& recorder, PyObject* callable) {
   Ref now = Ref::steal(PyObject_CallNoArgs(callable));
   if (!now) return PyErr_Clear(), plan_break(Break::kUnknownCall, callable_name(callable));
@@ -155,6 +152,8 @@ Plan present_state(Recorder& recorder, PyObject* callable) {
   if (!asked) states.push_back({Ref::borrow(callable), std::move(now), "what the interpreter is set to is as before"});
   return plan_value(label);
 }
+
+namespace {
 
 PyObject* method_of_variables(const char* name) { return cpython::lookup(&PyContextVar_Type, name); }
 

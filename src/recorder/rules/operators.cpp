@@ -120,12 +120,18 @@ Plan binary_op(const Site& site) {
 }
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
+// Functions, modules and the like.
+bool is_compared_by_place(PyObject* object) { return is_written_in_c(Py_TYPE(object)) && !PyType_Check(object) && compares_by_identity(Py_TYPE(object)); }
+
 Plan compare_op(const Site& site) {
   if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
     return asks_for_truth(site) ? plan_break(Break::kDataBranch, "comparison of tensors") : *std::move(plan);
   }
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
+  if (of_equality && is_compared_by_place(input_at(site, 2).object) && is_compared_by_place(input_at(site, 1).object) && fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1))) {
+    return plan_constant();
+  }
   if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
   if (are_numbers_or_arrays(site)) return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);

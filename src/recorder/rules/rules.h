@@ -37,6 +37,10 @@ struct Operated {
 // torch's functions and methods; none: another callable.
 struct Given;
 std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
+// The apply of a torch.autograd.Function, in C, bound to a class of this label; and what its stand-in calls. None: another callable, or
+// one that isn't followed.
+std::optional<Plan> apply_of_function(const Site& site, uint32_t type, PyObject* callable, const Given& given);
+std::optional<Plan> step_of_autograd(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What such a node gave that can't be recorded; empty: nothing. And its value: tensors that it gave together are known one by one.
 std::string tensor_obstacle(const Plan& plan, PyObject* result);
 uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result);
@@ -270,6 +274,8 @@ bool has_effect(PyObject* callable);
 // gc.collect: objects that the recorded code hasn't made aren't in what it counts.
 bool collects_garbage(PyObject* callable);
 Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given);
+// A call without arguments of what tells how something is set, for which the guards ask.
+Plan present_state(Recorder& recorder, PyObject* callable);
 // A call of a function that the program's author has marked (recorder/policy.h); none: of another.
 std::optional<Plan> marked_call(Recorder& recorder, uint32_t label, PyObject* callable, const Given& given);
 // Streams of the module io and what inherits from them; whether this one runs no Python code, by a check in the graph; whether a node made it.

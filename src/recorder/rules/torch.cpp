@@ -175,6 +175,10 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       plan.stays = true;
       return plan;
     }
+    case CallKind::kAsked: return present_state(recorder, callable);
+    case CallKind::kItself:
+      if (given.labels.size() == 1 && torch::is_tensor(given.objects[0]) && recorder.operand(given.labels[0], given.objects[0])) return plan_value(given.labels[0]);
+      break;
     case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: break;
   }
@@ -279,7 +283,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kUnknown: break;
+    case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();

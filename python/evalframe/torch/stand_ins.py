@@ -1,0 +1,59 @@
+"""Python functions that are followed in the place of torch's C functions that call back into Python (as ../stand_ins.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+from torch.autograd.function import Function, FunctionCtx
+
+from evalframe import _core
+
+_forward_ad = forward_ad
+_isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
+_is_new_result = _core.is_new_result
+_base: Any = torch._C._FunctionBase  # type: ignore[attr-defined]
+_bind_apply = vars(_base)["apply"].__get__
+
+
+class _Context(FunctionCtx):
+    """What a forward gets that is followed: the core has looked that it asks for nothing else."""
+
+    dirty_tensors: Any = None
+    non_differentiable: Any = None
+    needs_input_grad: tuple[bool, ...] = ()
+
+
+class _Given(Function):
+    """Gives the results of a forward that has run, in torch's own way."""
+
+    @staticmethod
+    def forward(ctx: Any, context: Any, result: Any, *arguments: Any) -> Any:  # type: ignore[override]
+        for name in ("dirty_tensors", "non_differentiable"):
+            if (told := getattr(context, name)) is not None:
+                setattr(ctx, name, told)
+        return result[0]
+
+
+def autograd_apply(cls: Any, /, *arguments: Any) -> Any:
+    # As THPFunction_apply (torch/csrc/autograd/python_function.cpp) where no gradients are recorded.
+    if _forward_ad._current_level >= 0:
+        return _bind_apply(None, cls)(*arguments)
+    context = _Context()
+    needs = []
+    for argument in arguments:
+        needs.append(_isinstance(argument, _Tensor) and argument.requires_grad)
+    context.needs_input_grad = _tuple(needs)
+    result = cls.forward(context, *arguments)
+    several = _isinstance(result, _tuple)
+    plain = context.dirty_tensors is None and context.non_differentiable is None
+    for part in result if several else (result,):
+        plain = plain and _is_new_result(part, arguments)
+    if not plain:
+        return _bind_apply(None, _Given)(context, (result,), *arguments)
+    return (*result,) if several else result
+
+
+def add_stand_ins() -> None:
+    _core.add_stand_ins({"autograd_apply": (autograd_apply, -1)})
