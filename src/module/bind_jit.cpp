@@ -19,6 +19,8 @@
 #include "runtime/background.h"
 #include "runtime/enabled.h"
 #include "runtime/jit.h"
+#include "runtime/measure.h"
+#include "runtime/pending_exception.h"
 #include "runtime/verify.h"
 
 namespace nb = nanobind;
@@ -26,6 +28,21 @@ namespace nb = nanobind;
 namespace evalframe {
 
 namespace {
+
+PyObject* clock_of_tests = nullptr;
+
+double told_time() {
+  const runtime::PendingException pending;  // a call that raised is timed, too
+  const Ref time = Ref::steal(PyObject_CallNoArgs(clock_of_tests));
+  const double seconds = time ? PyFloat_AsDouble(time.get()) : 0;
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(clock_of_tests);
+  return seconds;
+}
+
+void set_clock(nb::handle clock) {
+  Py_XSETREF(clock_of_tests, clock.is_none() ? nullptr : Py_NewRef(clock.ptr()));
+  runtime::Stopwatch::clock = clock.is_none() ? nullptr : told_time;
+}
 
 std::shared_ptr<runtime::Capture> capture(nb::handle jit) {
   auto found = runtime::capture_of(jit.ptr());
@@ -406,6 +423,7 @@ void bind_jit(nb::module_& module) {
   module.def("wait_for_background", runtime::wait_for_background, "Waits until no loop is being compiled in the background.");
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(runtime::wait_for_background));
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(runtime::stop_background));
+  module.def("set_clock", set_clock, nb::arg("clock").none(), "For tests: a function that says what time it is for trials, in seconds; None: the machine's clock does.");
   module.def("set_call_trials", [](bool on) { runtime::CallTrial::on = on; }, nb::arg("on"),
              "Whether functions are timed in both ways, and left to CPython where serving their calls doesn't pay.");
   module.def("set_verify", [](const std::string& wanted) { return runtime::Verification::configure(wanted.c_str()); }, nb::arg("wanted"),

@@ -3,9 +3,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <set>
 
 namespace evalframe::runtime {
+
+double (*Stopwatch::clock)() = nullptr;
+
+double Stopwatch::now() {
+  return clock ? clock() : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 uint8_t Measure::what = 0;
 

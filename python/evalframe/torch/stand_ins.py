@@ -1,4 +1,4 @@
-"""Python functions that are followed in the place of torch's C functions that call back into Python (as ../stand_ins.py)."""
+"""Python functions in the place of torch's C functions that call back, as those of `evalframe.stand_ins`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evalframe import _core
 _forward_ad = forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
-_base: Any = torch._C._FunctionBase  # type: ignore[attr-defined]
+_base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
 _bind_apply = vars(_base)["apply"].__get__
 
 
-class _Context(FunctionCtx):
+class _Context(FunctionCtx):  # type: ignore[misc, unused-ignore]
     """What a forward gets that is followed: the core has looked that it asks for nothing else."""
 
     dirty_tensors: Any = None
@@ -25,11 +25,11 @@ class _Context(FunctionCtx):
     needs_input_grad: tuple[bool, ...] = ()
 
 
-class _Given(Function):
+class _Given(Function):  # type: ignore[misc, unused-ignore]
     """Gives the results of a forward that has run, in torch's own way."""
 
     @staticmethod
-    def forward(ctx: Any, context: Any, result: Any, *arguments: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, context: Any, result: Any, *arguments: Any) -> Any:  # type: ignore[override, unused-ignore]
         for name in ("dirty_tensors", "non_differentiable"):
             if (told := getattr(context, name)) is not None:
                 setattr(ctx, name, told)
