@@ -25,6 +25,8 @@ class Maker {
     for (auto* list : {&graph_.next, &graph_.jump, &graph_.via_next, &graph_.via_jump, &graph_.raw_handler, &graph_.handler}) list->assign(size, -1);
     for (size_t i = 0; i < size; i++) connect(static_cast<int>(i));
     graph_.entry = resolve(0).first;
+    graph_.own_next = graph_.next;
+    graph_.own_jump = graph_.jump;
     if (options_.merge) merge();
     for (size_t i = 0; i < size; i++) graph_.handler[i] = nearest(graph_.raw_handler[i]);
     number();

@@ -19,6 +19,7 @@ struct Graph {
   const bytecode::Code* code = nullptr;
   int entry = 0;
   std::vector<int> next, jump;             // or -1; of a test: what follows if it falls through, and if it jumps
+  std::vector<int> own_next, own_jump;     // the same before copies became one
   std::vector<int> via_next, via_jump;     // the last jump that was passed on that way, or -1
   std::vector<int> raw_handler, handler;   // where an exception goes; `handler`: the nearest that the source has (or -1)
   std::vector<int> depth;                  // of the stack before each

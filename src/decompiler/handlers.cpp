@@ -88,7 +88,7 @@ void Reader::find_exits(Construct& construct, int start, const std::function<int
   for (const auto& [node, from] : exits) {
     const int after = construct.unwound[node];
     if (after < 0 || graph_.depth[node] != construct.base || (expected >= 0 && !same_place(after, expected))) continue;
-    const int rank = rank_of_exit(after, construct, scope);
+    const int rank = rank_of_exit(after, scope);
     if (rank < best || (rank == best && from < best_from)) continue;
     if (rank == 1 && distinct.size() > 1 && best > 1) continue;
     best = rank;
@@ -97,19 +97,24 @@ void Reader::find_exits(Construct& construct, int start, const std::function<int
   }
 }
 
-// One node, or two that return the same constant.
+// One node, or two that return the same: a constant, or what waits on the stack.
 bool Reader::same_place(int a, int b) const {
   if (a == b) return true;
   if (graph_.at(a).op != graph_.at(b).op || !same_operand(code_, a, code_, b)) return false;
-  if (graph_.at(a).op == Op::RETURN_CONST) return true;
+  if (graph_.at(a).op == Op::RETURN_CONST || graph_.at(a).op == Op::RETURN_VALUE) return true;
   const int x = graph_.next[a], y = graph_.next[b];
   return graph_.at(a).op == Op::LOAD_CONST && x >= 0 && y >= 0 && graph_.at(x).op == Op::RETURN_VALUE && graph_.at(y).op == Op::RETURN_VALUE;
 }
 
+// Where a way out of handlers around leads.
+int Reader::behind_handlers_around(int node, const Scope& scope) const {
+  while (graph_.at(node).op == Op::POP_EXCEPT && graph_.next[node] >= 0 && node != scope.stop) node = graph_.next[node];
+  return node;
+}
+
 // How likely it is that the body, when it's through, goes on there, and doesn't break, continue or return. 0: it can't.
-int Reader::rank_of_exit(int after, const Construct& construct, const Scope& scope) const {
-  (void)construct;
-  while (graph_.at(after).op == Op::POP_EXCEPT && graph_.next[after] >= 0 && after != scope.stop) after = graph_.next[after];  // on the way out of handlers around
+int Reader::rank_of_exit(int after, const Scope& scope) const {
+  after = behind_handlers_around(after, scope);
   const Op op = graph_.at(after).op;
   if (op == Op::POP_TOP || op == Op::SWAP || op == Op::RETURN_VALUE) return 0;
   if (op == Op::RETURN_CONST) return 1;
@@ -129,7 +134,7 @@ int Reader::matches_copy(int copy, int original) const {
     auto [a, b] = open.back();
     open.pop_back();
     if (graph_.at(b).op == Op::RERAISE && graph_.depth[b] == depth && graph_.at(b).arg == 0) {
-      if (after >= 0 && after != a) return -1;
+      if (after >= 0 && after != a && !same_place(after, a)) return -1;
       after = a;
       continue;
     }
@@ -279,7 +284,7 @@ int Reader::behind_handlers(int handler, const Scope& scope) const {
   while (!open.empty()) {
     const int node = open.back();
     open.pop_back();
-    graph_.each_successor(node, [&](int to) { if (graph_.depth[to] > graph_.depth[handler] - 1 && seen.insert(to).second) open.push_back(to); });
+    graph_.each_successor(node, [&](int to) { if (to != scope.handler && graph_.depth[to] > graph_.depth[handler] - 1 && seen.insert(to).second) open.push_back(to); });
     if (graph_.at(node).op != Op::POP_EXCEPT || graph_.depth[node] != graph_.depth[handler]) continue;
     int after = graph_.next[node];
     if (graph_.at(after).op == Op::LOAD_CONST) {
@@ -288,8 +293,11 @@ int Reader::behind_handlers(int handler, const Scope& scope) const {
       if (del >= 0 && std::string(bytecode::name(graph_.at(del).op)).starts_with("DELETE_")) after = graph_.next[del];
     }
     if (after == scope.stop) return after;
-    const Construct none{};
-    const int rank = rank_of_exit(after, none, scope);
+    if (scope.construct && !graph_.covered(after, scope.handler)) {
+      const auto known = scope.construct->unwound.find(after);
+      if (known != scope.construct->unwound.end() && known->second != scope.construct->exit) continue;  // leaves the statement around, too
+    }
+    const int rank = rank_of_exit(after, scope);
     if (rank > best_rank || (rank == best_rank && rank > 0 && after < best)) {
       best = after;
       best_rank = rank;
@@ -350,7 +358,8 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
     join = construct.exit == scope.stop || construct.exit == scope.again ? construct.exit : meet(construct.exit, handler, scope);
     // A body that goes on with what always leaves, in an else clause: what follows is where the handlers go on.
     if (join < 0) join = behind_handlers(handler, scope);
-    if (join >= 0 && (join == scope.again || join == scope.leave) && join != scope.stop && join != construct.exit) join = -1;
+    const int through = join < 0 ? -1 : behind_handlers_around(join, scope);
+    if (through >= 0 && (through == scope.again || through == scope.leave) && join != scope.stop && join != construct.exit) join = -1;
     if (join >= 0) follow = join;
   } else {
     follow = join = behind_handlers(handler, scope);

@@ -102,6 +102,12 @@ int Reader::first_behind(const std::vector<int>& from, const std::vector<bool>& 
   return first == INT_MAX ? -1 : first;
 }
 
+// Where the breaks of a loop go that ends at `end`, over the jump `via`: behind an else clause, if there is one. That may be no more than a jump.
+int Reader::behind_else(int end, int via, const std::vector<int>& breaks, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const {
+  const int behind = first_behind(breaks, inside, warm, std::max(last, via >= 0 ? via : end - 1), depth, scope);
+  return behind >= 0 && !inside[behind] ? behind : end;
+}
+
 int Reader::loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   const Op op = graph_.at(node).op;
   return op == Op::FOR_ITER || op == Op::GET_ANEXT ? for_loop(node, stack, scope, out) : while_loop(node, stack, scope, out);
@@ -118,13 +124,13 @@ int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
     graph_.each_successor(i, [&](int to) { if (!inside[to] && i != node) exits.push_back(to); }, false);
     add_handlers(i, node, exits);
   }
+  if (!inside[graph_.next[node]]) exits.push_back(graph_.next[node]);  // a body that always leaves
   work(graph_.size() / 8);
   const int end = graph_.jump[node];
   Scope outer = scope;
   outer.construct = scope.construct;
   // Breaks go behind an else clause, if there is one.
-  int leave = end;
-  if (const int behind = first_behind(exits, inside, warm, std::max({last, end - 1, graph_.via_jump[node]}), graph_.depth[node] - 1, outer); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  const int leave = behind_else(end, graph_.via_jump[node], exits, inside, warm, last, graph_.depth[node] - 1, outer);
   Node* const iterator = stack.back();
   const bool in_expression = iterator->items[0]->text != ".0" && pending(stack) > 0;
   Node* const item = tree_.make(Kind::Incoming);
@@ -218,8 +224,7 @@ int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   // Other ways out of the loop than its test tell where `break` goes.
   std::vector<int> breaks;
   for (const int to : exits) if (to != end) breaks.push_back(to);
-  int leave = end;
-  if (const int behind = first_behind(breaks, inside, warm, std::max({last, end - 1, positive ? condition.via_no : condition.via_yes}), graph_.depth[node], scope); behind >= 0 && behind != end && !inside[behind]) leave = behind;
+  const int leave = behind_else(end, positive ? condition.via_no : condition.via_yes, breaks, inside, warm, last, graph_.depth[node], scope);
   inner.leave = leave;
   if (start != node) {
     Stack body = stack;

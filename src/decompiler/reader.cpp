@@ -138,6 +138,18 @@ std::vector<int> Reader::ends_of(const Scope& scope) {
   return ends;
 }
 
+// Whether all that were come to lead to it itself, and none to a copy of it.
+bool Reader::is_one_place(int node, const std::vector<char>& ways) const {
+  int own = -1;
+  for (const int before : graph_.before[node]) {
+    if (!ways[before]) continue;
+    const int to = graph_.next[before] == node ? graph_.own_next[before] : graph_.own_jump[before];
+    if (own >= 0 && own != to) return false;
+    own = to;
+  }
+  return true;
+}
+
 int Reader::find_meeting(int a, int b, const Scope& scope) {
   std::map<int, std::pair<int, int>> open;  // by place in the order: node, which ways (1, 2)
   std::vector<char> ways(graph_.size(), 0);
@@ -171,6 +183,8 @@ int Reader::find_meeting(int a, int b, const Scope& scope) {
         exit = node;
         exit_ways |= way;
         if (exit_ways == 3) return exit;
+      } else if (outside && way == 3 && graph_.depth[node] == graph_.depth[a] + 1 && is_one_place(node, ways)) {
+        return node;  // `return x if c else y` goes on with either value
       } else if (!outside && (node == scope.stop || node == scope.again) && way == 3) {
         return node;
       }
@@ -451,7 +465,7 @@ Node* Reader::assertion(Node* test, int fails, Stack stack, const Scope& scope) 
 int Reader::if_statement(Condition& condition, int join, Stack& stack, const Scope& scope, Nodes& out, End& end) {
   for (const bool holds : {true, false}) {
     const int fails = holds ? condition.no : condition.yes;
-    if (graph_.at(fails).op != Op::LOAD_ASSERTION_ERROR) continue;
+    if (graph_.at(fails).op != Op::LOAD_ASSERTION_ERROR || (!holds && stays_as_it_is(condition.test))) continue;
     out.push_back(assertion(holds ? condition.test : negated(condition.test), fails, stack, scope));
     end.via = -1;
     return holds ? condition.yes : condition.no;
@@ -506,9 +520,8 @@ int Reader::if_statement(Condition& condition, int join, Stack& stack, const Sco
     end.via = via_other;
     return other;
   }
-  if (other != stop) {
-    run(other, stack, inner, statement->orelse);
-  }
+  if (other != stop) run(other, stack, inner, statement->orelse);
+  stack = then_stack;  // the other way may have left a loop, with what that has there
   if (join >= 0) {
     end.via = -1;
     return join;

@@ -91,6 +91,7 @@ class Reader {
   bool at_end(int node, const Scope& scope, Nodes& out, End& end);
   void work(int amount = 1);
   int meet(int a, int b, const Scope& scope);
+  bool is_one_place(int node, const std::vector<char>& ways) const;
   bool absorbs(int node, const Scope& scope) const;
   static Scope within(const Scope& scope, int stop);
 
@@ -124,6 +125,7 @@ class Reader {
   std::vector<bool> warm_from(int header) const;
   void otherwise(Node* statement, int start, int leave, Stack stack, const Scope& scope);
   int first_behind(const std::vector<int>& from, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const;
+  int behind_else(int end, int via, const std::vector<int>& breaks, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const;
   bool ends_construct(int node, const Scope& scope) const;
   void add_handlers(int node, int header, std::vector<int>& exits) const;
   bool loop_is_inside(int header, int handler) const;
@@ -139,7 +141,8 @@ class Reader {
   int with_statement(int node, Stack& stack, const Scope& scope, Nodes& out);
   void find_exits(Construct& construct, int start, const std::function<int(int)>& unwind, const Scope& scope);
   bool same_place(int a, int b) const;
-  int rank_of_exit(int after, const Construct& construct, const Scope& scope) const;
+  int rank_of_exit(int after, const Scope& scope) const;
+  int behind_handlers_around(int node, const Scope& scope) const;
   int matches_copy(int copy, int original) const;
   int behind_exit_call(int node) const;
   int behind_suppression(int handler) const;

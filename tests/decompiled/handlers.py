@@ -206,3 +206,53 @@ def retries(f):
             return f(2)
         except KeyError:
             pass
+
+
+def choice_returned_from_with(f):
+    with f() as a:
+        row = f(a)
+        return row[0] if row else None
+
+
+def returns_from_handler_in_with(f):
+    with f() as a:
+        try:
+            with f(a):
+                f(1)
+        except KeyError:
+            return False
+    return True
+
+
+def continues_from_inner_handler(f, a):
+    for x in a:
+        try:
+            x.y = int(x)
+        except ValueError:
+            try:
+                x.y = f(x)
+            except KeyError:
+                f()
+                continue
+        f(a)
+
+
+def returned_before_several_choices(f, a, b):
+    try:
+        return f(a)
+    finally:
+        if a:
+            f(b)
+        if b:
+            f(1)
+
+
+def raised_from_inner_handler(f):
+    try:
+        try:
+            raise f(1)
+        except KeyError as e:
+            raise f(2) from e
+    except ValueError as e:
+        r = f(e)
+    return r

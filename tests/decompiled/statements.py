@@ -168,3 +168,49 @@ def goes_on_where_it_says(rows, f):
     for row in rows:
         if f:
             print(1)
+
+
+def breaks_of_inner_loops(a, f):
+    while True:
+        for x in a:
+            for y in f(x):
+                if y:
+                    break
+            else:
+                continue
+            break
+        else:
+            break
+        f(y)
+    f(a)
+
+
+def loop_of_one_turn(f, a):
+    while a:
+        for x in f:
+            a(x)
+            break
+        else:
+            return None
+
+
+def break_among_choices(f, a):
+    for x in a:
+        if x:
+            if f(x):
+                f(1)
+            elif f(a):
+                f(2)
+            else:
+                break
+            return x
+        f(3)
+    f(4)
+
+
+def assertions_of_nothing(a, b):
+    if a is False:
+        assert False, 'x'
+    if a in b:
+        assert False
+    return b
