@@ -42,7 +42,7 @@ Tell = Callable[[Row], None]
 QUIET_CALLS, MOST_WARM_CALLS = 4, 400
 WARM_SECONDS, MOST_WARM_SECONDS = 0.7, 6.0
 MOST_ROUNDS, FEWEST_ROUNDS = 25, 9
-COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "native_turns")
+COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "optimised_loops", "native_turns")
 
 
 class Side:
@@ -130,7 +130,7 @@ def warm(side: Side, made: tuple[Any, ...]) -> Iterator[Any]:
 
 def things_made() -> int:
     stats = evalframe.stats()
-    return sum(stats.get(name, 0) for name in ("recordings", "native_loops", "given_up"))
+    return sum(stats.get(name, 0) for name in ("recordings", "native_loops", "optimised_loops", "given_up"))
 
 
 def wrong(name: str, outcomes: Iterable[Any], wanted: Any, kernel: Kernel) -> list[str]:

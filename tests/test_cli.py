@@ -264,6 +264,7 @@ STATS = {
     "limited": 0,
     "given_up": 0,
     "native_loops": 1,
+    "optimised_loops": 1,
     "native_turns": 1000,
     "verified": 10,
     "differences": 0,

@@ -199,7 +199,8 @@ def stats() -> dict[str, Any]:
     ``recordings``, ``calls``, ``hits`` (calls served), ``breaks``, ``exits`` (graphs left at a break, a check or an
     exception), ``plain_calls`` (calls that ran as plain Python), ``limited`` (calls that found no room for one more
     recording), ``given_up`` (functions that were slower captured), ``verified`` (hits that CPython ran, too, as
-    EVALFRAME_VERIFY asks), ``differences`` (of these), ``native_loops`` (loops made into native code) and
+    EVALFRAME_VERIFY asks), ``differences`` (of these), ``native_loops`` (loops made into native code),
+    ``optimised_loops`` (of these, that ran long enough for their code to be compiled once more, in full) and
     ``native_turns`` (turns that they ran), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
     by ``evalframe run``. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator
@@ -271,7 +272,8 @@ class Loop:
 
     One that isn't native becomes so once its turns have taken ``wait_seconds`` in all, which grow with what compiling
     it costs; 0 where something is in the way. ``compiling``: a thread in the background
-    makes its code now. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left.
+    makes its code now. Its first code is made quickly; ``optimised``: it has run long enough for that to be compiled
+    once more, in full. ``obstacles`` are lines and reasons: all there is in the way, or where native code is left.
     ``turns`` are those that ran natively, in so many ``runs``; ``ir`` is its code as LLVM IR, "" where there is none,
     ``blocks`` and ``ir_lines`` are its size; ``at_once`` is how many inner loops have code for many turns at a time,
     and ``numpy_calls`` how many operations are left to NumPy.
@@ -282,6 +284,7 @@ class Loop:
     line: int
     native: bool
     compiling: bool
+    optimised: bool
     blocks: int
     at_once: int
     numpy_calls: int
@@ -299,7 +302,8 @@ class Loop:
         size = f"{counted(self.blocks, 'block')}, {many}{calls}{counted(self.ir_lines, 'line')} of IR"
         if self.native:
             ran = f"{counted(self.turns, 'turn')} in {counted(self.runs, 'run')}"
-            became = f"native: {size}, made in {milliseconds(self.compile_seconds)}; {ran}"
+            how = "made and optimised" if self.optimised else "made"
+            became = f"native: {size}, {how} in {milliseconds(self.compile_seconds)}; {ran}"
         elif self.compiling:
             became = f"being made native in the background: {size}"
         elif self.wait_seconds:

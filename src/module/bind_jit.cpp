@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "backends/effects.h"
+#include "backends/native/machine/machine.h"
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "cpython/codec.h"
@@ -303,6 +304,7 @@ nb::list loops(const runtime::Capture& capture) {
     row["line"] = note.line;
     row["native"] = note.is_native;
     row["compiling"] = note.is_compiling;
+    row["optimised"] = note.is_optimised;
     row["blocks"] = note.blocks;
     row["at_once"] = note.at_once;
     row["numpy_calls"] = note.numpy_calls;
@@ -420,6 +422,7 @@ void bind_jit(nb::module_& module) {
              "For tests: how long a loop has to take before native code is made of it.");
   module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),
              "For tests: after how many turns native loops are left.");
+  module.def("forget_machine_code", native::forget_machine_code, "For tests: what has been compiled is compiled again where it is asked for.");
   module.def("wait_for_background", runtime::wait_for_background, "Waits until no loop is being compiled in the background.");
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(runtime::wait_for_background));
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(runtime::stop_background));

@@ -29,7 +29,7 @@ struct BreakNote {
 struct LoopNote {
   std::string file, function;
   int line = 0;
-  bool is_native = false, is_compiling = false;
+  bool is_native = false, is_compiling = false, is_optimised = false;
   int blocks = 0, at_once = 0, numpy_calls = 0;
   int64_t ir_lines = 0;
   double compile_seconds = 0;
@@ -145,6 +145,9 @@ class Capture {
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
   void make_region(const Run& run, Entries& entries);
   void take_region();  // that has been made
+  void optimise(const Held<LoopRegion>& region);
+  // The native loops of the function and of those that it calls. False: they are already.
+  bool optimise_all();
   // Whether the innermost frame, a followed call's, is to go on as a call of its own function, as it stands in a loop.
   bool hands_over(const Run& run, Entries& entries) const;
   Ended hand_over(Run& run, bool& handed);

@@ -59,7 +59,7 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
   const bool served_before = trial_.serves();
   const auto things_made = [&] {
     const Counters counters = counters_with_callees();
-    return counters.recordings + counters.native_loops;
+    return counters.recordings + counters.native_loops + counters.optimised_loops;
   };
   const uint64_t made = things_made();
   Ref result;
@@ -74,7 +74,8 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
   if (!served_before || trial_.serves()) return result;
   const std::vector<const Capture*> parts = with_callees();
   const bool awaits = std::any_of(parts.begin(), parts.end(), [](const Capture* part) { return part->awaits_region(); });
-  if (awaits && put_off_++ < kMostPutOff) trial_.begin_again();
+  // Of code that was made quickly, a trial says little.
+  if (optimise_all() || (awaits && put_off_++ < kMostPutOff)) trial_.begin_again();
   else count(&Counters::given_up);
   return result;
 }

@@ -59,6 +59,7 @@ std::vector<LoopNote> Capture::loops() const {
     const regions::Region& of = region->region();
     LoopNote note = note_of(region->code(), region->instruction, of.obstacles);
     note.is_native = true;
+    note.is_optimised = region->is_optimised();
     note.blocks = of.blocks, note.at_once = of.at_once, note.numpy_calls = of.numpy_calls(), note.ir_lines = of.lines(), note.compile_seconds = region->compile_seconds;
     note.runs = region->entered, note.turns = region->turns;
     note.ir = of.ir;
@@ -93,6 +94,7 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   // Only what has been recorded since it was made can make another one of it.
   if (!making_ && counters_.recordings > (entries.region ? entries.region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
   const Held<LoopRegion> region = entries.region;
+  if (region && region->is_to_be_optimised()) optimise(region);
   LoopRegion::Left left;
   if (region) left = region->run(run.thread, run.chain, entries.place.frames[0].next);
   if (!left.entered) return Ended::kRunning;
@@ -197,11 +199,10 @@ void Capture::make_region(const Run& run, Entries& entries) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
-  // A loop that is left soon isn't worth what compiling takes; one that has run for a part of that is likely to go on.
-  constexpr double kSecondsOfLine = 1e-4, kPart = 0.25;
+  const double least = kPartOfCompiling * kQuickSecondsOfLine * static_cast<double>(region.lines());
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
-  note.wait_seconds = std::max(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines), RegionTrial::least_seconds);
-  if (!entries.region_trial.has_taken(kPart * kSecondsOfLine * static_cast<double>(note.ir_lines))) return note_loop(std::move(note));
+  note.wait_seconds = std::max(least, RegionTrial::least_seconds);
+  if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));
   const auto making = std::make_shared<RegionInTheMaking>();
   making->code_object = Ref::borrow(code_object);
   making->place = entries.place;
@@ -213,6 +214,29 @@ void Capture::make_region(const Run& run, Entries& entries) {
   if (note.is_compiling) return note_loop(std::move(note));
   making->make();
   take_region();
+}
+
+void Capture::optimise(const Held<LoopRegion>& region) {
+  count(&Counters::optimised_loops);
+  if (settings_.background && run_in_background([region] { region->optimise(); })) return;
+  const double before = region->compile_seconds;
+  region->optimise();
+  counters_.compile_seconds += region->compile_seconds - before;
+}
+
+bool Capture::optimise_all() {
+  std::vector<std::pair<Capture*, Held<LoopRegion>>> all;
+  const auto add = [&](Capture& part) {
+    for (const Held<LoopRegion>& region : part.regions_) {
+      if (!region->is_final()) all.emplace_back(&part, region);
+    }
+  };
+  add(*this);
+  std::vector<std::shared_ptr<Capture>> callees;
+  for (const auto& [code, callee] : callees_) callees.push_back(callee);  // compiling runs Python code
+  for (const std::shared_ptr<Capture>& callee : callees) add(*callee);
+  for (const auto& [part, region] : all) part->optimise(region);
+  return !all.empty();
 }
 
 void Capture::take_region() {

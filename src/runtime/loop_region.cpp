@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/native/machine/machine.h"
 #include "backends/native/run/arena.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/error_state.h"
+#include "runtime/measure.h"
 
 namespace evalframe::runtime {
 
@@ -18,7 +18,8 @@ int64_t LoopRegion::most_turns = INT64_MAX;
 double RegionTrial::least_seconds = 0.02;
 
 LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
-    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir))) {
+    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir, effort_))),
+      lines_(region_.lines()), lines_of_block_(lines_ / std::max(region_.blocks, 1)) {
   for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
   for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
   // NumPy's functions may let other threads run, which see names, and change them and what else is read once, at the entry.
@@ -26,6 +27,29 @@ LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
   const bool reads = std::any_of(region_.sources.begin(), region_.sources.end(), [](const Type& type) { return type.kind != Kind::kUnbound; });
   is_for_one_thread_ = calls && (reads || region_.names.count());
 }
+
+bool LoopRegion::is_to_be_optimised() const {
+  if (is_final_) return false;
+  if (RegionTrial::least_seconds == 0) return entered > 0;
+  return seconds_ >= std::max(kPartOfOptimising * kSecondsOfLine * static_cast<double>(lines_), RegionTrial::least_seconds);
+}
+
+void LoopRegion::optimise() {
+  is_final_ = true;
+  const Stopwatch watch;
+  try {
+    function_ = reinterpret_cast<regions::Function>(native::machine_code(region_.ir));
+    effort_ = native::Effort::kFull;
+  } catch (const std::runtime_error&) {
+    PyErr_Clear();
+  }
+  compile_seconds += watch.seconds();
+}
+
+// What a turn takes besides the kernels and functions that it calls is a part of the code that there is.
+constexpr double kSecondsOfLineRun = 1e-9;
+// Turns from one look at that to the next.
+constexpr int64_t kMostQuickTurns = 1 << 16;
 
 // Variables, names, stack: borrowed.
 static std::vector<PyObject*> slots_of(cpython::Frame* frame, const regions::Names& names) {
@@ -141,11 +165,13 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
   const auto most_logged = static_cast<size_t>(region_.most_logged());
   regions::LogEntry* const log = scope.take<regions::LogEntry>(2 * most_logged);
-  regions::Header header{0, most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
+  const bool is_quick = !is_final_;
+  regions::Header header{0, is_quick ? std::min(most_turns, kMostQuickTurns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
                          scope.take<int64_t>(regions::kSavedNumbers + words.size()), log, regions::undo, regions::log_many, bound.data(), log + most_logged};
   held.bound = bound.data();
   const Words sources = sources_;
   int32_t number = 0;
+  const Stopwatch watch;
   native::without_flags([&] {
     native::clear_flags();
     number = function_(words.data(), sources.data(), &header, entry);
@@ -154,6 +180,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   entered++;
   turns += static_cast<uint64_t>(header.turns);
   unseen = header.unseen;
+  if (is_quick) seconds_ += std::min(watch.seconds(), kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
   const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
   const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
   PyObject *type, *value, *traceback;

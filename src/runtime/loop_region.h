@@ -5,15 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "backends/native/machine/machine.h"
 #include "guards/program.h"
 #include "regions/region.h"
 #include "runtime/chain.h"
 
 namespace evalframe::runtime {
 
+// Seconds that compiling a line of a region's IR takes, quickly and in full; and the part of what it takes that a loop has to run first: one that is
+// left soon isn't worth it, and one that has run for so long is likely to go on.
+inline constexpr double kQuickSecondsOfLine = 1.2e-5, kSecondsOfLine = 1e-4, kPartOfCompiling = 0.25, kPartOfOptimising = 0.125;
+
 class LoopRegion : public Holdable {
  public:
-  // Compiles it, which throws std::runtime_error.
+  // Compiles it, quickly, which throws std::runtime_error.
   LoopRegion(regions::Region region, const bytecode::Code& code);
   const regions::Region& region() const { return region_; }
   const bytecode::Code& code() const { return code_; }
@@ -26,6 +31,13 @@ class LoopRegion : public Holdable {
     bool stays = false;    // nothing was done in it: something was in the way at once
     int64_t turns = 0;
   };
+  // Whether it has run long enough for its code to be worth more.
+  bool is_to_be_optimised() const;
+  // Compiles it in full. It goes on as it is meanwhile, and if that fails.
+  void optimise();
+  bool is_optimised() const { return effort_ == native::Effort::kFull; }
+  bool is_final() const { return is_final_; }
+
   // The chain's only frame stands at the instruction.
   Left run(PyThreadState* thread, Chain& chain, int32_t instruction);
 
@@ -53,7 +65,11 @@ class LoopRegion : public Holdable {
   bool is_broken_ = false;  // a routine couldn't be made
   const bytecode::Code& code_;
   const regions::Variables variables_;
+  native::Effort effort_ = native::Effort::kQuick;
+  bool is_final_ = false;  // its code: it is optimised, that is being done, or can't be done
   regions::Function function_ = nullptr;
+  double seconds_ = 0;  // that it has run in its own code, at most
+  const int64_t lines_, lines_of_block_;
   size_t most_slots_ = 0;
   bool is_for_one_thread_ = false;  // while others run, they may see or change what it has in registers
   // Of one entry, until the code has run.

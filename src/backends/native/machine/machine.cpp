@@ -10,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -152,8 +153,8 @@ std::string with_name(std::string ir, const std::string& name) {
   return ir;
 }
 
-std::string compile_object(const std::string& ir) {
-  const Ref object = call_llvm("compile_ir", "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
+std::string compile_object(const std::string& ir, Effort effort) {
+  const Ref object = call_llvm(effort == Effort::kQuick ? "compile_quickly" : "compile_ir", "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
   char* bytes;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(object.get(), &bytes, &size) < 0) throw_python_error("compiling a kernel");
@@ -180,21 +181,32 @@ void* link(const std::string& object, const std::string& name) {
   return function ? function : link_by_llvm(object, name);
 }
 
+// Of this process, by key: loops that are made again, as more of them was recorded, have most of their kernels already.
+std::map<std::string, void*>& known_code() {
+  static std::map<std::string, void*> known;
+  return known;
+}
+
 }  // namespace
+
+void forget_machine_code() { known_code().clear(); }
 
 const std::string& target() {
   static MadeOnce<std::string> target;
   return target.get([] { return without_signal_handlers(find_target); });
 }
 
-void* machine_code(std::string ir) {
+void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
-  const std::string key = sha256(target() + "\n" + ir);
+  const std::string key = sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + ir);
+  if (const auto found = known_code().find(key); found != known_code().end()) return found->second;
   const std::string name = "evalframe_" + hex(key).substr(0, 32);
-  if (const auto object = cached_object(key)) return link(*object, name);
-  const std::string object = compile_object(with_name(std::move(ir), name));
-  cache_object(key, object);
-  return link(object, name);
+  std::optional<std::string> object = cached_object(key);
+  if (!object) {
+    object = compile_object(with_name(std::move(ir), name), effort);
+    cache_object(key, *object);
+  }
+  return known_code()[key] = link(*object, name);
 }
 
 }  // namespace evalframe::native

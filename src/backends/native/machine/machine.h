@@ -12,7 +12,11 @@ using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, cons
 // What object code depends on besides the IR: the processor and the llvmlite that is installed. Needs the GIL. Throws
 // std::runtime_error where there is none.
 const std::string& target();
+// What is made quickly takes a tenth of the time, and runs up to ten times as long.
+enum class Effort : uint8_t { kQuick, kFull };
 // The address of the function that the IR calls @evalframe_kernel. Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
-void* machine_code(std::string ir);
+void* machine_code(std::string ir, Effort effort = Effort::kFull);
+// For tests: what has been compiled is compiled again where it is asked for.
+void forget_machine_code();
 
 }  // namespace evalframe::native

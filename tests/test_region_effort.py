@@ -1,0 +1,83 @@
+"""Native loops are compiled quickly at first, and once more, in full, when they have run for long enough."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core, _llvm
+
+
+def summed(x: np.ndarray, turns: int) -> float:
+    total = 0.0
+    for k in range(turns):
+        total = total * 0.5 + x[k % 7] * k
+    return total
+
+
+def swept(a: np.ndarray, turns: int) -> np.ndarray:
+    for k in range(turns):
+        a[1:] = a[1:] * 0.25 + a[:-1] * 0.5
+    return a
+
+
+X = np.linspace(0.25, 3.0, 7)
+
+
+@pytest.fixture
+def soon() -> Iterator[None]:
+    """Loops become native when they have taken a millisecond."""
+    _core.set_region_seconds(0.001)
+    yield
+    _core.set_region_seconds(0.02)
+
+
+def counted(captured: Callable[..., object]) -> tuple[int, int]:
+    counters = _core.jit_counters(captured)
+    return counters["native_loops"], counters["optimised_loops"]
+
+
+def test_the_code_of_the_first_run_is_made_quickly(native_loops_at_once: None) -> None:
+    captured = evalframe.jit(summed)
+    assert captured(X, 300) == summed(X, 300)
+    assert counted(captured) == (1, 0)
+    loop = evalframe.Loop(**_core.jit_loops(captured)[0])
+    assert loop.native and not loop.optimised and "IR, made in" in str(loop)
+    for turns in range(301, 306):
+        assert captured(X, turns) == summed(X, turns)
+    loop = evalframe.Loop(**_core.jit_loops(captured)[0])
+    assert loop.optimised and "IR, made and optimised in" in str(loop)
+    made = counted(captured)
+    assert captured(X, 306) == summed(X, 306)
+    assert counted(captured) == made
+
+
+def test_a_long_run_is_optimised_in_its_midst(soon: None) -> None:
+    captured = evalframe.jit(summed)
+    assert captured(X, 4_000_000) == summed(X, 4_000_000)
+    assert counted(captured) == (1, 1)
+
+
+def test_what_kernels_take_is_no_reason_to_optimise(soon: None) -> None:
+    """The same loop with rows so long that it takes all its time in them."""
+    captured = evalframe.jit(swept)
+    for _ in range(4):
+        a, b = np.ones(60_000), np.ones(60_000)
+        assert (captured(a, 400) == swept(b, 400)).all()
+    native, optimised = counted(captured)
+    assert native and not optimised
+
+
+def test_a_loop_that_cant_be_optimised_runs_as_it_is(native_loops_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(ir: str) -> bytes:
+        raise RuntimeError("no")
+
+    monkeypatch.setenv("EVALFRAME_CACHE", "0")
+    monkeypatch.setattr(_llvm, "compile_ir", fails)
+    _core.forget_machine_code()
+    captured = evalframe.jit(summed)
+    for turns in (300, 301, 302):
+        assert captured(X, turns) == summed(X, turns)
+    assert not any(loop["optimised"] for loop in _core.jit_loops(captured))
+    assert _core.jit_counters(captured)["native_turns"] > 700
