@@ -10,6 +10,7 @@ enum class Effect : uint8_t {
   kDerived,  // a view, a container or a fact of its operands: cheap, and its identity or memory is theirs
   kCheck,    // may leave the graph
   kHeld,     // may leave the graph, but not where what was compiled is run, as that asks for it first
+  kApart,    // asks for something, or has an effect, that only others of its kind see: it may be done behind what is computed; may leave the graph
   kEffect,   // writes into something, or nothing is known about it
 };
 

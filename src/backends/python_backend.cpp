@@ -26,7 +26,8 @@ struct Stretch {
   Ref origin;                    // of its first node: (file, line, function)
   std::vector<Operand> inputs;   // what the function takes
   std::vector<int32_t> outputs;  // nodes whose values it returns
-  std::vector<int32_t> late;     // views, containers and checks that are made of them behind it
+  std::vector<int32_t> late;     // views, containers and checks that are made of them behind it, and what stands apart
+  std::vector<int32_t> apart;    // of these: done once, whoever runs the rest
   Ref told;                      // until the function is made: by the first run, where what goes in isn't known before
   bool acts = false;             // it mustn't be run twice
   bool handled = false;          // ... and its frames handle what it raises
@@ -60,6 +61,7 @@ class Planner {
     for (int32_t node = size_ - 1; node >= 0; node--) {
       if (is_made_again(node)) use(operands_of(graph, node), last_use_[node]);
     }
+    keep_places();
   }
 
   std::vector<Stretch> run() {
@@ -70,6 +72,14 @@ class Planner {
       begin = node;
     }
     return std::move(stretches_);
+  }
+
+  // Whether the stretch writes into tensors or draws random numbers.
+  bool acts(const Stretch& stretch) const {
+    for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      if (acts(node)) return true;
+    }
+    return false;
   }
 
   // Nodes that the function has to know: its outputs, what they are made of, and what nobody uses but may still raise.
@@ -95,6 +105,27 @@ class Planner {
   }
 
  private:
+  bool acts(int32_t node) const { return effects_[node] != Effect::kApart && acts_on_tensors(graph_, graph_.nodes[node]); }
+
+  // What stands apart may leave the graph, and isn't done behind what mustn't be run twice: it keeps its place there.
+  void keep_places() {
+    bool behind_acts = !of_torch_;
+    int32_t last = -1;  // the last that stands apart in this stretch
+    for (int32_t node = 0; node < size_; node++) {
+      if (effects_[node] == Effect::kApart) {
+        if (behind_acts) effects_[node] = Effect::kEffect;
+        else last = node;
+      }
+      if (effects_[node] == Effect::kEffect) {
+        behind_acts = !of_torch_;
+        last = -1;
+      } else if (acts(node)) {
+        for (behind_acts = true; last >= 0 && effects_[last] == Effect::kApart; last--) effects_[last] = Effect::kEffect;
+        last = -1;
+      }
+    }
+  }
+
   void use(const std::vector<Operand>& operands, int32_t at) {
     for (const Operand operand : operands) {
       if (operand.space == Operand::Space::kNode) last_use_[operand.index] = std::max(last_use_[operand.index], at);
@@ -108,7 +139,10 @@ class Planner {
   }
 
   void add(int32_t begin, int32_t end) {
-    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, Ref(), false, false, {}};
+    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}, Ref(), false, false, {}};
+    for (int32_t node = begin; node < end; node++) {
+      if (effects_[node] == Effect::kApart) stretch.apart.push_back(node);
+    }
     for (int32_t node = 0; node < end; node++) {
       if (last_use_[node] < end && std::max(last_use_[node], node) >= begin) stretch.dead.push_back(node);
     }
@@ -120,7 +154,7 @@ class Planner {
   void find_outputs(Stretch& stretch) {
     std::vector<char> wanted(size_);
     for (int32_t node = stretch.end - 1; node >= stretch.begin; node--) {
-      const bool leaves = effects_[node] == Effect::kCheck || graph_.nodes[node].form == Form::kTruth;
+      const bool leaves = effects_[node] == Effect::kCheck || effects_[node] == Effect::kApart || graph_.nodes[node].form == Form::kTruth;
       if (!leaves && !wanted[node] && last_use_[node] < stretch.end) continue;
       if (effects_[node] == Effect::kPure) {
         stretch.outputs.push_back(node);
@@ -138,7 +172,7 @@ class Planner {
   const Graph& graph_;
   const bool of_torch_;
   const int32_t size_;
-  const std::vector<Effect> effects_;
+  std::vector<Effect> effects_;
   std::vector<int32_t> last_use_;  // by a node or, at the same number, by the exit before it
   std::vector<Stretch> stretches_;
 };
@@ -306,6 +340,7 @@ class Python final : public Executable {
       const Ref given = told ? example_inputs(stretch, examples) : Ref();
       if (!given) return false;
       if (of_torch_) {
+        stretch.acts = planner.acts(stretch);
         if (!compile_torch(stretch, backend, told, given)) return false;
       } else {
         stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
@@ -369,10 +404,7 @@ class Python final : public Executable {
 
   bool compile_torch(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
     bool handled = false;
-    for (int32_t node = stretch.begin; node < stretch.end; node++) {
-      stretch.acts = stretch.acts || acts_on_tensors(graph_, graph_.nodes[node]);
-      handled = handled || is_handled(graph_, graph_.nodes[node]);
-    }
+    for (int32_t node = stretch.begin; node < stretch.end; node++) handled = handled || is_handled(graph_, graph_.nodes[node]);
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
     stretch.handled = stretch.acts && handled;
     // What a backend makes depends on the modes that hold, too.
@@ -457,6 +489,7 @@ class Python final : public Executable {
   // False: the graph was left.
   bool run_nodes(Run& run, const Stretch& stretch) const {
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      if (run.results[node] && is_apart(stretch, node)) continue;
       const Ran ran = node == run.leave_before ? Ran::kCheckFailed : run_one(run, node);
       if (ran == Ran::kDone) continue;
       leave(run, node, ran == Ran::kRaised);
@@ -495,8 +528,13 @@ class Python final : public Executable {
     return false;
   }
 
+  static bool is_apart(const Stretch& stretch, int32_t node) { return std::binary_search(stretch.apart.begin(), stretch.apart.end(), node); }
+
+  // What was computed, to be run again.
   void forget(Run& run, const Stretch& stretch) const {
-    for (int32_t node = stretch.begin; node < stretch.end; node++) run.results[node].reset();
+    for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      if (!is_apart(stretch, node)) run.results[node].reset();
+    }
   }
 
   static Ref take_exception() {

@@ -18,22 +18,84 @@ namespace {
 
 bool is_number(const graph::Meta& meta) { return meta.kind == Kind::kInt || meta.kind == Kind::kBool || meta.kind == Kind::kFloat; }
 
+// What keeps functools.lru_cache's counts and results, which the recorder calls (recorder/caches.h), and what asks for abc's registrations.
+constexpr std::string_view kApart[] = {"is_cached", "cached", "count_hit", "count_miss", "keep", "keep_more", "get_cache_token"};
+
+// No operation on tensors sees what it does, and it sees none.
+bool stands_apart(PyObject* callable) {
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return PyDescr_TYPE(callable) == &PyContextVar_Type;
+  if (!PyCFunction_Check(callable)) return false;
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  return std::find(std::begin(kApart), std::end(kApart), name) != std::end(kApart);
+}
+
+// Functions that write or draw numbers only where an argument says so.
+struct Condition {
+  std::string_view function, keyword;
+  uint32_t place;
+  bool by_default;
+};
+constexpr Condition kConditions[] = {
+    {"embedding", "max_norm", 3, false},
+    {"scaled_dot_product_attention", "dropout_p", 4, false},
+    {"dropout", "training", 2, true},
+    {"batch_norm", "training", 5, false},
+};
+
+// Whether the argument is surely None, 0 or False.
+bool is_off(const Graph& graph, const Node& node, const Condition& condition) {
+  const Operand* const operands = graph.operands_of(node);
+  const uint32_t positional = node.count - node.keywords;
+  const Operand* given = condition.place < positional ? operands + condition.place : nullptr;
+  for (uint32_t i = 0; i < node.keywords; i++) {
+    if (utf8(PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i)) == condition.keyword) given = operands + positional + i;
+  }
+  if (!given) return !condition.by_default;
+  PyObject* const value = given->space == Operand::Space::kConstant ? graph.constants[given->index].get() : nullptr;
+  return value == Py_None || value == Py_False || (value && PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 0);
+}
+
+bool is_switched_off(const Graph& graph, const Node& node, PyObject* callable) {
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+  if (!name || !PyUnicode_Check(name.get())) return PyErr_Clear(), false;
+  const auto found = std::find_if(std::begin(kConditions), std::end(kConditions), [&](const Condition& condition) { return utf8(name.get()) == condition.function; });
+  return found != std::end(kConditions) && is_off(graph, node, *found);
+}
+
 // Goes through a graph in order.
 class Effects {
  public:
   explicit Effects(const Graph& graph) : graph_(graph), of_sizes_(graph.nodes.size()) {}
 
   std::vector<Effect> all() {
-    std::vector<Effect> effects;
     for (const Node& node : graph_.nodes) {
-      of_sizes_[effects.size()] = asks_for_size(node) || is_computed_of_sizes(node);
-      effects.push_back(effect(node, of_sizes_[effects.size()]));
+      of_sizes_[effects_.size()] = asks_for_size(node) || is_computed_of_sizes(node);
+      effects_.push_back(effect(node, of_sizes_[effects_.size()]));
     }
-    return effects;
+    for (size_t i = 0; i < effects_.size(); i++) {
+      if (effects_[i] != Effect::kApart && effects_[i] != Effect::kEffect) need_before(graph_.nodes[i]);
+    }
+    return std::move(effects_);
   }
 
  private:
+  // What something is computed of can't be done behind it.
+  void need_before(const Node& node) {
+    for (uint32_t i = 0; i < node.count; i++) {
+      if (is_apart(operands(node)[i])) effects_[operands(node)[i].index] = Effect::kEffect;
+    }
+  }
+
+  bool is_apart(Operand operand) const { return operand.space == Operand::Space::kNode && effects_[operand.index] == Effect::kApart; }
+
+  bool stands_apart(const Node& node) const {
+    if (node.form == Form::kCheck || node.form == Form::kCheckMeta) return is_apart(operands(node)[0]);
+    if (node.form != Form::kCall || !backends::stands_apart(callable_of(node)) || has_tensor(node)) return false;
+    return std::all_of(operands(node), operands(node) + node.count, [this](Operand operand) { return operand.space != Operand::Space::kNode || is_apart(operand); });
+  }
+
   Effect effect(const Node& node, bool of_sizes) const {
+    if (stands_apart(node)) return Effect::kApart;
     switch (node.form) {
       case Form::kTuple: case Form::kList: case Form::kSlice: return Effect::kDerived;
       case Form::kCheck: return is_of_sizes(operands(node)[0]) ? Effect::kHeld : Effect::kEffect;
@@ -102,6 +164,7 @@ class Effects {
   PyObject* callable_of(const Node& node) const { return graph_.constants[node.callable].get(); }
 
   const Graph& graph_;
+  std::vector<Effect> effects_;  // of the nodes so far
   std::vector<char> of_sizes_;  // by node: numbers, and containers of such, that follow from sizes and numbers from outside
 };
 
@@ -123,7 +186,7 @@ bool acts_on_tensors(const Graph& graph, const Node& node) {
   }
   PyObject* const callable = graph.constants[node.callable].get();
   if (torch::is_builtin_operation(callable)) return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name).starts_with("i");
-  return torch::has_effect(callable) && !torch::changes_gradient_mode(callable);
+  return torch::has_effect(callable) && !torch::changes_gradient_mode(callable) && !is_switched_off(graph, node, callable);
 }
 
 bool is_handled(const Graph& graph, const Node& node) {

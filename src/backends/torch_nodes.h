@@ -7,7 +7,8 @@
 namespace evalframe::backends {
 
 // By node. kPure: one of torch's operations, to be handed over, in order; kDerived: a container that stands in the arguments of
-// such, or a number that follows from sizes; kHeld: a check of such numbers; kEffect: all else, which is run by the recorded calls between them.
+// such, or a number that follows from sizes; kHeld: a check of such numbers; kApart: what sees no tensor, and no operation sees; kEffect: all else, which
+// is run by the recorded calls between them.
 std::vector<Effect> torch_effects_of(const graph::Graph& graph);
 // Whether it is a graph for tensors of several sizes.
 bool varies(const graph::Graph& graph);

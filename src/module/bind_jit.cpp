@@ -103,6 +103,7 @@ const char* name_of(backends::Effect effect) {
     case backends::Effect::kDerived: return "derived";
     case backends::Effect::kHeld:
     case backends::Effect::kCheck: return "check";
+    case backends::Effect::kApart:
     case backends::Effect::kEffect: return "effect";
   }
   return "";
