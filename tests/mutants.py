@@ -187,7 +187,7 @@ def mutant(seed: int, number: int, kind: str = "all") -> types.CodeType | None:
     try:
         for _ in range(r.choice([1, 1, 2])):
             code = r.choice(DAMAGES)(code, r)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, SystemError):  # SystemError: more parameters than variables, in 3.11
         return None
     return code
 
