@@ -39,8 +39,9 @@ Row = dict[str, Any]
 Tell = Callable[[Row], None]
 
 # Calls before those that are timed: so many in which evalframe made nothing new, and some seconds, within reason.
-QUIET_CALLS, MOST_WARM_CALLS = 4, 400
-WARM_SECONDS, MOST_WARM_SECONDS = 0.7, 6.0
+# Loops that are worth it are optimised by then.
+QUIET_CALLS, MOST_WARM_CALLS = 4, 4000
+WARM_SECONDS, MOST_WARM_SECONDS = 1.5, 6.0
 MOST_ROUNDS, FEWEST_ROUNDS = 25, 9
 COUNTERS = ("recordings", "breaks", "exits", "given_up", "native_loops", "optimised_loops", "native_turns")
 

@@ -25,6 +25,12 @@ def swept(a: np.ndarray, turns: int) -> np.ndarray:
 X = np.linspace(0.25, 3.0, 7)
 
 
+@pytest.fixture(autouse=True)
+def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALFRAME_CACHE", "0")
+    _core.forget_machine_code()
+
+
 @pytest.fixture
 def soon() -> Iterator[None]:
     """Loops become native when they have taken a millisecond."""
@@ -53,6 +59,15 @@ def test_the_code_of_the_first_run_is_made_quickly(native_loops_at_once: None) -
     assert counted(captured) == made
 
 
+def test_code_that_is_there_in_full_is_used_at_once(native_loops_at_once: None) -> None:
+    for is_there in (False, True):
+        captured = evalframe.jit(summed)
+        for turns in range(301, 304):
+            assert captured(X, turns) == summed(X, turns)
+        assert (counted(captured)[1] == 0) == is_there
+        assert all(loop["optimised"] for loop in _core.jit_loops(captured))
+
+
 def test_a_long_run_is_optimised_in_its_midst(soon: None) -> None:
     captured = evalframe.jit(summed)
     assert captured(X, 4_000_000) == summed(X, 4_000_000)
@@ -73,9 +88,7 @@ def test_a_loop_that_cant_be_optimised_runs_as_it_is(native_loops_at_once: None,
     def fails(ir: str) -> bytes:
         raise RuntimeError("no")
 
-    monkeypatch.setenv("EVALFRAME_CACHE", "0")
     monkeypatch.setattr(_llvm, "compile_ir", fails)
-    _core.forget_machine_code()
     captured = evalframe.jit(summed)
     for turns in (300, 301, 302):
         assert captured(X, turns) == summed(X, turns)

@@ -18,8 +18,11 @@ int64_t LoopRegion::most_turns = INT64_MAX;
 double RegionTrial::least_seconds = 0.02;
 
 LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
-    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code(region_.ir, effort_))),
+    : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code_at_hand(region_.ir))),
       lines_(region_.lines()), lines_of_block_(lines_ / std::max(region_.blocks, 1)) {
+  is_final_ = function_ != nullptr;
+  effort_ = is_final_ ? native::Effort::kFull : native::Effort::kQuick;
+  if (!function_) function_ = reinterpret_cast<regions::Function>(native::machine_code(region_.ir, effort_));
   for (const State& entry : region_.entries) most_slots_ = std::max(most_slots_, entry.types.size());
   for (const regions::Exit& exit : region_.exits) most_slots_ = std::max(most_slots_, exit.state.types.size());
   // NumPy's functions may let other threads run, which see names, and change them and what else is read once, at the entry.

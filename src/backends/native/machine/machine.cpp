@@ -196,17 +196,33 @@ const std::string& target() {
   return target.get([] { return without_signal_handlers(find_target); });
 }
 
+namespace {
+
+std::string key_of(const std::string& ir, Effort effort) { return sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + ir); }
+
+std::string name_of(const std::string& key) { return "evalframe_" + hex(key).substr(0, 32); }
+
+// Null: it isn't there.
+void* code_at_hand(const std::string& key) {
+  if (const auto found = known_code().find(key); found != known_code().end()) return found->second;
+  const std::optional<std::string> object = cached_object(key);
+  return object ? known_code()[key] = link(*object, name_of(key)) : nullptr;
+}
+
+}  // namespace
+
+void* machine_code_at_hand(const std::string& ir) {
+  const Gil gil;
+  return code_at_hand(key_of(ir, Effort::kFull));
+}
+
 void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
-  const std::string key = sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + ir);
-  if (const auto found = known_code().find(key); found != known_code().end()) return found->second;
-  const std::string name = "evalframe_" + hex(key).substr(0, 32);
-  std::optional<std::string> object = cached_object(key);
-  if (!object) {
-    object = compile_object(with_name(std::move(ir), name), effort);
-    cache_object(key, *object);
-  }
-  return known_code()[key] = link(*object, name);
+  const std::string key = key_of(ir, effort);
+  if (void* const known = code_at_hand(key)) return known;
+  const std::string object = compile_object(with_name(std::move(ir), name_of(key)), effort);
+  cache_object(key, object);
+  return known_code()[key] = link(object, name_of(key));
 }
 
 }  // namespace evalframe::native

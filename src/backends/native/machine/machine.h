@@ -16,6 +16,8 @@ const std::string& target();
 enum class Effort : uint8_t { kQuick, kFull };
 // The address of the function that the IR calls @evalframe_kernel. Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
 void* machine_code(std::string ir, Effort effort = Effort::kFull);
+// The same, of what needn't be compiled in full any more, in this process or an earlier one; null where it has to be.
+void* machine_code_at_hand(const std::string& ir);
 // For tests: what has been compiled is compiled again where it is asked for.
 void forget_machine_code();
 
