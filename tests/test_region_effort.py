@@ -84,7 +84,9 @@ def test_what_kernels_take_is_no_reason_to_optimise(soon: None) -> None:
     assert native and not optimised
 
 
-def test_a_loop_that_cant_be_optimised_runs_as_it_is(native_loops_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_cant_be_optimised_runs_as_it_is(
+    native_loops_at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(ir: str) -> bytes:
         raise RuntimeError("no")
 
