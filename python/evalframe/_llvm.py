@@ -73,8 +73,7 @@ def compile_quickly(ir: str) -> bytes:
     """The same in a tenth of the time: variables become registers, and instructions are chosen one by one."""
     module = _parsed(ir)
     passes = llvm.create_new_module_pass_manager()
-    if hasattr(passes, "add_sroa_pass"):  # llvmlite 0.44 has none: variables stay in memory
-        passes.add_sroa_pass()
+    passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=1)))
     return bytes(_machine_of(0).emit_object(module))
