@@ -61,7 +61,7 @@ class Planner {
     for (int32_t node = size_ - 1; node >= 0; node--) {
       if (is_made_again(node)) use(operands_of(graph, node), last_use_[node]);
     }
-    keep_places();
+    if (std::find(effects_.begin(), effects_.end(), Effect::kApart) != effects_.end()) keep_places();
   }
 
   std::vector<Stretch> run() {
@@ -109,7 +109,7 @@ class Planner {
 
   // What stands apart may leave the graph, and isn't done behind what mustn't be run twice: it keeps its place there.
   void keep_places() {
-    bool behind_acts = !of_torch_;
+    bool behind_acts = false;
     int32_t last = -1;  // the last that stands apart in this stretch
     for (int32_t node = 0; node < size_; node++) {
       if (effects_[node] == Effect::kApart) {
@@ -117,7 +117,7 @@ class Planner {
         else last = node;
       }
       if (effects_[node] == Effect::kEffect) {
-        behind_acts = !of_torch_;
+        behind_acts = false;
         last = -1;
       } else if (acts(node)) {
         for (behind_acts = true; last >= 0 && effects_[last] == Effect::kApart; last--) effects_[last] = Effect::kEffect;

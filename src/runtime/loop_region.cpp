@@ -174,7 +174,8 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   held.bound = bound.data();
   const Words sources = sources_;
   int32_t number = 0;
-  const Stopwatch watch;
+  std::optional<Stopwatch> watch;
+  if (is_quick) watch.emplace();
   native::without_flags([&] {
     native::clear_flags();
     number = function_(words.data(), sources.data(), &header, entry);
@@ -183,7 +184,7 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   entered++;
   turns += static_cast<uint64_t>(header.turns);
   unseen = header.unseen;
-  if (is_quick) seconds_ += std::min(watch.seconds(), kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
+  if (watch) seconds_ += std::min(watch->seconds(), kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
   const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
   const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
   PyObject *type, *value, *traceback;
