@@ -224,6 +224,8 @@ def test_a_report_is_one_page(tmp_path: Path) -> None:
         (["run", "-m"], "no script to run"),
         (["run", "--backend", "nope", "script.py"], "unknown backend 'nope'; there are: native, reference"),
         (["run", "--report", "no/such/folder/x.html", "script.py"], "can't write 'no/such/folder/x.html': No such"),
+        (["explain", "--html", "no/x.html", "script.py"], "can't write 'no/x.html': No such"),
+        (["step", "--html", "no/x.html", "script.py"], "can't write 'no/x.html': No such"),
         (["run", "--no-such-option", "script.py"], "unrecognized arguments: --no-such-option"),
         (["no-such-command"], "invalid choice: 'no-such-command'"),
         (["run", "script.py:f"], "has no function 'f'"),

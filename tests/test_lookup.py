@@ -116,6 +116,7 @@ def test_modules_are_found_as_python_finds_them(folder: Path) -> None:
         (["broken.py"], 'broken.py, line 2, column 13: invalid syntax\n    x = "é" + + = 1\n                ^\n'),
         (["encoding.py"], "encoding.py, line 1"),
         (["deep.py"], "deep.py"),
+        (["minuses.py"], "minuses.py can't be compiled: " + ("MemoryError" if sys.version_info < (3, 12) else "Parser stack overflowed")),
         (["-c", "def f(:"], "<source>, line 1, column 7: invalid syntax\n    def f(:\n          ^\n"),
         (["-m", "nope"], "there is no module 'nope'; what `python -m` finds is in the present folder or on sys.path"),
         (["-m", "nope.part"], "can't look for the module 'nope.part': ModuleNotFoundError: No module named 'nope'"),
@@ -129,6 +130,7 @@ def test_what_is_not_there_is_named(folder: Path, form: list[str], text: str, ca
     Path("broken.py").write_text('y = 1\nx = "é" + + = 1\n', encoding="utf-8")
     Path("encoding.py").write_bytes(b"\xff\xfe")
     Path("deep.py").write_text("(" * 5000)
+    Path("minuses.py").write_text("-" * 100_000 + "1")
     Path("empty.py").write_text("")
     Path("bare").mkdir()
     for command in COMMANDS:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import evalframe
-from evalframe import Trace
+from evalframe import Trace, steps
 from evalframe.__main__ import main
 
 NEST = Path(__file__).parent.parent / "examples" / "variables_nest.py"
@@ -291,6 +291,15 @@ def test_a_source_text_shows_its_namespace() -> None:
     assert repr(trace) == f"<Trace of {len(trace)} steps in 1 frames>"
 
 
+def test_a_big_namespace_is_not_gone_through_for_each_line_of_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = evalframe.step("".join(f"a{n} = {n}\n" for n in range(200)))()
+    expected = "\n".join(map(str, trace))
+    made, plain = [], steps.Slot
+    monkeypatch.setattr(steps, "Slot", lambda *given: made.append(given) or plain(*given))
+    assert trace.text() == expected
+    assert len(made) < 2 * len(trace)
+
+
 def test_the_same_run_gives_the_same_document() -> None:
     first, second = (list(evalframe.step(withs)("x").json()) for _ in range(2))
     assert first == second and json.loads("".join(first))["version"] == 1
@@ -446,6 +455,8 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     page = run("--html", "page.html", "script.py", "ab", cwd=tmp_path)
     assert page.stdout == "abab\n" and "steps in" in page.stderr
     assert "http" not in (tmp_path / "page.html").read_text()
+    odd = run("--html", "odd.html", "-c", "print(1)", os.fsdecode(b"\xff"), cwd=tmp_path)  # no text of UTF-8
+    assert odd.returncode == 0 and "steps in" in odd.stderr and (tmp_path / "odd.html").exists()
     failed = run("--only", "g", "-c", "1 / 0", cwd=tmp_path)
     assert failed.returncode == 1 and failed.stderr.count("Traceback") == 1 and failed.stdout.strip() == ""
     assert "no frame of g was begun" in failed.stderr

@@ -1,5 +1,6 @@
 """The kinds of variables, as `evalframe.variables` tells them."""
 
+import py_compile
 import sys
 from pathlib import Path
 
@@ -77,8 +78,10 @@ def test_globals_and_builtins_are_told_apart_by_the_functions_globals() -> None:
 def test_a_file_that_binds_a_builtins_name_has_it_as_a_global(tmp_path: Path) -> None:
     file = tmp_path / "shadow.py"
     file.write_text("def f():\n    return len, max, min\ndef g():\n    global max\n    max = 1\nfrom m import min\n")
-    (table,) = variables_of_file(file, "f")
-    assert kinds(table) == {"max": "global", "min": "global", "len": "builtin"}
+    compiled = py_compile.compile(str(file), str(tmp_path / "shadow.pyc"))
+    for form in (file, compiled):
+        (table,) = variables_of_file(form, "f")
+        assert kinds(table) == {"max": "global", "min": "global", "len": "builtin"}
 
 
 def test_class_and_module_bodies(tmp_path: Path) -> None:

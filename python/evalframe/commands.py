@@ -41,17 +41,17 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", help="write it there, and not behind what the program prints")
 
 
-def checked_output(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Path | None:
-    """The file of --output, which is to be one that can be written, told before a long run and not after it."""
-    if options.output is None:
+def checked_file(parser: argparse.ArgumentParser, given: str | None) -> Path | None:
+    """The file of an option, which is to be one that can be written, told before a long run and not after it."""
+    if given is None:
         return None
-    path = Path(options.output).absolute()
-    if problem := not_writable(path):
-        parser.error(f"can't write {options.output!r}: {problem}")
+    path = Path(given).absolute()
+    if problem := _not_writable(path):
+        parser.error(f"can't write {given!r}: {problem}")
     return path
 
 
-def not_writable(path: Path) -> str | None:
+def _not_writable(path: Path) -> str | None:
     """Why a file can't be written; None where it can be."""
     created = not path.exists()
     try:

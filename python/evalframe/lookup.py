@@ -158,7 +158,7 @@ def _compiled(file: str, source: bytes) -> types.CodeType:
     except SyntaxError as error:
         raise CannotFind(_syntax_error(file, _in_characters(file, source, error))) from error
     except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise CannotFind(f"{file} can't be compiled: {error or type(error).__name__}") from error
+        raise CannotFind(f"{file} can't be compiled: {str(error) or type(error).__name__}") from error
 
 
 def _in_characters(file: str, source: bytes, error: SyntaxError) -> SyntaxError:

@@ -10,7 +10,7 @@ from typing import Any
 import evalframe
 from evalframe import _core, program, report
 from evalframe.captured import Listed, graphs_of, guards_of
-from evalframe.commands import Commands, add_command, add_output, checked_output, document, not_writable, show, show_all
+from evalframe.commands import Commands, add_command, add_output, checked_file, document, show, show_all
 from evalframe.modes import evaluating
 from evalframe.program_forms import Program, add_program, chosen_program, command, module, script, usage
 from evalframe.report_page import with_code
@@ -25,7 +25,7 @@ def add_to(commands: Commands) -> None:
         "evalframe run script.py", "evalframe run --report report.html -m package",
         "evalframe run --report report.html script.py:function",
     ))  # fmt: skip
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page of what was captured")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML page of what was captured")
     parser.add_argument("--backend", default="native", metavar="NAME", help="what compiles the graphs (native)")
     parser.add_argument("--exact", action="store_true", help="every bit as NumPy computes it: its own exp, sin ...")
     parser.add_argument("--fastmath", action="store_true", help="loops may add and multiply floats in another order")
@@ -70,12 +70,10 @@ def add_to(commands: Commands) -> None:
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.json:
         return _show_told(parser, options, lambda told: document(report.json_rows(told, options.code)))
-    asked, output = chosen_program(parser, options), checked_output(parser, options)
+    asked = chosen_program(parser, options)
+    output, page = checked_file(parser, options.output), checked_file(parser, options.html)
     stdout = sys.stdout
     _core.keep_modules(True)
-    page = None if options.html is None else Path(options.html).absolute()
-    if page is not None and (problem := not_writable(page)):
-        parser.error(f"can't write {options.html!r}: {problem}")
 
     def tell(captures: report.Captures) -> None:
         asked.remember_source()
@@ -116,7 +114,7 @@ def _show_told(
     parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], str | Listed[Any]]
 ) -> int:
     """Shows what is made of all that was captured: a text, or objects, which a terminal draws."""
-    asked, output = chosen_program(parser, options), checked_output(parser, options)
+    asked, output = chosen_program(parser, options), checked_file(parser, options.output)
     stdout = sys.stdout
     _core.keep_modules(True)
     # What is shown is to be the same for the same run: no function is given up for the time that it takes.
@@ -164,9 +162,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         resolve(options.backend)
     except (ValueError, evalframe.BackendError) as error:
         parser.error(str(error))
-    if options.report is not None and (problem := not_writable(options.report)):
-        parser.error(f"can't write {str(options.report)!r}: {problem}")
-    report_path = None if options.report is None else options.report.absolute()
+    report_path = checked_file(parser, options.report)
     if options.mode == "evaluate":
         if report_path is not None:
             parser.error("--report tells of what was captured, and --mode evaluate captures nothing")

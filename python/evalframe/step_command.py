@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from evalframe import program, terminal
-from evalframe.commands import Commands, add_command, add_output, checked_output, fail, show
+from evalframe.commands import Commands, add_command, add_output, checked_file, fail, show
 from evalframe.program_forms import add_program, chosen_program, usage
 from evalframe.step_notes import notes_of_files
 from evalframe.steps import MEMORY, STEPS, Chosen, Trace, recorder
@@ -44,8 +44,8 @@ def add_to(commands: Commands) -> None:
 def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     asked = chosen_program(parser, options)
     only = (*([asked.name] if asked.name else []), *options.only)
-    html = None if options.html is None else Path(options.html).absolute()
-    output, stdout, streams = checked_output(parser, options), sys.stdout, (sys.stdin, sys.stdout, sys.stderr)
+    html, output = checked_file(parser, options.html), checked_file(parser, options.output)
+    stdout, streams = sys.stdout, (sys.stdin, sys.stdout, sys.stderr)
     in_own_files = not only or asked.name or (options.module is None and options.source is None)
     chosen = Chosen(only, asked.files if in_own_files else (), options.everything)
     try:
@@ -72,7 +72,7 @@ def _step(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 def _show(trace: Trace, as_json: bool, html: Path | None, title: str, to: tuple[Path | None, TextIO]) -> None:
     try:
         if html is not None:
-            html.write_text(trace.html(title), encoding="utf-8")
+            html.write_text(trace.html(title), encoding="utf-8", errors="replace")
             print(f"evalframe: {len(trace)} steps in {str(html)!r}", file=sys.stderr)
         if as_json:
             show("\n".join(trace.json()), *to)

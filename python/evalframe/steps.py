@@ -115,7 +115,7 @@ class Trace(Sequence[Step]):
     def __iter__(self) -> Iterator[Step]:
         return map(self._step, range(len(self)))
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int, changed_names_only: bool = False) -> Step:
         node, at, kind, note, slots, names, changed, changed_names = self._recorder.step(number)
         code = self._codes[self._nodes[node][3]]
         row = code.rows[at]
@@ -126,6 +126,7 @@ class Trace(Sequence[Step]):
         held = [
             Slot(index, "name", code.code.co_names[index], self._texts[text], index in changed_names)
             for index, text in names
+            if not changed_names_only or index in changed_names
         ]
         columns = row["columns"]
         return Step(
@@ -255,7 +256,8 @@ class Trace(Sequence[Step]):
 
     def text(self) -> str:
         """One line a step."""
-        lines = [str(step) for step in self]
+        # A module may have thousands of names, at each of as many steps.
+        lines = [str(self._step(number, changed_names_only=True)) for number in range(len(self))]
         lines += [self.stopped_line] if self.stopped else []
         return "\n".join(lines)
 

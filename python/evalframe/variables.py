@@ -136,7 +136,7 @@ def tables_of(found: lookup.Found) -> list[VariableTable]:
     """The tables of what was found: of a file without a name, those of all functions and classes in it."""
     whole = found.codes == (found.module,)
     known = dict.fromkeys(_MODULE_NAMES)
-    known |= dict.fromkeys(() if found.source is None else _module_names(found.source, found.file))
+    known |= dict.fromkeys(_module_names(found.module))
     codes = list(lookup.codes_in(found.module)) if whole else found.codes
     makers, uses = _makers(found.module), _Uses()
     return [_table(code, known, vars(builtins), makers.get(id(code), {}), uses) for code in codes]
@@ -151,20 +151,11 @@ def _unwrapped(function: object) -> object:
     return function
 
 
-def _module_names(source: bytes, path: str) -> Iterator[str]:
+def _module_names(module: types.CodeType) -> Iterator[str]:
     """Names that the module binds: at its top level, or by a `global` statement in any function."""
-    import symtable
-    from importlib.util import decode_source
-
-    tables = [symtable.symtable(decode_source(source), path, "exec")]
-    is_top = True
-    while tables:
-        table = tables.pop()
-        for symbol in table.get_symbols():
-            if (is_top or symbol.is_declared_global()) and (symbol.is_assigned() or symbol.is_imported()):
-                yield symbol.get_name()
-        tables += table.get_children()
-        is_top = False
+    for code in lookup.codes_in(module):
+        stores = _STORE_OPS if code is module else {"STORE_GLOBAL"}
+        yield from (i.argval for i in dis.get_instructions(code) if i.opname in stores)
 
 
 def _table(
@@ -246,10 +237,11 @@ def _looked_up(
     bound = {i.argval for i in instructions if i.opname in _STORE_OPS}
     global_names = {i.argval for i in instructions if i.opname in _GLOBAL_OPS}
     slots = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    indices = {name: index for index, name in enumerate(code.co_names)}
     for name in dict.fromkeys(i.argval for i in instructions):
         if name in slots:
             continue
-        index = code.co_names.index(name)
+        index = indices[name]
         if name in bound and name not in global_names and not is_module:
             yield Variable(name, "local", "namespace", index)
         elif name in bound or name in known_globals or name not in known_builtins:
