@@ -793,3 +793,37 @@ def test_turns_without_layers_are_no_graph_of_thousands():
     assert same(compiled(numbers(3)), function(numbers(3)))
     assert same(compiled(numbers(3)), function(numbers(3)))
     assert max(len(module.graph.nodes) for module in evalframe.torch.graph_modules(compiled)) < 100
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("train", [False, True])
+def test_parameters_and_buffers_can_be_attributes(backend, dynamic, train):
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)).train(train)
+    module[2].weight = module[0].weight
+    other = copy.deepcopy(module)
+    compiled = evalframe.torch.compile(module, backend=backend, dynamic=dynamic, parameters="attributes")
+
+    def gradients(called, of):
+        of.zero_grad()
+        result = called(numbers(rows, 4))
+        result.sum().backward()
+        return [result, *of.buffers(), *(parameter.grad for parameter in of.parameters())]
+
+    for rows in (2, 2, 3, 4, 5, 5):
+        assert all(torch.equal(a, b) for a, b in zip(gradients(compiled, module), gradients(other, other), strict=True))
+        if rows == 3:  # written into
+            for parameter in (*module.parameters(), *other.parameters()):
+                parameter.data.mul_(0.5)
+        if rows == 4:  # replaced
+            module[1].weight, other[1].weight = (nn.Parameter(numbers(4)) for _ in range(2))
+    made = evalframe.torch.graph_modules(compiled)[-1]
+    assert made.get_parameter(next(name for name, _ in made.named_parameters())) is module[0].weight
+    inputs = [node for node in made.graph.nodes if node.op == "placeholder"]
+    assert not any("weight" in node.name or "running" in node.name for node in inputs)
+    assert all("example_value" in node.meta for node in made.graph.nodes if node.op in ("placeholder", "get_attr"))
+
+
+def test_parameters_are_inputs_or_attributes():
+    with pytest.raises(ValueError, match="parameters must be one of 'inputs', 'attributes', not 'frozen'"):
+        evalframe.torch.compile(pointwise, parameters="frozen")

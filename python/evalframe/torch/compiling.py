@@ -24,6 +24,7 @@ def compile(
     dynamic: bool | None = None,
     fullgraph: bool = False,
     options: dict[str, Any] | None = None,
+    parameters: str = "inputs",
     max_entries: int = 8,
 ) -> Any:
     """Captures the calls of a function or module as ``torch.fx`` graphs for a backend of ``torch.compile``.
@@ -32,13 +33,14 @@ def compile(
     callable``. With ``backend="eager"`` the recorded calls are made again, without Python code in between. ``options``
     go to the backend. With ``fullgraph`` a graph break is an error. A size of an argument, or an int, that is another
     one at a later call is a symbol of the graph from then on (sizes from 2 on); with ``dynamic=True`` all are from the
-    start, with ``dynamic=False`` graphs are for the sizes that they were recorded with. ``max_entries`` bounds how many
-    graphs there are for one place. Without a model it is a decorator.
+    start, with ``dynamic=False`` graphs are for the sizes that they were recorded with. ``parameters`` and buffers of
+    modules are ``"inputs"`` of graphs, or ``"attributes"`` of their modules; then others in their places get functions
+    of their own. ``max_entries`` bounds how many graphs there are for one place. Without a model it is a decorator.
     """
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic must be True, False or None, not {dynamic!r}")
     settings: dict[str, Any] = {"backend": backend, "dynamic": dynamic, "fullgraph": fullgraph}
-    settings |= {"options": options, "max_entries": max_entries}
+    settings |= {"options": options, "parameters": parameters, "max_entries": max_entries}
     if model is None:
         return lambda wrapped: compile(wrapped, **settings)
     if isinstance(model, CompiledModule):
@@ -57,7 +59,7 @@ def compile(
 def _captured(function: Any, settings: dict[str, Any]) -> Any:
     if not isinstance(settings["fullgraph"], bool):
         raise TypeError(f"fullgraph must be True or False, not {settings['fullgraph']!r}")
-    lowering = Lowering(settings["backend"], settings["options"])
+    lowering = Lowering(settings["backend"], settings["options"], settings["parameters"])
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     numerics = False, False, False
     dynamic = DYNAMIC[settings["dynamic"]]

@@ -17,6 +17,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from evalframe._core.bytecode import OPERATORS
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
+from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.user_backends import BackendError
 
 Backend = Callable[[fx.GraphModule, list[Any]], Callable[..., Sequence[Any]]]
@@ -45,7 +46,9 @@ _one_at_a_time = threading.RLock()
 class Lowering:
     """Makes GraphModules of what the core records, and asks a backend for functions that run them."""
 
-    def __init__(self, backend: str | Backend, options: dict[str, Any] | None) -> None:
+    def __init__(self, backend: str | Backend, options: dict[str, Any] | None, parameters: str = PARAMETERS[0]) -> None:
+        if parameters not in PARAMETERS:
+            raise ValueError(f"parameters must be one of {', '.join(map(repr, PARAMETERS))}, not {parameters!r}")
         self.name = (
             backend if isinstance(backend, str) else str(getattr(backend, "__qualname__", type(backend).__name__))
         )
@@ -54,6 +57,7 @@ class Lowering:
         self.replays = self._backend is None
         """The core asks: whether the recorded calls run all graphs."""
         self._options = options
+        self._keeps = parameters == "attributes"
 
     def __call__(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
         """Called by the core for a stretch of a graph; None: it is to be run by the recorded calls.
@@ -65,66 +69,78 @@ class Lowering:
             return self._lowered(told, examples, acts, handled, gradients)
 
     def _lowered(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
-        varies = [dimensions for _, _, dimensions in told[1]]
-        if self._backend is None or handled or not (any(varies) or any(type(example) is int for example in examples)):
-            module = graph_module(graph_of(told, examples)[0], runs=self._backend is not None)
-            self.graph_modules.append(module)
-            if self._backend is None or handled:
-                return None
-            inputs = _separated(examples) if acts else examples
-            function = self._compiled(self._backend, module, inputs, told[0], bool(gradients))
-            return _apart(function, module) if acts else function
-        served = Served(lambda inputs: self._compiled_for(told, inputs, varies, acts, gradients))
+        stretch = Stretch(told, examples, bool(acts), bool(gradients), self._keeps)
+        if self._backend is None or handled:
+            self._module(stretch, graph_of(stretch, examples)[0], examples, runs=self._backend is not None)
+            return None
+        if not stretch.varies and not stretch.kept:
+            return self._for_these(stretch, examples)
+        served = Served(lambda inputs: self._for_others_too(stretch, inputs))
         return served if served.add(examples) else None
 
-    def _compiled_for(
-        self, told: Any, inputs: Sequence[Any], varies: list[int], acts: int, gradients: int
-    ) -> tuple[Callable[..., bool], Callable[..., Any]]:
-        """What serves inputs of these sizes, and others of which the same holds."""
+    def _for_others_too(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
+        """What serves these inputs, and which others it serves."""
         with _one_at_a_time:
-            return self._made_for(told, inputs, varies, acts, gradients)
+            if stretch.varies:
+                guard, function = self._for_sizes(stretch, inputs)
+                return stretch.guard(inputs, guard), function
+            return stretch.guard(inputs), self._for_these(stretch, inputs)
 
-    def _made_for(
-        self, told: Any, inputs: Sequence[Any], varies: list[int], acts: int, gradients: int
-    ) -> tuple[Callable[..., bool], Callable[..., Any]]:
-        apart = _separated(inputs) if acts else inputs
-        symbolic, graph = self._propagated(told, apart, varies, gradients)
-        module = graph_module(graph)
-        self.graph_modules.append(module)
-        assert self._backend is not None
+    def _for_these(self, stretch: Stretch, inputs: Sequence[Any]) -> Callable[..., Any]:
+        module = self._module(stretch, graph_of(stretch, inputs)[0], inputs)
+        return self._compiled(stretch, module, _separated(inputs) if stretch.acts else inputs)
+
+    def _for_sizes(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
+        apart = _separated(inputs) if stretch.acts else inputs
+        symbolic, graph = self._propagated(stretch, apart, stretch.dimensions)
+        module = self._module(stretch, graph, inputs)
         with symbolic.tracing():
-            function = self._compiled(self._backend, module, symbolic.inputs, told[0], bool(gradients))
-        function = _apart(function, module) if acts else function
+            function = self._compiled(stretch, module, symbolic.inputs, symbolic.symbols)
         return symbolic.guard(), with_sizes(function, symbolic.sizes)
 
+    def _module(self, stretch: Stretch, graph: fx.Graph, inputs: Sequence[Any], runs: bool = True) -> fx.GraphModule:
+        kept = (node for node in graph.nodes if node.op == "get_attr")
+        values = (value for index, value in enumerate(inputs) if index in stretch.kept)
+        module = graph_module(graph, runs, {node.target: value for node, value in zip(kept, values, strict=True)})
+        self.graph_modules.append(module)
+        return module
+
     def _propagated(
-        self, told: Any, inputs: Sequence[Any], varies: Sequence[int] | None, gradients: int
+        self, stretch: Stretch, inputs: Sequence[Any], varies: Sequence[int] | None
     ) -> tuple[Symbolic, fx.Graph]:
         symbolic = Symbolic(inputs, varies)
-        graph, checks = graph_of(told, symbolic.examples)
+        graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(bool(gradients)), _random_kept():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept():
                 symbolic.propagate(graph, checks)
         except Exception as error:
             if isinstance(error, OtherSizesError) or varies is None:
                 raise
             # An operation that can't do with symbols.
-            return self._propagated(told, inputs, None, gradients)
+            return self._propagated(stretch, inputs, None)
         return symbolic, graph
 
     def _compiled(
-        self, backend: Backend, module: fx.GraphModule, inputs: Any, origin: tuple[str, int, str], gradients: bool
-    ) -> Callable[..., Sequence[Any]]:
+        self, stretch: Stretch, module: fx.GraphModule, inputs: Sequence[Any], symbols: Sequence[Any] = ()
+    ) -> Callable[..., Any]:
+        """The backend's function. It takes symbols, and all inputs, and knows those that are kept."""
+        function = stretch.called_with_all(
+            self._asked(stretch, module, [*symbols, *stretch.rest(inputs)]), len(symbols)
+        )
+        return _apart(function, stretch.called_with_all(module, len(symbols))) if stretch.acts else function
+
+    def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        assert self._backend is not None
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
         try:
-            with torch.set_grad_enabled(gradients), _random_kept():
-                function = backend(module, inputs, **options)
+            with torch.set_grad_enabled(stretch.gradients), _random_kept():
+                function = self._backend(module, inputs, **options)
         except Exception as error:
-            raise _error(self.name, origin, f"raised {type(error).__name__}: {error}") from error
+            raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
-            raise _error(self.name, origin, f"returned {type(function).__name__}, which can't be called")
+            raise _error(self.name, stretch.told[0], f"returned {type(function).__name__}, which can't be called")
         return function
 
 
@@ -176,7 +192,7 @@ def _copied(value: Any) -> Any:
     return copy.requires_grad_(value.requires_grad)
 
 
-def _apart(function: Callable[..., Any], module: fx.GraphModule) -> Callable[..., Any]:
+def _apart(function: Callable[..., Any], module: Callable[..., Any]) -> Callable[..., Any]:
     """What writes into tensors was compiled for such that share no memory; others go through the graph as it is."""
 
     @functools.wraps(function)
@@ -186,14 +202,14 @@ def _apart(function: Callable[..., Any], module: fx.GraphModule) -> Callable[...
     return call
 
 
-def graph_of(told: Any, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
+def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
     """The graph of what the core tells of it, and what has to equal a constant in it: checks of sizes."""
-    _, input_rows, rows, output_rows = told
+    _, input_rows, rows, output_rows = stretch.told
     graph = fx.Graph()
     inputs: list[Any] = []
     checks: list[tuple[Any, Any]] = []
-    for (name, _, _), example in zip(input_rows, examples, strict=True):
-        node = graph.placeholder(_identifier(name))
+    for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
+        node = _attribute(graph, _identifier(name)) if index in stretch.kept else graph.placeholder(_identifier(name))
         node.meta["example_value"] = example
         inputs.append(node)
     values: list[Any] = []
@@ -216,6 +232,13 @@ def graph_of(told: Any, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[A
         values.append(node)
     graph.output(tuple(values[index] for index in output_rows))
     return graph, checks
+
+
+def _attribute(graph: fx.Graph, name: str) -> fx.Node:
+    """By a name that no other attribute has."""
+    node = graph.get_attr(name)
+    node.target = node.name
+    return node
 
 
 _EMPTY = torch.nn.Module()
@@ -259,7 +282,7 @@ def _is_method(callable_: Any, name: str) -> bool:
     return getattr(torch.Tensor, name, None) is callable_
 
 
-def graph_module(graph: fx.Graph, runs: bool = True) -> fx.GraphModule:
+def graph_module(graph: fx.Graph, runs: bool = True, attributes: dict[str, Any] | None = None) -> fx.GraphModule:
     """Of what an operation gives together, often one part is used; and sizes are asked for checks of them.
 
     runs: its Python code is wanted, else that is written where somebody asks for it.
@@ -267,7 +290,8 @@ def graph_module(graph: fx.Graph, runs: bool = True) -> fx.GraphModule:
     for node in reversed(graph.nodes):
         if not node.users and (node.meta.get("part") or node.meta.get("fact")):
             graph.erase_node(node)
-    return fx.GraphModule(_EMPTY, graph) if runs else _LazyGraphModule(_EMPTY, graph)
+    root = attributes or _EMPTY
+    return fx.GraphModule(root, graph) if runs else _LazyGraphModule(root, graph)
 
 
 @functools.lru_cache(maxsize=16384)

@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
 )
 
+_INPUTS = ("placeholder", "get_attr")
 _MOST_FUNCTIONS = 8
 """Of one graph. Behind them, other sizes are served by the recorded calls."""
 
@@ -31,7 +32,7 @@ class Symbolic:
     """What torch knows of a graph's sizes.
 
     ``examples`` have symbols in the place of those that vary; so have the numbers of ``inputs``, whose tensors have
-    elements. ``sizes`` says where each symbol is found: the number of an input, and a dimension of it.
+    elements. ``sizes`` says where each of the ``symbols`` is found: the number of an input, and a dimension of it.
 
     ``varies`` has a bit for each dimension of an input whose size varies; without it all are as they are.
     """
@@ -44,13 +45,12 @@ class Symbolic:
             self._example(value, None if varies is None else varies[index], LocalSource(f"t{index}"))
             for index, value in enumerate(plain)
         ]
-        self.sizes, self._symbols = self._found_sizes()
-        self._names = [str(symbol.node.expr) for symbol in self._symbols]  # they may turn out to be one number
-        given = [
+        self.sizes, self.symbols = self._found_sizes()
+        self._names = [str(symbol.node.expr) for symbol in self.symbols]  # they may turn out to be one number
+        self.inputs = [
             example if isinstance(example, torch.SymInt) else value
             for example, value in zip(self.examples, plain, strict=True)
         ]
-        self.inputs = [*self._symbols, *given]
         self._fixed = varies is None
 
     def _example(self, value: Any, dimensions: int | None, source: LocalSource) -> Any:
@@ -87,23 +87,23 @@ class Symbolic:
         Numbers that are the same for all sizes become constants. ``checks`` are nodes, or numbers, that have to equal a
         constant.
         """
-        placeholders = iter(self.examples)
+        examples = iter(self.examples)
         values: dict[fx.Node, Any] = {}
         wanted = {id(asked): constant for asked, constant in checks}
         with self._mode, enable_python_dispatcher():  # operations that are made of others take symbols, too
             for node in graph.nodes:
-                if node.op == "placeholder":
-                    values[node] = next(placeholders)
+                if node.op in _INPUTS:
+                    values[node] = next(examples)
                 elif node.op != "output":
                     values[node] = _called(node, *fx.map_arg((node.args, node.kwargs), values.__getitem__))
                     node.meta["example_value"] = values[node]
                 # Before anything is computed that relies on it.
                 if id(node) in wanted and not _is_equal(values[node], wanted[id(node)]):
                     raise OtherSizesError
-        named = reversed(list(zip(self._names, self._symbols, strict=True)))
+        named = reversed(list(zip(self._names, self.symbols, strict=True)))
         symbols = {symbol.node.expr: self._added(graph, name, symbol) for name, symbol in named}
         for node, value in values.items():
-            if node.op != "placeholder" and (number := _number(value)) is not None:
+            if node.op not in _INPUTS and (number := _number(value)) is not None:
                 node.replace_all_uses_with(number)
             elif isinstance(value, torch.SymInt) and value.node.expr in symbols:
                 node.replace_all_uses_with(symbols[value.node.expr])
@@ -121,7 +121,7 @@ class Symbolic:
         # What was found to be one number for all calls.
         numbers = [
             f"L['t{index}'].size()[{dimension}] == {number}"
-            for (index, dimension), symbol in zip(self.sizes, self._symbols, strict=True)
+            for (index, dimension), symbol in zip(self.sizes, self.symbols, strict=True)
             if (number := _number(symbol)) is not None
         ]
         text = " and ".join([relations or "True", *numbers])
