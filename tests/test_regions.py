@@ -1238,3 +1238,47 @@ def test_what_is_looked_at_behind_many_turns_is_found_in_its_turn(function: Call
         assert shown(outcome(captured, unlike, got := y.copy())) == shown(outcome(function, unlike, want := y.copy()))
         assert shown(got) == shown(want)
     assert evalframe.stats()["native_turns"] > turns + 2 * len(y)
+
+
+def largest_places(x: Any, places: Any) -> Any:
+    for i in range(len(places)):
+        j = i
+        while j + 1 < len(x) and x[j + 1] > x[places[i]]:
+            places[i] = j + 1
+            j += 1
+    return places
+
+
+def test_arrays_that_stay_are_looked_at_once() -> None:
+    """Where their elements are doesn't depend on a way through the loop."""
+    captured = evalframe.jit(largest_places)
+    for x in (R.random(60), R.random(120)[::2], R.random(60)[::-1], R.random((60, 3))[:, 1]):
+        for _ in range(4):
+            assert shown(captured(x, np.arange(50))) == shown(largest_places(x, np.arange(50)))
+    loops = [loop for loop in evalframe.explain(captured)(R.random(60), np.arange(50)).loops if loop.native]
+    begin, turns = loops[0].ir.split("switch i32 %number", 1)
+    assert "store ptr %fixeds0.1.ptr, ptr %s0.1.ptr" in begin
+    assert "load ptr, ptr %s0.1.ptr\n" in turns
+    assert ", ptr %s0.1.ptr\n" not in turns.replace("load ptr, ptr %s0.1.ptr\n", "")
+
+
+def sum_of_eight(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+    total = 0.0
+    for one, two, three, four, five, six, seven, eight in zip(a, b, c, d, e, f, g, h):
+        total += one * two - three * four + five * six - seven * eight
+    return total
+
+
+def deep_sum(x: Any, place: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total += x[(i,) + place]
+    return total
+
+
+def test_arrays_of_which_much_is_known() -> None:
+    """Many at once, and ones of many dimensions."""
+    for function, arguments in ((sum_of_eight, tuple(R.random(200) for _ in range(8))), (deep_sum, (R.random((40,) + (1,) * 20), (0,) * 20))):
+        captured = evalframe.jit(function)
+        for _ in range(4):
+            assert shown(captured(*arguments)) == shown(function(*arguments))

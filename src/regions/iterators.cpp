@@ -11,9 +11,7 @@ using Kind = Type::Kind;
 
 namespace {
 
-Written array_of_items(const Type& type, const Term& pointer) { return {.type = {Kind::kArray, type.dtype, type.rank, type.flags}, .words = {pointer}}; }
-
-Written view_of_items(const Type& type, std::span<const Term> words) { return written(viewed(type), {words.begin(), words.end() - 1}); }
+Written array_of_items(const Type& type, std::span<const Term> words) { return written(gone_through(type), {words.begin(), words.end() - 1}); }
 
 // The words of the iterators that this one asks, one after the other.
 template <class Visit>
@@ -28,7 +26,7 @@ void for_each_asked(Written& iterator, Visit visit) {
 
 // An item of a list is an object: what it holds stands where numbers for calls do, each iterator's in a place of its own.
 constexpr int kNumbersOfItem = 2;
-static_assert((kMostOfTuple + 1) * 8 <= static_cast<Py_ssize_t>(kNumbersOfItem * kBytesOfNumber) && kWordsOfSlot / 2 * kNumbersOfItem <= static_cast<int>(kMostOperands));
+static_assert((kMostOfTuple + 1) * 8 <= static_cast<Py_ssize_t>(kNumbersOfItem * kBytesOfNumber) && kMostAsked * kNumbersOfItem <= static_cast<int>(kMostOperands));
 Term item_place(Block& block, size_t number) { return block.number_at(static_cast<int>(number) * kNumbersOfItem); }
 
 Routine item_routine(const Type& type) {
@@ -52,8 +50,7 @@ Term size_of_list(Block& block, const Term& list) {
 Term has_one(Block& block, const Type& type, std::span<const Term> words) {
   if (type.kind == Kind::kListItems) return compare("slt", words[1], size_of_list(block, words[0]));
   if (type.kind == Kind::kRangeIterator) return compare("sgt", words[2], 0);
-  if (type.kind == Kind::kViewItems) return compare("slt", words.back(), length_of(block, view_of_items(type, words)));
-  return compare("slt", words[1], length_of(block, array_of_items(type, words[0])));
+  return compare("slt", words.back(), length_of(block, array_of_items(type, words)));
 }
 
 Written next_one(Block& block, const Type& type, std::span<Term> words, size_t number_of_iterator) {
@@ -77,14 +74,9 @@ Written next_one(Block& block, const Type& type, std::span<Term> words, size_t n
     words[2] = words[2] - 1.0;
     return written_int(number);
   }
-  if (type.kind == Kind::kViewItems) {
-    const Term number = words.back();
-    words.back() = number + 1.0;
-    return item_at(block, view_of_items(type, words), number);
-  }
-  const Term number = words[1];
-  words[1] = number + 1.0;
-  return item_at(block, array_of_items(type, words[0]), number);
+  const Term number = words.back();
+  words.back() = number + 1.0;
+  return item_at(block, array_of_items(type, words), number);
 }
 
 }  // namespace
@@ -133,14 +125,12 @@ Written iterator_over(Block& block, const Written& iterable) {
   if (iterable.type.is_iterator()) return iterable;
   if (iterable.type.kind == Kind::kRange) return {.type = {Kind::kRangeIterator}, .words = {iterable.words[0], iterable.words[1], iterable.words[2]}};
   const Type& type = iterable.type;
-  if (type.kind == Kind::kView && has_elements(type) && !iterable.is_of_fresh) {
-    Written items = iterable;
-    items.type.kind = Kind::kViewItems;
-    items.words.push_back(block.emitter.integer("i64", 0));
-    return items;
-  }
-  if (!has_elements(type) || type.kind != Kind::kArray || type.rank < 1 || type.rank > kMostDimensions + 1) throw Unsupported("iteration over " + text_of(type));
-  return {.type = {Kind::kItems, type.dtype, type.rank, type.flags}, .words = {iterable.words[0], block.emitter.integer("i64", 0)}};
+  const bool is_view = type.kind == Kind::kView && !iterable.is_of_fresh, is_object = type.kind == Kind::kArray && type.rank >= 1 && type.rank <= kMostDimensions + 1;
+  if (!has_elements(type) || (!is_view && !is_object)) throw Unsupported("iteration over " + text_of(type));
+  Written items = iterable;
+  items.type.kind = is_view ? Kind::kViewItems : Kind::kItems;
+  items.words.push_back(block.emitter.integer("i64", 0));
+  return items;
 }
 
 Written iterator_over_list(Block& block, const Type& items, const Term& list) {
@@ -188,7 +178,7 @@ Written asking(Kind kind, std::vector<Term> words, const std::vector<Written>& i
     all.type.asked.push_back(iterator.type);
     for (const Term& word : iterator.words) all.words.push_back(word);
   }
-  if (all.words.size() > kWordsOfSlot) throw Unsupported("a zip of many");
+  if (all.words.size() > kWordsOfSlot || iterators.size() > kMostAsked) throw Unsupported("a zip of many");
   return all;
 }
 

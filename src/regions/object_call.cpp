@@ -135,7 +135,9 @@ class CallWriter {
 
   Given words(const Written& value) {
     Given made{.kind = Given::Kind::kValue, .type = value.type, .word = static_cast<int32_t>(words_.size())};
-    for (const Term& word : words_of(value)) words_.push_back(word);
+    // What an object says of itself isn't needed.
+    if (value.type.kind == Kind::kArray || value.type.kind == Kind::kHeld) words_.push_back(value.words[0]);
+    else for (const Term& word : words_of(value)) words_.push_back(word);
     if (words_.size() > static_cast<size_t>(kMostCallWords)) throw Unsupported("a call of NumPy with so many operands");
     text_ += text_of(value.type) + "/" + std::to_string(value.type.flags) + " ";
     return made;

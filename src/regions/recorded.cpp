@@ -250,11 +250,9 @@ Written RecordingWriter::read_source(int32_t index) {
   if (sources[static_cast<size_t>(number)].kind != Kind::kUnbound && sources[static_cast<size_t>(number)] != type) throw Unsupported("another type than elsewhere in the loop");
   sources[static_cast<size_t>(number)] = type;
   if (type.is_complex()) throw Unsupported("a complex number that isn't in a variable");
-  const std::string word = words_of(type)[0];
-  Emitter& emitter = block_.emitter;
-  const Term at = emitter.let("ptr", "getelementptr i64, ptr %sources, i64 " + std::to_string(number));
-  Written value = word == "i1" ? written(type, {convert("trunc", emitter.let("i8", "load i8, ptr " + at.ref + ", !invariant.load !1"), "i1")})
-                               : written(type, {emitter.let(word, "load " + word + ", ptr " + at.ref + ", !invariant.load !1")});
+  std::vector<Term> words;
+  for (const std::string& word : words_of(type)) words.push_back({&block_.emitter, word, RegionWriter::source_word(number, words.size())});
+  Written value = written(type, std::move(words));
   value.varies = Varies::kNot;
   return value;
 }

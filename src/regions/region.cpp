@@ -115,6 +115,11 @@ void for_each_word(const State& state, Visit visit) {
 
 std::string name_of(const Word& word) { return "%s" + std::to_string(word.slot) + "." + std::to_string(word.word) + "." + word.type; }
 
+// From memory into its variable.
+std::string enter_text(const Word& word, const std::string& at) {
+  return "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = load " + word.type + ", ptr " + at + ".at\n  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
+}
+
 }  // namespace
 
 // --- variables, exits, blocks -------------------------------------------------------------------------------------------
@@ -362,6 +367,14 @@ std::string RegionWriter::check_text(int number) {
   return text + lines.text();
 }
 
+// Of slots that the code doesn't write, all words are still where they were at the entry.
+template <class Visit>
+void RegionWriter::for_each_changed_word(const State& state, Visit visit) const {
+  for_each_word(state, [&](const auto& word) {
+    if (region_.changed.count(word.slot)) visit(word);
+  });
+}
+
 // The checkpoint in front of the block.
 std::string RegionWriter::save_text(int number) const {
   const std::string name = "save" + number_of(number);
@@ -372,7 +385,7 @@ std::string RegionWriter::save_text(int number) const {
           << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
           << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
           << "  store ptr %log, ptr %log.top";
-    for_each_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
+    for_each_changed_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
       lines << "  @" + word.place + " = load " + word.type + ", ptr " + name_of(word) << "  @" + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place
             << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
     });
@@ -397,13 +410,40 @@ std::string RegionWriter::rollback_text() {
     const State& state = blocks_[static_cast<size_t>(number)].state;
     const std::string at = "@" + number_of(number) + ".";
     lines << "restore" + number_of(number) + ":";
-    for_each_word(state, [&](const Word& word) {
+    for_each_changed_word(state, [&](const Word& word) {
       lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = load " + word.type + ", ptr " + at + word.place + ".at"
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
     lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %block" + number_of(number);
   }
   return lines.text();
+}
+
+// What sources hold.
+std::string RegionWriter::sources_text() const {
+  std::string text;
+  for (size_t i = 0; i < region_.sources.size(); i++) {
+    const std::vector<std::string> words = words_of(region_.sources[i]);
+    for (size_t w = 0; w < words.size(); w++) {
+      const std::string name = source_word(static_cast<int32_t>(i), w);
+      text += "  " + name + ".at = getelementptr i64, ptr %sources, i64 " + std::to_string(i * kWordsOfSlot + w) + "\n";
+      text += "  " + name + " = load " + words[w] + ", ptr " + name + ".at\n";
+    }
+  }
+  return text;
+}
+
+// Slots that the code doesn't write are read once for all entries: so LLVM sees that they are the same in all turns.
+std::string RegionWriter::fixed_slots_text() const {
+  std::string text;
+  std::set<std::string> seen;
+  for (const State& entry : region_.entries) {
+    for_each_word(entry, [&](const Word& word) {
+      const std::string name = name_of(word);
+      if (!region_.changed.count(word.slot) && seen.insert(name).second) text += enter_text(word, "%fixed" + name.substr(1));
+    });
+  }
+  return text;
 }
 
 std::string RegionWriter::function() {
@@ -441,21 +481,19 @@ std::string RegionWriter::function() {
       "  %many.end.at = getelementptr i64, ptr %header, i64 14\n  %many.end = load ptr, ptr %many.end.at\n"
       "  %log.many.at = getelementptr i64, ptr %header, i64 12\n  %log.many = load ptr, ptr %log.many.at\n"
       "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
+  text += sources_text();
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";
   // Where nothing meets conditions, nothing is put back.
   text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ || rolls_back_ ? "1" : "0") + "\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
+  text += fixed_slots_text();
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
   text += " ]\nnowhere:\n  unreachable\n";
   for (size_t i = 0; i < region_.entries.size(); i++) {
     const std::string name = "entry" + std::to_string(i);
     text += name + ":\n";
-    for_each_word(region_.entries[i], [&](const Word& word) {
-      const std::string at = "%" + name + "." + word.place;
-      text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = load " + word.type + ", ptr " + at + ".at\n";
-      text += "  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
-    });
+    for_each_changed_word(region_.entries[i], [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
     text += "  br label %" + save_of(numbers_.at(region_.entries[i])) + "\n";
   }
   text += text_;
@@ -465,7 +503,7 @@ std::string RegionWriter::function() {
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";
-    for_each_word(region_.exits[i].state, [&](const Word& word) {
+    for_each_changed_word(region_.exits[i].state, [&](const Word& word) {
       const std::string at = "%" + name + "." + word.place;
       text += "  " + at + " = load " + word.type + ", ptr " + name_of(word) + "\n";
       text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n";

@@ -24,8 +24,8 @@ Type fresh_type(DType dtype, int rank) { return {Kind::kFresh, dtype, static_cas
 
 int identity_word(const Type& array) { return array.kind == Kind::kView ? 1 : 0; }
 
-Type viewed(Type items) {
-  items.kind = Kind::kView;
+Type gone_through(Type items) {
+  items.kind = items.kind == Kind::kItems ? Kind::kArray : Kind::kView;
   return items;
 }
 
@@ -45,16 +45,16 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kComplex: return {"double", "double"};
     case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
     case Kind::kUnread: return {"i64", "i64"};
-    case Kind::kArray: return {"ptr"};
+    case Kind::kArray:
     case Kind::kView:
     case Kind::kFresh:
     case Kind::kHeld: break;
     case Kind::kRange: return {"i64", "i64", "i64", "i64"};
     case Kind::kRangeIterator: return {"i64", "i64", "i64"};
-    case Kind::kItems:
     case Kind::kListItems: return {"ptr", "i64"};
+    case Kind::kItems:
     case Kind::kViewItems: {
-      std::vector<std::string> words = words_of(viewed(type));
+      std::vector<std::string> words = words_of(gone_through(type));
       words.push_back("i64");
       return words;
     }
@@ -66,7 +66,7 @@ std::vector<std::string> words_of(const Type& type) {
   if (type.kind == Kind::kTuple) words = {"ptr"};
   if (type.kind == Kind::kView) words = {"ptr", "i64", "ptr"};
   if (type.kind == Kind::kFresh) words = {"ptr"};
-  if (type.kind == Kind::kHeld) words = {"ptr", "ptr"};
+  if (type.kind == Kind::kArray || type.kind == Kind::kHeld) words = {"ptr", "ptr"};
   if (type.is_array()) words.resize(words.size() + static_cast<size_t>(type.rank) * (type.kind == Kind::kFresh ? 1 : 2), "i64");
   if (type.kind == Kind::kEnumerate) words.push_back("i64");
   for (const Type& asked : type.asked) {
@@ -128,7 +128,8 @@ Type type_of_array(PyArrayObject* array) {
   const DType dtype = numpy::dtype_of(descr);
   constexpr unsigned kWarnOnWrite = 1u << 31;  // NPY_ARRAY_WARN_ON_WRITE, which isn't in NumPy's public headers: its first store warns
   const bool warns = static_cast<unsigned>(PyArray_FLAGS(array)) & kWarnOnWrite;
-  if (dtype == DType::kNone || !is_standard(descr, dtype) || warns) return {Kind::kObject};
+  const bool fits = PyArray_NDIM(array) <= (kWordsOfSlot - 2) / 2;
+  if (dtype == DType::kNone || !is_standard(descr, dtype) || warns || !fits) return {Kind::kObject};
   return {Kind::kArray, dtype, static_cast<int8_t>(PyArray_NDIM(array)), PyArray_FLAGS(array) & guards::kArrayFlags};
 }
 
@@ -157,7 +158,7 @@ Type type_of_iterator(PyObject* iterator) {
   }
   const auto is_simple = [](const Type& part) { return part.kind == Kind::kRangeIterator || part.kind == Kind::kItems || part.kind == Kind::kListItems; };
   if (all.asked.empty() || !std::all_of(all.asked.begin(), all.asked.end(), is_simple)) return no;
-  return words_of(all).size() <= kWordsOfSlot ? all : no;
+  return words_of(all).size() <= kWordsOfSlot && all.asked.size() <= kMostAsked ? all : no;
 }
 
 }  // namespace
@@ -264,6 +265,12 @@ std::string text_of(const std::vector<Type>& types) {
   return text;
 }
 
+// Of what goes through a sequence: the number of the next item.
+template <class Word>
+static Word* last_word(const Type& type, Word* words) {
+  return words + words_of(type).size() - 1;
+}
+
 void unbox(const Type& type, Borrowed object, int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
@@ -290,7 +297,7 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       PyArray_ScalarAsCtype(object.get(), words);
       if (type.dtype == DType::complex64) words[1] = words[0] >> 32, words[0] &= UINT32_MAX;
       return;
-    case Kind::kArray: words[0] = std::bit_cast<int64_t>(object.get()); return;
+    case Kind::kArray:
     case Kind::kHeld: {
       auto* const array = numpy::as_array(object.get());
       words[0] = std::bit_cast<int64_t>(object.get()), words[1] = std::bit_cast<int64_t>(PyArray_DATA(array));
@@ -303,7 +310,12 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
       words[0] = state.next, words[1] = state.step, words[2] = state.left;
       return;
     }
-    case Kind::kItems:
+    case Kind::kItems: {
+      const cpython::SequenceState state = cpython::state_of_sequence(object);
+      unbox(gone_through(type), state.sequence, words);
+      *last_word(type, words) = state.next;
+      return;
+    }
     case Kind::kListItems: {
       const cpython::SequenceState state = cpython::state_of_sequence(object);
       words[0] = std::bit_cast<int64_t>(state.sequence), words[1] = state.next;
@@ -357,7 +369,7 @@ Ref iterator_of(const Type& type, const int64_t* words) {
   if (type.kind == Kind::kItems) return Ref::steal(PySeqIter_New(std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kListItems) return Ref::steal(PyObject_GetIter(std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kViewItems) {
-    const Ref view = view_of_array(viewed(type), words);
+    const Ref view = view_of_array(gone_through(type), words);
     return Ref::steal(view ? PySeqIter_New(view.get()) : nullptr);
   }
   if (type.kind == Kind::kRangeIterator) {
@@ -463,8 +475,7 @@ bool goes_through(const Type& type, Borrowed iterator, const int64_t* words) {
 bool set_iterator(const Type& type, Borrowed iterator, const int64_t* words) {
   if (!goes_through(type, iterator, words)) return false;
   if (type.kind == Kind::kRangeIterator) return cpython::set_range_state(iterator, {words[0], words[1], words[2]}), true;
-  if (type.kind == Kind::kItems || type.kind == Kind::kListItems) return cpython::set_sequence_state(iterator, words[1]), true;
-  if (type.kind == Kind::kViewItems) return cpython::set_sequence_state(iterator, words[words_of(type).size() - 1]), true;
+  if (type.kind == Kind::kItems || type.kind == Kind::kListItems || type.kind == Kind::kViewItems) return cpython::set_sequence_state(iterator, *last_word(type, words)), true;
   if (type.kind == Kind::kEnumerate) cpython::set_enumerate_state(iterator, *words++);
   const std::vector<PyObject*> asked = asked_by(type, iterator);
   for (size_t i = 0; i < asked.size(); i++) {

@@ -21,15 +21,15 @@ struct Type {
     kComplex,        // Python's
     kNumpy,          // a NumPy scalar
     kUnread,         // a number or nothing, which is written before it is read: its type as a number, and its word
-    kArray,          // an object
+    kArray,          // an object, and what it says of itself: the object, the first element, sizes, strides
     // Arrays that the loop has made; the first two are no objects yet:
     kView,           // part of an object's: the object, a number that no other one has, the first element, sizes, strides
     kFresh,          // in memory of its own, in C order: the first element, sizes
-    kHeld,           // an object that a call has made: the object, the first element, sizes, strides
+    kHeld,           // an object that a call has made: the same
     kRange,          // made by the loop: start, step, length, stop
     // Iterators that no one else has:
     kRangeIterator,  // next number, step, how many are left
-    kItems,          // over the items of an array: the array, the number of the next
+    kItems,          // over the items of an array: the words of a kArray, the number of the next
     kViewItems,      // over the items of part of an array: the words of a kView, the number of the next
     kListItems,      // over a list, or a tuple (flags), of Python's ints (int64), floats (float64) or kTuples (asked): it, the number of the next
     kEnumerate,      // the next number, and what the iterator that it asks has
@@ -57,7 +57,9 @@ struct Type {
 // Numbers of a kTuple.
 inline constexpr Py_ssize_t kMostOfTuple = 6;
 // Each slot has room for as many words of 8 bytes.
-inline constexpr int kWordsOfSlot = 16;
+inline constexpr int kWordsOfSlot = 32;
+// Iterators that one zip asks.
+inline constexpr int kMostAsked = 8;
 // Dimensions of arrays that aren't objects.
 inline constexpr int kMostDimensions = 5;
 // LLVM types of the words of a value in registers.
@@ -67,8 +69,8 @@ bool is_computed(DType dtype);
 
 // An array whose elements native loops read.
 bool has_elements(const Type& array);
-// The view that a kViewItems goes through.
-Type viewed(Type items);
+// The array that a kItems, or the view that a kViewItems goes through.
+Type gone_through(Type items);
 // A new array.
 Type fresh_type(DType dtype, int rank);
 // Of an array's words, the one that tells it from others of its kind.

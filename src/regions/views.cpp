@@ -1,10 +1,7 @@
 #include "regions/views.h"
 
 #include <algorithm>
-#include <cstddef>
 
-#include "frontends/numpy/numpy_api.h"
-#include "guards/guards.h"
 #include "regions/expression.h"
 
 namespace evalframe::regions {
@@ -13,29 +10,12 @@ using Kind = Type::Kind;
 
 namespace {
 
-// What an array object says of itself doesn't change while the loop runs: nothing but its own code does.
-Term load_field(Block& block, const std::string& type, const Term& base, int64_t offset) {
-  const Term at = block.emitter.let("ptr", "getelementptr i8, ptr " + base.ref + ", i64 " + std::to_string(offset));
-  return block.emitter.let(type, "load " + type + ", ptr " + at.ref + ", !invariant.load !1");
-}
-
-Strided of_object(Block& block, const Written& array) {
-  const auto field = [&](size_t offset) { return load_field(block, "ptr", array.words[0], static_cast<int64_t>(offset)); };
-  Strided all{array.type, array.words[0], field(offsetof(PyArrayObject_fields, data)), {}, {}};
-  const Term sizes = field(offsetof(PyArrayObject_fields, dimensions)), strides = field(offsetof(PyArrayObject_fields, strides));
-  for (int axis = 0; axis < array.type.rank; axis++) {
-    all.sizes.push_back(load_field(block, "i64", sizes, 8 * axis));
-    all.strides.push_back(load_field(block, "i64", strides, 8 * axis));
-  }
-  return all;
-}
-
 Strided of_view(const Written& view) {
   const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
   return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}, view.memory};
 }
 
-Strided of_held(const Written& array) {
+Strided of_object(const Written& array) {
   const auto sizes = array.words.begin() + 2, strides = sizes + array.type.rank;
   return {array.type, array.words[0], array.words[1], {sizes, strides}, {strides, array.words.end()}};
 }
@@ -67,10 +47,10 @@ Term bound(const Term& given, const Term& size, const Term& low, const Term& hig
 Strided strided(Block& block, const Written& array) {
   if (array.expression) return strided(block, computed(block, array));
   switch (array.type.kind) {
-    case Kind::kArray: return of_object(block, array);
+    case Kind::kArray:
+    case Kind::kHeld: return of_object(array);
     case Kind::kView: return of_view(array);
     case Kind::kFresh: return of_fresh(block, array);
-    case Kind::kHeld: return of_held(array);
     default: throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
   }
 }

@@ -74,6 +74,12 @@ class RegionWriter {
   // The variable of one word of a slot.
   std::string variable(size_t slot, size_t word, const std::string& type);
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
+  // The name of a word of what a source holds, which stays the same.
+  static std::string source_word(int32_t source, size_t word) { return "%source" + std::to_string(source) + "." + std::to_string(word); }
+  std::string sources_text() const;
+  std::string fixed_slots_text() const;
+  template <class Visit>
+  void for_each_changed_word(const State& state, Visit visit) const;
   // Of a slot that is known to have a number of this type, or nothing, as a kUnread.
   Written read_unread(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);

@@ -121,11 +121,11 @@ int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruct
 }
 
 bool LoopRegion::read_sources(const guards::Objects& objects) {
-  sources_.assign(region_.sources.size(), 0);
+  sources_.assign(region_.sources.size() * regions::kWordsOfSlot, 0);
   for (size_t i = 0; i < region_.sources.size(); i++) {
     if (region_.sources[i].kind == Kind::kUnbound) continue;
     if (regions::type_of(objects[i]) != region_.sources[i]) return false;
-    regions::unbox(region_.sources[i], objects[i], &sources_[i]);
+    regions::unbox(region_.sources[i], objects[i], &sources_[i * regions::kWordsOfSlot]);
   }
   return true;
 }
