@@ -250,3 +250,24 @@ def test_the_cached_object_is_given() -> None:
     assert scaled(7) is first
     clear()
     assert captured(A)[0] is not first
+
+
+def test_what_was_recorded_for_an_empty_cache_gives_way() -> None:
+    def f(x: Any) -> Any:
+        return x * 2 + scaled(7), x * 3 + square(3)
+
+    clear()
+    captured = evalframe.jit(f)
+    for _ in range(3):  # the first call finds nothing there, the second does where nothing was
+        captured(A)
+    before = _core.jit_counters(captured)
+    for _ in range(3):
+        captured(A)
+    after = _core.jit_counters(captured)
+    assert after["recordings"] == before["recordings"]
+    assert after["served"] - before["served"] == 3  # by one graph each, up to its end
+    only_one = evalframe.jit(f, max_entries=1)
+    clear()
+    for _ in range(4):
+        only_one(A)
+    assert _core.jit_counters(only_one)["limited"] == 0

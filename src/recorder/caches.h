@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/ref.h"
+#include "graph/graph.h"
 
 namespace evalframe::recorder {
 
@@ -9,5 +10,7 @@ namespace evalframe::recorder {
 enum class CacheStep : uint8_t { kIsCached, kCached, kCountHit, kCountMiss, kKeep, kCount };
 const char* name_of(CacheStep which);
 PyObject* cache_function(CacheStep which);
+// Whether the node checks that nothing is cached yet: where something is, that seldom comes true again.
+bool expects_empty_cache(const graph::Graph& graph, int32_t node);
 
 }  // namespace evalframe::recorder

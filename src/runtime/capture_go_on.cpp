@@ -81,6 +81,7 @@ void Capture::Worth::count_recording(const Compilation& compilation) {
 }
 
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
+  if (entry.is_spent) return false;
   const recorder::Recording& recording = *entry.recording;
   const bool same_slots = at_start || same_bound_slots(recording, frames);
   if (same_slots && entry.guards.check(frames, objects, &entry.failures)) {
@@ -214,6 +215,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
   const bool several = compilation && wants_several(entries, *compilation, run.chain);
   if (compilation && Measure::what & Measure::kGuards) compilation->take_costs(frames.data());
   if (compilation && !several) return serve_here(run, entries, *compilation, objects);
+  if (!compilation) drop_spent(entries);
   if (!compilation && drop_dead(entries)) drop_regions();
   if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
   run.trial.stop();

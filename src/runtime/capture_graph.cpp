@@ -2,6 +2,7 @@
 #include "cpython/exceptions.h"
 #include "cpython/objects.h"
 #include "graph/leave.h"
+#include "recorder/caches.h"
 #include "runtime/capture.h"
 #include "runtime/graph_inputs.h"
 #include "runtime/pending_exception.h"
@@ -37,6 +38,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
   }
   if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) {
     compilation.left_early++;
+    compilation.is_spent = compilation.is_spent || (!outcome.raised && recorder::expects_empty_cache(recording.graph, outcome.node));
     left_as_asked += outcome.node == leave_before;
   }
   bool made = false;

@@ -99,15 +99,11 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   for (const Held<Compilation>& entry : entries.list) compilation->because.push_back(failure_of(*entry));
   // Writing may run Python code, so it gets a list of its own.
   if (log::is_any_on()) log_compilation(*compilation, std::vector<Held<Compilation>>(entries.list));
-  // Entries for one value of what now is an input are of no more use. They die last, for that can run Python code.
-  const bool fixes_too = compilation->recording->guards.fixes_any_of(entries.varying);
-  const auto special = std::stable_partition(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
-    return fixes_too || !entry->recording->guards.fixes_any_of(entries.varying);
-  });
-  const std::vector<Held<Compilation>> replaced(std::make_move_iterator(special), std::make_move_iterator(entries.list.end()));
-  entries.list.erase(special, entries.list.end());
   entries.list.push_back(compilation);
-  if (!replaced.empty()) count_replaced(entries, replaced);
+  // Entries for one value of what now is an input are of no more use.
+  if (!compilation->recording->guards.fixes_any_of(entries.varying)) {
+    keep_only(entries, [&](const Held<Compilation>& entry) { return !entry->recording->guards.fixes_any_of(entries.varying); });
+  }
   return compilation;
 }
 

@@ -40,6 +40,7 @@ struct Compilation : Holdable {
   ResultAtHand at_hand;
   int32_t turns = 1;        // of a loop that it serves at once
   uint64_t left_early = 0;  // times it was left before its end
+  bool is_spent = false;    // it was left where it expects what doesn't come again, and gives way to another recording
   uint64_t hits = 0;        // times it served
   uint64_t misses = 0;      // times its guards said no
   std::unique_ptr<Measure> measure;  // of a recording at a function's start, if measuring is on

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "runtime/capture.h"
-#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -88,13 +87,7 @@ bool drop_dead(Entries& entries) {
     add_functions(*entry, wanted);
     return std::none_of(wanted.begin(), wanted.end(), [&](PyObject* function) { return dead.contains(function); });
   };
-  const PendingException pending;
-  const auto gone = std::stable_partition(entries.list.begin(), entries.list.end(), lives);
-  const std::vector<Held<Compilation>> taken(std::make_move_iterator(gone), std::make_move_iterator(entries.list.end()));
-  entries.list.erase(gone, entries.list.end());
-  entries.recent = 0;
-  count_replaced(entries, taken);
-  return true;
+  return keep_only(entries, lives);
 }
 
 }  // namespace evalframe::runtime

@@ -4,6 +4,7 @@
 
 #include "core/object_text.h"
 #include "cpython/codec.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -79,9 +80,21 @@ void add_failures(const std::vector<Held<Compilation>>& list, std::map<std::stri
 
 }  // namespace
 
-void count_replaced(Entries& entries, const std::vector<Held<Compilation>>& gone) {
+bool keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays) {
+  const PendingException pending;
+  const auto first = std::stable_partition(entries.list.begin(), entries.list.end(), stays);
+  // They die last.
+  const std::vector<Held<Compilation>> gone(std::make_move_iterator(first), std::make_move_iterator(entries.list.end()));
+  if (gone.empty()) return false;
+  entries.list.erase(first, entries.list.end());
+  entries.recent = 0;
   entries.replaced += gone.size();
   add_failures(gone, entries.failures_before);
+  return true;
+}
+
+void drop_spent(Entries& entries) {
+  keep_only(entries, [](const Held<Compilation>& entry) { return !entry->is_spent; });
 }
 
 LimitNote limit_note(const Entries& entries) {

@@ -1,6 +1,7 @@
 // The places of a function at which recordings start, and the recordings of each.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -56,8 +57,10 @@ struct Entries : Holdable {
 // Whether there is no room for one more, or none is wanted. A place that is recorded again and again is full, too, though each recording takes
 // the place of another.
 bool is_full(const Entries& entries, int most);
-// These gave way to a more general one.
-void count_replaced(Entries& entries, const std::vector<Held<Compilation>>& gone);
+// Lets go of those that give way to others, by what `stays` says of each, which may run Python code. Whether there were any.
+bool keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays);
+// ... of those that are spent.
+void drop_spent(Entries& entries);
 // No recordings yet. The loops around the place are found.
 Held<Entries> make_entries(const Place& place);
 // Where the chain stands.

@@ -1,0 +1,135 @@
+"""Runs PyTorch functions and models through inductor, captured by evalframe and by torch.compile, in this process.
+
+    python benchmarks/torch_inductor.py [--only bert ...]
+
+For each, without gradients, and forward and backward: the seconds to the first result, which are mostly inductor's own,
+whose caches are off; by how much results, and gradients, differ from eager's at most, relative to the largest of
+theirs; and what a later call takes. Models are in evaluation. It wants torch, and transformers for the models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # what was compiled first would be found by the other
+
+import torch
+from machine import machine
+from torch_models import MODELS
+
+import evalframe.torch
+
+Call = Callable[[], Any]
+NAMED = ("pointwise", "toy", "perceptron", "encoder", "bert", "gpt2", "llama", "t5", "mixtral", "resnet50", "vit")
+
+
+class Ran(NamedTuple):
+    first: float  # seconds
+    later: float
+    values: list[torch.Tensor]
+
+
+def tensors(result: Any) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [result]
+    parts = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else ()
+    return [tensor for part in parts for tensor in tensors(part)]
+
+
+def seconds(call: Call) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def ran(call: Call, values: Callable[[Any], list[torch.Tensor]]) -> Ran:
+    first, result = seconds(call)
+    kept = [value.detach().clone() for value in values(result)]
+    return Ran(first, statistics.median(seconds(call)[0] for _ in range(10)), kept)
+
+
+def forward(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
+    with torch.no_grad():
+        return ran(lambda: called(*args, **kwargs), tensors)
+
+
+def forward_and_backward(called: Any, of: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
+    def call() -> Any:
+        of.zero_grad()
+        result = called(*args, **kwargs)
+        torch.stack([part.float().square().mean() for part in tensors(result) if part.requires_grad]).sum().backward()
+        return result
+
+    def gradients(_: Any) -> list[torch.Tensor]:
+        return [parameter.grad for parameter in of.parameters() if parameter.grad is not None]
+
+    return ran(call, gradients)
+
+
+def difference(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
+    """Relative to the largest value of each tensor."""
+    if len(found) != len(wanted):
+        return math.inf
+    pairs = [(a.double(), b.double()) for a, b in zip(found, wanted, strict=True) if b.numel()]
+    return max(((a - b).abs().max() / b.abs().max().clamp(min=1e-6)).item() for a, b in pairs)
+
+
+def row(name: str, results: list[Ran]) -> tuple[float, str]:
+    """Of eager, evalframe and torch.compile."""
+    eager, ours, theirs = results
+    apart = [f"{difference(side.values, eager.values):9.1e}" for side in (ours, theirs)]
+    firsts = [f"{side.first:8.2f}" for side in (ours, theirs)]
+    later = [f"{side.later * 1e3:8.3f}" for side in results]
+    return theirs.first / ours.first, "  ".join([f"{name:20}", *firsts, *apart, *later])
+
+
+def rows(name: str) -> list[tuple[float, str]]:
+    made, args, kwargs = MODELS[name]()
+    is_module = isinstance(made, torch.nn.Module)
+    function = made.eval() if is_module else made
+    captures: list[Callable[[Any], Any]] = [lambda of: of, evalframe.torch.compile, torch.compile]
+
+    def measured(run: Callable[[Any, Any], Ran]) -> list[Ran]:
+        found = []
+        for capture in captures:
+            torch._dynamo.reset()
+            of = copy.deepcopy(function)
+            found.append(run(capture(of), of))
+        return found
+
+    told = [row(name, measured(lambda called, _: forward(called, args, kwargs)))]
+    if is_module:
+        told.append(
+            row(f"{name}, backward", measured(lambda called, of: forward_and_backward(called, of, args, kwargs)))
+        )
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(NAMED))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(machine(), f"torch {torch.__version__}", sep=", ")
+    print("                      first result, s     differs by            later call, ms")
+    print("                      ours    torch       ours      torch       eager     ours      torch")
+    forward(torch.compile(MODELS["pointwise"]()[0]), *MODELS["pointwise"]()[1:])  # imports what it needs
+    ratios = []
+    for name in options.only:
+        for ratio, text in rows(name):
+            ratios.append(ratio)
+            print(text, flush=True)
+    print(
+        f"torch.compile's seconds over evalframe's, geometric mean: {math.exp(statistics.mean(map(math.log, ratios))):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
