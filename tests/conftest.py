@@ -21,6 +21,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name.startswith("test_torch_") and not _asks_for_torch(config) else None
 
 
+# Files about numbers and machine code, which hardly depend on the version of Python.
+NUMERIC = ("test_native", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the tests in those files all but each seventh are marked: one version has to run them."""
+    numeric = (item for item in items if item.path.name.startswith(NUMERIC))
+    for place, item in enumerate(numeric):
+        if place % 7:
+            item.add_marker("once")
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     return (
         None

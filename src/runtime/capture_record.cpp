@@ -102,7 +102,7 @@ Held<Compilation> Capture::add(Entries& entries, std::unique_ptr<Recording> reco
   entries.list.push_back(compilation);
   // Entries for one value of what now is an input are of no more use.
   if (!compilation->recording->guards.fixes_any_of(entries.varying)) {
-    keep_only(entries, [&](const Held<Compilation>& entry) { return !entry->recording->guards.fixes_any_of(entries.varying); });
+    entries.replaced += keep_only(entries, [&](const Held<Compilation>& entry) { return !entry->recording->guards.fixes_any_of(entries.varying); });
   }
   return compilation;
 }

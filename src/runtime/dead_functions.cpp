@@ -87,7 +87,8 @@ bool drop_dead(Entries& entries) {
     add_functions(*entry, wanted);
     return std::none_of(wanted.begin(), wanted.end(), [&](PyObject* function) { return dead.contains(function); });
   };
-  return keep_only(entries, lives);
+  entries.replaced += keep_only(entries, lives);
+  return true;
 }
 
 }  // namespace evalframe::runtime

@@ -57,9 +57,11 @@ Held<Entries> make_entries(const Place& place) {
   return entries;
 }
 
+static constexpr uint64_t kMostSpent = 16;  // behind them caches are emptied again and again
+
 bool is_full(const Entries& entries, int most) {
   const auto room = static_cast<size_t>(most);
-  return entries.runs_plain || entries.list.size() >= room || entries.replaced >= room;
+  return entries.runs_plain || entries.list.size() >= room || entries.replaced >= room || entries.spent >= kMostSpent;
 }
 
 namespace {
@@ -80,21 +82,20 @@ void add_failures(const std::vector<Held<Compilation>>& list, std::map<std::stri
 
 }  // namespace
 
-bool keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays) {
+size_t keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays) {
   const PendingException pending;
   const auto first = std::stable_partition(entries.list.begin(), entries.list.end(), stays);
   // They die last.
   const std::vector<Held<Compilation>> gone(std::make_move_iterator(first), std::make_move_iterator(entries.list.end()));
-  if (gone.empty()) return false;
+  if (gone.empty()) return 0;
   entries.list.erase(first, entries.list.end());
   entries.recent = 0;
-  entries.replaced += gone.size();
   add_failures(gone, entries.failures_before);
-  return true;
+  return gone.size();
 }
 
 void drop_spent(Entries& entries) {
-  keep_only(entries, [](const Held<Compilation>& entry) { return !entry->is_spent; });
+  entries.spent += keep_only(entries, [](const Held<Compilation>& entry) { return !entry->is_spent; });
 }
 
 LimitNote limit_note(const Entries& entries) {

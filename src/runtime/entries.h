@@ -43,6 +43,7 @@ struct Entries : Holdable {
   bool several_tried = false;
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
   uint64_t replaced = 0;  // recordings that gave way to more general ones
+  uint64_t spent = 0;     // ... that were
   std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
   bool runs_plain = false;  // code behind the place looks at objects that a graph wouldn't make
   LoopTrial trial;
@@ -57,8 +58,8 @@ struct Entries : Holdable {
 // Whether there is no room for one more, or none is wanted. A place that is recorded again and again is full, too, though each recording takes
 // the place of another.
 bool is_full(const Entries& entries, int most);
-// Lets go of those that give way to others, by what `stays` says of each, which may run Python code. Whether there were any.
-bool keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays);
+// Lets go of the others, which may run Python code. How many there were.
+size_t keep_only(Entries& entries, const std::function<bool(const Held<Compilation>&)>& stays);
 // ... of those that are spent.
 void drop_spent(Entries& entries);
 // No recordings yet. The loops around the place are found.

@@ -129,7 +129,7 @@ class Lowering:
         )
         return _apart(function, stretch.called_with_all(module, len(symbols))) if stretch.acts else function
 
-    def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         assert self._backend is not None
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
