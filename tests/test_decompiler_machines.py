@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import io
@@ -414,6 +415,16 @@ def run():
     told.append(list(h([{"go": True}, {"n": 1}, 3, {"stop": 1}, {"stop": 2}, {"n": 4}])))
 run()
 """
+
+
+def test_blocks_stand_in_their_order() -> None:
+    """And not in that of addresses, so that a source is the same in each run."""
+    numbers = []
+    for node in ast.walk(ast.parse(as_machines(compile(IN_PARTS, "<parts>", "exec", dont_inherit=True))[0])):
+        if isinstance(node, ast.Match):
+            firsts = [re.match(r"\d+", ast.unparse(case.pattern)) for case in node.cases]
+            numbers.append([int(first[0]) for first in firsts if first])
+    assert len(numbers) > 5 and numbers == [sorted(each) for each in numbers]
 
 
 def test_mapping_patterns() -> None:

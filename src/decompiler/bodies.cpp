@@ -5,6 +5,7 @@
 
 #include "cpython/codec.h"
 #include "cpython/intrinsics.h"
+#include "cpython/variables.h"
 #include "decompiler/compare.h"
 
 namespace evalframe::decompiler {
@@ -55,7 +56,18 @@ void drop_returns_at_end(Tree& tree, Nodes& body) {
 }
 
 std::string local(const PyCodeObject* code, int index) { return name_text(PyTuple_GET_ITEM(code->co_localsplusnames, index)); }
-bool is_free(const PyCodeObject* code, int index) { return index >= code->co_nlocalsplus - code->co_nfreevars; }
+// The names of slots up to `end`.
+std::vector<std::string> locals(const PyCodeObject* code, int first, int end) {
+  std::vector<std::string> names;
+  for (int i = first; i < end; i++) names.push_back(local(code, i));
+  return names;
+}
+std::vector<std::string> free_variables(const PyCodeObject* code) { return locals(code, first_free(code), code->co_nlocalsplus); }
+
+bool has_variable(const PyCodeObject* code, int first, const std::string& wanted) {
+  const std::vector<std::string> names = locals(code, first, code->co_nlocalsplus);
+  return std::find(names.begin(), names.end(), wanted) != names.end();
+}
 
 // Names that need `global` and `nonlocal`.
 class Declarations {
@@ -73,11 +85,8 @@ class Declarations {
 
  private:
   void scan(PyCodeObject* code, bool comprehension) {
-    const bytecode::Code* const decoded = cpython::decoded(code);
-    if (decoded == nullptr) {
-      PyErr_Clear();
-      return;
-    }
+    const bytecode::Code* const decoded = decoded_if_possible(code);
+    if (decoded == nullptr) return;
     // A module's comprehension that is no function (3.12) looks other names up as functions do.
     const bool has_comprehensions = std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [](const auto& i) { return i.op == Op::LOAD_FAST_AND_CLEAR; });
     for (const auto& instruction : decoded->instructions) {
@@ -91,10 +100,10 @@ class Declarations {
         // In a class or module other names are looked up in its namespace first.
         const std::string name = name_text(PyTuple_GET_ITEM(code->co_names, instruction.arg));
         if (is_function(code_) ? is_shadowed(name) : !has_comprehensions) globals_.insert(name);
-      } else if ((op == Op::STORE_DEREF || op == Op::DELETE_DEREF) && is_free(code, instruction.arg)) {
+      } else if ((op == Op::STORE_DEREF || op == Op::DELETE_DEREF) && instruction.arg >= first_free(code)) {
         const std::string name = local(code, instruction.arg);
         if (name == "__class__" && !is_function(code_)) continue;
-        if (!comprehension || own_free(name)) nonlocals_.insert(name);
+        if (!comprehension || has_variable(code_, first_free(code_), name)) nonlocals_.insert(name);
       }
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++) {
@@ -107,31 +116,21 @@ class Declarations {
 
   // `nonlocal x` without a use of x makes a cell, too.
   void add_unused() {
-    const bytecode::Code* const decoded = cpython::decoded(code_);
-    if (decoded == nullptr) PyErr_Clear();
+    const bytecode::Code* const decoded = decoded_if_possible(code_);
     std::vector<bool> used(static_cast<size_t>(code_->co_nlocalsplus), decoded == nullptr);
     for (size_t i = 0; decoded && i < decoded->instructions.size(); i++) {
       const auto& instruction = decoded->instructions[i];
       if (bytecode::argument_kind(instruction.op) == bytecode::Argument::local && static_cast<size_t>(instruction.arg) < used.size()) used[static_cast<size_t>(instruction.arg)] = true;
     }
-    for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) {
+    for (int i = first_free(code_); i < code_->co_nlocalsplus; i++) {
       const std::string name = local(code_, i);
       if (!used[static_cast<size_t>(i)] && PyUnicode_IsIdentifier(PyTuple_GET_ITEM(code_->co_localsplusnames, i)) == 1 && !name.starts_with("__class")) nonlocals_.insert(name);
     }
   }
 
-  bool own_free(const std::string& name) const {
-    for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) if (local(code_, i) == name) return true;
-    return false;
-  }
-
   // A function around has a variable of that name.
   bool is_shadowed(const std::string& name) const {
-    for (const PyCodeObject* const code : around_) {
-      if (!is_function(code) || code == code_) continue;
-      for (int i = 0; i < code->co_nlocalsplus; i++) if (local(code, i) == name) return true;
-    }
-    return false;
+    return std::any_of(around_.begin(), around_.end(), [&](const PyCodeObject* code) { return is_function(code) && code != code_ && has_variable(code, 0, name); });
   }
 
   PyCodeObject* code_;
@@ -139,16 +138,11 @@ class Declarations {
   std::set<std::string> globals_, nonlocals_;
 };
 
-bool has_yield(const PyCodeObject* code) {
-  const bytecode::Code* const decoded = cpython::decoded(const_cast<PyCodeObject*>(code));
-  if (decoded == nullptr) PyErr_Clear();
+bool has_yield(PyCodeObject* code) {
+  const bytecode::Code* const decoded = decoded_if_possible(code);
   // What waits yields, too, but not a value of the generator's.
   const bool async = (code->co_flags & CO_ASYNC_GENERATOR) != 0;
   return decoded && std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [&](const auto& i) { return async ? i.op == Op::ASYNC_GEN_WRAP || (i.op == Op::CALL_INTRINSIC_1 && i.arg == cpython::kAsyncGenWrap) : i.op == Op::YIELD_VALUE; });
-}
-
-int first_variable(const PyCodeObject* code) {
-  return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
 }
 
 // Behind what has to come first: the docstring and what is declared.
@@ -161,8 +155,8 @@ Nodes::iterator behind_declarations(Nodes& body) {
 
 // A variable that is used and never set: all that sets it has been left out by the compiler, as `x: int` and `if False: x = 1`.
 void keep_unset_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
-  const bytecode::Code* const decoded = cpython::decoded(code);
-  if (decoded == nullptr) return PyErr_Clear();
+  const bytecode::Code* const decoded = decoded_if_possible(code);
+  if (decoded == nullptr) return;
   std::vector<bool> used(static_cast<size_t>(code->co_nlocalsplus)), set(used);
   for (const auto& instruction : decoded->instructions) {
     if (bytecode::argument_kind(instruction.op) != bytecode::Argument::local || instruction.arg >= code->co_nlocalsplus) continue;
@@ -171,7 +165,7 @@ void keep_unset_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
     (sets ? set : used)[index] = true;
   }
   Node* const all = tree.make(Kind::Assign);
-  for (int i = first_variable(code); i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+  for (int i = cpython::argument_count(code); i < first_free(code); i++) {
     if (used[static_cast<size_t>(i)] && !set[static_cast<size_t>(i)]) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
   }
   if (all->items.empty()) return;
@@ -189,7 +183,16 @@ bool mentions(const Nodes& nodes, const std::string& name) {
   });
 }
 
+// A string that the code stores as `__doc__` first of all.
+bool begins_with_docstring(const Nodes& body) { return !body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant); }
+
 }  // namespace
+
+const bytecode::Code* decoded_if_possible(PyCodeObject* code) {
+  const bytecode::Code* const decoded = cpython::decoded(code);
+  if (decoded == nullptr) PyErr_Clear();
+  return decoded;
+}
 
 void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body) {
   drop_last_return(body);
@@ -219,7 +222,7 @@ void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject
   if (first < body.size() && assigns(body[first], "__type_params__") && body[first]->items[1]->kind == Kind::Name && body[first]->items[1]->text == kTypeParameters) first++;
   body.erase(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(first));
   Node* docstring = nullptr;
-  if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
+  if (begins_with_docstring(body)) {
     docstring = tree.make(Kind::Expr, {body[0]->items[1]});
     body.erase(body.begin());
   }
@@ -229,9 +232,7 @@ void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject
 
 void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
   drop_returns_at_end(tree, body);
-  if (!body.empty() && assigns(body[0], "__doc__") && body[0]->items[1]->kind == Kind::Constant && PyUnicode_Check(body[0]->items[1]->constant)) {
-    body[0] = tree.make(Kind::Expr, {body[0]->items[1]});
-  }
+  if (begins_with_docstring(body)) body[0] = tree.make(Kind::Expr, {body[0]->items[1]});
   Nodes lines;
   Declarations(code, {}).add_to(tree, lines);
   // Behind what has to come first.
@@ -242,23 +243,21 @@ void finish_module(Tree& tree, PyCodeObject* code, Nodes& body) {
 }
 
 bool keeps_free_variables(PyCodeObject* code, const Nodes& body) {
-  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
-    if (!mentions(body, local(code, i))) return false;
-  }
-  return true;
+  const std::vector<std::string> names = free_variables(code);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return mentions(body, name); });
 }
 
 void keep_variables(Tree& tree, PyCodeObject* code, Nodes& body) {
-  const int first = first_variable(code);
+  const int first = cpython::argument_count(code);
   std::set<std::string> known;
   Node* const all = tree.make(Kind::Assign);
-  for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+  for (int i = 0; i < first_free(code); i++) {
     if (known.insert(local(code, i)).second && i >= first) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
   }
   Node* const never = tree.make(Kind::If, {tree.constant(Py_False)});
   never->body = {tree.make(Kind::Comment, {}, "never run: so all variables of the function are variables here, in their order")};
-  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
-    if (!mentions(body, local(code, i))) never->body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, local(code, i))}));
+  for (const std::string& name : free_variables(code)) {
+    if (!mentions(body, name)) never->body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, name)}));
   }
   if (!all->items.empty()) {
     all->items.push_back(tree.constant(Py_None));
@@ -281,7 +280,7 @@ Node* refused_expression(Tree& tree, PyCodeObject* code, const std::string& reas
   const Ref text = Ref::steal(PyUnicode_FromString(("evalframe can't decompile this: " + reason).c_str()));
   const Ref quoted = Ref::steal(text ? PyObject_Repr(text.get()) : nullptr);
   Node* const all = tree.make(Kind::Tuple);
-  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) all->items.push_back(tree.make(Kind::Name, {}, local(code, i)));
+  for (const std::string& name : free_variables(code)) all->items.push_back(tree.make(Kind::Name, {}, name));
   all->items.push_back(tree.make(Kind::Raw, {}, "(_ for _ in ()).throw(NotImplementedError(" + name_text(quoted.get()) + "))"));
   return all->items.size() > 1 ? all : all->items[0];
 }
@@ -291,9 +290,8 @@ Nodes refused_body(Tree& tree, PyCodeObject* code, const std::string& reason) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   Nodes body{tree.make(Kind::Comment, {}, "evalframe can't decompile this: " + line)};
   // Its variables of functions around it stay so.
-  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
-    if (local(code, i) == kTypeParameters) continue;
-    body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, local(code, i))}));
+  for (const std::string& name : free_variables(code)) {
+    if (name != kTypeParameters) body.push_back(tree.make(Kind::Expr, {tree.make(Kind::Name, {}, name)}));
   }
   body.push_back(tree.make(Kind::Raise, {tree.make(Kind::Name, {}, "NotImplementedError")}));
   return body;

@@ -5,6 +5,11 @@
 
 namespace evalframe::decompiler {
 
+// The free variables of a code object are its last slots.
+inline int first_free(const PyCodeObject* code) { return code->co_nlocalsplus - code->co_nfreevars; }
+// Null, and no exception, where it's damaged.
+const bytecode::Code* decoded_if_possible(PyCodeObject* code);
+
 // `around`: the code objects of the functions and classes around this one, outermost first.
 void finish_function(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);
 void finish_class(Tree& tree, PyCodeObject* code, const std::vector<PyCodeObject*>& around, Nodes& body);

@@ -6,6 +6,7 @@
 #include "bytecode/stack.h"
 #include "cpython/docstrings.h"
 #include "cpython/layout.h"
+#include "cpython/variables.h"
 #include "decompiler/graph.h"
 
 namespace evalframe::decompiler {
@@ -179,11 +180,11 @@ std::vector<std::string> names_of(const PyCodeObject* code, int from, int to, bo
 
 }  // namespace
 
-std::string head_difference(const PyCodeObject* x, const PyCodeObject* y, bool top) {
+std::string head_difference(PyCodeObject* x, PyCodeObject* y, bool top) {
   const int ignored = top ? CO_NESTED : 0;
   if ((x->co_flags & ~ignored) != (y->co_flags & ~ignored)) return "flags " + std::to_string(x->co_flags) + " and " + std::to_string(y->co_flags);
   if (x->co_argcount != y->co_argcount || x->co_posonlyargcount != y->co_posonlyargcount || x->co_kwonlyargcount != y->co_kwonlyargcount) return "other parameters";
-  const int arguments = x->co_argcount + x->co_kwonlyargcount + ((x->co_flags & CO_VARARGS) != 0) + ((x->co_flags & CO_VARKEYWORDS) != 0);
+  const int arguments = cpython::argument_count(x);
   if (names_of(x, 0, arguments, false) != names_of(y, 0, arguments, false)) return "other parameters";
   if (x->co_nfreevars != y->co_nfreevars || names_of(x, x->co_nlocalsplus - x->co_nfreevars, x->co_nlocalsplus, true) != names_of(y, y->co_nlocalsplus - y->co_nfreevars, y->co_nlocalsplus, true)) {
     return "other free variables";

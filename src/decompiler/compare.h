@@ -30,7 +30,7 @@ struct Comparison {
 Comparison compare(const bytecode::Code& a, const bytecode::Code& b, bool top);
 
 // What differs in what the instructions don't tell: parameters, flags, free variables, docstring, name; or nothing.
-std::string head_difference(const PyCodeObject* a, const PyCodeObject* b, bool top);
+std::string head_difference(PyCodeObject* a, PyCodeObject* b, bool top);
 
 // The docstring of a function's code object, or null.
 PyObject* docstring_of(const PyCodeObject* code);

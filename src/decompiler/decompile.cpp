@@ -6,6 +6,7 @@
 
 #include "bytecode/verify.h"
 #include "cpython/codec.h"
+#include "cpython/objects.h"
 #include "decompiler/bodies.h"
 #include "decompiler/machine.h"
 #include "decompiler/reader.h"
@@ -40,10 +41,8 @@ std::string text_of(PyObject* text) {
 }
 
 std::string raised() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  const Ref kept_type = Ref::steal(type), kept = Ref::steal(value), kept_traceback = Ref::steal(traceback);
-  const Ref text = Ref::steal(kept ? PyObject_Str(kept.get()) : nullptr);
+  const Ref error = cpython::take_raised();
+  const Ref text = Ref::steal(error ? PyObject_Str(error.get()) : nullptr);
   if (!text) PyErr_Clear();
   return text ? text_of(text.get()) : "an error without a text";
 }
@@ -138,17 +137,14 @@ class Session {
     attempt.way++;
   }
 
-  static PyObject* at_line_of(const std::vector<Lines>& lines, int line) {
+  // The innermost code object that stands on a line, else the whole.
+  PyObject* at_line(const std::vector<Lines>& lines, int line) const {
     const Lines* best = nullptr;
     for (const Lines& row : lines) {
       if (line < row.first || line > row.last) continue;
       if (best == nullptr || row.last - row.first <= best->last - best->first) best = &row;
     }
-    return best ? best->code : nullptr;
-  }
-  PyObject* at_line(const std::vector<Lines>& lines, int line) const {
-    PyObject* const found = at_line_of(lines, line);
-    return found ? found : reinterpret_cast<PyObject*>(code_);
+    return best ? best->code : reinterpret_cast<PyObject*>(code_);
   }
 
   std::string text_of_all(std::vector<Lines>& lines) {
@@ -174,8 +170,7 @@ class Session {
 
   bool is_class() const {
     // A class body starts by naming its module.
-    const bytecode::Code* const decoded = cpython::decoded(code_);
-    if (decoded == nullptr) PyErr_Clear();
+    const bytecode::Code* const decoded = decoded_if_possible(code_);
     for (size_t i = 0; decoded && i + 1 < decoded->instructions.size() && i < 8; i++) {
       const auto& next = decoded->instructions[i + 1];
       if (decoded->instructions[i].op == bytecode::Op::LOAD_NAME && next.op == bytecode::Op::STORE_NAME && next.arg < PyTuple_GET_SIZE(code_->co_names) && text_of(PyTuple_GET_ITEM(code_->co_names, next.arg)) == "__module__") return true;
@@ -211,7 +206,7 @@ class Session {
   std::string wrapped(Node* node, std::vector<Lines>& lines) {
     std::string free;
     bool in_class = false;
-    for (int i = code_->co_nlocalsplus - code_->co_nfreevars; i < code_->co_nlocalsplus; i++) {
+    for (int i = first_free(code_); i < code_->co_nlocalsplus; i++) {
       const std::string name = text_of(PyTuple_GET_ITEM(code_->co_localsplusnames, i));
       if (name == "__class__") in_class = true;
       else free += name + " = ";
@@ -239,8 +234,7 @@ class Session {
 
   // Names that the module around it imports: the compiler calls their attributes as such, not as methods.
   static void add_imported(PyCodeObject* code, std::set<std::string>& names, int depth = 0) {
-    const bytecode::Code* const decoded = cpython::decoded(code);
-    if (decoded == nullptr) PyErr_Clear();
+    const bytecode::Code* const decoded = decoded_if_possible(code);
     using bytecode::Op;
     for (size_t i = 0; decoded && i + 2 < decoded->instructions.size(); i++) {
       const auto& one = decoded->instructions[i];
@@ -324,15 +318,12 @@ class Session {
     PyCompilerFlags flags{PyCF_IGNORE_COOKIE, PY_MINOR_VERSION};
     Ref compiled = Ref::steal(Py_CompileStringExFlags(text.c_str(), "<decompiled>", Py_file_input, &flags, 0));
     if (compiled) return compiled;
-    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    const Ref kept_type = Ref::steal(type), kept = Ref::steal(value), kept_traceback = Ref::steal(traceback);
+    const Ref error = cpython::take_raised();
     error_line_ = -1;
-    const Ref line = Ref::steal(kept ? PyObject_GetAttrString(kept.get(), "lineno") : nullptr);
+    const Ref line = Ref::steal(error ? PyObject_GetAttrString(error.get(), "lineno") : nullptr);
     if (line && PyLong_Check(line.get())) error_line_ = static_cast<int>(PyLong_AsLong(line.get()));
     PyErr_Clear();
-    const Ref message = Ref::steal(kept ? PyObject_Str(kept.get()) : nullptr);
+    const Ref message = Ref::steal(error ? PyObject_Str(error.get()) : nullptr);
     error_text_ = message ? text_of(message.get()) : "?";
     PyErr_Clear();
     return {};

@@ -91,7 +91,7 @@ class Maker {
     return -1;
   }
 
-  using Key = std::tuple<int, int, int, int, int, int, int, int, int, int>;
+  using Key = std::tuple<Op, int, int, int, int, int, int>;
 
   // Nodes of one class behave alike for ever: classes are split until those of all successors agree.
   void merge() {
@@ -168,7 +168,7 @@ class Maker {
     if (op == Op::POP_JUMP_IF_NOT_NONE) op = Op::POP_JUMP_IF_NONE;
     bytecode::Position at = code_.positions[i];
     if (!options_.positions || implicit_[i] || (options_.merge_returns && returns_none(i))) at = {};
-    return {static_cast<int>(op), instruction.arg2, at.line, at.end_line, at.column, at.end_column, graph_.depth[i], 0, 0, 0};
+    return {op, instruction.arg2, at.line, at.end_line, at.column, at.end_column, graph_.depth[i]};
   }
 
   bool returns_none(int i) const {
@@ -296,6 +296,8 @@ bool leads_on(Op op) {
 bool only_leads_on(Op op) {
   return leads_on(op) || op == Op::RESUME || op == Op::MAKE_CELL || op == Op::COPY_FREE_VARS;
 }
+
+bool iterates(Op op) { return op == Op::FOR_ITER || op == Op::GET_ANEXT; }
 
 bool jumps_if_true(Op op) { return op == Op::POP_JUMP_IF_TRUE || op == Op::POP_JUMP_IF_NONE || op == Op::JUMP_IF_TRUE_OR_POP; }
 

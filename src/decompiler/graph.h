@@ -48,6 +48,8 @@ bool same_operand(const bytecode::Code& a, int i, const bytecode::Code& b, int j
 // A test of the top of the stack: the ways on if it's true (for tests of None: if it is None), and if not.
 bool is_branch(bytecode::Op op);
 bool jumps_if_true(bytecode::Op op);
+// Gives the next item of an iterator: the header of a `for` loop.
+bool iterates(bytecode::Op op);
 // Does nothing but to lead to another instruction.
 bool leads_on(bytecode::Op op);
 // The same, with what the compiler puts at the beginning of functions.

@@ -328,31 +328,39 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
   if (static_cast<int>(handling.size()) != construct.base) throw Refused("a handler that keeps more of the stack than there is");
   if (lasti) handling.push_back(tree_.make(Kind::Saved));
   handling.push_back(tree_.make(Kind::Exception));
-  Nodes statements;
-  Scope outside = within(scope, -1);
   if (last) {
-    run(handler, handling, outside, statements);
-    strip_reraise(statements);
-    if (statements.empty()) statements.push_back(tree_.make(Kind::Pass));
-    statement->last = statements;
-    // try/except/finally is try/finally around try/except.
-    if (statement->body.size() == 1 && statement->body[0]->kind == Kind::Try && statement->body[0]->last.empty()) {
-      Node* const whole = statement->body[0];
-      whole->last = statement->last;
-      out.back() = whole;
-    }
+    out.back() = with_finally(statement, handler, handling, scope);
     return construct.exit;
   }
   if (const int first = first_of_star(handler); first >= 0) {
     statement->number = 1;
     const int follow = star_handlers(first, stack, scope, statement->handlers);
-    if (construct.exit >= 0 && construct.exit != follow) {
-      Stack rest = stack;
-      run(construct.exit, rest, within(scope, follow), statement->orelse);
-    }
+    else_clause(statement, construct.exit, follow, stack, scope);
     return follow;
   }
-  int follow = construct.exit;
+  return except_clauses(statement, construct, handling, stack, scope);
+}
+
+// The statement with its finally clause. try/except/finally is try/finally around try/except.
+Node* Reader::with_finally(Node* statement, int handler, Stack& handling, const Scope& scope) {
+  Nodes statements;
+  run(handler, handling, within(scope, -1), statements);
+  strip_reraise(statements);
+  if (statements.empty()) statements.push_back(tree_.make(Kind::Pass));
+  const bool around_handlers = statement->body.size() == 1 && statement->body[0]->kind == Kind::Try && statement->body[0]->last.empty();
+  Node* const whole = around_handlers ? statement->body[0] : statement;
+  whole->last = statements;
+  return whole;
+}
+
+// Between where the body of a try statement goes on and what follows the statement.
+void Reader::else_clause(Node* statement, int start, int follow, Stack stack, const Scope& scope) {
+  if (start >= 0 && start != follow) run(start, stack, within(scope, follow), statement->orelse);
+}
+
+// Returns what follows the statement.
+int Reader::except_clauses(Node* statement, const Construct& construct, Stack& handling, const Stack& stack, const Scope& scope) {
+  const int handler = construct.handler;
   int join = -1;
   if (construct.exit >= 0) {
     join = construct.exit == scope.stop || construct.exit == scope.again ? construct.exit : meet(construct.exit, handler, scope);
@@ -360,22 +368,19 @@ int Reader::try_statement(int node, int handler, Stack& stack, const Scope& scop
     if (join < 0) join = behind_handlers(handler, scope);
     const int through = join < 0 ? -1 : behind_handlers_around(join, scope);
     if (through >= 0 && (through == scope.again || through == scope.leave) && join != scope.stop && join != construct.exit) join = -1;
-    if (join >= 0) follow = join;
   } else {
-    follow = join = behind_handlers(handler, scope);
+    join = behind_handlers(handler, scope);
   }
-  outside = within(scope, join >= 0 ? join : scope.stop);
-  const End end = run(handler, handling, outside, statements);
+  Nodes statements;
+  const End end = run(handler, handling, within(scope, join >= 0 ? join : scope.stop), statements);
   bool star = false;
   statement->handlers = handlers_of(statements, star);
   statement->number = star;
   // Handlers that go on where the statements around end, too, are no way to what the body goes on with.
-  if (construct.exit >= 0 && join < 0 && end.how == How::falls) follow = join = scope.stop;
-  if (construct.exit >= 0 && join >= 0 && join != construct.exit) {
-    Stack rest = stack;
-    run(construct.exit, rest, within(scope, join), statement->orelse);
-  }
-  return follow;
+  if (construct.exit >= 0 && join < 0 && end.how == How::falls) join = scope.stop;
+  else if (join < 0) return construct.exit;
+  if (join >= 0) else_clause(statement, construct.exit, join, stack, scope);
+  return join;
 }
 
 // Where the first type of `except*` clauses is computed, behind the list of what they raise; or -1.

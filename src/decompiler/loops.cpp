@@ -54,6 +54,17 @@ std::vector<bool> Reader::warm_from(int header) const {
   return warm;
 }
 
+Reader::LoopNodes Reader::nodes_of_loop(int header) const {
+  LoopNodes nodes{body_of(header), warm_from(header), {}, header};
+  for (int i = 0; i < graph_.size(); i++) {
+    if (!nodes.inside[i]) continue;
+    if (nodes.warm[i]) nodes.last = std::max(nodes.last, i);
+    if (i != header || !iterates(graph_.at(i).op)) graph_.each_successor(i, [&](int to) { if (!nodes.inside[to]) nodes.exits.push_back(to); }, false);
+    add_handlers(i, header, nodes.exits);
+  }
+  return nodes;
+}
+
 // The handlers of statements in the loop: a break in one is a way out, too.
 void Reader::add_handlers(int node, int header, std::vector<int>& exits) const {
   for (int handler = graph_.handler[node], steps = 0; handler >= 0 && steps < 1000 && !loop_is_inside(header, handler); handler = graph_.handler[handler], steps++) {
@@ -80,16 +91,16 @@ bool Reader::ends_construct(int node, const Scope& scope) const {
 
 // Of what the given nodes lead to without another turn of the loop, the first in the code that stands behind `last` with a stack of that depth and is
 // warm; or -1.
-int Reader::first_behind(const std::vector<int>& from, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const {
+int Reader::first_behind(const std::vector<int>& from, const LoopNodes& nodes, int last, int depth, const Scope& scope) const {
   std::vector<char> seen(graph_.size(), 0);
   std::vector<int> open = from;
   int first = INT_MAX;
   while (!open.empty()) {
     const int node = open.back();
     open.pop_back();
-    if (seen[node] || inside[node]) continue;
+    if (seen[node] || nodes.inside[node]) continue;
     seen[node] = 1;
-    if (node > last && warm[node] && graph_.depth[node] == depth) {
+    if (node > last && nodes.warm[node] && graph_.depth[node] == depth) {
       first = std::min(first, node);
       continue;
     }
@@ -103,34 +114,23 @@ int Reader::first_behind(const std::vector<int>& from, const std::vector<bool>& 
 }
 
 // Where the breaks of a loop go that ends at `end`, over the jump `via`: behind an else clause, if there is one. That may be no more than a jump.
-int Reader::behind_else(int end, int via, const std::vector<int>& breaks, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const {
-  const int behind = first_behind(breaks, inside, warm, std::max(last, via >= 0 ? via : end - 1), depth, scope);
-  return behind >= 0 && !inside[behind] ? behind : end;
+int Reader::behind_else(int end, int via, const std::vector<int>& breaks, const LoopNodes& nodes, int depth, const Scope& scope) const {
+  const int behind = first_behind(breaks, nodes, std::max(nodes.last, via >= 0 ? via : end - 1), depth, scope);
+  return behind >= 0 && !nodes.inside[behind] ? behind : end;
 }
 
 int Reader::loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
-  const Op op = graph_.at(node).op;
-  return op == Op::FOR_ITER || op == Op::GET_ANEXT ? for_loop(node, stack, scope, out) : while_loop(node, stack, scope, out);
+  return iterates(graph_.at(node).op) ? for_loop(node, stack, scope, out) : while_loop(node, stack, scope, out);
 }
 
 int Reader::for_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   if (stack.empty() || stack.back()->kind != Kind::Iterator) throw Refused("a loop over what isn't made an iterator before it");
-  const std::vector<bool> inside = body_of(node), warm = warm_from(node);
-  int last = node;
-  std::vector<int> exits;
-  for (int i = 0; i < graph_.size(); i++) {
-    if (!inside[i]) continue;
-    if (warm[i]) last = std::max(last, i);
-    graph_.each_successor(i, [&](int to) { if (!inside[to] && i != node) exits.push_back(to); }, false);
-    add_handlers(i, node, exits);
-  }
-  if (!inside[graph_.next[node]]) exits.push_back(graph_.next[node]);  // a body that always leaves
+  LoopNodes nodes = nodes_of_loop(node);
+  if (!nodes.inside[graph_.next[node]]) nodes.exits.push_back(graph_.next[node]);  // a body that always leaves
   work(graph_.size() / 8);
   const int end = graph_.jump[node];
-  Scope outer = scope;
-  outer.construct = scope.construct;
   // Breaks go behind an else clause, if there is one.
-  const int leave = behind_else(end, graph_.via_jump[node], exits, inside, warm, last, graph_.depth[node] - 1, outer);
+  const int leave = behind_else(end, graph_.via_jump[node], nodes.exits, nodes, graph_.depth[node] - 1, scope);
   Node* const iterator = stack.back();
   const bool in_expression = iterator->items[0]->text != ".0" && pending(stack) > 0;
   Node* const item = tree_.make(Kind::Incoming);
@@ -169,62 +169,54 @@ void Reader::otherwise(Node* statement, int start, int leave, Stack stack, const
   else if (start == scope.again) statement->orelse.push_back(tree_.make(Kind::Continue));
 }
 
+// The test of `while`, if the loop starts with one: one side of it leaves the loop.
+bool Reader::test_of_while(int node, const Stack& stack, const Scope& inner, const LoopNodes& nodes, Condition& found) {
+  Scope testing = inner;
+  testing.stop = -1;
+  testing.expression = true;
+  Stack copy = stack;
+  Nodes none;
+  try {
+    const Trying trying(*this);
+    const End end = run(node, copy, testing, none);
+    if (end.how != How::tests || !none.empty()) return false;
+    found = end.condition;
+  } catch (const Refused&) {
+    return false;
+  }
+  // A body that always leaves belongs to no cycle of its own.
+  if (nodes.inside[found.yes] == nodes.inside[found.no]) return false;
+  // A test that can't be turned round is an `if` that breaks.
+  return nodes.inside[found.yes] || !stays_as_it_is(found.test);
+}
+
 int Reader::while_loop(int node, Stack& stack, const Scope& scope, Nodes& out) {
   if (scope.expression) throw Refused("a loop inside an expression");
-  const std::vector<bool> inside = body_of(node), warm = warm_from(node);
-  int last = node;
-  std::vector<int> exits;
-  for (int i = 0; i < graph_.size(); i++) {
-    if (!inside[i]) continue;
-    if (warm[i]) last = std::max(last, i);
-    graph_.each_successor(i, [&](int to) { if (!inside[to]) exits.push_back(to); }, false);
-    add_handlers(i, node, exits);
-  }
+  const LoopNodes nodes = nodes_of_loop(node);
   work(graph_.size() / 8);
   Node* const statement = tree_.make(Kind::While, {tree_.constant(Py_True)});
   Scope inner = within(scope, node);
   inner.again = node;
   inner.loop = node;
   inner.entered = node;
-  inner.leave = first_behind(exits, inside, warm, last, graph_.depth[node], scope);
-  // The test of `while`, if the loop starts with one: one side of it leaves the loop.
+  inner.leave = first_behind(nodes.exits, nodes, nodes.last, graph_.depth[node], scope);
   Condition condition;
-  Scope testing = inner;
-  testing.stop = -1;
-  testing.expression = true;
-  Stack copy = stack;
-  Nodes none;
-  bool tests = false;
-  try {
-    const Trying trying(*this);
-    const End end = run(node, copy, testing, none);
-    tests = end.how == How::tests && none.empty();
-    condition = end.condition;
-  } catch (const Refused&) {
-  }
-  const auto inside_or_again = [&](int to) { return inside[to]; };
-  if (tests && inside_or_again(condition.yes) == inside_or_again(condition.no)) {
-    // A body that always leaves belongs to no cycle of its own.
-    tests = false;
-  }
-  // A test that can't be turned round is an `if` that breaks.
-  if (tests && !inside_or_again(condition.yes) && stays_as_it_is(condition.test)) tests = false;
+  const bool tests = test_of_while(node, stack, inner, nodes, condition);
   out.push_back(statement);
-  inner.entered = -1;
   if (!tests) {
-    inner.entered = node;
     Stack body = stack;
     run(node, body, inner, statement->body);
     return inner.leave;
   }
-  const bool positive = inside_or_again(condition.yes);
+  const bool positive = nodes.inside[condition.yes];
   statement->items[0] = positive ? condition.test : negated(condition.test);
   const int end = positive ? condition.no : condition.yes;
   const int start = positive ? condition.yes : condition.no;
   // Other ways out of the loop than its test tell where `break` goes.
-  std::vector<int> breaks;
-  for (const int to : exits) if (to != end) breaks.push_back(to);
-  const int leave = behind_else(end, positive ? condition.via_no : condition.via_yes, breaks, inside, warm, last, graph_.depth[node], scope);
+  std::vector<int> breaks = nodes.exits;
+  std::erase(breaks, end);
+  const int leave = behind_else(end, positive ? condition.via_no : condition.via_yes, breaks, nodes, graph_.depth[node], scope);
+  inner.entered = -1;
   inner.leave = leave;
   if (start != node) {
     Stack body = stack;

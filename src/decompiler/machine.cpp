@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpython/intrinsics.h"
+#include "cpython/variables.h"
 #include "decompiler/bodies.h"
 #include "decompiler/machine_parts.h"
 
@@ -171,15 +172,13 @@ void Machine::check_variables(Nodes& body) {
       if (blocks_at_.contains(first) && (one.op == Op::STORE_FAST || one.op == Op::STORE_DEREF)) stored.insert(reader_.local(one.arg));
     }
   }
-  const PyCodeObject* const code = object();
   std::vector<std::string> mentioned;
   if (options_.generated) {
     for (const Node* const statement : body) find_variables(statement, mentioned);
   }
-  const int first = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
   bool all_stored = true, in_order = true;
   auto place = mentioned.begin();
-  for (int i = first; i < code->co_nlocalsplus - code->co_nfreevars; i++) {
+  for (int i = cpython::argument_count(object()); i < first_free(object()); i++) {
     all_stored = all_stored && stored.contains(reader_.local(i));
     const auto found = std::find(mentioned.begin(), mentioned.end(), reader_.local(i));
     in_order = in_order && found >= place;
@@ -395,13 +394,18 @@ void Machine::number_states() {
 
 Node* Machine::level_loop(int level) {
   Nodes cases;
-  std::map<std::pair<const ExceptionRegion*, int>, std::vector<int>> by_region;  // and by the block that begins its handler
+  // By region and by the block that begins its handler; in the order of the code, as where regions lie in memory isn't the same in each run.
+  std::vector<std::pair<std::pair<const ExceptionRegion*, int>, std::vector<int>>> by_region;
   for (const auto& [first, blocks] : blocks_at_) {
     for (const int id : blocks) {
       const Block& block = blocks_[static_cast<size_t>(id)];
       if (block.level != level) continue;
       cases.push_back(case_of({id}, block.body));
-      if (block.region) by_region[{block.region, block.handler}].push_back(id);
+      if (!block.region) continue;
+      const std::pair handled(block.region, block.handler);
+      auto known = std::find_if(by_region.begin(), by_region.end(), [&](const auto& each) { return each.first == handled; });
+      if (known == by_region.end()) known = by_region.insert(known, {handled, {}});
+      known->second.push_back(id);
     }
   }
   Node* const dispatch = match_state(std::move(cases));

@@ -81,7 +81,7 @@ Reader::End Reader::run(int node, Stack& stack, const Scope& scope, Nodes& out) 
     first = false;
     if (!begins_turn && at_end(node, scope, out, end)) return end;
     if (scope.expression && !out.empty()) return {How::ends};
-    const bool starts_loop = (graph_.header[node] || graph_.at(node).op == Op::FOR_ITER || graph_.at(node).op == Op::GET_ANEXT) && !begins_turn;
+    const bool starts_loop = (graph_.header[node] || iterates(graph_.at(node).op)) && !begins_turn;
     const int handler = outermost_new(node, scope);
     if (starts_loop && (handler < 0 || !loop_is_inside(node, handler))) {
       node = loop(node, stack, scope, out);

@@ -78,6 +78,12 @@ class Reader {
     int fails = -1;     // where the next case starts, or what follows the last
     bool last = false;
   };
+  struct LoopNodes {
+    std::vector<bool> inside;  // from which its header is come to again
+    std::vector<bool> warm;    // that aren't come to by exceptions alone
+    std::vector<int> exits;    // outside: where its nodes lead but for an iterator at its end, and handlers of statements in it
+    int last = -1;             // of what is inside and warm, what stands last in the code
+  };
   class Patterns;
   enum class How { falls, ends, tests };
   struct End {
@@ -121,11 +127,13 @@ class Reader {
 
   // Loops.
   int loop(int node, Stack& stack, const Scope& scope, Nodes& out);
+  LoopNodes nodes_of_loop(int header) const;
   std::vector<bool> body_of(int header) const;
   std::vector<bool> warm_from(int header) const;
+  bool test_of_while(int node, const Stack& stack, const Scope& inner, const LoopNodes& nodes, Condition& found);
   void otherwise(Node* statement, int start, int leave, Stack stack, const Scope& scope);
-  int first_behind(const std::vector<int>& from, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const;
-  int behind_else(int end, int via, const std::vector<int>& breaks, const std::vector<bool>& inside, const std::vector<bool>& warm, int last, int depth, const Scope& scope) const;
+  int first_behind(const std::vector<int>& from, const LoopNodes& nodes, int last, int depth, const Scope& scope) const;
+  int behind_else(int end, int via, const std::vector<int>& breaks, const LoopNodes& nodes, int depth, const Scope& scope) const;
   bool ends_construct(int node, const Scope& scope) const;
   void add_handlers(int node, int header, std::vector<int>& exits) const;
   bool loop_is_inside(int header, int handler) const;
@@ -138,6 +146,9 @@ class Reader {
   int outermost_new(int node, const Scope& scope) const;
   End leave(int node, Stack& stack, const Scope& scope, Nodes& out);
   int try_statement(int node, int handler, Stack& stack, const Scope& scope, Nodes& out);
+  Node* with_finally(Node* statement, int handler, Stack& handling, const Scope& scope);
+  void else_clause(Node* statement, int start, int follow, Stack stack, const Scope& scope);
+  int except_clauses(Node* statement, const Construct& construct, Stack& handling, const Stack& stack, const Scope& scope);
   int with_statement(int node, Stack& stack, const Scope& scope, Nodes& out);
   void find_exits(Construct& construct, int start, const std::function<int(int)>& unwind, const Scope& scope);
   bool same_place(int a, int b) const;

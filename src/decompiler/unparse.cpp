@@ -401,7 +401,7 @@ class Writer {
   }
 
  private:
-  void line(int indent, const std::string& what) { 
+  void line(int indent, const std::string& what) {
     text += std::string(4 * static_cast<size_t>(indent), ' ') + what + "\n";
     line_ += 1 + static_cast<int>(std::count(what.begin(), what.end(), '\n'));
   }
@@ -413,9 +413,7 @@ class Writer {
     if (lines) lines->push_back({node->constant, first, line_ - 1});
   }
 
-
   void write(const Node* node, int indent) {
-    int first = line_;
     if (places && node->from >= 0) places->push_back({node->from, line_});
     switch (node->kind) {
       case Kind::If: return write_if(node, indent, "if ");
@@ -433,13 +431,8 @@ class Writer {
       case Kind::Try: return write_try(node, indent);
       case Kind::MatchStatement: return write_match(node, indent);
       case Kind::Lines: return write_lines(node->text, indent);
-      case Kind::Function:
-        return write_function(node, indent);
-      case Kind::Class:
-        first = line_;
-        for (const Node* decorator : node->handlers) line(indent, "@" + in(decorator, 0));
-        line(indent, "class " + node->text + type_parameters(node) + (node->items.empty() ? "" : "(" + items_text(node->items) + ")") + ":");
-        return body(node, first, indent);
+      case Kind::Function: return write_function(node, indent);
+      case Kind::Class: return write_class(node, indent);
       default: line(indent, simple(node));
     }
   }
@@ -505,10 +498,21 @@ class Writer {
     otherwise("finally:", node->last, indent);
   }
 
+  void write_decorators(const Node* node, int indent) {
+    for (const Node* decorator : node->handlers) line(indent, "@" + in(decorator, 0));
+  }
+
+  void write_class(const Node* node, int indent) {
+    const int first = line_;
+    write_decorators(node, indent);
+    line(indent, "class " + node->text + type_parameters(node) + (node->items.empty() ? "" : "(" + items_text(node->items) + ")") + ":");
+    body(node, first, indent);
+  }
+
   void write_function(const Node* node, int indent) {
     const auto* const code = reinterpret_cast<const PyCodeObject*>(node->constant);
     const int first = line_;
-    for (const Node* decorator : node->handlers) line(indent, "@" + in(decorator, 0));
+    write_decorators(node, indent);
     const bool async = (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
     std::string head = (async ? "async def " : "def ") + node->text + type_parameters(node) + "(" + parameters_text(*node) + ")";
     if (const Node* const annotation = annotation_of(*node, "return")) head += " -> " + in(annotation, 1);

@@ -114,7 +114,7 @@ Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, b
 
 bool Capture::push_call(Chain& chain, const bytecode::Code& decoded, PyObject* const* parameters) {
   const auto* code = decoded.code.as<PyCodeObject>();
-  const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  const int given = cpython::argument_count(decoded.code);
   std::vector<Ref> slots(code->co_nlocalsplus);
   for (int i = 0; i < given; i++) slots[i] = Ref::borrow(parameters[i]);
   return chain.push(function_.get(), decoded, std::move(slots), 0);

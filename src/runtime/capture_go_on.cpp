@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpython/codec.h"
+#include "cpython/variables.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
 #include "runtime/capture.h"
@@ -176,7 +177,7 @@ void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* co
   for (int i = 0; i < count; i++) {
     if (frames[0][i] && PyLong_CheckExact(frames[0][i])) entries.varying.insert(guards::path_of_slot(0, i));
   }
-  const int given = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  const int given = cpython::argument_count(object);
   for (int i = 0; settings_.is_torch() && count && i < given; i++) add_sizes(frames[0][i], guards::path_of_slot(0, i), entries.varying);
   for (const auto& [index, input] : recorder::marks_of(object)) {
     const std::string path = guards::path_of_slot(0, index);

@@ -6,6 +6,7 @@
 
 #include "backends/effects.h"
 #include "cpython/objects.h"
+#include "cpython/variables.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "graph/graph.h"
@@ -103,7 +104,7 @@ Ref list_of(const std::vector<Ref>& objects) {
 // {parameter: what it was given}, in order.
 Ref arguments_of(Borrowed function, PyObject* const* parameters) {
   const auto* code = reinterpret_cast<PyCodeObject*>(function.as<PyFunctionObject>()->func_code);
-  const int count = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  const int count = cpython::argument_count(function.as<PyFunctionObject>()->func_code);
   Ref dict = Ref::steal(PyDict_New());
   for (int i = 0; dict && i < count; i++) {
     if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(code->co_localsplusnames, i), parameters[i]) < 0) return Ref();
