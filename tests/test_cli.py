@@ -331,7 +331,7 @@ def test_a_run_is_told_in_one_line_and_on_a_page(tmp_path: Path) -> None:
     done = evalframe("run", "--report", "out.html", "script.py", cwd=tmp_path)
     assert done.stdout == "" and done.returncode == 0
     assert re.fullmatch(
-        r"evalframe: 2 graphs recorded, run \d+ times, \d\d of 100 calls served, 1 graph break, about .* (saved|lost \(compiling took .*\))\n", done.stderr
+        r"evalframe: 2 graphs recorded, run \d+ times, \d\d of 100 calls served, 1 graph break(, 1 function given up)?, about .* (saved|lost \(compiling took .*\))\n", done.stderr
     )
     page = (tmp_path / "out.html").read_text()
     for text in ("a plain call", "script.py:6:8", "if b.sum() &lt; 0:", "branch on the value of an array", "n0 = call absolute(i0)", "define ", "&lt;"):
