@@ -827,3 +827,20 @@ def test_parameters_and_buffers_can_be_attributes(backend, dynamic, train):
 def test_parameters_are_inputs_or_attributes():
     with pytest.raises(ValueError, match="parameters must be one of 'inputs', 'attributes', not 'frozen'"):
         evalframe.torch.compile(pointwise, parameters="frozen")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_results_that_get_another_shape_are_given_between_graphs(backend):
+    def into(x, out, several):
+        joined = torch.cat([x * 2, x], out=out)
+        torch.max(x, 1, out=several)
+        return joined + 1, joined is out, torch.add(x, 1, out=torch.empty(3, 4)) * 2
+
+    def arguments():
+        return numbers(3, 4), torch.empty(0), (torch.empty(0), torch.empty(0, dtype=torch.int64))
+
+    compiled = evalframe.torch.compile(into, backend=backend)
+    for _ in range(3):
+        left, right = arguments(), arguments()
+        assert same(compiled(*left), into(*right))
+        assert same(left, right)

@@ -42,17 +42,32 @@ constexpr Condition kConditions[] = {
     {"batch_norm", "training", 5, false},
 };
 
+// The argument of that name; null: there is none.
+const Operand* named_operand(const Graph& graph, const Node& node, std::string_view name) {
+  for (uint32_t i = 0; i < node.keywords; i++) {
+    if (utf8(PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i)) == name) return graph.operands_of(node) + (node.count - node.keywords) + i;
+  }
+  return nullptr;
+}
+
 // Whether the argument is surely None, 0 or False.
 bool is_off(const Graph& graph, const Node& node, const Condition& condition) {
   const Operand* const operands = graph.operands_of(node);
   const uint32_t positional = node.count - node.keywords;
-  const Operand* given = condition.place < positional ? operands + condition.place : nullptr;
-  for (uint32_t i = 0; i < node.keywords; i++) {
-    if (utf8(PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i)) == condition.keyword) given = operands + positional + i;
-  }
+  const Operand* const given = condition.place < positional ? operands + condition.place : named_operand(graph, node, condition.keyword);
   if (!given) return !condition.by_default;
   PyObject* const value = given->space == Operand::Space::kConstant ? graph.constants[given->index].get() : nullptr;
   return value == Py_None || value == Py_False || (value && PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 0);
+}
+
+// Whether a result that is given by `out` had another shape before, which backends don't know to change.
+bool may_resize(const Graph& graph, const Node& node) {
+  const Operand* const out = node.form == Form::kCall ? named_operand(graph, node, "out") : nullptr;
+  if (!out || (out->space == Operand::Space::kConstant && graph.constants[out->index].get() == Py_None)) return false;
+  const graph::Meta* const before = graph.meta_of(*out);
+  if (!before || before->kind != Kind::kTensor || node.meta.kind != Kind::kTensor || before->rank != node.meta.rank) return true;
+  const auto sizes = graph.sizes.begin();
+  return !std::equal(sizes + before->shape, sizes + before->shape + before->rank, sizes + node.meta.shape);
 }
 
 bool is_switched_off(const Graph& graph, const Node& node, PyObject* callable) {
@@ -103,6 +118,7 @@ class Effects {
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
     if (of_sizes) return Effect::kDerived;
+    if (may_resize(graph_, node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
   }
 
