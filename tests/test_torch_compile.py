@@ -844,3 +844,16 @@ def test_results_that_get_another_shape_are_given_between_graphs(backend):
         left, right = arguments(), arguments()
         assert same(compiled(*left), into(*right))
         assert same(left, right)
+
+
+def test_a_mistake_of_the_program_for_other_sizes_is_its_own(capfd):
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    compiled = evalframe.torch.compile(module, backend="aot_eager", dynamic=True)
+    before = copy.deepcopy(module.state_dict())
+    for rows in (2, 3):
+        compiled(numbers(rows, 4))
+    counted = module[1].num_batches_tracked.item()
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x5 and 4x4\)"):
+        compiled(numbers(2, 5))
+    assert module[1].num_batches_tracked.item() == counted == before["1.num_batches_tracked"] + 2
+    assert "meta" not in capfd.readouterr().err

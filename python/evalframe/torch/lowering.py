@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
+import logging
 import operator
 import re
 import threading
@@ -111,11 +112,13 @@ class Lowering:
         symbolic = Symbolic(inputs, varies)
         graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _unlogged():
                 symbolic.propagate(graph, checks)
+        except OtherSizesError:
+            raise
         except Exception as error:
-            if isinstance(error, OtherSizesError) or varies is None:
-                raise
+            if varies is None:  # the program's own mistake, which the recorded calls make, too
+                raise OtherSizesError from error
             # An operation that can't do with symbols.
             return self._propagated(stretch, inputs, None)
         return symbolic, graph
@@ -152,6 +155,23 @@ def _random_kept() -> Iterator[None]:
         yield
     finally:
         torch.random.set_rng_state(random)
+
+
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """What doesn't go with symbols is tried without, and is no error that a user is to read of."""
+
+    def nothing(_: logging.LogRecord) -> bool:
+        return False
+
+    _FAKE_LOG.addFilter(nothing)
+    try:
+        yield
+    finally:
+        _FAKE_LOG.removeFilter(nothing)
 
 
 def _found(backend: str | Backend) -> Backend:

@@ -25,7 +25,7 @@ _MOST_FUNCTIONS = 8
 
 
 class OtherSizesError(Exception):
-    """A branch that the program took for its sizes isn't taken for these."""
+    """A branch that the program took for its sizes isn't taken for these, or it raises."""
 
 
 class Symbolic:
