@@ -1282,3 +1282,47 @@ def test_arrays_of_which_much_is_known() -> None:
         captured = evalframe.jit(function)
         for _ in range(4):
             assert shown(captured(*arguments)) == shown(function(*arguments))
+
+
+def products_of_rows(A: Any, x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        s = 0.0
+        for k in range(len(x)):
+            s += A[i, k] / x[k]
+        y[i] = s
+    return y
+
+
+def products_of_signs(A: Any, x: Any, y: Any) -> Any:
+    for i in range(len(y)):
+        s = 0.0
+        for k in range(len(x)):
+            quotient = A[i, k] / x[k]
+            if quotient > 0.5:
+                s += A[i, k] * x[k]
+            else:
+                s -= quotient * 0.5
+        y[i] = s
+    return y
+
+
+@pytest.mark.parametrize("function", [products_of_rows, products_of_signs])
+def test_first_turns_of_many_may_be_for_other_types(function: Callable[..., Any]) -> None:
+    """The sum is Python's in the first turn, and NumPy's in those behind it: all are done at once, and whatever one meets is its own."""
+    captured = evalframe.jit(function)
+    sizes = (7, 7, 3, 4, 2, 1, 0, 7)
+    for size in sizes:
+        A, x = R.random((9, size)), R.random(size) + 0.5
+        assert shown(captured(A, x, np.zeros(9))) == shown(function(A, x, np.zeros(9)))
+    loops = evalframe.explain(captured)(R.random((9, 7)), R.random(7) + 0.5, np.zeros(9)).loops
+    assert any(".next1:" in loop.ir for loop in loops if loop.native)
+    turns = evalframe.stats()["native_turns"]
+    for place in range(7):
+        for one, other in ((1.0, 0.0), (1e308, 1e10), (np.nan, 1.0), (np.inf, 0.0)):
+            A, x = R.random((9, 7)), R.random(7) + 0.5
+            A[3, place], x[place] = one, other
+            got, want = np.zeros(9), np.zeros(9)
+            assert shown(outcome(captured, A, x, got)) == shown(outcome(function, A, x, want))
+            assert shown(got) == shown(want)
+        assert shown(outcome(captured, A, np.ones(8), got)) == shown(outcome(function, A, np.ones(8), want))
+    assert evalframe.stats()["native_turns"] > turns + 7 * 5 * 9

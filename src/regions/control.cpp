@@ -65,10 +65,10 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
 // Of many turns.
 void RegionWriter::end_turn(Block& block, int number, Slots slots, int32_t instruction) {
   ManyTurns* const many = many_;
-  const bool goes_round = instruction == many->for_iter() && many->goes_round(slots);
-  if (goes_round) {
-    store_slots(block, slots, many->types());
-    return block.emitter.line("br label %" + many->next());
+  const std::optional<size_t> head = instruction == many->for_iter() ? many->next_head(slots) : std::nullopt;
+  if (head) {
+    store_slots(block, slots, many->types(*head));
+    return block.emitter.line("br label %" + many->next(*head));
   }
   many->leave(block.emitter);
   many_ = nullptr;
@@ -81,7 +81,7 @@ void RegionWriter::end_turn(Block& block, int number, Slots slots, int32_t instr
 std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Written& value) {
   region_.changed.insert(slot);
   std::vector<Term> words = words_of(value);
-  for (size_t w = 0; w < words.size(); w++) block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + variable(slot, w, words[w].type));
+  for (size_t w = 0; w < words.size(); w++) block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + written_variable(slot, w, words[w].type, value.type.kind == Kind::kUnread));
   return words;
 }
 

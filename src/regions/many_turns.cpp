@@ -12,7 +12,7 @@ using Kind = Type::Kind;
 
 namespace {
 
-constexpr int64_t kFewestAtOnce = 4;
+constexpr int64_t kFewestAtOnce = 3;
 
 Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
@@ -21,8 +21,17 @@ Term zero_of(Emitter& emitter, const std::string& type) { return type == "double
 
 }  // namespace
 
-ManyTurns::ManyTurns(RegionWriter& region, int head)
-    : region_(region), head_(head), for_iter_(region.blocks_[static_cast<size_t>(head)].state.instruction - 1), item_(region.blocks_[static_cast<size_t>(head)].state.types.size() - 1) {}
+ManyTurns::ManyTurns(RegionWriter& region, int head, size_t most_heads)
+    : region_(region),
+      head_(head),
+      for_iter_(region.blocks_[static_cast<size_t>(head)].state.instruction - 1),
+      item_(region.blocks_[static_cast<size_t>(head)].state.types.size() - 1),
+      most_heads_(most_heads),
+      heads_{{head}} {}
+
+bool ManyTurns::is_head(int block) const {
+  return std::any_of(heads_.begin(), heads_.end(), [&](const Head& head) { return head.block == block; });
+}
 
 std::string ManyTurns::write(const std::string& slow) {
   const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
@@ -31,6 +40,7 @@ std::string ManyTurns::write(const std::string& slow) {
   find_step();
   find_blocks();
   find_carriers();
+  check_fixed_slots();
 
   // As many as there are until something is looked at, or the range ends.
   Block block(prefix(), slow, region_.routines());
@@ -50,7 +60,9 @@ std::string ManyTurns::write(const std::string& slow) {
   emitter.line("br label %" + label_of(head_));
   take(block);
   for (const int number : blocks_) write_turn(number);
-  write_next();
+  for (size_t i = 0; i < heads_.size(); i++) {
+    if (!heads_[i].ends.empty()) write_next(i);
+  }
   return text_;
 }
 
@@ -90,38 +102,71 @@ void ManyTurns::find_step() {
 
 Term ManyTurns::step(Emitter& emitter, const std::vector<Term>& range) const { return step_ ? emitter.integer("i64", *step_) : range[1]; }
 
-// The blocks between the step of the loop and the next one.
+// The blocks between the step of the loop and the next one, of turns with each of the heads.
 void ManyTurns::find_blocks() {
+  for (size_t i = 0; i < heads_.size(); i++) {
+    find_blocks(heads_[i]);
+    const std::set<int> behind = heads_[i].behind;
+    for (const int next : behind) {
+      if (!is_head(next) && heads_.size() < most_heads_) heads_.push_back({next});
+    }
+  }
+  if (std::none_of(heads_.begin(), heads_.end(), [&](const Head& head) { return is_repeated(head.block); })) throw OtherTurn();
+}
+
+void ManyTurns::find_blocks(Head& head) {
   const int32_t end = region_.code_.instructions[static_cast<size_t>(for_iter_)].target;
-  std::vector<int> open = {head_};
+  std::vector<int> open = {head.block};
   while (!open.empty()) {
     const int number = open.back();
     open.pop_back();
     const BlockOf& block = region_.blocks_[static_cast<size_t>(number)];
     const int32_t at = block.state.instruction;
-    if (at <= for_iter_ || at >= end || blocks_.count(number)) continue;
+    if (at <= for_iter_ || at >= end || head.blocks.count(number)) continue;
     if (block.recordings.empty()) {
-      if (number == head_) throw OtherTurn();
+      if (number == head.block) throw OtherTurn();
       continue;
     }
+    head.blocks.insert(number);
     blocks_.insert(number);
     for (const BlockOf::Step& step : block.steps) {
-      const auto is_inner = [&](int inside) {
+      for (const int inside : step.inside) {
         const int32_t first = region_.blocks_[static_cast<size_t>(inside)].state.instruction;
-        return first > for_iter_ + 1 && first < end;
-      };
-      if (std::any_of(step.inside.begin(), step.inside.end(), is_inner)) throw OtherTurn();
+        if (first > for_iter_ + 1 && first < end) throw OtherTurn();
+        if (first == for_iter_ + 1) head.behind.insert(inside);
+      }
     }
     for (const int next : block.next) {
       if (region_.blocks_[static_cast<size_t>(next)].state.instruction <= at) throw OtherTurn();
       open.push_back(next);
     }
   }
-  const auto comes_back = [&](int number) {
-    const std::vector<BlockOf::Step>& steps = region_.blocks_[static_cast<size_t>(number)].steps;
-    return std::any_of(steps.begin(), steps.end(), [&](const BlockOf::Step& step) { return step.inside.count(head_) > 0; });
-  };
-  if (std::none_of(blocks_.begin(), blocks_.end(), comes_back)) throw OtherTurn();
+}
+
+// Whether turns lead back to one with this head.
+bool ManyTurns::is_repeated(int block) const {
+  std::set<int> reached;
+  std::vector<int> open = {block};
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    const auto head = std::find_if(heads_.begin(), heads_.end(), [&](const Head& one) { return one.block == at; });
+    if (head == heads_.end()) continue;
+    for (const int next : head->behind) {
+      if (next == block) return true;
+      if (reached.insert(next).second) open.push_back(next);
+    }
+  }
+  return false;
+}
+
+// What no turn writes is the same for all heads.
+void ManyTurns::check_fixed_slots() const {
+  for (size_t head = 1; head < heads_.size(); head++) {
+    for (size_t i = 0; i < item_; i++) {
+      if (is_fixed_slot(i) && types(head)[i] != types(0)[i]) throw OtherTurn();
+    }
+  }
 }
 
 // Which slots have the number of the turn at the beginning of each block, and which are changed by any.
@@ -129,7 +174,7 @@ void ManyTurns::find_carriers() {
   std::vector<int> in_order(blocks_.begin(), blocks_.end());
   const auto at = [&](int number) { return region_.blocks_[static_cast<size_t>(number)].state.instruction; };
   std::sort(in_order.begin(), in_order.end(), [&](int a, int b) { return at(a) < at(b); });
-  carriers_[head_] = {item_};
+  for (const Head& head : heads_) carriers_[head.block] = {item_};
   for (const int number : in_order) {
     const BlockOf& block = region_.blocks_[static_cast<size_t>(number)];
     const std::set<size_t> here = carriers_[number];
@@ -186,7 +231,7 @@ void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, 
   for (const int number : blocks_) {
     for (const Recording* recording : region_.blocks_[static_cast<size_t>(number)].recordings) {
       const auto stores_with = [&](const Term& item) {
-        RecordingWriter(region_, number, *recording, block).write_turn(&item, number == head_);
+        RecordingWriter(region_, number, *recording, block).write_turn(&item, is_head(number));
         return std::exchange(block.stores, {});
       };
       const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
@@ -237,10 +282,24 @@ void ManyTurns::compute(Block& block, const std::vector<Term>& results) {
   if (all) store(block.emitter, load(block.emitter, "i64", place) | *all, place);
 }
 
+// Turns of one block need nothing: what nothing comes of isn't written for many turns. In turns that are done once LLVM may be told by assembly.
+ManyTurns::Watches ManyTurns::watches_in(int number, Block& block) {
+  const auto has = [&](const Head& head) { return head.blocks.count(number) && is_repeated(head.block); };
+  if (std::none_of(heads_.begin(), heads_.end(), has)) {
+    return [&block](const std::vector<Term>& results) {
+      for (const Term& result : results) block.emitter.line("call void asm sideeffect \"\", \"x\"(" + result.type + " " + result.ref + ")");
+    };
+  }
+  size_t count = 0;
+  for (const Head& head : heads_) count += is_repeated(head.block) ? head.blocks.size() : 0;
+  if (count == 1) return {};
+  return [&](const std::vector<Term>& results) { compute(block, results); };
+}
+
 void ManyTurns::write_turn(int number) {
   const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
-  // The first of the head's was probed; its conditions hold in all turns.
-  const size_t most = number == head_ ? 1 : recordings.size();
+  // The first of a head's was probed; its conditions hold in all turns.
+  const size_t most = is_head(number) ? 1 : recordings.size();
   for (size_t i = 0; i < most; i++) {
     const std::string label = label_of(number), next = i + 1 < most ? label + "." + std::to_string(i + 1) : "rollback";
     text_ += (i ? label + "." + std::to_string(i) : label) + ":\n";
@@ -248,17 +307,17 @@ void ManyTurns::write_turn(int number) {
     block.pass = Pass::kMany;
     block.failed = failed();
     RecordingWriter writer(region_, number, *recordings[i], block);
-    if (blocks_.size() > 1) writer.watches([&](const std::vector<Term>& results) { compute(block, results); });
-    writer.write_turn(nullptr, number == head_, next);
+    if (Watches watches = watches_in(number, block)) writer.watches(std::move(watches));
+    writer.write_turn(nullptr, is_head(number), next);
     writer.finish_turn();
     take(block);
   }
 }
 
-void ManyTurns::write_next() {
-  Block block(prefix() + "next", "rollback", region_.routines());
+void ManyTurns::write_next(size_t head) {
+  Block block(prefix() + "next" + std::to_string(head), "rollback", region_.routines());
   Emitter& emitter = block.emitter;
-  emitter.label(next());
+  emitter.label(next(head));
   const std::string on = block.new_label(), end = block.new_label();
   const Term left = load(emitter, "i64", to_do());
   emitter.line("br i1 " + compare("sgt", left, 1).ref + ", label %" + on + ", label %" + end);
@@ -268,21 +327,22 @@ void ManyTurns::write_next() {
   // Its slot may have had something else meanwhile.
   const Term item_of_next = load(emitter, "i64", item()) + step(emitter, now);
   store(emitter, item_of_next, item());
-  store(emitter, item_of_next, region_.variable(item_, 0, "i64"));
-  store(emitter, now[0] + step(emitter, now), region_.variable(iterator(), 0, "i64"));
-  store(emitter, now[2] - 1.0, region_.variable(iterator(), 2, "i64"));
+  store(emitter, item_of_next, region_.written_variable(item_, 0, "i64"));
+  store(emitter, now[0] + step(emitter, now), region_.written_variable(iterator(), 0, "i64"));
+  store(emitter, now[2] - 1.0, region_.written_variable(iterator(), 2, "i64"));
   region_.region_.changed.insert({item_, iterator()});
-  emitter.line("br label %" + label_of(head_));
+  emitter.line("br label %" + label_of(heads_[head].block));
   emitter.label(end);
   leave(emitter);
   Slots slots;
   for (size_t i = 0; i < item_; i++) {
-    const Type type = ends_.empty() ? types()[i] : ends_[i];
-    const bool was_unread = types()[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
+    const Type& type = heads_[head].ends[i];
+    const bool was_unread = types(head)[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
     slots.push_back(was_unread ? Slot{false, region_.read_unread(emitter, i, type)} : Slot{true, {.type = type}});
   }
   region_.many_ = nullptr;
   region_.go_on(block, head_, std::move(slots), for_iter_, false);
+  region_.many_ = this;
   take(block);
 }
 
@@ -294,19 +354,23 @@ void ManyTurns::leave(Emitter& emitter) {
   store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do()), "%turns");
 }
 
-bool ManyTurns::goes_round(const Slots& slots) {
-  if (slots.size() != item_ || !slots[iterator()].kept) return false;
-  const bool leads_to_head = std::equal(slots.begin(), slots.end(), types().begin(), [](const Slot& slot, const Type& type) {
-    return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread(slot.value.type));
-  });
-  if (!leads_to_head) return false;
-  if (ends_.empty()) {
-    for (const Slot& slot : slots) ends_.push_back(slot.value.type);
+std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
+  if (slots.size() != item_ || !slots[iterator()].kept) return std::nullopt;
+  for (size_t head = 0; head < heads_.size(); head++) {
+    const bool leads_there = std::equal(slots.begin(), slots.end(), types(head).begin(), [](const Slot& slot, const Type& type) {
+      return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread(slot.value.type));
+    });
+    if (!leads_there) continue;
+    std::vector<Type>& ends = heads_[head].ends;
+    if (ends.empty()) {
+      for (const Slot& slot : slots) ends.push_back(slot.value.type);
+    }
+    for (size_t i = 0; i < item_; i++) {
+      if (ends[i] != slots[i].value.type) ends[i] = {Kind::kUnread};
+    }
+    return head;
   }
-  for (size_t i = 0; i < item_; i++) {
-    if (ends_[i] != slots[i].value.type) ends_[i] = {Kind::kUnread};
-  }
-  return true;
+  return std::nullopt;
 }
 
 void ManyTurns::take(const Block& block) {

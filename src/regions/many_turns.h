@@ -6,9 +6,11 @@
 // which LLVM can put into vectors.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "regions/writer.h"
 
@@ -16,8 +18,9 @@ namespace evalframe::regions {
 
 class ManyTurns {
  public:
-  // head: the block that a turn begins with.
-  ManyTurns(RegionWriter& region, int head);
+  // head: the block that the first turn begins with. Later ones may begin with others, which are for other types of variables (a sum is Python's
+  // 0.0 in the first turn, and a number of NumPy's from then on); most_heads: with so many in all.
+  ManyTurns(RegionWriter& region, int head, size_t most_heads);
   // The code, which begins at the head and goes to the label where there aren't so many turns. Throws Unsupported; OtherTurn where
   // it is no inner loop over a range.
   std::string write(const std::string& slow);
@@ -29,20 +32,27 @@ class ManyTurns {
   Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const;
   // The block's label, if it belongs to the turn and is entered from the other one.
   std::string label_of(int block) const { return blocks_.count(block) ? "many" + std::to_string(head_) + ".b" + std::to_string(block) : std::string(); }
-  bool is_head(int block) const { return block == head_; }
+  bool is_head(int block) const;
   int32_t for_iter() const { return for_iter_; }
-  // Of the head's slots.
-  const std::vector<Type>& types() const { return region_.blocks_[static_cast<size_t>(head_)].state.types; }
   size_t iterator() const { return item_ - 1; }
-  // Whether a turn that ends so has one like it behind it.
-  bool goes_round(const Slots& slots);
-  std::string next() const { return prefix() + ".next"; }
+  // The head that the turn behind one that ends so begins with, by number; none: the turns end.
+  std::optional<size_t> next_head(const Slots& slots);
+  // Of the head's slots.
+  const std::vector<Type>& types(size_t head) const { return region_.blocks_[static_cast<size_t>(heads_[head].block)].state.types; }
+  // The label where a turn ends that one with this head follows.
+  std::string next(size_t head) const { return prefix() + ".next" + std::to_string(head); }
   // In front of what follows where the turns end.
   void leave(Emitter& emitter);
   // Whether it has the same in all turns.
   bool is_fixed_slot(size_t slot) const { return slot < item_ && !changed_.count(slot); }
 
  private:
+  struct Head {
+    int block;
+    std::set<int> blocks = {};     // of a turn that begins with it
+    std::set<int> behind = {};     // heads of turns behind it
+    std::vector<Type> ends = {};   // of the slots behind turns that one with this head follows; empty: there was none, yet
+  };
   std::string prefix() const { return "many" + std::to_string(head_); }
   std::string to_do() const { return "%" + prefix() + ".left"; }
   std::string failed() const { return "%" + prefix() + ".failed"; }
@@ -52,22 +62,29 @@ class ManyTurns {
   // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
   Term count_to_probe(Block& block, const Term& most, const std::string& slow);
   void find_blocks();
+  void find_blocks(Head& head);
+  bool is_repeated(int head) const;
   void find_carriers();
+  void check_fixed_slots() const;
   void write_probes(Block& block, const Term& first, const Term& last, const Term& count);
   void write_turn(int number);
-  void write_next();
+  void write_next(size_t head);
   void take(const Block& block);
+  // For results that may be all that comes of an operation.
+  using Watches = std::function<void(const std::vector<Term>& results)>;
+  Watches watches_in(int number, Block& block);
   void compute(Block& block, const std::vector<Term>& results);
 
   RegionWriter& region_;
   const int head_;
   const int32_t for_iter_;
   const size_t item_;                            // the slot
+  const size_t most_heads_;
+  std::vector<Head> heads_;
   std::optional<int64_t> step_;                  // of the range; none: any
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;
-  std::vector<Type> ends_;                       // of the slots behind turns that have one behind them; empty: there was none, yet
   int ways_out_ = 0;
   std::string text_, needed_;
 };

@@ -103,17 +103,18 @@ Slots kept_slots(const State& state) {
 struct Word {
   size_t slot, word;
   std::string type, place;
+  bool is_unread = false;  // of a kUnread, whose words have variables of their own: most that may be one are never written as such
 };
 
 template <class Visit>
 void for_each_word(const State& state, Visit visit) {
   for (size_t slot = 0; slot < state.types.size(); slot++) {
     const std::vector<std::string> words = words_of(state.types[slot]);
-    for (size_t w = 0; w < words.size(); w++) visit(Word{slot, w, words[w], std::to_string(slot * kWordsOfSlot + w)});
+    for (size_t w = 0; w < words.size(); w++) visit(Word{slot, w, words[w], std::to_string(slot * kWordsOfSlot + w), state.types[slot].kind == Kind::kUnread});
   }
 }
 
-std::string name_of(const Word& word) { return "%s" + std::to_string(word.slot) + "." + std::to_string(word.word) + "." + word.type; }
+std::string name_of(const Word& word) { return "%s" + std::to_string(word.slot) + (word.is_unread ? ".unread." : ".") + std::to_string(word.word) + "." + word.type; }
 
 // From memory into its variable.
 std::string enter_text(const Word& word, const std::string& at) {
@@ -124,15 +125,15 @@ std::string enter_text(const Word& word, const std::string& at) {
 
 // --- variables, exits, blocks -------------------------------------------------------------------------------------------
 
-std::string RegionWriter::variable(size_t slot, size_t word, const std::string& type) {
-  const std::string name = name_of({slot, word, type, {}});
+std::string RegionWriter::variable(size_t slot, size_t word, const std::string& type, bool is_unread) {
+  const std::string name = name_of({slot, word, type, {}, is_unread});
   variables_.insert(name + " = alloca " + type);
   return name;
 }
 
 std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const Type& type) {
   std::vector<Term> words;
-  for (const std::string& word : words_of(type)) words.push_back(emitter.let(word, "load " + word + ", ptr " + variable(slot, words.size(), word)));
+  for (const std::string& word : words_of(type)) words.push_back(emitter.let(word, "load " + word + ", ptr " + variable(slot, words.size(), word, type.kind == Kind::kUnread)));
   return words;
 }
 
@@ -250,25 +251,37 @@ void RegionWriter::write_block(int number) {
 void RegionWriter::write_many_turns(int number) {
   const std::string name = "block" + std::to_string(number);
   if (text_.find("br label %" + name + ".many\n") == std::string::npos) return;
+  // Where turns of other types can't be written, the others may.
+  constexpr size_t kMostHeads = 3;
+  std::optional<std::string> text;
+  std::string why;
+  for (const size_t heads : {kMostHeads, size_t{1}}) {
+    if (!text) text = many_turns(number, heads, why);
+  }
+  if (!text && !why.empty()) region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, "one turn at a time: " + why});
+  text_ += name + ".many:\n" + text.value_or("  br label %" + name + ".0\n");
+}
+
+std::optional<std::string> RegionWriter::many_turns(int number, size_t most_heads, std::string& why) {
   const Mark before = mark(number);
-  std::string text = "  br label %" + name + ".0\n";
-  ManyTurns many(*this, number);
+  ManyTurns many(*this, number, most_heads);
+  std::optional<std::string> text;
+  why.clear();
+  many_ = &many;
   try {
-    many_ = &many;
-    text = many.write(name + ".0");
+    text = many.write("block" + std::to_string(number) + ".0");
     needed_ += many.needed();
     rolls_back_ = true;
-    region_.at_once++;
+    at_once_.insert(many.for_iter());
+    region_.at_once = static_cast<int>(at_once_.size());
   } catch (const ManyTurns::OtherTurn&) {
-    back_to(number, before);
   } catch (const AsObjectCall&) {
-    back_to(number, before);
   } catch (const std::runtime_error& error) {
-    region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, std::string("one turn at a time: ") + error.what()});
-    back_to(number, before);
+    why = error.what();
   }
   many_ = nullptr;
-  text_ += name + ".many:\n" + text;
+  if (!text) back_to(number, before);
+  return text;
 }
 
 // Whether there is a block from which a way leads back to it. The first needn't be one: a loop's variable is unbound before its first turn.
@@ -367,11 +380,11 @@ std::string RegionWriter::check_text(int number) {
   return text + lines.text();
 }
 
-// Of slots that the code doesn't write, all words are still where they were at the entry.
+// What the code doesn't write is still where it was at the entry.
 template <class Visit>
-void RegionWriter::for_each_changed_word(const State& state, Visit visit) const {
+void RegionWriter::for_each_written_word(const State& state, Visit visit) const {
   for_each_word(state, [&](const auto& word) {
-    if (region_.changed.count(word.slot)) visit(word);
+    if (written_.count(name_of(word))) visit(word);
   });
 }
 
@@ -385,7 +398,7 @@ std::string RegionWriter::save_text(int number) const {
           << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
           << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
           << "  store ptr %log, ptr %log.top";
-    for_each_changed_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
+    for_each_written_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
       lines << "  @" + word.place + " = load " + word.type + ", ptr " + name_of(word) << "  @" + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place
             << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
     });
@@ -410,7 +423,7 @@ std::string RegionWriter::rollback_text() {
     const State& state = blocks_[static_cast<size_t>(number)].state;
     const std::string at = "@" + number_of(number) + ".";
     lines << "restore" + number_of(number) + ":";
-    for_each_changed_word(state, [&](const Word& word) {
+    for_each_written_word(state, [&](const Word& word) {
       lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = load " + word.type + ", ptr " + at + word.place + ".at"
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
@@ -433,14 +446,14 @@ std::string RegionWriter::sources_text() const {
   return text;
 }
 
-// Slots that the code doesn't write are read once for all entries: so LLVM sees that they are the same in all turns.
-std::string RegionWriter::fixed_slots_text() const {
+// What the code doesn't write is read once for all entries: so LLVM sees that they are the same in all turns.
+std::string RegionWriter::fixed_text() const {
   std::string text;
   std::set<std::string> seen;
   for (const State& entry : region_.entries) {
     for_each_word(entry, [&](const Word& word) {
       const std::string name = name_of(word);
-      if (!region_.changed.count(word.slot) && seen.insert(name).second) text += enter_text(word, "%fixed" + name.substr(1));
+      if (!written_.count(name) && seen.insert(name).second) text += enter_text(word, "%fixed" + name.substr(1));
     });
   }
   return text;
@@ -486,14 +499,14 @@ std::string RegionWriter::function() {
   // Where nothing meets conditions, nothing is put back.
   text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ || rolls_back_ ? "1" : "0") + "\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
-  text += fixed_slots_text();
+  text += fixed_text();
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
   text += " ]\nnowhere:\n  unreachable\n";
   for (size_t i = 0; i < region_.entries.size(); i++) {
     const std::string name = "entry" + std::to_string(i);
     text += name + ":\n";
-    for_each_changed_word(region_.entries[i], [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
+    for_each_written_word(region_.entries[i], [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
     text += "  br label %" + save_of(numbers_.at(region_.entries[i])) + "\n";
   }
   text += text_;
@@ -503,7 +516,7 @@ std::string RegionWriter::function() {
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";
-    for_each_changed_word(region_.exits[i].state, [&](const Word& word) {
+    for_each_written_word(region_.exits[i].state, [&](const Word& word) {
       const std::string at = "%" + name + "." + word.place;
       text += "  " + at + " = load " + word.type + ", ptr " + name_of(word) + "\n";
       text += "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n";
@@ -545,7 +558,7 @@ Region RegionWriter::write(const State& from) {
   for (const BlockOf& block : blocks_) {
     if (block.is_entry) region_.entries.push_back(block.state);
   }
-  const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type); };
+  const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type, word.is_unread); };
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
   region_.ir = function();

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "bytecode/liveness.h"
@@ -66,20 +67,24 @@ class RegionWriter {
   void back_to(int number, const Mark& mark);
   // Where the block begins: its code for many turns, if a turn of a loop over a range begins with it, else its first recording.
   void write_many_turns(int number);
+  // None where they can't be written; why: what is in the way, if it isn't just that the block is no such turn's.
+  std::optional<std::string> many_turns(int number, size_t most_heads, std::string& why);
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
   void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);
-  // The variable of one word of a slot.
-  std::string variable(size_t slot, size_t word, const std::string& type);
+  // The variable of one word of a slot. is_unread: of a kUnread.
+  std::string variable(size_t slot, size_t word, const std::string& type, bool is_unread = false);
+  // The same, to be stored into.
+  std::string written_variable(size_t slot, size_t word, const std::string& type, bool is_unread = false) { return *written_.insert(variable(slot, word, type, is_unread)).first; }
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
   // The name of a word of what a source holds, which stays the same.
   static std::string source_word(int32_t source, size_t word) { return "%source" + std::to_string(source) + "." + std::to_string(word); }
   std::string sources_text() const;
-  std::string fixed_slots_text() const;
+  std::string fixed_text() const;
   template <class Visit>
-  void for_each_changed_word(const State& state, Visit visit) const;
+  void for_each_written_word(const State& state, Visit visit) const;
   // Of a slot that is known to have a number of this type, or nothing, as a kUnread.
   Written read_unread(Emitter& emitter, size_t slot, const Type& type);
   int32_t object_of(PyObject* constant);
@@ -116,8 +121,10 @@ class RegionWriter {
   std::map<State, int> numbers_;
   std::map<std::pair<State, bool>, int> exits_;
   std::set<std::string> variables_;
+  std::set<std::string> written_;  // those that the code stores into
   std::set<int> saves_, checks_;
   ManyTurns* many_ = nullptr;  // whose turn is written
+  std::set<int32_t> at_once_;  // steps of inner loops of which many turns are written
   bool meets_conditions_ = false, rolls_back_ = false;
   bool grows_lists_ = false, reads_lists_ = false;  // what is read of lists is read at the entry
   int following_ = 0;  // instructions between two places

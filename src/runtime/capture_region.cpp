@@ -21,7 +21,7 @@ constexpr uint64_t kFewRuns = 64;
 constexpr int kMostWaited = 64;
 // Lines of IR, a tenth of a millisecond each, from which on the innermost loop is made alone: what is around it may be for more of
 // them, but it has to take long itself.
-constexpr int64_t kManyLines = 5000;
+constexpr int64_t kManyLines = 15000;
 
 // Whether a loop may follow in the function.
 bool comes_to_loop(const Entries& entries) {
