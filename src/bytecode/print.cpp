@@ -1,8 +1,10 @@
 #include "bytecode/print.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <vector>
 
 #include "bytecode/operators.h"
 #include "cpython/codec.h"
@@ -25,10 +27,23 @@ std::string item(Borrowed tuple, int32_t index) {
   return utf8(PyTuple_GET_ITEM(tuple.get(), index));
 }
 
+std::string constant_text(PyObject* value);
+
+// In the order of their texts: that of the set changes from run to run with the hashes of strings.
+std::string frozenset_text(PyObject* value) {
+  const Ref elements = Ref::steal(PySequence_Tuple(value));
+  if (!elements) PyErr_Clear();
+  std::vector<std::string> texts;
+  for (Py_ssize_t i = 0; elements && i < PyTuple_GET_SIZE(elements.get()); i++) texts.push_back(constant_text(PyTuple_GET_ITEM(elements.get(), i)));
+  std::sort(texts.begin(), texts.end());
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all.empty() ? "frozenset()" : "frozenset({" + all + "})";
+}
+
 // repr() without addresses: code objects and functions by their name, others that have one by their type.
-std::string constant_text(Borrowed constants, int32_t index) {
-  if (index < 0 || index >= PyTuple_GET_SIZE(constants.get())) return "?";
-  PyObject* value = PyTuple_GET_ITEM(constants.get(), index);
+std::string constant_text(PyObject* value) {
+  if (PyFrozenSet_CheckExact(value)) return frozenset_text(value);
   if (PyCode_Check(value)) return "<code " + utf8(reinterpret_cast<PyCodeObject*>(value)->co_qualname) + ">";
   const Ref repr = Ref::steal(PyObject_Repr(value));
   const std::string text = repr ? utf8(repr.get()) : "";
@@ -37,6 +52,11 @@ std::string constant_text(Borrowed constants, int32_t index) {
   if (name && PyUnicode_Check(name.get())) return utf8(name.get());
   PyErr_Clear();
   return std::string("<").append(Py_TYPE(value)->tp_name).append(">");
+}
+
+std::string constant_text(Borrowed constants, int32_t index) {
+  const bool is_there = index >= 0 && index < PyTuple_GET_SIZE(constants.get());
+  return is_there ? constant_text(PyTuple_GET_ITEM(constants.get(), index)) : "?";
 }
 
 template <size_t N>

@@ -73,6 +73,8 @@ std::string sequence_text(PyObject* items) {
   const Ref tuple = Ref::steal(PySequence_Tuple(items));
   std::vector<std::string> parts;
   for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple.get()); i++) parts.push_back(constant_text(PyTuple_GET_ITEM(tuple.get(), i)));
+  // A set's own order changes from run to run, with the hashes of strings.
+  if (PyFrozenSet_Check(items)) std::sort(parts.begin(), parts.end());
   return joined(parts, ", ") + (PyTuple_Check(items) && parts.size() == 1 ? "," : "");
 }
 
