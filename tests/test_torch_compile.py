@@ -3,6 +3,8 @@
 import copy
 import operator
 import pickle
+import subprocess
+import sys
 import types
 
 import pytest
@@ -857,3 +859,10 @@ def test_a_mistake_of_the_program_for_other_sizes_is_its_own(capfd):
         compiled(numbers(2, 5))
     assert module[1].num_batches_tracked.item() == counted == before["1.num_batches_tracked"] + 2
     assert "meta" not in capfd.readouterr().err
+
+
+def test_another_torch_is_refused_with_a_reason():
+    code = "import torch; del torch._C._functorch.is_functorch_wrapped_tensor; import evalframe.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: this torch isn't one that evalframe knows" in done.stderr

@@ -3,23 +3,12 @@
 #include <utility>
 
 #include "core/c_function.h"
+#include "frontends/torch/names.h"
 #include "frontends/torch/tensors.h"
 
 namespace evalframe::torch {
 
 namespace {
-
-Ref attribute(PyObject* object, const char* name) {
-  Ref found = Ref::steal(PyObject_GetAttrString(object, name));
-  if (!found) PyErr_Clear();
-  return found;
-}
-
-Ref attribute_of(const char* module, const char* name) {
-  const Ref found = Ref::steal(PyImport_ImportModule(module));  // the program has imported torch
-  if (!found) PyErr_Clear();
-  return found ? attribute(found.get(), name) : Ref();
-}
 
 // torch._C._FunctionBase.apply, unbound.
 PyMethodDef* apply_of_functions() {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/object_text.h"
+#include "frontends/torch/names.h"
 
 namespace evalframe::torch {
 
@@ -44,23 +45,13 @@ Torch& known() {
 Handle handle_of(PyObject* tensor) { return reinterpret_cast<char*>(tensor) + sizeof(PyObject); }
 const char* impl_of(PyObject* tensor) { return *static_cast<const char* const*>(handle_of(tensor)); }
 
-Ref attribute(PyObject* object, const char* name) { return Ref::steal(PyObject_GetAttrString(object, name)); }
-Ref attribute_of(const char* module, const char* name) {
-  const Ref found = Ref::steal(PyImport_ImportModule(module));  // the program has imported torch
-  return found ? attribute(found.get(), name) : Ref();
-}
-
 int64_t number(const Ref& object) {
   const int64_t value = object ? PyLong_AsLongLong(object.get()) : -1;
   if (PyErr_Occurred()) PyErr_Clear();
   return value;
 }
 
-bool is_true(PyObject* tensor, const char* name) {
-  const Ref value = attribute(tensor, name);
-  if (!value) PyErr_Clear();
-  return value.get() == Py_True;
-}
+bool is_true(PyObject* tensor, const char* name) { return attribute(tensor, name).get() == Py_True; }
 
 uint64_t keys_of(PyObject* tensor) {
   uint64_t keys;
@@ -251,6 +242,11 @@ bool find_plain(PyObject* tensor) {
   return wrapped.get() == Py_False;
 }
 
+bool is_not_known() {
+  PyErr_SetString(PyExc_ImportError, "this torch isn't one that evalframe knows: what it keeps in torch, torch.nn and torch._C is missing; install torch 2.13");
+  return false;
+}
+
 }  // namespace
 
 bool watch() {
@@ -262,10 +258,10 @@ bool watch() {
   torch.strided = attribute_of("torch", "strided");
   torch.is_wrapped = attribute_of("torch._C._functorch", "is_functorch_wrapped_tensor");
   torch.states = attribute_of("torch._C._dynamo.guards", "GlobalStateGuard");
-  if (!torch.tensor || !torch.parameter || !torch.size || !torch.strided || !torch.is_wrapped || !torch.states) return false;
+  if (!torch.tensor || !torch.parameter || !torch.size || !torch.strided || !torch.is_wrapped || !torch.states) return is_not_known();
   for (const char* const name : {"Size", "dtype", "device", "layout", "memory_format", "finfo", "iinfo"}) {
     Ref type = attribute_of("torch", name);
-    if (!type) return false;
+    if (!type) return is_not_known();
     torch.immutable.push_back(std::move(type));
   }
   torch.is_fast = find_entry_points();
@@ -476,13 +472,18 @@ void leave_autocast() {
 bool records_gradients() {
   static bool (*asks)() = nullptr;
   if (!asks) find(asks, "aoti_torch_grad_mode_is_enabled");
-  return asks && asks();
+  if (asks) return asks();
+  const Ref function = attribute_of("torch", "is_grad_enabled"), answer = function ? Ref::steal(PyObject_CallNoArgs(function.get())) : Ref();
+  if (!answer) PyErr_Clear();
+  return answer.get() != Py_False;
 }
 
 void set_records_gradients(bool records) {
   static void (*sets)(bool) = nullptr;
   if (!sets) find(sets, "aoti_torch_grad_mode_set_enabled");
-  if (sets) sets(records);
+  if (sets) return sets(records);
+  const Ref function = attribute_of("torch._C", "_set_grad_enabled");
+  if (!function || !Ref::steal(PyObject_CallOneArg(function.get(), records ? Py_True : Py_False))) PyErr_Clear();
 }
 
 }  // namespace evalframe::torch

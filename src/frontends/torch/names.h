@@ -1,0 +1,22 @@
+// What torch's modules and objects have under a name.
+#pragma once
+
+#include "core/ref.h"
+
+namespace evalframe::torch {
+
+// Null, without an exception, where there is no such attribute.
+inline Ref attribute(PyObject* object, const char* name) {
+  Ref found = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+// ... of a module that the program has imported with torch.
+inline Ref attribute_of(const char* module, const char* name) {
+  const Ref found = Ref::steal(PyImport_ImportModule(module));
+  if (!found) PyErr_Clear();
+  return found ? attribute(found.get(), name) : Ref();
+}
+
+}  // namespace evalframe::torch
