@@ -5,8 +5,8 @@ folder, and of random programs (pysource-codegen), N of each (400), evenly sprea
 and all that is in it, each decompiler's source is compiled again; it counts where the code is the same by the
 comparison of docs/13-decompiler.md. The decompilers run in processes of their own, ten seconds for a function.
 
-``--shares`` decompiles the modules of the standard library instead, and tells how their code objects come out: all,
-those with an exception table, generators and coroutines, class bodies.
+``--shares`` decompiles the modules of the standard library instead, or of the folders that are given, and tells how
+their code objects come out: all, those with an exception table, generators and coroutines, class bodies.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ KINDS: dict[str, Callable[[types.CodeType], bool]] = {
 }
 
 
-def print_shares(folder: Path) -> None:
+def print_shares(name: str, folder: Path) -> None:
     """What becomes of the code objects of a folder's modules, by kind."""
     found: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in KINDS}
     for path in sorted(folder.rglob("*.py")):
@@ -175,7 +175,7 @@ def print_shares(folder: Path) -> None:
         for row in evalframe.decompile_report(code).rows:
             for kind in (name for name, is_one in KINDS.items() if is_one(row.code)):
                 found[kind][row.status] += 1
-    print(f"CPython {sys.version.split()[0]}; percent of code objects")
+    print(f"CPython {sys.version.split()[0]}, {name}; percent of code objects")
     print(f"{'':20}{'':>10}" + "".join(f"{status:>15}" for status in STATUSES))
     for kind, counts in found.items():
         parts = [100 * counts[status] / max(counts.total(), 1) for status in STATUSES]
@@ -189,11 +189,13 @@ def main() -> None:
     parser.add_argument("--shares", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    library = {"standard library": Path(os.__file__).parent}
+    folders = {name: Path(folder) for name, _, folder in (each.partition("=") for each in options.folders)}
     if options.shares:
-        return print_shares(Path(os.__file__).parent)
-    sources = {"standard library": spread(of_folder(Path(os.__file__).parent), options.each)}
-    for name, _, folder in (each.partition("=") for each in options.folders):
-        sources[name] = spread(of_folder(Path(folder)), options.each)
+        for name, folder in (folders or library).items():
+            print_shares(name, folder)
+        return
+    sources = {name: spread(of_folder(folder), options.each) for name, folder in (library | folders).items()}
     if importlib.util.find_spec("pysource_codegen"):
         sources["pysource-codegen"] = spread(of_random_programs(options.each), options.each)
     else:
