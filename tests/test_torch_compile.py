@@ -866,3 +866,40 @@ def test_another_torch_is_refused_with_a_reason():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ImportError: this torch isn't one that evalframe knows" in done.stderr
+
+
+def test_walks_through_modules_and_parameters_are_in_the_graph():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.rest = nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(4, 4))
+
+        def forward(self, x):
+            count = sum(parameter.numel() for parameter in self.parameters())
+            names = [name for name, _ in self.named_parameters()]
+            x = x.to(next(self.parameters()).dtype)
+            return self.rest(self.first(x)) * count, names, len(list(self.modules()))
+
+    module = Counting()
+    compiled = evalframe.torch.compile(module, backend="eager")
+    x = numbers(2, 4)
+    assert same(compiled(x), module(x))
+    assert same(compiled(x), module(x))
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+    module.rest[1] = module.first  # one module in two places
+    assert same(compiled(x), module(x))
+    module.rest[1] = nn.Linear(4, 4)
+    assert same(compiled(x), module(x))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_fast_paths_of_attention_are_one_graph(backend):
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    attention = nn.MultiheadAttention(16, 2, batch_first=True).eval()
+    x = numbers(2, 3, 16)
+    with torch.no_grad():
+        for function in (encoder, lambda x: attention(x, x, x, need_weights=False)):
+            compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+            for _ in range(2):
+                assert same(compiled(x), function(x))

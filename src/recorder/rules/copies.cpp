@@ -63,7 +63,7 @@ class Copying {
     uint32_t made = 0;
     if (PyList_CheckExact(of.object) || PyTuple_CheckExact(of.object)) made = sequence(of);
     if (PyDict_CheckExact(of.object)) made = dict(of);
-    if (value.kind == Value::Kind::kReplayed && PySet_CheckExact(of.object)) made = recorder_.container(Value::Kind::kReplayed, recorder_.copied_elements(value));
+    if (value.kind == Value::Kind::kReplayed && PySet_CheckExact(of.object) && !holds_placed(of.object)) made = recorder_.container(Value::Kind::kReplayed, recorder_.copied_elements(value));
     if (value.kind == Value::Kind::kInstance) made = instance(of);
     depth_--;
     return made;

@@ -140,7 +140,7 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
     case Value::Kind::kConstant:
       if (!PyTuple_CheckExact(object) && !PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyFrozenSet_CheckExact(object) && !torch::is_size(object)) return std::nullopt;
       return constants_of(recorder, object);
-    case Value::Kind::kReplayed: return PySet_Check(object) && PySet_GET_SIZE(object) <= kMaxParts ? Items(constants_of(recorder, object)) : std::nullopt;
+    case Value::Kind::kReplayed: return PySet_Check(object) && PySet_GET_SIZE(object) <= kMaxParts && !holds_placed(object) ? Items(constants_of(recorder, object)) : std::nullopt;
     case Value::Kind::kSource: return parts_of_source(recorder, value, object);
     case Value::Kind::kNode:
       if ((!PyTuple_CheckExact(object) && !torch::is_size(object)) || !value.of_shapes) return std::nullopt;

@@ -122,7 +122,7 @@ bool are_contents_known(Search& search, uint32_t label, PyObject* object, int de
     case Value::Kind::kDeque: return is_sequence_known(search, value, object, depth + 1);
     case Value::Kind::kMapping: return is_mapping_known(search, value, object, depth + 1);
     case Value::Kind::kDict: return PyDict_CheckExact(object) && is_dict_known(search, value, object, depth + 1);
-    case Value::Kind::kReplayed: return true;
+    case Value::Kind::kReplayed: return !holds_placed(object);
     case Value::Kind::kMade: return is_view(object) && is_view_known(search, value, object, depth);
     case Value::Kind::kSource: return is_outer_known(search, label, object, depth + 1);
     default: return false;

@@ -301,6 +301,7 @@ Plan contains_op(const Site& site) {
   if (all_known_through(site, site.depth - 2, 2)) return plan_constant();
   if (is_class_among_known(site.recorder, item, container) || is_among_plain(site.recorder, item, container)) return plan_constant();
   if (guards_membership(site.recorder, item, container)) return plan_constant();
+  if (std::optional<Plan> plan = contains_placed(site.recorder, item, container)) return *std::move(plan);
   if (std::optional<Plan> plan = contains_call(site, item, container)) return *std::move(plan);
   return plan_break(Break::kUnknownObject, "membership in " + type_name(container.object));
 }

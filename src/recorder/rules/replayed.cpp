@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/made_once.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -46,6 +47,10 @@ const Rows& rows() {
 Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
 
 bool is_replayed(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kReplayed; }
+
+PyObject* set_method(const char* name) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), name);  // which the type holds for good
+}
 
 // The call once more, with what its arguments are now; 0: it can't be made again.
 uint32_t call_again(Recorder& recorder, PyObject* callable, PyObject* keyword_names, std::span<const Operated> given) {
@@ -120,6 +125,46 @@ bool is_fixed_class(Recorder& recorder, const Operated& element) {
   return fixed && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(element.object), Py_TPFLAGS_IMMUTABLETYPE) && fixes_object(recorder, element.label, element.object);
 }
 
+// An object from outside that is hashed by its place, and equal to itself alone. Tensors say so in Python: their hash is id().
+bool is_placed(Recorder& recorder, const Operated& element) {
+  if (recorder.value(element.label).kind != Value::Kind::kSource || is_immutable(element.object) || PyType_Check(element.object)) return false;
+  PyTypeObject* const type = Py_TYPE(element.object);
+  const bool plain = type->tp_hash == PyBaseObject_Type.tp_hash && compares_by_identity(type);
+  return (plain || torch::is_tensor(element.object)) && !recorder.varies(recorder.value(element.label).a) && fixes_type(recorder, element.label, element.object);
+}
+
+// What was put into a set that began empty, one by one; none: it came about in another way.
+std::optional<std::vector<uint32_t>> put_into(Recorder& recorder, uint32_t set) {
+  static PyObject* const add = set_method("add");
+  std::vector<uint32_t> put;
+  const std::vector<uint32_t> calls = recorder.copied_elements(recorder.value(set));
+  for (size_t i = 0; i < calls.size(); i++) {
+    const std::vector<uint32_t> call = recorder.copied_elements(recorder.value(calls[i]));
+    PyObject* const callable = recorder.constant_of(call[0]);
+    const bool begins = !i && callable == reinterpret_cast<PyObject*>(&PySet_Type) && call.size() == 2;
+    if (!begins && (callable != add || call.size() != 3)) return std::nullopt;
+    if (!begins) put.push_back(call[2]);
+  }
+  return put;
+}
+
+constexpr size_t kMostPlaced = 64;  // each is told apart from each
+
+// Guards say that the object is in the set, by the very value that was put there, or isn't.
+bool fixes_place_in(Recorder& recorder, const Operated& item, const Operated& set) {
+  const std::optional<std::vector<uint32_t>> put = put_into(recorder, set.label);
+  if (!put || put->size() > kMostPlaced) return false;
+  const int there = PySet_Contains(set.object, item.object);
+  if (there < 0) return PyErr_Clear(), false;
+  const int32_t at = recorder.value(item.label).a;
+  const auto is_it = [&](uint32_t label) { return recorder.value(label).kind == Value::Kind::kSource && recorder.value(label).a == at; };
+  if (there) return std::any_of(put->begin(), put->end(), is_it);
+  for (const uint32_t label : *put) {
+    if (recorder.value(label).kind == Value::Kind::kSource) recorder.guards().require_same(at, recorder.value(label).a, false);
+  }
+  return true;
+}
+
 bool is_container(PyObject* object) {
   return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) || PyDict_CheckExact(object) || PyRange_Check(object) || PyUnicode_CheckExact(object);
 }
@@ -138,6 +183,12 @@ std::optional<Plan> method_call(Recorder& recorder, PyObject* callable, Effect e
     if (std::optional<Plan> plan = update_of_half(recorder, callable, self, arguments[0])) return plan;
   }
   const bool several = effect == Effect::kChanges && arguments.size() > 1 && PySet_Check(self.object);
+  const bool holds = !outer && holds_placed(self.object), adds = name == "set.add" && arguments.size() == 1 && !names;
+  if (holds && !adds) return not_known(callable);
+  if (adds && !outer && !recorder.outer_of(self.label) && PySet_CheckExact(self.object) && is_placed(recorder, arguments[0])) {
+    if (!fixes_place_in(recorder, arguments[0], self)) return not_known(callable);
+    return changed_by(recorder, self.label, recorder.made(callable, nullptr, {arguments[0].label}), plan_constant());
+  }
   const bool is_element = name == "set.add" || name == "set.discard" || name == "set.__contains__";
   for (const Operated& one : arguments) {
     const bool may_change_half = several && !is_container(one.object);
@@ -177,10 +228,6 @@ Plan type_call(const Site& site, const Activation::CallSite& call, PyObject* cal
 }
 
 // --- instructions ----------------------------------------------------------------------------------------------------
-
-PyObject* set_method(const char* name) {
-  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), name);  // which the type holds for good
-}
 
 // Of what stands on the stack, one by one.
 Plan build_set(const Site& site) {
@@ -239,6 +286,24 @@ const std::vector<PyObject*>& operator_functions() {
 }
 
 }  // namespace
+
+bool holds_placed(PyObject* object) {
+  if (!PyAnySet_Check(object)) return false;
+  PyObject* element = nullptr;
+  Py_hash_t hash = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &element, &hash);) {
+    if (!is_immutable(element) && !PyType_Check(element)) return true;
+  }
+  return false;
+}
+
+std::optional<Plan> contains_placed(Recorder& recorder, const Operated& item, const Operated& set) {
+  if (!is_replayed(recorder, set.label) || !PySet_CheckExact(set.object) || recorder.outer_of(set.label)) return std::nullopt;
+  // What else is in it is known, and not equal to any of them.
+  if (is_immutable(item.object) && recorder.known(item.label, item.object)) return plan_constant();
+  if (!is_placed(recorder, item)) return std::nullopt;
+  return fixes_place_in(recorder, item, set) ? std::optional(plan_constant()) : std::nullopt;
+}
 
 std::optional<Plan> replayed_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (PyType_Check(callable)) {

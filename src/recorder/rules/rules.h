@@ -73,6 +73,10 @@ uint32_t frozen(Recorder& recorder, uint32_t label, PyObject* object);
 std::optional<Plan> replayed_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // ... of a method, with its object as the first of what is given.
 std::optional<Plan> replayed_method(Recorder& recorder, PyObject* callable, const std::vector<Operated>& given, PyObject* keyword_names);
+// Whether a set has objects in it that are known by their places: modules, tensors. Then its order isn't known, nor what is equal to it.
+bool holds_placed(PyObject* object);
+// `module in {...}`, of a set of such that the recorded code has made; none: of others.
+std::optional<Plan> contains_placed(Recorder& recorder, const Operated& item, const Operated& set);
 std::optional<Plan> replayed_operator(const Site& site, int number);
 // object[key], object[key] = value, and (value.label 0) del object[key].
 Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& key);

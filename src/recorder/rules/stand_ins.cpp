@@ -42,8 +42,8 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
     case Value::Kind::kTuple:
     case Value::Kind::kList:
     case Value::Kind::kDict:
-    case Value::Kind::kReplayed:
     case Value::Kind::kConstant: return is_short(object);
+    case Value::Kind::kReplayed: return is_short(object) && !holds_placed(object);
     case Value::Kind::kIterator: return true;
     case Value::Kind::kMade: return recorder.is_iterator(label) || is_lazy(recorder, label);
     default: return iterates_by_methods(recorder, {label, object});
