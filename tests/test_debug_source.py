@@ -322,6 +322,28 @@ def test_the_last_one_opened_gets_the_code_and_closed_ones_none(tmp_path: Path) 
     assert len(set(inner.files)) == count
 
 
+def rows_and_letters(u: Any) -> Any:
+    rows = {str(i): u * i for i in range(15)}
+    for name, row in rows.items():
+        u = u + row * len(name)
+    for letter in "a text of some letters":
+        u = u + ord(letter)
+    return u, letter
+
+
+def test_there_is_a_file_for_what_runs_and_no_other(tmp_path: Path) -> None:
+    """An entry that goes on in a loop is made of a resume function that no code calls."""
+    made = evalframe.jit(rows_and_letters)
+    for node in (-1, 0, 1, 2, 5, 10, 15):
+        with leaving_before(node):
+            made(A)
+            made(A)
+    with evalframe.debug_source(tmp_path) as files:
+        entries = entries_of(made)
+    codes = [entry.code for entry in entries if entry.code] + [code_of(resume) for entry in entries for resume in entry.resume_functions]
+    assert files.files and {str(file) for file in files.files} == {code.co_filename for code in codes}
+
+
 def test_the_page_shows_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     section = PAGE.read_text().partition("## Generated code\n")[2]
     code, shown = re.findall(r"^```(?:python no-run|text)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[:2]

@@ -20,6 +20,7 @@ struct ResumeFunction {
   std::string name;
   Resume resume;
   Ref callable;       // what transformed code calls; null where a function is made for each call, as its cells are its own
+  bool is_called = false;
 };
 
 // All resume functions of one captured function, each place once.
@@ -30,11 +31,16 @@ class ResumeFunctions {
   // What becomes of each code object that is made, before it's used; null with an exception.
   using Finish = std::function<Ref(Ref code)>;
   ResumeFunctions(Bind bind, Finish finish) : bind_(std::move(bind)), finish_(std::move(finish)) {}
-  // Throws Limit; null with an exception.
-  const ResumeFunction* at(Borrowed function, ResumePlace place);
+  // These throw Limit; null with an exception. `at`: for code that goes on there itself.
+  const ResumeFunction* at(Borrowed function, ResumePlace place) { return made_at(function, std::move(place)); }
+  // For code that calls it: finished, and bound.
+  const ResumeFunction* called_at(Borrowed function, ResumePlace place);
   Ref finished(Ref code) const { return code ? finish_(std::move(code)) : Ref(); }
 
  private:
+  ResumeFunction* made_at(Borrowed function, ResumePlace place);
+  bool bind(ResumeFunction& made) const;
+
   Bind bind_;
   Finish finish_;
   std::deque<ResumeFunction> all_;

@@ -164,7 +164,7 @@ void Transform::resume(ResumePlace where, const std::vector<Entry>& stack, int32
 }
 
 const ResumeFunction* Transform::find(Borrowed function, ResumePlace where) {
-  const ResumeFunction* target = resumes_.at(function, std::move(where));
+  const ResumeFunction* target = resumes_.called_at(function, std::move(where));
   if (!target) throw PythonRaised{};
   if (std::find(result_.resumes.begin(), result_.resumes.end(), target) == result_.resumes.end()) result_.resumes.push_back(target);
   return target;
