@@ -17,7 +17,7 @@ import pytest
 
 import evalframe
 from evalframe import _core
-from helpers import check_behaves_as_plain, check_may_be_left, one_graph_tests, outcome, same
+from helpers import check_behaves_as_plain, check_is_one_graph, check_may_be_left, one_graph_tests, outcome, same
 
 A = np.linspace(-1.0, 2.0, 12)
 B = np.arange(12.0) - 3
@@ -528,3 +528,24 @@ def test_calls_with_wrong_arguments_change_nothing(call: str) -> None:
         names,
     )
     check_behaves_as_plain(names["f"], "reference", [(A,)] * 3)
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_tuples_are_joined(backend: str) -> None:
+    outside = (A, "text")
+
+    def f(x: Any, given: Any) -> Any:
+        rows: Any = ()
+        for number in range(3):
+            rows = rows + (x * number,)
+        kept = rows
+        rows += given
+        alone = () + given
+        again = given + ()
+        both = outside + rows + ("end",)
+        return rows, kept is rows, alone is given, again is given, kept + () is kept, len(both), both[0] is outside[0], both[3:]
+
+    captured = evalframe.jit(f, backend=backend)
+    for given in ((), (A,), (A, 1), (), (A, 2)):
+        assert same(captured(A, given), f(A, given))
+    check_is_one_graph(f, (A, (A, 1)))

@@ -903,3 +903,15 @@ def test_the_fast_paths_of_attention_are_one_graph(backend):
             compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
             for _ in range(2):
                 assert same(compiled(x), function(x))
+
+
+def test_types_of_tensors_are_asked_for_and_given():
+    def f(x):
+        states = ()
+        for kind in (torch.float64, "torch.IntTensor"):
+            states = states + (x.type(kind) * 2,)
+        return states, x.type()
+
+    compiled = evalframe.torch.compile(f, backend="eager", fullgraph=True)
+    for x in (numbers(2, 3), numbers(2, 3), numbers(2, 3).double()):
+        assert same(compiled(x), f(x))

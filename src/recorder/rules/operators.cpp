@@ -59,14 +59,30 @@ bool is_replayed(const Site& site, int from_top) { return site.recorder.value_at
 
 constexpr int kAdd = 0, kMultiply = 5, kRemainder = 6, kOr = 7, kInplaceAdd = 13, kInplaceOr = 20;  // NB_ADD, NB_MULTIPLY, NB_OR, NB_INPLACE_ADD, NB_INPLACE_OR
 
-// (a, b) + (c,) and [a] + [b] of what the recorded code has put together: a new one of both.
-Plan joined(const Site& site) {
+// [a] + [b] of what the recorded code has put together: a new one of both.
+Plan joined_lists(const Site& site) {
   Recorder& recorder = site.recorder;
-  const Value& left = recorder.value(input_at(site, 2).label);
-  std::vector<uint32_t> both = recorder.copied_elements(left);
+  std::vector<uint32_t> both = recorder.copied_elements(recorder.value(input_at(site, 2).label));
   const std::span<const uint32_t> more = recorder.elements(recorder.value(input_at(site, 1).label));
   both.insert(both.end(), more.begin(), more.end());
-  return plan_value(recorder.container(left.kind, std::move(both)));
+  return plan_value(recorder.container(Value::Kind::kList, std::move(both)));
+}
+
+// (a, b) + (c,): a new one of both, or the one of them, if the other is empty (tupleconcat() in Objects/tupleobject.c).
+std::optional<Plan> joined_tuples(const Site& site) {
+  Recorder& recorder = site.recorder;
+  const Input left = input_at(site, 2), right = input_at(site, 1);
+  const Value::Kind kinds[] = {recorder.value(left.label).kind, recorder.value(right.label).kind};
+  const auto is_of_parts = [](Value::Kind kind) { return kind == Value::Kind::kTuple || kind == Value::Kind::kConstant || kind == Value::Kind::kSource; };
+  if (!PyTuple_CheckExact(left.object) || !PyTuple_CheckExact(right.object) || !std::all_of(std::begin(kinds), std::end(kinds), is_of_parts)) return std::nullopt;
+  if (kinds[0] == Value::Kind::kConstant && kinds[1] == Value::Kind::kConstant) return std::nullopt;
+  std::optional<std::vector<uint32_t>> both = parts_of(recorder, left.label, left.object);
+  const std::optional<std::vector<uint32_t>> more = both ? parts_of(recorder, right.label, right.object) : std::nullopt;
+  if (!more) return std::nullopt;
+  if (both->empty()) return plan_value(right.label);
+  if (more->empty()) return plan_value(left.label);
+  both->insert(both->end(), more->begin(), more->end());
+  return plan_value(recorder.container(Value::Kind::kTuple, *std::move(both)));
 }
 
 // [None] * 3 or 3 * [None], of a number that is known.
@@ -92,8 +108,10 @@ Plan binary_op(const Site& site) {
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
   const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
-  if (site.instruction.arg == kAdd && left == right && made) return joined(site);
-  if (site.instruction.arg == kInplaceAdd && left == right && left == Value::Kind::kTuple) return joined(site);
+  if (site.instruction.arg == kAdd && left == right && left == Value::Kind::kList) return joined_lists(site);
+  if (site.instruction.arg == kAdd || site.instruction.arg == kInplaceAdd) {
+    if (std::optional<Plan> plan = joined_tuples(site)) return *std::move(plan);
+  }
   const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
   if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));

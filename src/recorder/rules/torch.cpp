@@ -91,6 +91,9 @@ bool finds_places(PyObject* callable, const Given& given) {
   return given.labels.size() == 1 && callable_name(callable).ends_with("where");
 }
 
+// x.type() gives a text, and x.type(dtype) a tensor.
+bool asks_for_type(PyObject* callable, const Given& given) { return given.labels.size() == 1 && callable_name(callable).ends_with(".type"); }
+
 // How many pieces a tensor is cut into depends on its size.
 bool gives_any_number(Recorder& recorder, int32_t node, PyObject* result) {
   const graph::Node& made = recorder.recording().graph.nodes[node];
@@ -161,6 +164,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kFact: return fact(recorder, callable, given);
     case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
     case CallKind::kOperation:
+      if (asks_for_type(callable, given)) return fact(recorder, callable, given);
       if (finds_places(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable));
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
