@@ -51,10 +51,11 @@ std::string ManyTurns::write(const std::string& slow) {
   const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow);
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, last, count);
-  for (const char* const variable : {".left", ".bits", ".item"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
+  for (const char* const variable : {".left", ".bits", ".item", ".range"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
   region_.variables_.insert(failed() + " = alloca i1");
   store(emitter, emitter.integer("i1", 0), failed());
   store(emitter, count, to_do());
+  store(emitter, range[2], "%" + prefix() + ".range");
   store(emitter, emitter.integer("i64", 0), "%" + prefix() + ".bits");
   store(emitter, first, item());
   emitter.line("br label %" + label_of(head_));
@@ -328,9 +329,7 @@ void ManyTurns::write_next(size_t head) {
   const Term item_of_next = load(emitter, "i64", item()) + step(emitter, now);
   store(emitter, item_of_next, item());
   store(emitter, item_of_next, region_.written_variable(item_, 0, "i64"));
-  store(emitter, now[0] + step(emitter, now), region_.written_variable(iterator(), 0, "i64"));
-  store(emitter, now[2] - 1.0, region_.written_variable(iterator(), 2, "i64"));
-  region_.region_.changed.insert({item_, iterator()});
+  region_.region_.changed.insert(item_);
   emitter.line("br label %" + label_of(heads_[head].block));
   emitter.label(end);
   leave(emitter);
@@ -351,7 +350,13 @@ void ManyTurns::leave(Emitter& emitter) {
   emitter.line("br i1 " + (!load(emitter, "i1", failed())).ref + ", label %" + sound + ", label %rollback, !prof !0");
   emitter.label(sound);
   emitter.line("call void asm sideeffect \"\", \"r\"(i64 " + load(emitter, "i64", "%" + prefix() + ".bits").ref + ")");
-  store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do()), "%turns");
+  // The iterator isn't looked at between the turns.
+  const Term done = load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do());
+  const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
+  store(emitter, load(emitter, "i64", item()) + step(emitter, range), region_.written_variable(iterator(), 0, "i64"));
+  store(emitter, load(emitter, "i64", "%" + prefix() + ".range") - done, region_.written_variable(iterator(), 2, "i64"));
+  region_.region_.changed.insert(iterator());
+  store(emitter, load(emitter, "i64", "%turns") + done, "%turns");
 }
 
 std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
