@@ -468,6 +468,9 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert sum(line.count("<1 guard>") for line in noted) == 6
     wrong = run("--notes", "arrays.py", "arrays.py", cwd=tmp_path)
     assert wrong.returncode == 2 and "arrays.py is no document of `evalframe graph --json`" in wrong.stderr
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    deep = run("--notes", "deep.json", "arrays.py", cwd=tmp_path)
+    assert deep.returncode == 2 and "deep.json is no document of" in deep.stderr and "Traceback" not in deep.stderr
     assert "can't open file 'none.json'" in run("--notes", "none.json", "arrays.py", cwd=tmp_path).stderr
     assert main(["step", str(tmp_path / "nothing.py")]) == 2
     with pytest.raises(SystemExit):

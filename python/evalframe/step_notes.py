@@ -62,7 +62,7 @@ def notes_of_files(paths: Iterable[str]) -> Notes:
             notes.add(json.loads(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
             raise ValueError(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}") from error
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             what = "`evalframe graph --json` and `evalframe guards --json`"
             raise ValueError(f"{path} is no document of {what}: {error!r}") from error
     return notes

@@ -116,7 +116,8 @@ class Trace(Sequence[Step]):
         return map(self._step, range(len(self)))
 
     def _step(self, number: int, changed_names_only: bool = False) -> Step:
-        node, at, kind, note, slots, names, changed, changed_names = self._recorder.step(number)
+        node, at, kind, note, slots, names, *changes = self._recorder.step(number, changed_names_only)
+        changed, changed_names = changes
         code = self._codes[self._nodes[node][3]]
         row = code.rows[at]
         found = []
@@ -126,7 +127,6 @@ class Trace(Sequence[Step]):
         held = [
             Slot(index, "name", code.code.co_names[index], self._texts[text], index in changed_names)
             for index, text in names
-            if not changed_names_only or index in changed_names
         ]
         columns = row["columns"]
         return Step(
@@ -226,7 +226,7 @@ class Trace(Sequence[Step]):
         _, parent, parent_step, _ = self._nodes[node]
         while parent is not None:
             code = self._codes[self._nodes[parent][3]]
-            at = self._recorder.step(parent_step)[1] if parent_step is not None else 0
+            at = self.instruction_index(parent_step) if parent_step is not None else 0
             yield f"{code.code.co_qualname}, line {code.rows[at]['line']}"
             _, parent, parent_step, _ = self._nodes[parent]
 

@@ -37,7 +37,7 @@ size_t Trace::bytes() const {
 
 uint32_t Trace::entries_end(uint32_t step) const { return step + 1 < steps.size() ? steps[step + 1].entries : static_cast<uint32_t>(entries.size()); }
 
-State Trace::state(uint32_t step) const {
+State Trace::state(uint32_t step, bool changed_names_only) const {
   std::vector<uint32_t> chain{step};
   while (!steps[chain.back()].full && steps[chain.back()].previous != Step::kNone) chain.push_back(steps[chain.back()].previous);
   State state;
@@ -47,12 +47,13 @@ State Trace::state(uint32_t step) const {
     for (uint32_t index = steps[*at].entries; index < entries_end(*at); ++index) {
       const Entry& entry = entries[index];
       const uint32_t place = entry.place & ~(Entry::kRestated | Entry::kName);
-      if (entry.place & Entry::kName) {
-        names[place] = entry.text;
-      } else {
+      const bool is_change = *at == step && !(entry.place & Entry::kRestated);
+      if (is_change) state.changed.push_back(entry.place);
+      if (!(entry.place & Entry::kName)) {
         state.slots[place] = entry.text;
+      } else if (is_change || !changed_names_only) {
+        names[place] = entry.text;
       }
-      if (*at == step && !(entry.place & Entry::kRestated)) state.changed.push_back(entry.place);
     }
   }
   state.names.assign(names.begin(), names.end());

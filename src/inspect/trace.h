@@ -79,7 +79,8 @@ struct Trace {
 
   size_t bytes() const;
   uint32_t entries_end(uint32_t step) const;
-  State state(uint32_t step) const;
+  // `changed_names_only`: a module may have thousands of names, and whoever goes through all steps would go through all names at each.
+  State state(uint32_t step, bool changed_names_only) const;
   // The step of the same frame, this one or before, at which the place (a slot, or an index into co_names with kName) has last changed; the
   // first of the frame where it hasn't.
   uint32_t last_change(uint32_t step, uint32_t place) const;

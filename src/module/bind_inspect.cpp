@@ -62,11 +62,11 @@ uint32_t checked(const Trace& trace, int64_t step) {
 nb::object or_none(uint32_t number) { return number == Step::kNone ? nb::object(nb::none()) : nb::cast(number); }
 
 // node, instruction, kind, note, depth, slots, names, changed slots, changed names: numbers of texts
-nb::tuple step_row(const StepRecorder& recorder, int64_t number) {
+nb::tuple step_row(const StepRecorder& recorder, int64_t number, bool changed_names_only) {
   const Trace& trace = recorder.trace();
   const uint32_t at = checked(trace, number);
   const Step& step = trace.steps[at];
-  inspect::State state = trace.state(at);
+  inspect::State state = trace.state(at, changed_names_only);
   std::vector<uint32_t> slots, names;
   for (const uint32_t place : state.changed) {
     (place & inspect::Entry::kName ? names : slots).push_back(place & ~inspect::Entry::kName);
@@ -112,7 +112,7 @@ void bind_inspect(nb::module_& module) {
       }, nb::arg("wants"), nb::arg("steps"), nb::arg("memory"), nb::arg("reprs"), nb::sig("def __init__(self, wants: typing.Callable[[types.CodeType], bool], steps: int, memory: int, reprs: bool) -> None"))
       .def("call", call, nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::sig("def call(self, function: typing.Callable, arguments: tuple, keywords: dict) -> typing.Any"))
       .def("__len__", [](const StepRecorder& recorder) { return recorder.trace().steps.size(); })
-      .def("step", step_row, nb::arg("number"), nb::sig("def step(self, number: int) -> tuple"))
+      .def("step", step_row, nb::arg("number"), nb::arg("changed_names_only"), nb::sig("def step(self, number: int, changed_names_only: bool) -> tuple"))
       // node, instruction, kind: what is looked for among many steps
       .def("place", [](const StepRecorder& recorder, int64_t number) {
         const Step& step = recorder.trace().steps[checked(recorder.trace(), number)];
