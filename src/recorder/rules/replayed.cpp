@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/made_once.h"
+#include "cpython/objects.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
