@@ -21,6 +21,7 @@ import evalframe
 from evalframe.bytecode import code_of
 from evalframe.codegen import Entry, entries_of, run_transformed
 from helpers import leaving_before
+from test_jit_loops import over_dict
 
 PAGE = Path(__file__).parent.parent / "docs" / "13-decompiler.md"
 A, B = np.linspace(-1.0, 1.0, 5), np.ones(5)
@@ -322,22 +323,13 @@ def test_the_last_one_opened_gets_the_code_and_closed_ones_none(tmp_path: Path) 
     assert len(set(inner.files)) == count
 
 
-def rows_and_letters(u: Any) -> Any:
-    rows = {str(i): u * i for i in range(15)}
-    for name, row in rows.items():
-        u = u + row * len(name)
-    for letter in "a text of some letters":
-        u = u + ord(letter)
-    return u, letter
-
-
 def test_there_is_a_file_for_what_runs_and_no_other(tmp_path: Path) -> None:
     """An entry that goes on in a loop is made of a resume function that no code calls."""
-    made = evalframe.jit(rows_and_letters)
+    made = evalframe.jit(over_dict)
     for node in (-1, 0, 1, 2, 5, 10, 15):
         with leaving_before(node):
-            made(A)
-            made(A)
+            made(A, 0, 0.5)
+            made(A, 0, 0.5)
     with evalframe.debug_source(tmp_path) as files:
         entries = entries_of(made)
     codes = [entry.code for entry in entries if entry.code] + [code_of(resume) for entry in entries for resume in entry.resume_functions]

@@ -196,9 +196,8 @@ bool acts_on_tensors(const Graph& graph, const Node& node) {
   if (node.form == Form::kSetItem) return true;
   if (node.form == Form::kBinary) return node.code >= bytecode::kBinaryOps;
   if (node.form != Form::kCall) return false;
-  for (uint16_t i = 0; i < node.keywords; i++) {
-    const std::string_view name = utf8(PyTuple_GET_ITEM(graph.constants[node.keyword_names].get(), i));
-    if (name == "out" || name == "inplace" || name == "generator") return true;
+  for (const char* const name : {"out", "inplace", "generator"}) {
+    if (named_operand(graph, node, name)) return true;
   }
   PyObject* const callable = graph.constants[node.callable].get();
   if (torch::is_builtin_operation(callable)) return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name).starts_with("i");

@@ -86,13 +86,13 @@ bool has_array(const Given& given) {
   return std::any_of(given.objects.begin(), given.objects.end(), numpy::is_array);
 }
 
-// torch.where(condition) alone gives the places where it holds.
-bool finds_places(PyObject* callable, const Given& given) {
-  return given.labels.size() == 1 && callable_name(callable).ends_with("where");
+// What is no operation with its one argument alone: torch.where(condition) gives the places where it holds, x.type() a text.
+std::optional<Plan> operation_alone(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (given.labels.size() != 1) return std::nullopt;
+  const std::string name = callable_name(callable);
+  if (name.ends_with(".type")) return fact(recorder, callable, given);
+  return name.ends_with("where") ? std::optional(plan_break(Break::kTensorValue, name)) : std::nullopt;
 }
-
-// x.type() gives a text, and x.type(dtype) a tensor.
-bool asks_for_type(PyObject* callable, const Given& given) { return given.labels.size() == 1 && callable_name(callable).ends_with(".type"); }
 
 // How many pieces a tensor is cut into depends on its size.
 bool gives_any_number(Recorder& recorder, int32_t node, PyObject* result) {
@@ -164,8 +164,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kFact: return fact(recorder, callable, given);
     case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
     case CallKind::kOperation:
-      if (asks_for_type(callable, given)) return fact(recorder, callable, given);
-      if (finds_places(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable));
+      if (std::optional<Plan> plan = operation_alone(recorder, callable, given)) return plan;
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
     case CallKind::kState: return operation(recorder, callable, given);
