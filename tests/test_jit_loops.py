@@ -419,3 +419,33 @@ def test_short_loops_are_unrolled() -> None:
     unrolled = "turn of a loop that isn't unrolled"
     assert unrolled in breaks_of(inner_loop, U) and unrolled in breaks_of(too_long, U)
     assert breaks_of(comprehended, U) == breaks_of(over_dict, U, 0, 0.5) == set()
+
+
+def of_records(u: Any, records: Any) -> Any:
+    told = []
+    for record in records:
+        if "scale" in record:
+            u = u * record["scale"]
+        told.append([*record])
+        u = u + len(dict(record))
+    return u, told
+
+
+def of_sets(u: Any, sets: Any) -> Any:
+    for names in sets:
+        u = u * (2 if "a" in names else 3) + sum(names & {"b", "c"} == {"b"} for _ in range(2))
+    return u
+
+
+def test_turns_may_have_dicts_and_sets_of_other_keys() -> None:
+    alike = [{"scale": 1.5 + i, "at": i} for i in range(40)]
+    records = alike + [{f"k{i % 13}": i} | ({"scale": 0.5} if i % 3 else {}) for i in range(60)]
+    sets = [{"a", "b"}] * 40 + [{chr(97 + i % 11), chr(97 + i % 3)} for i in range(60)]
+    for function, parts in ((of_records, records), (of_sets, sets)):
+        captured = evalframe.jit(function)
+        for _ in range(3):
+            assert same(captured(U, parts), function(U, parts))
+    captured = evalframe.jit(of_records)
+    for _ in range(3):
+        captured(U, alike)
+    assert not [stop for stop in evalframe.explain(of_records)(U, alike).breaks if "membership" in stop.detail]

@@ -326,3 +326,46 @@ def test_random_numbers_make_sizes_vary_only_where_they_are_sizes():
         if function is scaled:
             (module,) = evalframe.torch.graph_modules(compiled)
             assert [str(node) for node in module.graph.nodes] == ["x", "add", "view", "output"]
+
+
+class Branching(torch.nn.Module):
+    def __init__(self, *names):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+        for name in names:
+            setattr(self, name, torch.nn.Linear(3, 3))
+
+    def forward(self, x):
+        x = self.inner(x)
+        if x.sum() > 1e9:
+            x = x * 2
+        if hasattr(self, "more"):
+            x = self.more(x)
+        return torch.relu(self.inner(x))
+
+
+class Stack(torch.nn.Module):
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_layers_behind_a_break_have_the_same_attributes_until_one_has_others():
+    for names in [[()] * 6, [(), ("more",), (), ("more", "most")], [(f"layer{i}",) for i in range(20)]]:
+        model = Stack(*[Branching(*of) for of in names])
+        compiled = evalframe.torch.compile(model, backend="eager")
+        with torch.no_grad():
+            breaks = evalframe.torch.explain(compiled)(X).breaks
+            assert same(compiled(X), model(X))
+            assert same(compiled(X), model(X))
+        if len(set(names)) == 1:
+            assert {stop.reason.split()[0] for stop in breaks} == {"branch", "step"}
+            assert len(evalframe.torch.graph_modules(compiled)) == 3
+            del model.layers[1]
+            with torch.no_grad():
+                assert same(compiled(X), model(X))

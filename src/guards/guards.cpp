@@ -471,6 +471,8 @@ std::string path_of_item(const std::string& container, Borrowed key) {
 
 std::string path_of_item(const std::string& container, int32_t index) { return container + "i" + std::to_string(index) + ";"; }
 
+std::string path_of_keys(const std::string& container) { return container + "k;"; }
+
 std::string variable_text(Borrowed dict, Borrowed name) { return module_prefix(dict.get()) + name_text(name.get()); }
 
 std::string path_of_name(Borrowed dict, Borrowed name) { return "o" + address(dict.get()) + ";i" + address(name.get()) + ";"; }

@@ -142,6 +142,7 @@ std::string path_of_slot(int frame, int slot);
 std::string path_of_size(const std::string& tensor, int dimension);
 std::string path_of_item(const std::string& container, Borrowed key);  // of a dict
 std::string path_of_item(const std::string& container, int32_t index);
+std::string path_of_keys(const std::string& container);                 // which there are, of a set's elements as of a dict's keys
 std::string path_of_name(Borrowed dict, Borrowed name);  // of a source that reads it
 std::string variable_text(Borrowed dict, Borrowed name);  // such as `numpy.pi`, of a module's variable
 bool is_number(Borrowed object);  // an exact int, float or complex

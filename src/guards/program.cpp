@@ -523,6 +523,8 @@ bool Program::collect_given(const Step& step, PyObject* object, Paths& changed) 
   return !dimensions.empty();
 }
 
+static bool is_of_keys(Check check) { return check == Check::kKeys || check == Check::kElements || check == Check::kHas || check == Check::kHasNot; }
+
 void Program::collect_names(Paths& changed) const {
   for (const DictGuard& guard : table_.dicts) {
     for (const auto& [name, value] : guard.names) {
@@ -551,6 +553,22 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed, bo
     // What lies behind another failed check may run Python code when it is read.
     if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return;
     changed.insert(table_.path(step.source));
+  }
+}
+
+void Program::collect_changed_keys(PyObject* const* const* frames, Paths& changed) const {
+  Objects objects;
+  objects.prepare(*this);
+  PyObject** const items = objects.items_;
+  cpython::OwnNames names;
+  for (const Step& step : steps_) {
+    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items, names);
+    if (!object) return PyErr_Clear();
+    items[step.source] = object;
+    objects.count_ = step.source + 1;
+    if (holds(step, object, items)) continue;
+    if (is_of_keys(step.check)) changed.insert(path_of_keys(table_.path(step.source)));
+    return;
   }
 }
 

@@ -78,6 +78,8 @@ class Program {
   // Adds the paths of numbers and lengths that are asked to equal something and don't any more.
   // only_given: sizes of tensors, and ints that the frames' variables hold, or containers in them.
   void collect_changed(PyObject* const* const* frames, Paths& changed, bool only_given) const;
+  // Whether it is a dict's keys or what is in a set that says no, and of which.
+  void collect_changed_keys(PyObject* const* const* frames, Paths& changed) const;
 
  private:
   void collect_names(Paths& changed) const;

@@ -167,6 +167,12 @@ bool Recorder::varies(int32_t source) const {
   return (!turn_.empty() && (path[0] == 'n' || path.compare(0, turn_.size(), turn_) == 0)) || varying_.count(path) > 0;
 }
 
+bool Recorder::keys_vary(int32_t source) const { return !turn_.empty() && varying_.count(guards::path_of_keys(recording_->guards.path(source))) > 0; }
+
+bool Recorder::parts_vary(int32_t source, Borrowed object) const {
+  return PyDict_CheckExact(object.get()) || PySet_CheckExact(object.get()) ? keys_vary(source) : varies(source);
+}
+
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind != Value::Kind::kSource) return false;

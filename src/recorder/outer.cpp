@@ -45,7 +45,7 @@ Recorder::Outer* Recorder::find_outer(uint32_t value) {
 uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
   const Value source_value = value(source_label);
   if (source_value.kind != Value::Kind::kSource || !is_container(object.get())) return 0;
-  if (varies(source_value.a) || PyObject_Size(object.get()) > kMaxParts) return 0;
+  if (parts_vary(source_value.a, object) || PyObject_Size(object.get()) > kMaxParts) return 0;
   std::vector<uint32_t> elements;
   if (PySet_CheckExact(object.get())) return require_elements(source_label, object) ? enter_known(source_label, object, {}, 0) : 0;
   if (PyList_CheckExact(object.get())) {
@@ -76,7 +76,7 @@ uint32_t Recorder::enter(uint32_t source_label, Borrowed object) {
 
 bool Recorder::require_elements(uint32_t source_label, Borrowed set) {
   const Value source_value = value(source_label);
-  if (source_value.kind != Value::Kind::kSource || varies(source_value.a) || PySet_GET_SIZE(set.get()) > kMaxParts) return false;
+  if (source_value.kind != Value::Kind::kSource || keys_vary(source_value.a) || PySet_GET_SIZE(set.get()) > kMaxParts) return false;
   if (!has_immutable_elements(set.get())) return false;
   guards().require_elements(source_value.a, set);
   return true;

@@ -463,6 +463,11 @@ class Recorder {
 
   // Is the source one whose value, or length, changes from run to run?
   bool varies(int32_t source) const;
+  // Which keys a dict has, or what is in a set. In a turn of a loop that differs from one item to the next only where it has been seen to:
+  // the layers of a model have the same.
+  bool keys_vary(int32_t source) const;
+  // Whether what the container holds is known neither by its length nor by its keys.
+  bool parts_vary(int32_t source, Borrowed object) const;
   // Whether it is a torch.Size from outside, of which some numbers are inputs.
   bool is_size_that_varies(const Value& value, PyObject* object) const;
   // Whether the sizes of a tensor are facts of the recording.

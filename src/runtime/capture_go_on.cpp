@@ -31,6 +31,10 @@ constexpr uint64_t kColdTurns = 200'000;
 // Instructions that the evaluator runs while someone holds the frame object of a call in a chain, before CPython gets the rest.
 constexpr uint64_t kHeldSteps = 200;
 
+// Recordings at one place, of a loop's turns for all that is known; where others are asked for because dicts have other keys, or sets
+// other elements, these differ in each turn.
+constexpr size_t kMostOfKeys = 4;
+
 // The slots of a chain's frames.
 class FrameSlots {
  public:
@@ -170,6 +174,9 @@ static void add_sizes(PyObject* argument, const std::string& path, guards::Paths
 void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const {
   if (settings_.dynamic != Dynamic::kNever) {
     for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying, settings_.is_torch());
+  }
+  if (entries.list.size() >= kMostOfKeys) {
+    for (const auto& entry : entries.list) entry->guards.collect_changed_keys(frames, entries.varying);
   }
   PyObject* const object = cpython::code_of(chain.frames().front()).get();
   const auto* const code = reinterpret_cast<PyCodeObject*>(object);

@@ -455,7 +455,7 @@ bool spread(const Site& site, int tuple, Plan& plan, std::vector<Ref>* rows = nu
   if (!(site.instruction.arg & 1)) return true;
   PyObject* const keywords = site.frame.slot(tuple + 1);
   const Value dict = recorder.value_at(tuple + 1);
-  const bool source = dict.kind == Value::Kind::kSource && PyDict_CheckExact(keywords) && !recorder.varies(dict.a) && require_keys(recorder, dict, keywords);
+  const bool source = dict.kind == Value::Kind::kSource && PyDict_CheckExact(keywords) && !recorder.keys_vary(dict.a) && require_keys(recorder, dict, keywords);
   if (dict.kind != Value::Kind::kDict && !source) return false;
   PyObject *key = nullptr, *value = nullptr;
   size_t i = 0;
@@ -720,7 +720,7 @@ std::optional<uint32_t> known_defaults(Recorder& recorder, const Operated& defau
     std::optional<std::vector<uint32_t>> parts = parts_of(recorder, defaults.label, defaults.object);
     return parts ? std::optional(recorder.container(Value::Kind::kTuple, *std::move(parts))) : std::nullopt;
   }
-  const bool known = PyDict_CheckExact(defaults.object) && !recorder.varies(value.a) && require_keys(recorder, value, defaults.object);
+  const bool known = PyDict_CheckExact(defaults.object) && !recorder.keys_vary(value.a) && require_keys(recorder, value, defaults.object);
   if (!known) return std::nullopt;
   std::vector<uint32_t> parts;
   PyObject* key = nullptr;

@@ -101,7 +101,7 @@ class Copying {
 
   uint32_t dict(const Operated& of) {
     const Value value = recorder_.value(of.label);
-    const bool source = value.kind == Value::Kind::kSource && !recorder_.varies(value.a) && PyDict_GET_SIZE(of.object) <= kMaxParts && require_keys(recorder_, value, of.object);
+    const bool source = value.kind == Value::Kind::kSource && !recorder_.keys_vary(value.a) && PyDict_GET_SIZE(of.object) <= kMaxParts && require_keys(recorder_, value, of.object);
     if (value.kind != Value::Kind::kDict && !source) return 0;
     std::vector<uint32_t> copies;
     PyObject *key = nullptr, *item = nullptr;

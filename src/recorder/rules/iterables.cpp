@@ -27,7 +27,7 @@ std::vector<uint32_t> constants_of(Recorder& recorder, PyObject* object) {
 }
 
 std::optional<std::vector<uint32_t>> parts_of_source(Recorder& recorder, const Value value, PyObject* object) {
-  if (recorder.varies(value.a)) return std::nullopt;
+  if (recorder.parts_vary(value.a, object)) return std::nullopt;
   if (PyDict_CheckExact(object)) {
     if (!require_keys(recorder, value, object)) return std::nullopt;
     recorder.goes_through(recorder.source_value(value.a), object);

@@ -45,7 +45,7 @@ Plan keys_like(const Site& site, const std::vector<Operated>& given) {
   const auto [label, dict] = given[0];
   const Value value = recorder.value(label);
   if (!PyDict_CheckExact(dict) || !PyLong_CheckExact(given[1].object) || !recorder.known(given[1].label, given[1].object)) return not_known(keyed_function(Keyed::kKeysLike));
-  const bool source = value.kind == Value::Kind::kSource && !recorder.varies(value.a) && PyDict_GET_SIZE(dict) <= kMaxParts;
+  const bool source = value.kind == Value::Kind::kSource && !recorder.keys_vary(value.a) && PyDict_GET_SIZE(dict) <= kMaxParts;
   if (value.kind != Value::Kind::kDict && !source) return not_known(keyed_function(Keyed::kKeysLike));
   if (source) recorder.guards().require_keys(value.a, dict);
   std::vector<uint32_t> labels;

@@ -71,7 +71,7 @@ bool is_outer_known(Search& search, uint32_t label, PyObject* object, int depth)
   Recorder& recorder = search.recorder;
   const Value source = recorder.value(label);
   if (PyDict_CheckExact(object)) {
-    if (recorder.varies(source.a) || PyDict_GET_SIZE(object) > kMaxParts || !require_keys(recorder, source, object)) return false;
+    if (recorder.keys_vary(source.a) || PyDict_GET_SIZE(object) > kMaxParts || !require_keys(recorder, source, object)) return false;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);) {
       if (!is_known(search, key_source(recorder, source, key), value, depth)) return false;

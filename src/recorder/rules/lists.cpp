@@ -321,7 +321,7 @@ std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
   Entries entries;
   const bool made = is_made_dict(value);
   if (!made && !PyDict_CheckExact(dict.object)) return entries_of_pairs(recorder, dict);
-  if (!made && (value.kind != Value::Kind::kSource || recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
+  if (!made && (value.kind != Value::Kind::kSource || recorder.keys_vary(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   const Ref ordered = in_order(dict.object);
   if (!ordered) return std::nullopt;
   PyObject* key = nullptr;
@@ -661,7 +661,7 @@ std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Oper
   const Value value = recorder.value(dict.label);
   const bool made = is_made_dict(value);
   if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key, &dict) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
-  if (!made && (recorder.varies(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
+  if (!made && (recorder.keys_vary(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   return place_of(dict.object, key.object) >= 0;
 }
 

@@ -298,7 +298,7 @@ bool is_found_plainly(PyObject* set, PyObject* wanted) {
 // Of a set or dict from outside, whose other elements nobody asks about.
 bool guards_membership(Recorder& recorder, const Operated& item, const Operated& container) {
   const Value of = recorder.value(container.label);
-  if (of.kind != Value::Kind::kSource || recorder.varies(of.a)) return false;
+  if (of.kind != Value::Kind::kSource || recorder.keys_vary(of.a)) return false;
   if (!is_plain_type(recorder, item) && (!is_immutable(item.object) || !recorder.known(item.label, item.object))) return false;
   const bool dict = PyDict_CheckExact(container.object);
   if (!dict && !PySet_CheckExact(container.object)) return false;

@@ -38,7 +38,7 @@ bool is_gone_through(Recorder& recorder, uint32_t label, PyObject* object) {
   const Value value = recorder.value(label);
   switch (value.kind) {
     case Value::Kind::kGenerator: return PyGen_CheckExact(object) && (recorder.waits(value) || recorder.has_ended(value)) && !goes_through_outer(recorder, value);
-    case Value::Kind::kSource: return iterates_by_methods(recorder, {label, object}) || (!recorder.varies(value.a) && is_short(object));
+    case Value::Kind::kSource: return iterates_by_methods(recorder, {label, object}) || (!recorder.parts_vary(value.a, object) && is_short(object));
     case Value::Kind::kTuple:
     case Value::Kind::kList:
     case Value::Kind::kDict:

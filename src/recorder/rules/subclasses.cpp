@@ -327,7 +327,7 @@ std::optional<std::vector<uint32_t>> first_elements(Recorder& recorder, PyTypeOb
     const Value from = recorder.value(given.labels[0]);
     if (!PyDict_CheckExact(given.objects[0]) || named) return std::nullopt;
     if (from.kind == Value::Kind::kDict) return recorder.copied_elements(from);
-    if (from.kind != Value::Kind::kSource || recorder.varies(from.a) || PyDict_GET_SIZE(given.objects[0]) > kMaxParts || !require_keys(recorder, from, given.objects[0])) return std::nullopt;
+    if (from.kind != Value::Kind::kSource || recorder.keys_vary(from.a) || PyDict_GET_SIZE(given.objects[0]) > kMaxParts || !require_keys(recorder, from, given.objects[0])) return std::nullopt;
     PyObject* key = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(given.objects[0], &at, &key, nullptr);) elements.insert(elements.end(), {recorder.constant(key), key_source(recorder, from, key)});
     return elements;
@@ -394,7 +394,7 @@ std::optional<Plan> asked_of_dict(Recorder& recorder, PyObject* method, const Op
   const size_t count = given.labels.size();
   if (!PyDict_Check(self.object) || PyDescr_TYPE(method) != &PyDict_Type || given.keyword_names || count < 1 || count > (name == "get" ? 2 : 1)) return std::nullopt;
   PyObject* const key = given.objects[0];
-  if (recorder.varies(of.a) || !is_immutable(key) || !recorder.known(given.labels[0], key) || holds_keys_of_classes(self.object, key)) return std::nullopt;
+  if (recorder.keys_vary(of.a) || !is_immutable(key) || !recorder.known(given.labels[0], key) || holds_keys_of_classes(self.object, key)) return std::nullopt;
   const int there = PyDict_Contains(self.object, key);
   if (there < 0 || (!there && name == "__getitem__") || !fixes_class(recorder, of, self.object)) return PyErr_Clear(), std::nullopt;
   recorder.guards().require_member(of.a, key, there > 0);
