@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -110,9 +111,33 @@ CACHES: list[Any] = [square, fibonacci, scaled, listed, uncached, failing, neste
 HELD = Held()
 
 
+class Speaker:
+    """Hashed by its place, as a logger is."""
+
+    @functools.lru_cache(None)  # noqa: B019
+    def once(self, text: str, times: int = 1) -> str:
+        MADE.append(text)
+        return text * times
+
+
+SPEAKER, OTHER = Speaker(), Speaker()
+CACHES.append(Speaker.once)
+
+
 @one_graph
 def numbers(a: Any, b: Any) -> Any:
     return a * square(3) + b * square(3) - square(2, by=5) + Held.static(4)
+
+
+@one_graph
+def of_an_object(a: Any, b: Any) -> Any:
+    told = SPEAKER.once("a"), SPEAKER.once("b", times=2), OTHER.once("a"), HELD.method(2)
+    return told, a + b
+
+
+@case
+def of_a_new_object(a: Any, b: Any) -> Any:
+    return Speaker().once("a"), [one.once("c") for one in (SPEAKER, OTHER)], a + b
 
 
 @one_graph
@@ -271,3 +296,36 @@ def test_what_was_recorded_for_an_empty_cache_gives_way() -> None:
     for _ in range(4):
         only_one(A)
     assert _core.jit_counters(only_one)["limited"] == 0
+
+
+def test_what_was_recorded_before_a_module_was_loaded_gives_way(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("loaded_late", "loaded_later"):
+        (tmp_path / f"{name}.py").write_text("GAIN = 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def f(x: Any) -> Any:
+        x = x + 1
+        import loaded_late
+
+        x = x * loaded_late.GAIN
+        from loaded_later import GAIN
+
+        try:
+            import not_there_at_all
+        except ImportError:
+            return x * GAIN
+        return not_there_at_all
+
+    captured = evalframe.jit(f)
+    for _ in range(3):
+        assert same(captured(A), (A + 1) * 9)
+    before = _core.jit_counters(captured)
+    for _ in range(30):
+        assert same(captured(A), (A + 1) * 9)
+    after = _core.jit_counters(captured)
+    assert after["recordings"] == before["recordings"]
+    assert after["served"] - before["served"] == 60  # up to the import that fails, and behind it
+    for name in ("loaded_late", "loaded_later"):
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "loaded_late.py").write_text("GAIN = 5.0\n")
+    assert same(captured(A), (A + 1) * 15)

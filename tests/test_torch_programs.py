@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import logging
 import random
@@ -20,6 +21,7 @@ from test_torch_compile import same
 pytestmark = pytest.mark.torch
 
 X = torch.arange(6.0).reshape(2, 3)
+WARNERS = []
 
 
 def break_in_a_loop(x):
@@ -369,3 +371,55 @@ def test_layers_behind_a_break_have_the_same_attributes_until_one_has_others():
             del model.layers[1]
             with torch.no_grad():
                 assert same(compiled(X), model(X))
+
+
+def test_ranges_in_layers_are_unrolled_where_their_bodies_are_short():
+    class Scan(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            state, given = torch.zeros(x.shape[-1]), []
+            for at in range(x.shape[0]):
+                state = state * 0.5 + self.inner(x[at])
+                given.append(torch.relu(state) * (at + 1))
+            return torch.stack(given)
+
+    model = Stack(*[Scan() for _ in range(3)])
+    compiled = evalframe.torch.compile(model, backend="eager")
+    with torch.no_grad():
+        for rows in (20, 20, 7, 20):
+            x = torch.arange(3.0 * rows).reshape(rows, 3)
+            assert same(compiled(x), model(x))
+            if rows == 20:
+                assert len(evalframe.torch.graph_modules(compiled)[0].graph.nodes) > 3 * 20 * 5
+
+
+def test_a_logger_that_warns_once_is_part_of_the_graph():
+    class Logger(logging.Logger):
+        @functools.lru_cache(None)  # noqa: B019
+        def warning_once(self, text):
+            self.warning(text)
+
+    told = []
+    logger = Logger("of the test")
+    logger.addHandler(handler := logging.Handler())
+    handler.emit = lambda record: told.append(record.getMessage())
+
+    def warned(x):
+        x = x + 1
+        WARNERS[0].warning_once("slow")
+        return x * 2
+
+    WARNERS[:] = [logger]
+    assert same(warned(X), (X + 1) * 2)
+    compiled = evalframe.torch.compile(warned, backend="eager", fullgraph=True)
+    for _ in range(3):
+        assert same(compiled(X), (X + 1) * 2)
+    assert told == ["slow"]
+    Logger.warning_once.cache_clear()
+    compiled = evalframe.torch.compile(warned, backend="eager")
+    for _ in range(3):
+        assert same(compiled(X), (X + 1) * 2)
+    assert told == ["slow"] * 2

@@ -254,6 +254,7 @@ struct Recording {
   uint32_t result = 0;
   Break why = Break::kInstruction;
   std::string why_detail;   // what it was about: the callable, the type
+  Ref awaited;              // the name of a module that isn't loaded yet, in front of whose import it ends
   uint64_t bytecodes = 0;
   bool records_gradients = false;  // torch does, at the start
   std::vector<Ref> torch_modes;    // calls that set torch's modes as they were at the start, where the recorded code changes some

@@ -24,11 +24,12 @@ bool is_in_loop(const bytecode::Code& code, int32_t index) {
   return false;
 }
 
+constexpr int32_t kMostInstructions = 64, kMostOfTorch = 160;
+
 // A body that has no other loop in it. head: of the FOR_ITER.
-bool is_short(const bytecode::Code& code, int32_t head) {
-  constexpr int32_t kMostInstructions = 64;
+bool is_short(const bytecode::Code& code, int32_t head, int32_t most) {
   const int32_t end = code.instructions[static_cast<size_t>(head)].target;
-  if (end - head > kMostInstructions) return false;
+  if (end - head > most) return false;
   for (int32_t i = head + 1; i < end; i++) {
     const bytecode::Instruction& instruction = code.instructions[static_cast<size_t>(i)];
     if (instruction.op == Op::FOR_ITER || (instruction.target != head && jumps_back(code, i, i))) return false;
@@ -58,7 +59,7 @@ bool begins_short_function(const Activation& frame) {
   const bytecode::Code* const decoded = cpython::decoded(reinterpret_cast<PyObject*>(code));
   if (!decoded) return PyErr_Clear(), false;
   const int32_t head = head_behind(*decoded, 0);
-  return head >= 0 && is_short(*decoded, head);
+  return head >= 0 && is_short(*decoded, head, kMostInstructions);
 }
 
 // Of torch's all layers are one graph, as they are for its own compilers; a range says no more than how often.
@@ -68,13 +69,14 @@ bool goes_through_range(const Activation& frame) { return frame.depth() && frame
 
 }  // namespace
 
-// Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in.
+// Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in. Of torch's a caller's loop is one over layers.
 Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (is_hidden(frames_.size() - 1)) return kMaxParts;
   if (fixes_numbers_ && !goes_through_range(frame)) return kMaxLayers;
   const int32_t index = frame.next(), head = head_behind(frame.code(), index);
-  const bool shortly = head >= 0 ? is_short(frame.code(), head) : begins_short_function(frame);
+  const bool shortly = head >= 0 ? is_short(frame.code(), head, fixes_numbers_ ? kMostOfTorch : kMostInstructions) : begins_short_function(frame);
   if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;
+  if (fixes_numbers_) return kMaxShortTurns;
   for (size_t k = 1; k < frames_.size(); k++) {
     const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[k].graph_frame)].call_instruction;
     if (!is_hidden(k - 1) && call >= 0 && is_in_loop(*frames_[k - 1].code, call)) return kMaxUnrolledTurns;

@@ -7,6 +7,7 @@
 #include "cpython/codec.h"
 #include "cpython/variables.h"
 #include "frontends/torch/tensors.h"
+#include "recorder/imports.h"
 #include "recorder/policy.h"
 #include "runtime/capture.h"
 #include "runtime/capture_run.h"
@@ -86,8 +87,9 @@ void Capture::Worth::count_recording(const Compilation& compilation) {
 }
 
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
-  if (entry.is_spent) return false;
   const recorder::Recording& recording = *entry.recording;
+  entry.is_spent = entry.is_spent || (recording.awaited && recorder::is_loaded(recording.awaited.get()));
+  if (entry.is_spent) return false;
   const bool same_slots = at_start || same_bound_slots(recording, frames);
   if (same_slots && entry.guards.check(frames, objects, &entry.failures)) {
     entry.hits++;

@@ -75,7 +75,19 @@ std::optional<CacheStep> step_of(PyObject* callable) {
   return std::nullopt;
 }
 
-// The arguments, known and immutable, as a constant; null: they aren't.
+// One that is equal to itself alone, whatever the class is told.
+bool is_equal_by_place(PyObject* object) { return Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash && compares_by_identity(Py_TYPE(object)); }
+
+// Whether it is the same key in each run: it has one value, or is one object that a module has, such as a logger. What a function is given may be
+// another one in each call.
+bool is_one_key(Recorder& recorder, uint32_t label, PyObject* object) {
+  if (is_immutable(object)) return !recorder.is_input_number(label, object) && recorder.known(label, object);
+  const Value value = recorder.value(label);
+  if (value.kind == Value::Kind::kSource && recorder.guards().is_given(value.a)) return false;
+  return is_equal_by_place(object) && fixes_object(recorder, label, object) && fixes_type(recorder, label, object);
+}
+
+// The arguments, which are the same in each run, as a constant; null: they aren't.
 Ref known_call(Recorder& recorder, const Site& site, const Activation::CallSite& call) {
   const Py_ssize_t named = call.keyword_names ? PyTuple_GET_SIZE(call.keyword_names.get()) : 0, plain = call.count - named;
   const Ref arguments = Ref::steal(PyTuple_New(plain)), keywords = named ? Ref::steal(PyDict_New()) : Ref::borrow(Py_None);
@@ -83,7 +95,7 @@ Ref known_call(Recorder& recorder, const Site& site, const Activation::CallSite&
   for (int i = 0; i < call.count; i++) {
     PyObject* const object = site.frame.slot(call.first + i);
     const uint32_t label = recorder.label(call.first + i);
-    if (!is_immutable(object) || recorder.is_input_number(label, object) || !recorder.known(label, object)) return Ref();
+    if (!is_one_key(recorder, label, object)) return Ref();
     if (i < plain) {
       PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(object));
     } else if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(call.keyword_names.get(), i - plain), object) < 0) {
@@ -127,9 +139,9 @@ bool is_one_object(const Value& value, PyObject* object) {
 
 // A tuple of keys may have the object in it that stands between positional arguments and those with names.
 bool is_plain_key(PyObject* key) {
-  if (!PyTuple_CheckExact(key)) return is_immutable(key);
+  if (!PyTuple_CheckExact(key)) return is_immutable(key) || is_equal_by_place(key);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
-    if (!is_immutable(PyTuple_GET_ITEM(key, i)) && !Py_IS_TYPE(PyTuple_GET_ITEM(key, i), &PyBaseObject_Type)) return false;
+    if (!is_immutable(PyTuple_GET_ITEM(key, i)) && !is_equal_by_place(PyTuple_GET_ITEM(key, i))) return false;
   }
   return true;
 }

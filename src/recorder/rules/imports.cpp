@@ -1,6 +1,7 @@
 // Rules for imports inside of functions: a module that is loaded already is a constant, as long as sys.modules has it.
 #include "core/builtins.h"
 #include "cpython/frame.h"
+#include "recorder/imports.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -37,6 +38,7 @@ Plan import_name(const Site& site) {
   PyObject* const importer = builtin<"__import__">().get();
   if (!PyDict_CheckExact(builtins.get()) || PyDict_GetItemWithError(builtins.get(), import_name_text()) != importer) return no();
   recorder.guards().require_name(builtins, import_name_text(), importer);
+  if (!is_loaded(name_of(site))) recorder.recording().awaited = Ref::borrow(name_of(site));
   PyObject* const module = loaded(recorder, name_of(site));
   if (!module) return no();
   if (names == Py_None) {
@@ -65,6 +67,11 @@ void import_from_after(const Site& site, const Plan& plan) {
 }
 
 }  // namespace
+
+bool is_loaded(PyObject* name) {
+  PyObject* const modules = PyImport_GetModuleDict();
+  return PyDict_CheckExact(modules) && PyDict_GetItemWithError(modules, name);
+}
 
 PyObject* loaded(Recorder& recorder, PyObject* name) {
   PyObject* const modules = PyImport_GetModuleDict();
