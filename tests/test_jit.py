@@ -377,6 +377,39 @@ def test_enabled_leaves_functions_alone_that_make_no_arrays() -> None:
     assert evalframe.stats()["calls"] - before < 100
 
 
+def test_enabled_bounds_what_a_program_of_many_functions_without_arrays_loses() -> None:
+    source = """
+def sorted_out(items, table):
+    out = []
+    for item in items:
+        if item % 3 == 0:
+            table[item] = table.get(item, 0) + 1
+        else:
+            try:
+                out.append({"a": item}["b" if item % 7 == 3 else "a"])
+            except KeyError as error:
+                out.append(error.args)
+    return np.zeros(2) if len(items) > 99 else sorted(map(str, out))
+"""
+    functions = []
+    for number in range(400):
+        world: dict[str, Any] = {"__name__": f"world{number}", "np": np}
+        exec(source, world)
+        functions.append(world["sorted_out"])
+
+    def called() -> list[Any]:
+        table: dict[int, int] = {}
+        return [function([call + k for k in range(12)], table) for call in range(8) for function in functions] + [table]
+
+    wanted = called()
+    before = evalframe.stats()
+    with evalframe.enabled():
+        assert called() == wanted
+        made = functions[-1](np.arange(120), {})
+    assert made.shape == (2,)
+    assert evalframe.stats()["recordings"] - before["recordings"] < 1200  # of some 6,000
+
+
 def test_functions_are_left_to_cpython_that_break_again_and_again_with_no_array_between() -> None:
     source = "def barren(x, seen):\n" + "    seen.append(len(seen)); print(end='')\n" * 200 + "    return x"
     world: dict[str, Any] = {"__name__": "world"}

@@ -1,6 +1,7 @@
 // Decides which frames of a whole program are captured.
 #include "runtime/enabled.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "recorder/policy.h"
 #include "runtime/dead_functions.h"
 #include "runtime/jit.h"
+#include "runtime/measure.h"
 
 namespace evalframe::runtime {
 
@@ -99,6 +101,22 @@ bool is_module_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) 
 
 bool modules_are_kept = false;
 
+// What a program has lost to recordings that make no array. Many functions that merely name NumPy lose it little by little, each within what it may.
+class Losses {
+ public:
+  // Of a call, by the counters behind and before it. A recorded run's time is mostly the program's own where it calls what takes long.
+  void add(const Counters& now, const Counters& before) {
+    const double took = now.record_seconds + now.compile_seconds - before.record_seconds - before.compile_seconds;
+    seconds_ += std::min(took, kMostOfRecording * static_cast<double>(now.recordings - before.recordings));
+  }
+  bool are_too_high() const { return seconds_ > kLeast && seconds_ > kMostOfTime * watch_.seconds(); }
+
+ private:
+  static constexpr double kMostOfRecording = 3e-4, kLeast = 0.01, kMostOfTime = 0.05;
+  double seconds_ = 0;
+  Stopwatch watch_;
+};
+
 class CaptureHook final : public cpython::FrameHook {
  public:
   explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
@@ -117,9 +135,9 @@ class CaptureHook final : public cpython::FrameHook {
     for (int i = 0; i < frame.argument_count(); i++) slots[i] = frame.argument(i).get();
     const cpython::HooksResumed resumed;
     bool handled = false;
+    const Counters before = capture->counters();
     value = capture->call(thread, slots.data(), &handled);
-    const uint64_t calls = capture->counters().calls;
-    if (!settings_.everything && calls >= kCallsOnTrial && std::has_single_bit(calls) && capture->is_idle()) leave(frame);
+    if (!settings_.everything) look_at_call(frame, *capture, before);
     if (!handled) return Decision::kPass;
     return value ? Decision::kResult : Decision::kRaised;
   }
@@ -139,6 +157,14 @@ class CaptureHook final : public cpython::FrameHook {
     Ref owner;         // of its generators, if any
     bool left = false;  // its calls are CPython's
   };
+
+  void look_at_call(const cpython::EntryFrame& frame, const Capture& capture, const Counters& before) {
+    const Counters& now = capture.counters();
+    const bool is_due = now.calls >= kCallsOnTrial ? std::has_single_bit(now.calls) : now.recordings > before.recordings;
+    if (!is_due || !capture.is_idle()) return;
+    losses_.add(now, before);
+    if (now.calls >= kCallsOnTrial || losses_.are_too_high()) leave(frame);
+  }
 
   void leave(const cpython::EntryFrame& frame) {
     const auto found = known_.find(frame.function().get());
@@ -184,7 +210,7 @@ class CaptureHook final : public cpython::FrameHook {
       PyObject* globals = frame.globals().get();
       foreign = {code, kCallsTakenOnTrust, !PyDict_CheckExact(globals) || is_library(globals)};
       if (settings_.is_torch()) foreign.library = foreign.library || is_torchs_own(globals, code);
-      if (!settings_.is_torch() && !foreign.library && names_numpy(code, globals)) return foreign.code = nullptr, true;
+      if (!settings_.is_torch() && !foreign.library && !losses_.are_too_high() && names_numpy(code, globals)) return foreign.code = nullptr, true;
     }
     foreign.calls_left--;
     return !foreign.library && has_argument(frame, settings_.is_torch() ? has_tensor : numpy::is_array);
@@ -204,6 +230,7 @@ class CaptureHook final : public cpython::FrameHook {
   std::array<Foreign, 1024> foreign_;
   static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
+  Losses losses_;
   int modules_ = 0;
   std::vector<std::shared_ptr<Capture>> kept_modules_;
   std::unordered_map<PyObject*, Known> known_;
