@@ -1,4 +1,4 @@
-"""Modes that recorded code switches on its way: autocast, the default dtype."""
+"""Modes that recorded code switches on its way: autocast, the default dtype, inference mode."""
 
 import pytest
 import torch
@@ -23,6 +23,7 @@ def state():
         torch.is_autocast_cache_enabled(),
         torch.get_default_dtype(),
         torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
     )
 
 
@@ -160,3 +161,76 @@ def test_nesting_is_the_callers():
         assert compiled(x, w).dtype == compiled(x, w).dtype == torch.bfloat16
         assert (x @ w).dtype == torch.float16
         assert nesting() == inside
+
+
+def inferred(x, w):
+    a = x @ w
+    with torch.inference_mode():
+        b = x @ w + 1
+        with torch.inference_mode(False):
+            c = torch.relu(x @ w)
+        d = b * 2
+    return a, b, c, d, a @ w
+
+
+@torch.inference_mode()
+def all_inferred(x, w):
+    return (x @ w + 1,)
+
+
+def inferred_without_gradients(x, w):
+    with torch.no_grad():
+        with torch.inference_mode():
+            b = x @ w
+        c = x @ w
+    return b, c, x @ w
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [inferred, all_inferred, inferred_without_gradients])
+def test_inference_mode_is_part_of_graphs(function, backend):
+    x, w = numbers(4, 4), numbers(4, 4).requires_grad_()
+    before = state()
+    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+    wanted = function(x, w)
+    for _ in range(3):
+        got = compiled(x, w)
+        for a, b in zip(got, wanted, strict=True):
+            assert (a.is_inference(), a.requires_grad) == (b.is_inference(), b.requires_grad)
+            assert torch.equal(a, b) if backend != "inductor" else torch.allclose(a, b, atol=1e-5)
+        assert state() == before
+    if function is not all_inferred:
+        assert torch.allclose(gradient(got, w), gradient(wanted, w))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_inference_mode_ends_where_the_program_says(backend):
+    def branching(x, w):
+        with torch.inference_mode():
+            y = x @ w
+            if y.sum() > 1e9:
+                return y
+            z = torch.relu(y)
+        return z, x @ w
+
+    def failing(x, w):
+        with torch.inference_mode():
+            y = x @ w
+            return y @ torch.ones(7, 7)
+
+    x, w = numbers(4, 4), numbers(4, 4).requires_grad_()
+    before = state()
+    compiled = evalframe.torch.compile(branching, backend=backend)
+    for _ in range(3):
+        z, plain = compiled(x, w)
+        assert torch.allclose(z, torch.relu(x @ w), atol=1e-5)
+        assert (z.is_inference(), plain.is_inference(), plain.requires_grad) == (True, False, True)
+        assert state() == before
+    compiled = evalframe.torch.compile(failing, backend=backend)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="mat1 and mat2"):
+            compiled(x, w)
+        assert state() == before
+    with pytest.raises(GraphBreakError):
+        evalframe.torch.compile(branching, backend=backend, fullgraph=True)(x, w)
+    assert state() == before

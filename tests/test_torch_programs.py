@@ -423,3 +423,22 @@ def test_a_logger_that_warns_once_is_part_of_the_graph():
     for _ in range(3):
         assert same(compiled(X), (X + 1) * 2)
     assert told == ["slow"] * 2
+
+
+def test_operations_that_could_act_in_place_and_do_not_are_compiled_where_a_caller_handles_exceptions():
+    layer, graphs = torch.nn.ReLU(), []
+
+    def backend(graph_module, examples):
+        graphs.append([node.name for node in graph_module.graph.nodes])
+        return graph_module.forward
+
+    def handled(x, out=None):
+        try:
+            return layer(x - 1) * torch.mul(x, 2, out=out)
+        except RuntimeError:
+            return x
+
+    compiled = evalframe.torch.compile(handled, backend=backend)
+    for _ in range(2):
+        assert same(compiled(X), handled(X))
+    assert graphs == [["x", "sub", "relu", "mul", "mul_1", "output"]]

@@ -427,14 +427,22 @@ class Python final : public Executable {
 
   // Whether gradients are recorded when the node runs: what backends make of a stretch depends on it, and what it switches shows against it.
   bool records_gradients(int32_t node) const {
+    int left = 0;  // inference modes, whatever was switched in them
     while (--node >= 0) {
       const Node& before = graph_.nodes[node];
-      if (before.form != Form::kCall || !torch::changes_gradient_mode(graph_.constants[before.callable].get())) continue;
+      PyObject* const callable = before.form == Form::kCall ? graph_.constants[before.callable].get() : nullptr;
+      if (!callable) continue;
+      const int enters = torch::enters_inference_mode(callable);
+      if (enters < 0) left++;
+      if (enters > 0 && left-- == 0) return !is_true(graph_.operands_of(graph_.nodes[graph_.operands_of(before)[0].index])[0]);
+      if (left > 0 || !torch::changes_gradient_mode(callable)) continue;
       const Operand mode = graph_.operands_of(before)[0];
-      if (mode.space == Operand::Space::kConstant) return graph_.constants[mode.index].get() == Py_True;
+      if (mode.space == Operand::Space::kConstant) return is_true(mode);
     }
     return records_gradients_;
   }
+
+  bool is_true(Operand mode) const { return mode.space == Operand::Space::kConstant && graph_.constants[mode.index].get() == Py_True; }
 
   bool make_function(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
     const cpython::HooksSuspended suspended;

@@ -50,14 +50,17 @@ const Operand* named_operand(const Graph& graph, const Node& node, std::string_v
   return nullptr;
 }
 
-// Whether the argument is surely None, 0 or False.
+// Whether it is surely None, 0 or False.
+bool is_nothing(const Graph& graph, Operand operand) {
+  PyObject* const value = operand.space == Operand::Space::kConstant ? graph.constants[operand.index].get() : nullptr;
+  return value == Py_None || value == Py_False || (value && PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 0);
+}
+
 bool is_off(const Graph& graph, const Node& node, const Condition& condition) {
   const Operand* const operands = graph.operands_of(node);
   const uint32_t positional = node.count - node.keywords;
   const Operand* const given = condition.place < positional ? operands + condition.place : named_operand(graph, node, condition.keyword);
-  if (!given) return !condition.by_default;
-  PyObject* const value = given->space == Operand::Space::kConstant ? graph.constants[given->index].get() : nullptr;
-  return value == Py_None || value == Py_False || (value && PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == 0);
+  return given ? is_nothing(graph, *given) : !condition.by_default;
 }
 
 // Whether a result that is given by `out` had another shape before, which backends don't know to change.
@@ -197,7 +200,8 @@ bool acts_on_tensors(const Graph& graph, const Node& node) {
   if (node.form == Form::kBinary) return node.code >= bytecode::kBinaryOps;
   if (node.form != Form::kCall) return false;
   for (const char* const name : {"out", "inplace", "generator"}) {
-    if (named_operand(graph, node, name)) return true;
+    const Operand* const given = named_operand(graph, node, name);
+    if (given && !is_nothing(graph, *given)) return true;
   }
   PyObject* const callable = graph.constants[node.callable].get();
   if (torch::is_builtin_operation(callable)) return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name).starts_with("i");

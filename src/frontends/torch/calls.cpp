@@ -117,6 +117,31 @@ Ref module_named(const char* name) {
   return module;
 }
 
+PyObject* inference_mode() {
+  static const auto* const found = new Ref([] {
+    const Ref c = module_named("torch._C");
+    Ref type = c ? Ref::steal(PyObject_GetAttrString(c.get(), "_InferenceMode")) : Ref();
+    if (!type) PyErr_Clear();
+    return type && PyType_Check(type.get()) ? std::move(type) : Ref();
+  }());
+  return found->get();
+}
+
+// pybind11 has functions of C's for methods, in an object that binds them.
+PyObject* method_of_pybind(PyTypeObject* type, PyObject* name) {
+  PyObject* const found = _PyType_Lookup(type, name);
+  PyObject* const function = found && PyInstanceMethod_Check(found) ? PyInstanceMethod_GET_FUNCTION(found) : nullptr;
+  return function && PyCFunction_Check(function) ? function : nullptr;
+}
+
+void add_inference_mode(Callables& all) {
+  for (const char* const name : {"__enter__", "__exit__"}) {
+    const Ref text = Ref::steal(PyUnicode_InternFromString(name));
+    PyObject* const method = inference_mode() ? method_of_pybind(reinterpret_cast<PyTypeObject*>(inference_mode()), text.get()) : nullptr;
+    if (method) add(all, method, name, CallKind::kUnknown);
+  }
+}
+
 const Callables& callables() {
   static const auto* const made = [] {
     auto* const all = new Callables;  // lives as long as the process
@@ -130,6 +155,7 @@ const Callables& callables() {
     for (const char* const name : {"torch.nn.functional", "torch.functional"}) {
       if (const Ref module = module_named(name)) add_functions(*all, module.get(), name);
     }
+    add_inference_mode(*all);
     // What torch._C itself has is known by its row alone.
     const Ref functorch = module_named("torch._C._functorch");
     for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get()), Ref::borrow(functorch.get())}) {
@@ -184,6 +210,18 @@ bool has_effect(PyObject* callable) {
 bool is_recurrent(PyObject* callable) {
   const Callable* const known = find(callable);
   return known && known->is_recurrent;
+}
+
+bool is_inference_mode(PyObject* type) { return is_watched() && type == inference_mode(); }
+
+PyObject* method_of_inference_mode(PyObject* object, PyObject* name) {
+  return is_inference_mode(reinterpret_cast<PyObject*>(Py_TYPE(object))) ? method_of_pybind(Py_TYPE(object), name) : nullptr;
+}
+
+int enters_inference_mode(PyObject* method) {
+  if (call_kind(method) != CallKind::kMode || !PyCFunction_Check(method)) return 0;
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(method)->m_ml->ml_name;
+  return name == "__enter__" ? 1 : name == "__exit__" ? -1 : 0;
 }
 
 bool changes_gradient_mode(PyObject* callable) { return call_kind(callable) == CallKind::kState; }

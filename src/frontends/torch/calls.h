@@ -34,6 +34,10 @@ bool is_recurrent(PyObject* callable);
 bool changes_gradient_mode(PyObject* callable);
 // ... or anything else that holds in the thread: what backends make of a graph depends on it when they make it.
 bool changes_mode(PyObject* callable);
+// torch._C._InferenceMode, which torch.inference_mode() makes, enters and leaves; and a method of one, which is a function of C's: null, where it has none.
+bool is_inference_mode(PyObject* type);
+PyObject* method_of_inference_mode(PyObject* object, PyObject* name);
+int enters_inference_mode(PyObject* method);  // 1; -1: it leaves it; 0: neither
 int nesting_of(PyObject* callable);  // 1: it goes one step into autocast; -1: out of it
 
 }  // namespace evalframe::torch

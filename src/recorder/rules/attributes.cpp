@@ -598,6 +598,7 @@ Plan load_method(const Site& site) {
   PyObject* object = site.frame.slot(site.depth - 1);
   PyObject* name = name_of(site);
   Recorder& recorder = site.recorder;
+  if (std::optional<Plan> plan = method_of_inference_mode(recorder, asked)) return *std::move(plan);
   if (is_fixed_module(recorder, asked.label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return attribute_of_kind_of_module(recorder, asked);
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
@@ -733,6 +734,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   const auto [label, object, name] = asked;
   if (recorder.is_graph_value(label, object)) return array_attribute(recorder, asked);
   if (std::optional<Plan> plan = attribute_of_results(recorder, asked)) return *std::move(plan);
+  if (std::optional<Plan> plan = method_of_inference_mode(recorder, asked)) return *std::move(plan);
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return attribute_of_kind_of_module(recorder, asked);
   if (recorder.is_super(label)) return attribute_of_super(recorder, asked);

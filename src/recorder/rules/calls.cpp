@@ -276,7 +276,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   }
   const BoundMethod bound = bound_at(site, call.callable);
   if (!bound.function) return plan_break(Break::kUnknownCall, callable_name(callable));
-  if (torch::is_watched() && !bound.label) {
+  if (torch::is_watched() && (!bound.label || torch::is_torchs(bound.function))) {
     if (std::optional<Plan> plan = torch_call(recorder, recorder.constant(bound.function), bound.function, given_with(bound, given_at(site, call)))) return *std::move(plan);
   }
   if (policy_of(bound.function) != Policy::kFollowed) {

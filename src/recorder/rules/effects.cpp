@@ -9,6 +9,7 @@
 #include "core/made_once.h"
 #include "cpython/attributes.h"
 #include "cpython/hook.h"
+#include "frontends/torch/calls.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -121,7 +122,7 @@ bool is_random_stream(PyObject* object) {
   return type && PyObject_TypeCheck(object, type);
 }
 
-bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object) || is_count(object) || is_of_thread(object) || PyContextToken_CheckExact(object); }
+bool is_acted_on(PyObject* object) { return known_effects().types.contains(Py_TYPE(object)) || is_stream(object) || is_random_stream(object) || is_count(object) || is_of_thread(object) || PyContextToken_CheckExact(object) || torch::is_inference_mode(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
 
 bool makes_streams(const graph::Graph& graph, int32_t node) {
   const graph::Node& of = graph.nodes[node];

@@ -50,6 +50,8 @@ std::optional<Plan> tensor_operation(Recorder& recorder, graph::Form form, uint8
 std::optional<Plan> item_of_tensor(Recorder& recorder, const Operated& container, const Operated& key);
 struct Asked;
 Plan attribute_of_tensor(Recorder& recorder, const Asked& asked);
+// What torch.inference_mode() enters has methods of C's; none: another object.
+std::optional<Plan> method_of_inference_mode(Recorder& recorder, const Asked& asked);
 // torch.max(x, 0).values; none: of another object. And all of its parts.
 std::optional<Plan> attribute_of_results(Recorder& recorder, const Asked& asked);
 std::optional<std::vector<uint32_t>> parts_of_tensors(const Recorder& recorder, uint32_t label, PyObject* object);

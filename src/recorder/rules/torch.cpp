@@ -135,6 +135,14 @@ const Value* parts_of_results(const Recorder& recorder, uint32_t label, PyObject
   return &recorder.value(recorder.elements(recorder.value(label))[2]);
 }
 
+// An object of C's, which is entered and left.
+Plan new_inference_mode(Recorder& recorder, uint32_t label, PyObject* type, const Given& given) {
+  if (!fixes_object(recorder, label, type)) return plan_break(Break::kUnknownCall, callable_name(type));
+  Plan plan = operation(recorder, type, given);
+  plan.of_torch = false;
+  return plan;
+}
+
 bool picks_by_elements(PyObject* key) {
   if (torch::is_tensor(key)) return torch::is_mask(key);
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
@@ -156,6 +164,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     }
     return fixes_object(recorder, label, callable) ? std::optional<Plan>(plan_constant()) : std::nullopt;
   }
+  if (torch::is_inference_mode(callable)) return new_inference_mode(recorder, label, callable, given);
   if (std::optional<Plan> plan = builtin_call(recorder, callable, given)) return plan;
   if (!torch::is_torchs(callable)) return std::nullopt;
   if (!fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
@@ -186,6 +195,12 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kUnknown: break;
   }
   return plan_break(Break::kUnknownCall, callable_name(callable));
+}
+
+std::optional<Plan> method_of_inference_mode(Recorder& recorder, const Asked& asked) {
+  PyObject* const method = torch::method_of_inference_mode(asked.object, asked.name);
+  if (!method || !torch::is_torchs(method)) return std::nullopt;
+  return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(method), asked.label}));
 }
 
 std::string tensor_obstacle(const Plan& plan, PyObject* result) {
