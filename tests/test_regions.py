@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -184,6 +185,50 @@ def search(a: Any, limit: float) -> Any:
     else:
         i = -1
     return i
+
+
+@kernel(lambda: (R.random((9, 12)), R.integers(-9, 9, 200), R.integers(-12, 12, 200)))
+def taken_from_both_ends(x: Any, rows: Any, columns: Any) -> Any:
+    total = 0.0
+    for k in range(len(rows)):
+        total += x[rows[k], columns[k]] - x[-1 - k % 9, -12 + k % 12]
+    return total
+
+
+@kernel(lambda: (R.random((8, 9)), R.integers(0, 2**40, (8, 9))))
+def neighbours_around(x: Any, y: Any) -> Any:
+    n, m = x.shape
+    for i in range(n):
+        for j in range(m):
+            x[i, j] += x[i - 1, j] - x[i, j - 1]
+            y[i, j] += y[i - 1, j] ^ y[i, (j + 1) % m]
+    return x, y
+
+
+@kernel(lambda: (R.random((5, 6, 3)).astype(np.float32), R.random((2, 2, 3, 4)).astype(np.float32), np.zeros((4, 5, 4), np.float32)))
+def small_filters(image: Any, weights: Any, out: Any) -> Any:
+    rows, columns, filters = out.shape
+    for i in range(rows):
+        for j in range(columns):
+            for f in range(filters):
+                for a in range(2):
+                    for b in range(2):
+                        for c in range(3):
+                            out[i, j, f] += image[i + a, j + b, c] * weights[a, b, c, f]
+    return out
+
+
+@kernel(lambda: (R.random(60), R.integers(0, 60, 200)))
+def stored_again_and_again(x: Any, places: Any) -> Any:
+    """Two places that are sometimes one."""
+    for k in range(1, len(places)):
+        i, j = places[k], places[k - 1]
+        x[i] += 1.0
+        x[j] *= 0.5
+        x[i] = x[j] - x[i]
+        x[i] += x[j]
+        x[-1] = x[i]
+    return x
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -1326,3 +1371,39 @@ def test_first_turns_of_many_may_be_for_other_types(function: Callable[..., Any]
             assert shown(got) == shown(want)
         assert shown(outcome(captured, A, np.ones(8), got)) == shown(outcome(function, A, np.ones(8), want))
     assert evalframe.stats()["native_turns"] > turns + 7 * 5 * 9
+
+
+def test_arrays_with_gaps_have_a_loop_of_their_own() -> None:
+    """It is made for elements that stand one beside the other, and once more where some don't: the second serves all."""
+    captured = evalframe.jit(largest_places)
+    close = (R.random(60), R.random((60, 2)).T[0].copy())
+    apart = (R.random(120)[::2], R.random(60)[::-1], R.random((60, 3))[:, 1])
+
+    def call(x: Any) -> int:
+        turns = evalframe.stats()["native_turns"]
+        assert shown(captured(x, np.arange(50))) == shown(largest_places(x, np.arange(50)))
+        return int(evalframe.stats()["native_turns"] - turns)
+
+    def strides_are_known() -> bool:
+        loops = [loop for loop in evalframe.explain(captured)(close[0], np.arange(50)).loops if loop.native]
+        return bool(loops) and not re.search(r"= mul i64 %\S+, %", loops[0].ir)
+
+    for x in close * 3:
+        call(x)
+    assert call(close[0]) >= 50 and strides_are_known()
+    for x in apart * 3:
+        call(x)
+    for x in (*apart, *close):
+        assert call(x) >= 50
+    assert not strides_are_known()
+
+
+def test_elements_that_are_stored_and_read_again_are_known() -> None:
+    """One place has one address, however often it is named: only what is read of other arrays is compared with it."""
+    captured = evalframe.jit(small_filters)
+    arguments = (R.random((5, 6, 3)).astype(np.float32), R.random((2, 2, 3, 4)).astype(np.float32))
+    for _ in range(4):
+        assert shown(captured(*arguments, np.zeros((4, 5, 4), np.float32))) == shown(small_filters(*arguments, np.zeros((4, 5, 4), np.float32)))
+    loops = [loop for loop in evalframe.explain(captured)(*arguments, np.zeros((4, 5, 4), np.float32)).loops if loop.native]
+    # As many as there are turns in a block, for the ways into it; each with each other, they are thousands.
+    assert loops and all(loop.ir.count(" icmp eq ptr ") <= 6 * 12 * loop.blocks for loop in loops)

@@ -106,9 +106,12 @@ void Block::look_at_conditions() {
 native::Value Block::load(DType dtype, const Term& address) {
   // Nothing but addresses is of interest.
   if (pass == Pass::kProbe) return native::is_complex(dtype) ? native::make(dtype, native::zero(emitter, native::component(dtype)), native::zero(emitter, native::component(dtype))) : native::exact(dtype, native::zero(emitter, dtype));
-  native::Value value = native::load_element(emitter, dtype, address.ref, "");
-  for (const Store& store : stores) {
-    if (store.to) throw Unsupported("an element behind a store into its array");
+  if (stores_arrays()) throw Unsupported("an element behind a store into its array");
+  const auto is_there = [&](const Store& store) { return store.address.ref == address.ref && store.value.dtype == dtype; };
+  const auto known = std::find_if(stores.rbegin(), stores.rend(), is_there);
+  native::Value value = known == stores.rend() ? native::load_element(emitter, dtype, address.ref, "") : known->value;
+  for (auto at = known.base(); at != stores.end(); ++at) {
+    const Store& store = *at;
     const Term here = compare("eq", address, store.address);
     const bool is_same = store.value.dtype == dtype, is_complex = native::is_complex(dtype);
     if (!is_same || is_complex) {
@@ -136,6 +139,8 @@ bool Block::is_own(const std::string& memory) const {
 
 void Block::store(Store store, const std::string& memory) {
   if (is_own(memory)) return write_store(store);
+  // What is stored there before isn't seen any more.
+  if (!store.to && !stores_arrays()) std::erase_if(stores, [&](const Store& other) { return other.address.ref == store.address.ref && other.value.dtype == store.value.dtype; });
   stores.push_back(std::move(store));
 }
 

@@ -1,6 +1,7 @@
 // Straight-line code in a native loop, which either does all that one recording does, or leaves in front of it with nothing done.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -103,6 +104,8 @@ class Block {
   // Whether nobody has seen the memory that was taken since the block began, or was committed, so that it is stored into at once: where
   // the block is left, it is as if that had never been.
   bool is_own(const std::string& memory) const;
+  // Of elements, by the array and the indices: one that is named twice has one address, so that what was stored there is known.
+  std::map<std::string, Term> addresses;
   // To be stored, or stored already if the memory is its own.
   void store(Store store, const std::string& memory);
   // What is at the address then.

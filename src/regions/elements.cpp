@@ -43,12 +43,20 @@ Address address_of(Block& block, const Written& array, const Written& index) {
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
   Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, all.memory};
+  std::vector<Term> numbers;
+  std::string name = all.data.ref;
   for (int axis = 0; axis < array.type.rank; axis++) {
     if (!is_index(indices[axis])) throw Unsupported("an index that is no int");
-    const Term number = as_int(block, indices[axis]), &size = all.sizes[axis];
+    numbers.push_back(as_int(block, indices[axis]));
+    result.varies = std::max(result.varies, index_varies(block, array.varies, indices[axis].varies));
+    name += " " + numbers.back().ref + " " + all.sizes[axis].ref + " " + all.strides[axis].ref;
+  }
+  const auto [known, is_new] = block.addresses.try_emplace(name);
+  if (!is_new) return {known->second, result.varies, result.memory};
+  for (int axis = 0; axis < array.type.rank; axis++) {
+    const Term &number = numbers[static_cast<size_t>(axis)], &size = all.sizes[axis];
     Term stride = all.strides[axis];
     const Varies varies = index_varies(block, array.varies, indices[axis].varies);
-    result.varies = std::max(result.varies, varies);
     const Term at = index_in(block, number, size, varies);
     if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
       // One element beside the other, or one turn after the other.
@@ -58,6 +66,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     }
     result.address = step_along(block, result.address, at, stride);
   }
+  known->second = result.address;
   return result;
 }
 

@@ -48,9 +48,10 @@ std::string ManyTurns::write(const std::string& slow) {
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
   const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
   if (step_) block.leave_unless(compare("eq", range[1], *step_));
-  const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow);
+  const std::string fewer = prefix() + ".fewer";
+  const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow, fewer);
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
-  write_probes(block, first, last, count);
+  write_probes(block, first, slow, last, fewer, count);
   for (const char* const variable : {".left", ".bits", ".item", ".range"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
   region_.variables_.insert(failed() + " = alloca i1");
   store(emitter, emitter.integer("i1", 0), failed());
@@ -68,9 +69,9 @@ std::string ManyTurns::write(const std::string& slow) {
 }
 
 // The last turn of all is often the one that a check fails, or that what follows an `if i < n - 1` doesn't belong to: all but that one then.
-Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string& slow) {
+Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string& slow, const std::string& fewer) {
   Emitter& emitter = block.emitter;
-  const std::string count = "%" + prefix() + ".count", probes = prefix() + ".probes", fewer = prefix() + ".fewer", all = prefix() + ".all", last = "%" + prefix() + ".last";
+  const std::string count = "%" + prefix() + ".count", probes = prefix() + ".probes", all = prefix() + ".all", last = "%" + prefix() + ".last";
   region_.variables_.insert({count + " = alloca i64", last + " = alloca i1"});
   store(emitter, most, count);
   store(emitter, emitter.integer("i1", 0), last);
@@ -84,7 +85,6 @@ Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string
   emitter.label(probes);
   const Term probed = load(emitter, "i64", count);
   block.leave_unless(compare("sge", probed, kFewestAtOnce));
-  block.leave_for(fewer);
   return probed;
 }
 
@@ -224,23 +224,25 @@ Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Ty
 }
 
 // The checks of the first and the last turn, and then the log of what is stored between: where a check fails, the turns are done one
-// by one, each of which logs what it stores.
-void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, const Term& count) {
+// by one, each of which logs what it stores; fewer of them may do where it is the last turn's.
+void ManyTurns::write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count) {
   Emitter& emitter = block.emitter;
   block.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;  // in the first turn, and where in the last one
   for (const int number : blocks_) {
     for (const Recording* recording : region_.blocks_[static_cast<size_t>(number)].recordings) {
-      const auto stores_with = [&](const Term& item) {
+      const auto stores_with = [&](const Term& item, const std::string& otherwise) {
+        block.leave_for(otherwise);
         RecordingWriter(region_, number, *recording, block).write_turn(&item, is_head(number));
         return std::exchange(block.stores, {});
       };
-      const std::vector<Block::Store> at_first = stores_with(first), at_last = stores_with(last);
+      const std::vector<Block::Store> at_first = stores_with(first, slow), at_last = stores_with(last, fewer);
       for (size_t i = 0; i < at_first.size(); i++) {
         if (at_first[i].varies != Varies::kAnyhow) evenly.emplace_back(at_first[i], at_last[i].address);
       }
     }
   }
+  block.leave_for(slow);
   int64_t entries = 0;
   for (const auto& [stored, address_of_last] : evenly) entries += (graph::size_of(stored.value.dtype) + 7) / 8;
   if (entries) {
@@ -260,10 +262,8 @@ void ManyTurns::write_probes(Block& block, const Term& first, const Term& last, 
     const std::string logs = block.new_label(), behind = block.new_label();
     emitter.line("br i1 " + is_logged.ref + ", label %" + behind + ", label %" + logs);
     emitter.label(logs);
-    const Term begin = convert("ptrtoint", stored.address, "i64"), end = convert("ptrtoint", address_of_last, "i64");
-    const Term step = binary("sdiv", end - begin, count - 1.0);
     const std::string size = std::to_string(graph::size_of(stored.value.dtype));
-    const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", i64 " + step.ref + ", i64 " + size + ", i64 " + count.ref;
+    const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", ptr " + address_of_last.ref + ", i64 " + size + ", i64 " + count.ref;
     store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
     emitter.line("br label %" + behind);
     emitter.label(behind);

@@ -60,13 +60,13 @@ class ManyTurns {
   void find_step();
   Term step(Emitter& emitter, const std::vector<Term>& range) const;
   // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
-  Term count_to_probe(Block& block, const Term& most, const std::string& slow);
+  Term count_to_probe(Block& block, const Term& most, const std::string& slow, const std::string& fewer);
   void find_blocks();
   void find_blocks(Head& head);
   bool is_repeated(int head) const;
   void find_carriers();
   void check_fixed_slots() const;
-  void write_probes(Block& block, const Term& first, const Term& last, const Term& count);
+  void write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count);
   void write_turn(int number);
   void write_next(size_t head);
   void take(const Block& block);

@@ -134,7 +134,7 @@ bool run_object_call(const ObjectCall& call, Held& held, int64_t* words) {
   if (call.result.kind == Kind::kUnbound) return true;
   const bool is_array = call.result.kind == Kind::kHeld;
   Type type = type_of(result.get());
-  if (type.kind == Kind::kArray) type.kind = Kind::kHeld;
+  if (type.kind == Kind::kArray) type = of_any_strides(std::move(type)), type.kind = Kind::kHeld;
   if (type != call.result || boxes.are_kept()) return false;
   unbox(type, result.get(), words);
   if (!is_array) return true;

@@ -49,11 +49,13 @@ LogEntry* log_elements(LogEntry* log, const char* first, int64_t step, int64_t s
 
 }  // namespace
 
-LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count) {
+LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t count) {
+  if (first == last) return log_elements(log, first, 0, size, 1);
   // With what lies between them, which is as it was, too, if that takes no more entries than each for itself: there is no more room.
-  const auto bytes = static_cast<uint64_t>(std::abs(step) * (count - 1) + size);
-  if (!step || entries_of(bytes) + 1 > static_cast<size_t>((size + 7) / 8 * count)) return log_elements(log, first, step, size, step ? count : 1);
-  char* const begin = step < 0 ? first + (count - 1) * step : first;
+  const auto bytes = static_cast<uint64_t>(std::abs(last - first) + size);
+  // A division takes longer than what is logged of a short loop.
+  if (entries_of(bytes) + 1 > static_cast<size_t>((size + 7) / 8 * count)) return log_elements(log, first, (last - first) / (count - 1), size, count);
+  char* const begin = std::min(first, last);
   std::memcpy(log, begin, bytes);
   log += entries_of(bytes);
   *log = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
@@ -104,13 +106,19 @@ struct Word {
   size_t slot, word;
   std::string type, place;
   bool is_unread = false;  // of a kUnread, whose words have variables of their own: most that may be one are never written as such
+  bool is_size = false;    // of an array: LLVM is told that it isn't negative
 };
+
+// Of an array that is an object.
+bool is_size_word(const Type& type, size_t word) { return type.kind == Kind::kArray && word >= 2 && word < 2 + static_cast<size_t>(type.rank); }
+
+std::string load_text(const std::string& type, const std::string& place, bool is_size) { return "load " + type + ", ptr " + place + (is_size ? ", !range !2" : ""); }
 
 template <class Visit>
 void for_each_word(const State& state, Visit visit) {
   for (size_t slot = 0; slot < state.types.size(); slot++) {
     const std::vector<std::string> words = words_of(state.types[slot]);
-    for (size_t w = 0; w < words.size(); w++) visit(Word{slot, w, words[w], std::to_string(slot * kWordsOfSlot + w), state.types[slot].kind == Kind::kUnread});
+    for (size_t w = 0; w < words.size(); w++) visit(Word{slot, w, words[w], std::to_string(slot * kWordsOfSlot + w), state.types[slot].kind == Kind::kUnread, is_size_word(state.types[slot], w)});
   }
 }
 
@@ -118,7 +126,7 @@ std::string name_of(const Word& word) { return "%s" + std::to_string(word.slot) 
 
 // From memory into its variable.
 std::string enter_text(const Word& word, const std::string& at) {
-  return "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = load " + word.type + ", ptr " + at + ".at\n  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
+  return "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = " + load_text(word.type, at + ".at", word.is_size) + "\n  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
 }
 
 }  // namespace
@@ -424,7 +432,7 @@ std::string RegionWriter::rollback_text() {
     const std::string at = "@" + number_of(number) + ".";
     lines << "restore" + number_of(number) + ":";
     for_each_written_word(state, [&](const Word& word) {
-      lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = load " + word.type + ", ptr " + at + word.place + ".at"
+      lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = " + load_text(word.type, at + word.place + ".at", word.is_size)
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
     lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %block" + number_of(number);
@@ -440,7 +448,7 @@ std::string RegionWriter::sources_text() const {
     for (size_t w = 0; w < words.size(); w++) {
       const std::string name = source_word(static_cast<int32_t>(i), w);
       text += "  " + name + ".at = getelementptr i64, ptr %sources, i64 " + std::to_string(i * kWordsOfSlot + w) + "\n";
-      text += "  " + name + " = load " + words[w] + ", ptr " + name + ".at\n";
+      text += "  " + name + " = " + load_text(words[w], name + ".at", is_size_word(region_.sources[i], w)) + "\n";
     }
   }
   return text;
@@ -531,6 +539,7 @@ attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nobuiltin }
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{}
+!2 = !{i64 0, i64 -9223372036854775808}
 !3 = !{}
 )";
 }

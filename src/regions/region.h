@@ -48,8 +48,8 @@ struct LogEntry {
   uint64_t where, old;
 };
 inline constexpr int64_t kMostLogged = 1 << 13;
-// Logs so many elements, by bytes from one to the next: the new end of the log.
-LogEntry* log_many(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
+// Logs so many elements, at even distances from the first to the last one: the new end of the log.
+LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t count);
 // Puts them back, the last one first, and forgets the conditions.
 void undo(const LogEntry* first, const LogEntry* end);
 
@@ -95,7 +95,7 @@ struct Header {
   int64_t* saved;       // the checkpoint: its block, kSavedNumbers in all, and the words of its slots
   LogEntry* log;
   void (*undo)(const LogEntry* first, const LogEntry* end);
-  LogEntry* (*log_many)(LogEntry* log, char* first, int64_t step, int64_t size, int64_t count);
+  LogEntry* (*log_many)(LogEntry* log, char* first, char* last, int64_t size, int64_t count);
   PyObject* const* bound;  // the region's objects of this run
   LogEntry* many_end;      // of the part of the log that many turns at once may fill: the rest is for those that are done one by one
 };

@@ -20,7 +20,22 @@ bool is_computed(DType dtype) { return dtype != DType::kNone && dtype != DType::
 
 bool has_elements(const Type& array) { return array.is_array() && is_computed(array.dtype) && (array.flags & NPY_ARRAY_ALIGNED); }
 
-Type fresh_type(DType dtype, int rank) { return {Kind::kFresh, dtype, static_cast<int8_t>(rank), guards::kArrayFlags}; }
+Type of_any_strides(Type type) {
+  type.is_close = false;
+  for (Type& asked : type.asked) asked = of_any_strides(std::move(asked));
+  return type;
+}
+
+bool may_enter_as(const Type& wanted, const Type& there) {
+  if (wanted == there) return true;
+  if (wanted.is_close && !there.is_close) return false;
+  if (wanted.asked.size() != there.asked.size() || of_any_strides(wanted) != of_any_strides(there)) return false;
+  return std::equal(wanted.asked.begin(), wanted.asked.end(), there.asked.begin(), may_enter_as);
+}
+
+Type fresh_type(DType dtype, int rank) {
+  return {.kind = Kind::kFresh, .dtype = dtype, .rank = static_cast<int8_t>(rank), .flags = guards::kArrayFlags, .is_close = rank > 0};
+}
 
 int identity_word(const Type& array) { return array.kind == Kind::kView ? 1 : 0; }
 
@@ -30,7 +45,7 @@ Type gone_through(Type items) {
 }
 
 std::strong_ordering Type::operator<=>(const Type& other) const {
-  const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object); };
+  const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object, type.is_close); };
   if (const auto order = simple(*this) <=> simple(other); order != 0) return order;
   return std::lexicographical_compare_three_way(asked.begin(), asked.end(), other.asked.begin(), other.asked.end());
 }
@@ -130,7 +145,9 @@ Type type_of_array(PyArrayObject* array) {
   const bool warns = static_cast<unsigned>(PyArray_FLAGS(array)) & kWarnOnWrite;
   const bool fits = PyArray_NDIM(array) <= (kWordsOfSlot - 2) / 2;
   if (dtype == DType::kNone || !is_standard(descr, dtype) || warns || !fits) return {Kind::kObject};
-  return {Kind::kArray, dtype, static_cast<int8_t>(PyArray_NDIM(array)), PyArray_FLAGS(array) & guards::kArrayFlags};
+  const int rank = PyArray_NDIM(array);
+  const bool is_close = rank > 0 && is_computed(dtype) && PyArray_STRIDES(array)[rank - 1] == graph::size_of(dtype);
+  return {.kind = Kind::kArray, .dtype = dtype, .rank = static_cast<int8_t>(rank), .flags = PyArray_FLAGS(array) & guards::kArrayFlags, .is_close = is_close};
 }
 
 // Of one that no one else has.
@@ -142,8 +159,10 @@ Type type_of_iterator(PyObject* iterator) {
   if (type == &PySeqIter_Type) {
     PyObject* const sequence = cpython::state_of_sequence(iterator).sequence;
     if (!sequence || !numpy::is_exact_array(sequence)) return no;
-    const Type array = type_of_array(numpy::as_array(sequence));
-    return has_elements(array) && array.rank > 0 && array.rank <= kMostDimensions + 1 ? Type{Kind::kItems, array.dtype, array.rank, array.flags} : no;
+    Type array = type_of_array(numpy::as_array(sequence));
+    if (!has_elements(array) || array.rank == 0 || array.rank > kMostDimensions + 1) return no;
+    array.kind = Kind::kItems;
+    return array;
   }
   if (type == &PyListIter_Type || type == &PyTupleIter_Type) return type_of_items(cpython::ahead(iterator, 0).get(), type == &PyTupleIter_Type);
   Type all{type == &PyEnum_Type ? Kind::kEnumerate : Kind::kZip};

@@ -43,6 +43,7 @@ struct Type {
   int32_t flags = 0;           // of guards::kArrayFlags
   int32_t object = -1;         // kObject: which of the region's objects
   std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators; kTuple: the numbers; kListItems: what a tuple among the items is
+  bool is_close = false;            // of arrays, and of what is gone through: along the last axis, one element stands beside the other
   bool operator==(const Type&) const = default;
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }
@@ -71,6 +72,10 @@ bool is_computed(DType dtype);
 bool has_elements(const Type& array);
 // The array that a kItems, or the view that a kViewItems goes through.
 Type gone_through(Type items);
+// The same of any strides.
+Type of_any_strides(Type type);
+// Whether what is of the type `there` may enter as `wanted`: one that stands close is one of any strides, too.
+bool may_enter_as(const Type& wanted, const Type& there);
 // A new array.
 Type fresh_type(DType dtype, int rank);
 // Of an array's words, the one that tells it from others of its kind.

@@ -10,19 +10,27 @@ using Kind = Type::Kind;
 
 namespace {
 
-Strided of_view(const Written& view) {
-  const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
-  return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, {strides, strides + view.type.rank}, view.memory};
+Term size_of_element(Block& block, const Type& array) { return block.emitter.integer("i64", graph::size_of(array.dtype)); }
+
+// A stride that LLVM knows is part of an address, and others are multiplied by it.
+std::vector<Term> known_strides(Block& block, const Type& array, std::vector<Term> strides) {
+  if (array.is_close) strides.back() = size_of_element(block, array);
+  return strides;
 }
 
-Strided of_object(const Written& array) {
+Strided of_view(Block& block, const Written& view) {
+  const auto sizes = view.words.begin() + 3, strides = sizes + view.type.rank;
+  return {view.type, view.is_of_fresh ? Term() : view.words[0], view.words[2], {sizes, strides}, known_strides(block, view.type, {strides, strides + view.type.rank}), view.memory};
+}
+
+Strided of_object(Block& block, const Written& array) {
   const auto sizes = array.words.begin() + 2, strides = sizes + array.type.rank;
-  return {array.type, array.words[0], array.words[1], {sizes, strides}, {strides, array.words.end()}};
+  return {array.type, array.words[0], array.words[1], {sizes, strides}, known_strides(block, array.type, {strides, array.words.end()})};
 }
 
 Strided of_fresh(Block& block, const Written& array) {
   Strided all{array.type, {}, array.words[0], {array.words.begin() + 1, array.words.end()}, {}, array.words[0].ref};
-  Term step = block.emitter.integer("i64", graph::size_of(array.type.dtype));
+  Term step = size_of_element(block, array.type);
   for (int axis = array.type.rank - 1; axis >= 0; axis--) {
     all.strides.insert(all.strides.begin(), step);
     step = step * all.sizes[axis];
@@ -48,8 +56,8 @@ Strided strided(Block& block, const Written& array) {
   if (array.expression) return strided(block, computed(block, array));
   switch (array.type.kind) {
     case Kind::kArray:
-    case Kind::kHeld: return of_object(array);
-    case Kind::kView: return of_view(array);
+    case Kind::kHeld: return of_object(block, array);
+    case Kind::kView: return of_view(block, array);
     case Kind::kFresh: return of_fresh(block, array);
     default: throw Unsupported("items of " + (array.is_tuple ? std::string("a tuple") : text_of(array.type)));
   }
@@ -60,6 +68,7 @@ std::vector<Term> sizes_of(Block& block, const Written& array) { return array.ex
 Written view_of(Block& block, const Strided& part) {
   Written view{.type = {Kind::kView, part.type.dtype, static_cast<int8_t>(part.sizes.size()), part.type.flags}};
   if (part.sizes.size() > kMostDimensions || part.sizes.empty()) throw Unsupported("a part of as many dimensions");
+  view.type.is_close = part.strides.back().ref == size_of_element(block, part.type).ref;
   view.is_of_fresh = part.base.type.empty();
   view.memory = part.memory;
   view.words = {view.is_of_fresh ? Term{&block.emitter, "ptr", "null"} : part.base, block.new_serial(), part.data};
@@ -72,11 +81,31 @@ Varies index_varies(const Block& block, Varies array, Varies index) {
   return block.pass == Pass::kTurn || array == Varies::kAnyhow ? Varies::kAnyhow : index;
 }
 
+// Indices that are counted from the end are rare: a branch that is never taken costs less than what would have to be computed for both. LLVM
+// knows of numbers in front of it and behind it that they are no large ones.
+static Term index_anyhow(Block& block, const Term& number, const Term& size) {
+  Emitter& emitter = block.emitter;
+  constexpr int64_t kLeast = -(int64_t{1} << 62);
+  const std::string from = block.new_label(), negative = block.new_label(), behind = block.new_label();
+  emitter.line("br label %" + from);
+  emitter.label(from);
+  emitter.line("br i1 " + compare("ult", number, size).ref + ", label %" + behind + ", label %" + negative + ", !prof !0");
+  emitter.label(negative);
+  const Term counted = number + size;
+  block.leave_unless(compare("ugt", number, kLeast) & compare("ult", counted, size));
+  const std::string sound = block.new_label();
+  emitter.line("br label %" + sound);
+  emitter.label(sound);
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+  return emitter.let("i64", "phi i64 [ " + number.ref + ", %" + from + " ], [ " + counted.ref + ", %" + sound + " ]");
+}
+
 // What is in range in the first and in the last of many turns is in those between.
 Term index_in(Block& block, const Term& number, const Term& size, Varies varies) {
+  if (varies == Varies::kAnyhow && block.pass != Pass::kProbe) return index_anyhow(block, number, size);
   const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
-  if (varies == Varies::kAnyhow) block.leave_unless(compare("ult", at, size));
-  else if (block.pass == Pass::kProbe) block.require(compare("ult", at, size));
+  if (block.pass == Pass::kProbe && varies != Varies::kAnyhow) block.require(compare("ult", at, size));
   return at;
 }
 

@@ -91,8 +91,11 @@ void Capture::drop_regions() {
 Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   if (!may_have_regions(run, entries)) return Ended::kRunning;
   if (making_ && making_->is_done) take_region();
-  // Only what has been recorded since it was made can make another one of it.
-  if (!making_ && counters_.recordings > (entries.region ? entries.region->recordings : 0) && entries.region_trial.is_due(&run)) make_region(run, entries);
+  // Only what has been recorded since it was made can make another one of it, or arrays of other strides.
+  const bool is_for_others = entries.region && entries.region->met_other_strides;
+  entries.has_other_strides |= is_for_others;
+  const bool may_be_another = is_for_others || counters_.recordings > (entries.region ? entries.region->recordings : 0);
+  if (!making_ && may_be_another && entries.region_trial.is_due(&run)) make_region(run, entries);
   const Held<LoopRegion> region = entries.region;
   if (region && region->is_to_be_optimised()) optimise(region);
   LoopRegion::Left left;
@@ -146,6 +149,7 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
     return found;
   };
   state = state_of(run.chain, at, names(), objects, items);
+  if (entries.has_other_strides) std::transform(state.types.begin(), state.types.end(), state.types.begin(), regions::of_any_strides);
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;
     for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));

@@ -49,6 +49,7 @@ struct Entries : Holdable {
   LoopTrial trial;
   Held<LoopRegion> region;  // of the loop around the place, which can be entered here
   RegionTrial region_trial;
+  bool has_other_strides = false;  // of its arrays: not always do elements along the last axis stand one beside the other
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller
   int turns_in_callee = 0;                  // times that a call of a followed function stood here

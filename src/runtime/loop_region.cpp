@@ -110,12 +110,15 @@ int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruct
     if (types_.empty()) {
       for (size_t i = 0; i < slots.size(); i++) types_.push_back(i < variables_.count() ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
     }
-    const auto same = [](Type wanted, const Type& there) {
+    const auto may_enter = [](Type wanted, const Type& there) {
       if (wanted.kind == Kind::kUnread) return regions::may_be_unread(there);
       if (there.kind == Kind::kObject) wanted.object = -1;
-      return wanted == there;
+      return regions::may_enter_as(wanted, there);
     };
-    if (std::equal(entry.types.begin(), entry.types.end(), types_.begin(), same) && bind(slots, entry)) return static_cast<int>(e);
+    const auto may_enter_else = [&](const Type& wanted, const Type& there) { return may_enter(regions::of_any_strides(wanted), there); };
+    const auto all = [&](const auto& may) { return std::equal(entry.types.begin(), entry.types.end(), types_.begin(), may); };
+    if (all(may_enter) && bind(slots, entry)) return static_cast<int>(e);
+    met_other_strides |= all(may_enter_else);
   }
   return -1;
 }
@@ -124,7 +127,7 @@ bool LoopRegion::read_sources(const guards::Objects& objects) {
   sources_.assign(region_.sources.size() * regions::kWordsOfSlot, 0);
   for (size_t i = 0; i < region_.sources.size(); i++) {
     if (region_.sources[i].kind == Kind::kUnbound) continue;
-    if (regions::type_of(objects[i]) != region_.sources[i]) return false;
+    if (!regions::may_enter_as(region_.sources[i], regions::type_of(objects[i]))) return false;
     regions::unbox(region_.sources[i], objects[i], &sources_[i * regions::kWordsOfSlot]);
   }
   return true;

@@ -45,6 +45,7 @@ class LoopRegion : public Holdable {
   int32_t instruction = 0;  // where the loop stood when it was made
   uint64_t recordings = 0;  // of the capture, when it was made
   uint64_t entered = 0, turns = 0;
+  bool met_other_strides = false;  // it would have been entered, had its arrays been of any strides
   int64_t unseen = 1;  // turns until conditions are looked at: of the last run
 
   // For tests: it is left after as many turns.
