@@ -1,6 +1,6 @@
 """Times capturing PyTorch functions and models beside torch.compile, both with backend="eager" and in this process.
 
-    python benchmarks/torch_capture.py [--only bert ...] [--repeat 3]
+    python benchmarks/torch_capture.py [--only bert ...] [--repeat 3] [--is-compiling]
 
 For each: an eager call; the first call under evalframe and under torch.compile (recorded or traced, FX graphs
 made), the least of so many; graphs and their operations on both sides; and what a later call costs more than eager.
@@ -35,9 +35,9 @@ def operations(graph_modules: list[Any]) -> int:
     return sum(node.op.startswith("call") for module in graph_modules for node in module.graph.nodes)
 
 
-def captured_by_evalframe(made: Made) -> tuple[float, list[Any], Callable[[], Any]]:
+def captured_by_evalframe(made: Made, is_compiling: bool) -> tuple[float, list[Any], Callable[[], Any]]:
     function, args, kwargs = made
-    compiled = evalframe.torch.compile(function, backend="eager")
+    compiled = evalframe.torch.compile(function, backend="eager", is_compiling=is_compiling)
     took = seconds(lambda: compiled(*args, **kwargs))
     return took, evalframe.torch.graph_modules(compiled), lambda: compiled(*args, **kwargs)
 
@@ -69,12 +69,13 @@ def calls(made: Made) -> Callable[[], Any]:
     return lambda: function(*args, **kwargs)
 
 
-def ours(name: str, repeat: int) -> Ours:
+def ours(name: str, repeat: int, is_compiling: bool) -> Ours:
     made = MODELS[name]()
     eager = calls(made)
     eager()
     run = least(eager, 20)
-    first, modules, call = min((captured_by_evalframe(made) for _ in range(repeat)), key=lambda result: result[0])
+    results = (captured_by_evalframe(made, is_compiling) for _ in range(repeat))
+    first, modules, call = min(results, key=lambda result: result[0])
     return Ours(made, run, first, modules, least(call, 30))
 
 
@@ -92,14 +93,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--repeat", type=int, default=3)
+    says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
+    parser.add_argument("--is-compiling", action="store_true", help=says)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("              eager ms   ours ms   torch ms  ratio  graphs / operations       later calls, us over eager")
     ratios = []
     with torch.no_grad():
-        captured_by_evalframe(MODELS["pointwise"]())  # imports what it needs
+        captured_by_evalframe(MODELS["pointwise"](), False)  # imports what it needs
         # All of them first: torch.compile patches nn.Module, for the rest of the process.
-        mine = {name: ours(name, options.repeat) for name in options.only}
+        mine = {name: ours(name, options.repeat, options.is_compiling) for name in options.only}
         captured_by_torch(MODELS["pointwise"]())
         for name in options.only:
             ratio, text = row(name, mine[name], options.repeat)

@@ -2,6 +2,7 @@
 
 import gc
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +26,36 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 NUMERIC = ("test_native", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", type=int, default=1, metavar="N", help="of slow tests each N-th case, and an N-th of what they generate")
+
+
+@pytest.fixture(scope="session")
+def share(request: pytest.FixtureRequest) -> int:
+    """A slow test runs one part in so many."""
+    return int(request.config.getoption("--share"))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the tests in those files all but each seventh are marked: one version has to run them."""
     numeric = (item for item in items if item.path.name.startswith(NUMERIC))
     for place, item in enumerate(numeric):
         if place % 7:
             item.add_marker("once")
+    items[:] = _share_of(items, config.getoption("--share"))
+
+
+def _share_of(items: list[pytest.Item], share: int) -> list[pytest.Item]:
+    """Of each slow test's cases the first and each `share`-th behind it."""
+    places: Counter[str] = Counter()
+    kept = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if not item.get_closest_marker("slow") or places[test] % share == 0:
+            kept.append(item)
+        places[test] += 1
+    return kept
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -81,9 +81,9 @@ def test_round_trip_of_a_sample(module: str) -> None:
 
 
 @pytest.mark.slow
-def test_round_trip_of_the_whole_standard_library() -> None:
-    files = [path for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts]
-    assert sum(check_file(path) for path in files) > 10_000
+def test_round_trip_of_the_whole_standard_library(share: int) -> None:
+    files = [path for path in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in path.parts]
+    assert sum(check_file(path) for path in files[::share]) > 10_000 // share
 
 
 def test_running_code_is_decoded_as_it_was_compiled() -> None:

@@ -590,7 +590,7 @@ def counts(files: list[Path]) -> Counter[str]:
     return found
 
 
-def share(found: Counter[str]) -> float:
+def exact_share(found: Counter[str]) -> float:
     return (found["exact"] + found["equivalent"]) / found.total()
 
 
@@ -603,11 +603,11 @@ WHOLE_FLOOR = 99
 def test_a_sample_of_the_standard_library() -> None:
     found = counts([LIBRARY / f"{name}.py" for name in SAMPLE])
     assert found.total() > 1000
-    assert 100 * share(found) >= FLOOR, found
+    assert 100 * exact_share(found) >= FLOOR, found
 
 
 @pytest.mark.slow
-def test_the_whole_standard_library() -> None:
+def test_the_whole_standard_library(share: int) -> None:
     files = [file for file in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in file.parts and "bad" not in file.name]
-    found = counts(files)
-    assert 100 * share(found) >= WHOLE_FLOOR, found
+    found = counts(files[::share])
+    assert 100 * exact_share(found) >= WHOLE_FLOOR, found

@@ -102,8 +102,8 @@ def test_hostile_code_is_decompiled_or_refused() -> None:
 
 
 @pytest.mark.slow
-def test_many_hostile_code_objects_are_decompiled_or_refused() -> None:
-    mutants.run(2, range(5000))
+def test_many_hostile_code_objects_are_decompiled_or_refused(share: int) -> None:
+    mutants.run(2, range(5000 // share))
 
 
 @pytest.mark.parametrize("source", ["lambda a, b: f'{a}{b}'", "lambda a, b: f'{a:{b}}'", "lambda a, b: f'{a:{b}x}'"])

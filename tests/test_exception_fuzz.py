@@ -203,6 +203,6 @@ def test_programs_that_raise(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_many_programs_that_raise() -> None:
-    for seed in range(100, 1100):
+def test_many_programs_that_raise(share: int) -> None:
+    for seed in range(100, 1100, share):
         check(seed, 8)

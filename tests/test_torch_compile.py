@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
+from torch.compiler import is_compiling
 
 import evalframe.torch
 from evalframe import BackendError, GraphBreakError
@@ -824,6 +825,57 @@ def test_parameters_and_buffers_can_be_attributes(backend, dynamic, train):
     inputs = [node for node in made.graph.nodes if node.op == "placeholder"]
     assert not any("weight" in node.name or "running" in node.name for node in inputs)
     assert all("example_value" in node.meta for node in made.graph.nodes if node.op in ("placeholder", "get_attr"))
+
+
+def positive(x):
+    if not torch.compiler.is_compiling() and bool((x > 0).all()):
+        return x
+    return torch.where(x > 0, x, 0.0) + (0.5 if is_compiling() else 0.25)
+
+
+def test_what_is_captured_is_compiling_where_that_is_asked_for():
+    x = numbers(4).abs() + 1
+    as_it_is = evalframe.torch.compile(positive, backend="eager")
+    compiling = evalframe.torch.compile(positive, backend="eager", is_compiling=True, fullgraph=True)
+    for _ in range(3):
+        assert as_it_is(x) is x
+        assert torch.equal(compiling(x), x + 0.5)
+        assert torch.equal(compiling(-x), torch.full_like(x, 0.5))
+        assert positive(x) is x
+    assert len(evalframe.torch.graph_modules(compiling)) == 1
+    for is_compiling_too in (False, True):
+        with evalframe.torch.enabled(backend="eager", is_compiling=is_compiling_too):
+            for _ in range(3):
+                assert torch.equal(positive(x), x + 0.5) if is_compiling_too else positive(x) is x
+
+
+def test_nothing_is_compiling_between_graphs():
+    seen = []
+
+    def function(x):
+        x = x + 1
+        seen.append(torch.compiler.is_compiling())
+        return ask(x * x.sum().item())
+
+    @evalframe.uncaptured
+    def ask(x):
+        return x, torch.compiler.is_compiling()
+
+    compiled = evalframe.torch.compile(function, backend="eager", is_compiling=True)
+    assert [compiled(numbers(3))[1] for _ in range(3)] == [False] * 3
+    assert seen == [True] * 3
+
+
+def test_a_module_is_compiling_and_so_is_its_copy():
+    class Layer(nn.Module):
+        def forward(self, x):
+            return positive(x)
+
+    x = numbers(4).abs() + 1
+    compiled = evalframe.torch.compile(Layer(), backend="eager", is_compiling=True)
+    assert all(torch.equal(module(x), x + 0.5) for module in (compiled, copy.deepcopy(compiled)))
+    with pytest.raises(TypeError, match="is_compiling must be True or False, not 'yes'"):
+        evalframe.torch.compile(positive, is_compiling="yes")
 
 
 def test_parameters_are_inputs_or_attributes():

@@ -91,7 +91,7 @@ def jit(
         raise TypeError(f"evalframe.jit needs a Python function, not {type(function).__name__}: {_advice(function)}")
     _check_options(fullgraph, max_entries)
     _check_numerics(exact, fastmath)
-    _check_flag("background", background)
+    check_flag("background", background)
     _check_dynamic(dynamic)
     name, custom = resolve(backend)
     if name == TORCH:
@@ -133,7 +133,7 @@ def _advice(given: object) -> str:
 
 
 def _check_options(fullgraph: object, max_entries: object) -> None:
-    _check_flag("fullgraph", fullgraph)
+    check_flag("fullgraph", fullgraph)
     if not isinstance(max_entries, int) or isinstance(max_entries, bool):
         raise TypeError(f"max_entries must be an int, not {type(max_entries).__name__}")
     if not 1 <= max_entries <= _MOST_ENTRIES:
@@ -141,18 +141,18 @@ def _check_options(fullgraph: object, max_entries: object) -> None:
 
 
 def _check_numerics(exact: object, fastmath: object) -> None:
-    _check_flag("exact", exact)
-    _check_flag("fastmath", fastmath)
+    check_flag("exact", exact)
+    check_flag("fastmath", fastmath)
     if exact and fastmath:
         raise ValueError("exact=True keeps the bits that fastmath=True gives up: ask for one of them")
 
 
 def _check_dynamic(value: object) -> None:
     if value is not None:
-        _check_flag("dynamic", value)
+        check_flag("dynamic", value)
 
 
-def _check_flag(name: str, value: object) -> None:
+def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
 
@@ -176,15 +176,17 @@ class enabled:
         dynamic: bool | None = None,
     ) -> None:
         _check_numerics(exact, fastmath)
-        _check_flag("background", background)
+        check_flag("background", background)
         _check_dynamic(dynamic)
         self._backend = resolve(backend)
         self._numerics = exact, fastmath, background
         self._dynamic = DYNAMIC[dynamic]
+        self._is_compiling = False  # for torch: evalframe.torch.enabled
         self._hooks: list[int] = []
 
     def __enter__(self) -> Self:
-        self._hooks.append(_core.enable(*self._backend, *self._numerics, dynamic=self._dynamic))
+        further = {"dynamic": self._dynamic, "compiling": self._is_compiling}
+        self._hooks.append(_core.enable(*self._backend, *self._numerics, **further))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -402,20 +402,21 @@ void bind_jit(nb::module_& module) {
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",
-      [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool background, bool all_threads, int dynamic) {
+      [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool background, bool all_threads, int dynamic, bool compiling) {
         runtime::Settings settings;
         settings.backend = backend;
         settings.exact = exact;
         settings.fastmath = fastmath;
         settings.background = background;
         settings.dynamic = static_cast<runtime::Dynamic>(dynamic);
+        settings.compiling = compiling;
         if (!custom.is_none()) settings.custom = Ref::borrow(custom.ptr());
         const cpython::HookId id = runtime::enable(std::move(settings), all_threads);
         if (!id) throw nb::python_error();
         return id;
       },
       nb::arg("backend"), nb::arg("custom").none(), nb::arg("exact"), nb::arg("fastmath") = false, nb::arg("background") = false, nb::arg("all_threads") = false,
-      nb::arg("dynamic") = 0, "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
+      nb::arg("dynamic") = 0, nb::arg("compiling") = false, "Captures the functions of this thread, or of all, from now on; the number is for `disable`.");
   module.def("disable", [](uint64_t id) { return cpython::remove_frame_hook(id); }, nb::arg("id"));
   module.def("keep_modules", runtime::keep_modules, nb::arg("on"),
              "Whether `captures` tells of modules' bodies that have ended, too, as long as they were captured by what is enabled now.");

@@ -176,7 +176,7 @@ bool Recorder::parts_vary(int32_t source, Borrowed object) const {
 bool Recorder::is_input_number(uint32_t index, Borrowed object) const {
   const Value& value = recording_->values[index];
   if (value.kind != Value::Kind::kSource) return false;
-  return (!fixes_numbers_ && PyFloat_CheckExact(object.get())) || (guards::is_number(object) && varies(value.a));
+  return (!purpose_.fixes_numbers && PyFloat_CheckExact(object.get())) || (guards::is_number(object) && varies(value.a));
 }
 
 bool Recorder::is_number(uint32_t index, Borrowed object) const {
@@ -232,7 +232,7 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     std::vector<uint8_t> varies = sizes_that_vary(value.a, object);
     sizes_vary_ = sizes_vary_ || std::find(varies.begin(), varies.end(), 1) != varies.end();
     guards().require_tensor(value.a, borrowed, std::move(varies));
-  } else if (fixes_numbers_ && guards::is_number(object) && known(index, borrowed)) {
+  } else if (purpose_.fixes_numbers && guards::is_number(object) && known(index, borrowed)) {
     return Operand::constant(recording_->values[constant(borrowed)].a);
   } else if (numpy::is_scalar(object) || guards::is_number(object) || numpy::is_random_generator(object) || is_acted_on(object)) {
     guards().require_type(value.a, borrowed);
@@ -254,17 +254,17 @@ Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
     input = static_cast<int32_t>(recording_->graph.inputs.size());
     recording_->graph.inputs.push_back({graph::meta_of(borrowed, recording_->graph.sizes), guards().source_name(value.a), bits_of(sizes_that_vary(value.a, object))});
     recording_->input_sources.push_back(value.a);
-    if (keep_inputs_) recording_->examples.push_back(Ref::borrow(object));
+    if (purpose_.keep_inputs) recording_->examples.push_back(Ref::borrow(object));
   }
   return Operand::input(input);
 }
 
 void Recorder::note_size(PyObject* number) {
-  sizes_vary_ = sizes_vary_ || (fixes_numbers_ && (PyLong_CheckExact(number) || numpy::is_scalar(number)));
+  sizes_vary_ = sizes_vary_ || (purpose_.fixes_numbers && (PyLong_CheckExact(number) || numpy::is_scalar(number)));
 }
 
 std::vector<uint8_t> Recorder::sizes_that_vary(int32_t source, PyObject* tensor) const {
-  if (varying_.empty() || !fixes_numbers_ || !torch::is_tensor(tensor)) return {};
+  if (varying_.empty() || !purpose_.fixes_numbers || !torch::is_tensor(tensor)) return {};
   const std::string path = recording_->guards.path(source);
   const std::vector<int64_t> sizes = torch::sizes_of(tensor);
   std::vector<uint8_t> varies(sizes.size());

@@ -27,8 +27,8 @@ int frame_size(const bytecode::Code& code) { return locals_count(code) + code.co
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, bool keep_inputs, int turns, bool fixes_numbers)
-    : recording_(std::make_unique<Recording>()), varying_(varying), turns_(turns), keep_inputs_(keep_inputs), fixes_numbers_(fixes_numbers) {
+Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, Purpose purpose)
+    : recording_(std::make_unique<Recording>()), varying_(varying), purpose_(purpose) {
   if (torch::is_watched()) {
     states_ = torch::present_states();
     recording_->records_gradients = torch::records_gradients();
@@ -158,7 +158,7 @@ Plan Recorder::before(const Activation& frame) {
   if (boundary && static_cast<int32_t>(recording_->graph.nodes.size()) >= kMaxNodes) return plan_break(Break::kTooLong);
   const bytecode::Instruction& instruction = frame.instruction();
   const bool back = instruction.target >= 0 && instruction.target <= frame.next();
-  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > (fixes_numbers_ ? kMaxJumpsOfTorch : kMaxBackJumps)) return plan_break(Break::kLoop);
+  if (back && !is_hidden(frames_.size() - 1) && ++back_jumps_ > (purpose_.fixes_numbers ? kMaxJumpsOfTorch : kMaxBackJumps)) return plan_break(Break::kLoop);
   if (!resolve_operands(frame, instruction)) return plan_break(Break::kStore, "a list that may have grown, or a dict that is an object's or module's, too");
   return plan_for({*this, frame, instruction, mark_.depth});
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "evaluator/activation.h"
+#include "recorder/purpose.h"
 #include "recorder/recording.h"
 
 namespace evalframe::recorder {
@@ -184,9 +185,10 @@ class Recorder {
   static constexpr size_t kMaxTurnNodes = 160;        // of all of them together
 
   // chain: the live frames, outermost first; the innermost is about to run its next instruction. varying: paths of
-  // sources whose values were seen to change, so that they are inputs and no constants. keep_inputs: Recording::examples
-  // is filled. fixes_numbers: numbers from outside are facts, never inputs. turns: of the loop in whose FOR_ITER the chain stands, at most.
-  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, bool keep_inputs = false, int turns = 1, bool fixes_numbers = false);
+  // sources whose values were seen to change, so that they are inputs and no constants.
+  Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, Purpose purpose);
+
+  const Purpose& purpose() const { return purpose_; }
 
   Recording& recording() { return *recording_; }
   const Recording& recorded() const { return *recording_; }
@@ -562,7 +564,6 @@ class Recorder {
   std::unique_ptr<Recording> recording_;
   const guards::Paths& varying_;
   std::string turn_;  // path of what a loop over an iterator from outside has just given: it differs at each turn
-  int turns_;              // that may still be taken
   int32_t turns_taken_ = 0;
   int32_t turn_iterator_ = -1;  // source
   std::vector<Live> frames_;
@@ -576,8 +577,7 @@ class Recorder {
   size_t nodes_before_whole_ = 0;
   int32_t back_jumps_ = 0;
   bool stopped_ = false, stepped_past_ = false;
-  bool keep_inputs_ = false;
-  const bool fixes_numbers_;
+  const Purpose purpose_;
   bool sizes_vary_ = false;  // those of tensors that are made from here on may be others in another run
   // A number that the graph has, and that is another one in the next run, may be the size of what is made of it.
   void note_size(PyObject* number);

@@ -72,7 +72,7 @@ bool goes_through_range(const Activation& frame) { return frame.depth() && frame
 // Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in. Of torch's a caller's loop is one over layers.
 Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (is_hidden(frames_.size() - 1)) return kMaxParts;
-  if (fixes_numbers_ && !goes_through_range(frame)) return kMaxLayers;
+  if (purpose_.fixes_numbers && !goes_through_range(frame)) return kMaxLayers;
   const int32_t index = frame.next(), head = head_behind(frame.code(), index);
   const bool shortly = head >= 0 ? is_short(frame.code(), head, fixes_numbers_ ? kMostOfTorch : kMostInstructions) : begins_short_function(frame);
   if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;

@@ -305,7 +305,7 @@ bool Recorder::takes_turn(uint32_t iterator, Borrowed object) {
   const auto is_list = [](const Outer& outer) { return PyList_CheckExact(outer.object.get()); };
   const bool lists_change = !appended_.empty() || std::any_of(outers_.begin(), outers_.end(), is_list);
   if (lists_change && !Py_IS_TYPE(object.get(), &PyRangeIter_Type)) return false;
-  return recording_->values[iterator].a == turn_iterator_ && turns_taken_ + 1 < turns_ && fits && cpython::ahead(object, 0);
+  return recording_->values[iterator].a == turn_iterator_ && turns_taken_ + 1 < purpose_.turns && fits && cpython::ahead(object, 0);
 }
 
 uint32_t Recorder::turn(const Value& iterator) {

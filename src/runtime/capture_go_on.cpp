@@ -203,9 +203,9 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   look_for_inputs(run.chain, entries, frames);
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
-  const bool keep_inputs = static_cast<bool>(settings_.custom);
+  const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling};
   const size_t long_loops = long_loops_.size();
-  const Ended ended = run.chain.record(varying, run.result, recording, past_exception, keep_inputs, 1, settings_.is_torch(), is_tried() ? &long_loops_ : nullptr);
+  const Ended ended = run.chain.record(varying, run.result, recording, past_exception, purpose, is_tried() ? &long_loops_ : nullptr);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);

@@ -128,7 +128,7 @@ Ended Capture::record_several(Entries& entries, Chain& chain, Ref& result, bool&
   entries.several_tried = true;
   const guards::Paths varying = entries.varying;
   std::unique_ptr<Recording> recording;
-  const Ended ended = chain.record(varying, result, recording, past_exception, false, recorder::Recorder::kTurnsAtOnce);
+  const Ended ended = chain.record(varying, result, recording, past_exception, {.turns = recorder::Recorder::kTurnsAtOnce});
   if (ended != Ended::kRunning || past_exception || recording->keeps_ended || recording->iterator < 0) return ended;
   const int32_t turns = 1 + recording->advanced_at(static_cast<int32_t>(recording->graph.nodes.size()));
   const Held<Compilation> several = compile_counted(std::move(recording));

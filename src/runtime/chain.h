@@ -8,6 +8,7 @@
 
 #include "core/few.h"
 #include "evaluator/activation.h"
+#include "recorder/purpose.h"
 #include "recorder/recording.h"
 
 namespace evalframe::recorder {
@@ -83,11 +84,10 @@ class Chain {
   Ended throw_into(Ref& result);
   // Runs and records from here to the next break, return or exception, filling `recording`.
   // The chain stands at the break afterwards (before the instruction that breaks), or behind a caught exception.
-  // keep_inputs: the recording holds the objects of the graph's inputs, as examples. turns: of the loop that it stands in, at most.
-  // fixes_numbers: numbers are facts, never inputs. long_loops: it ends behind a turn where all that are left would make the graph very large, and of
+  // long_loops: it ends behind a turn where all that are left would make the graph very large, and of
   // these; others that it finds are added, and the recording is for one number of turns only. Null: it doesn't end for that.
   Ended record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-               bool keep_inputs = false, int turns = 1, bool fixes_numbers = false, LongLoops* long_loops = nullptr);
+               recorder::Purpose purpose, LongLoops* long_loops = nullptr);
 
  private:
   // Where a frame stood.

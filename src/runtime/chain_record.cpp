@@ -338,14 +338,14 @@ class Turns {
 }  // namespace
 
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
-                    bool keep_inputs, int turns, bool fixes_numbers, LongLoops* long_loops) {
+                    recorder::Purpose purpose, LongLoops* long_loops) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   stepped_past_exception = false;
   Live live(thread_, frames_);
   std::vector<const Activation*> view;
   for (size_t i = 0; i < live.size(); i++) view.push_back(&live[i]);
-  Recorder recorder(view, varying, keep_inputs, turns, fixes_numbers);
+  Recorder recorder(view, varying, purpose);
   Ended ended = Ended::kRunning;
   std::optional<Turns> turns_of;
   if (long_loops) turns_of.emplace(*long_loops);

@@ -198,13 +198,13 @@ PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<evalframe.ji
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(as_jit(self)->function, "__qualname__"); }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", "fastmath", "background", "dynamic", nullptr};
+  static const char* kNames[] = {"function", "backend", "custom", "fullgraph", "max_entries", "exact", "fastmath", "background", "dynamic", "compiling", nullptr};
   PyObject* function = nullptr;
   const char* backend = "native";
   PyObject* custom = Py_None;
-  int fullgraph = 0, max_entries = 8, exact = 0, fastmath = 0, background = 0, dynamic = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpipppi", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
-                                   &custom, &fullgraph, &max_entries, &exact, &fastmath, &background, &dynamic)) {
+  int fullgraph = 0, max_entries = 8, exact = 0, fastmath = 0, background = 0, dynamic = 0, compiling = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|sOpipppip", const_cast<char**>(kNames), &PyFunction_Type, &function, &backend,
+                                   &custom, &fullgraph, &max_entries, &exact, &fastmath, &background, &dynamic, &compiling)) {
     return nullptr;
   }
   Settings settings;
@@ -216,6 +216,7 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   settings.fastmath = fastmath;
   settings.background = background;
   settings.dynamic = static_cast<Dynamic>(dynamic);
+  settings.compiling = compiling;
   auto* jit = as_jit(type->tp_alloc(type, 0));
   if (!jit) return nullptr;
   new (&jit->capture) std::shared_ptr<Capture>(std::make_shared<Capture>(function, std::move(settings)));

@@ -24,11 +24,12 @@ struct Settings {
   bool background = false;  // loops are compiled on a thread of their own
   Dynamic dynamic = Dynamic::kWhereSeen;
   int max_entries = 8;     // recordings that start at the same place
+  bool compiling = false;  // torch.compiler.is_compiling() says so in what is recorded
   bool is_torch() const { return custom && backend == kTorch; }
   static constexpr const char* kTorch = "torch";  // the backend's name where `custom` takes graphs of torch's
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
 
-  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, everything}; }
+  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, compiling, everything}; }
 };
 
 }  // namespace evalframe::runtime

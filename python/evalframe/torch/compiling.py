@@ -11,7 +11,7 @@ import torch
 
 import evalframe
 from evalframe import _core
-from evalframe.jit import DYNAMIC, Explanation
+from evalframe.jit import DYNAMIC, Explanation, check_flag
 from evalframe.jit import explain as explain_jit
 from evalframe.torch.lowering import Lowering
 from evalframe.user_backends import TORCH
@@ -25,6 +25,7 @@ def compile(
     fullgraph: bool = False,
     options: dict[str, Any] | None = None,
     parameters: str = "inputs",
+    is_compiling: bool = False,
     max_entries: int = 8,
 ) -> Any:
     """Captures the calls of a function or module as ``torch.fx`` graphs for a backend of ``torch.compile``.
@@ -35,12 +36,14 @@ def compile(
     one at a later call is a symbol of the graph from then on (sizes from 2 on); with ``dynamic=True`` all are from the
     start, with ``dynamic=False`` graphs are for the sizes that they were recorded with. ``parameters`` and buffers of
     modules are ``"inputs"`` of graphs, or ``"attributes"`` of their modules; then others in their places get functions
-    of their own. ``max_entries`` bounds how many graphs there are for one place. Without a model it is a decorator.
+    of their own. With ``is_compiling`` what is captured gets True from ``torch.compiler.is_compiling()``, as under
+    ``torch.compile``: libraries leave tests of values out then, at each of which a graph would end, and may come to
+    other last bits than as they are. ``max_entries`` bounds how many graphs there are for one place. Without a model it is a decorator.
     """
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic must be True, False or None, not {dynamic!r}")
     settings: dict[str, Any] = {"backend": backend, "dynamic": dynamic, "fullgraph": fullgraph}
-    settings |= {"options": options, "parameters": parameters, "max_entries": max_entries}
+    settings |= {"options": options, "parameters": parameters, "is_compiling": is_compiling, "max_entries": max_entries}
     if model is None:
         return lambda wrapped: compile(wrapped, **settings)
     if isinstance(model, CompiledModule):
@@ -57,13 +60,14 @@ def compile(
 
 
 def _captured(function: Any, settings: dict[str, Any]) -> Any:
-    if not isinstance(settings["fullgraph"], bool):
-        raise TypeError(f"fullgraph must be True or False, not {settings['fullgraph']!r}")
+    for name in ("fullgraph", "is_compiling"):
+        check_flag(name, settings[name])
     lowering = Lowering(settings["backend"], settings["options"], settings["parameters"])
     make: Any = _core.Jit  # made with the C API: its stub has no signature
     numerics = False, False, False
     dynamic = DYNAMIC[settings["dynamic"]]
-    made = make(function, TORCH, lowering, settings["fullgraph"], settings["max_entries"], *numerics, dynamic)
+    bounds = settings["fullgraph"], settings["max_entries"]
+    made = make(function, TORCH, lowering, *bounds, *numerics, dynamic, settings["is_compiling"])
     made.__dict__.update(
         {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
     )
@@ -125,8 +129,11 @@ class enabled(evalframe.enabled):
         backend: str | Callable[..., Any] = "inductor",
         dynamic: bool | None = None,
         options: dict[str, Any] | None = None,
+        is_compiling: bool = False,
     ) -> None:
+        check_flag("is_compiling", is_compiling)
         super().__init__(dynamic=dynamic)
+        self._is_compiling = is_compiling
         self.lowering = Lowering(backend, options)
         self._backend = TORCH, self.lowering
 

@@ -593,6 +593,9 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (std::optional<Plan> plan = call_of_weak_reference(site, call)) return *std::move(plan);
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   if (policy_of(callable) != Policy::kFollowed) return marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call)).value();
+  if (PyFunction_Check(callable)) {
+    if (std::optional<Plan> followed = stand_in_call(site, call)) return *std::move(followed);
+  }
   // No rule is for the functions of a program.
   if (kind == CallKind::kUnknown && PyFunction_Check(callable) && !is_in_library(callable)) return followed_call(site, call, callable);
   if (std::optional<Plan> plan = update_of_function_dict(site, call, callable)) return *std::move(plan);

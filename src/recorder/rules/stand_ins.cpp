@@ -72,6 +72,8 @@ bool compares_by_methods(PyObject* keys) {
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
+  // Of Python functions those have one that give other answers while something is compiled.
+  if (PyFunction_Check(callable) && !recorder.purpose().compiling) return std::nullopt;
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
   if (std::optional<Plan> plan = call_of_cache(site, call)) return plan;
   const StandIn* const stand_in = stand_in_of(callable);

@@ -1,0 +1,13 @@
+// What a recording is for, as far as that changes what is recorded.
+#pragma once
+
+namespace evalframe::recorder {
+
+struct Purpose {
+  bool keep_inputs = false;    // Recording::examples is filled: the objects of the graph's inputs
+  int turns = 1;               // of the loop in whose FOR_ITER it begins, at most
+  bool fixes_numbers = false;  // numbers from outside are facts, never inputs
+  bool compiling = false;      // torch.compiler.is_compiling() is answered with True
+};
+
+}  // namespace evalframe::recorder
