@@ -142,8 +142,8 @@ void add_inference_mode(Callables& all) {
   }
 }
 
-const Callables& callables() {
-  static const auto* const made = [] {
+Callables& callables() {
+  static auto* const made = [] {
     auto* const all = new Callables;  // lives as long as the process
     add_methods(*all, reinterpret_cast<PyTypeObject*>(tensor_type()));
     const Ref c = module_named("torch._C"), torch = module_named("torch");
@@ -170,11 +170,44 @@ const Callables& callables() {
   return *made;
 }
 
+// What evalframe/torch/operators.py has told.
+struct Operators {
+  Ref types, kind_of, follow;
+};
+Operators& operators() {
+  static auto* const made = new Operators;  // lives as long as the process
+  return *made;
+}
+
+bool is_operator(PyObject* callable) {
+  PyObject* const types = operators().types.get();
+  for (Py_ssize_t i = 0; types && i < PyTuple_GET_SIZE(types); i++) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(callable)) == PyTuple_GET_ITEM(types, i)) return true;
+  }
+  return false;
+}
+
+CallKind kind_told(std::string_view name) {
+  if (name == "operation") return CallKind::kOperation;
+  if (name == "described") return CallKind::kDescribed;
+  return name == "value" ? CallKind::kValue : CallKind::kUnknown;
+}
+
+// Asked once. One of which nothing is told may do anything.
+const Callable& add_operator(Callables& all, PyObject* callable) {
+  const Ref told = Ref::steal(PyObject_CallOneArg(operators().kind_of.get(), callable));
+  const char* kind = "unknown";
+  int acts = 1;
+  if (!told || !PyArg_ParseTuple(told.get(), "sp", &kind, &acts)) PyErr_Clear();
+  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false}).first->second;
+}
+
 const Callable* find(PyObject* callable) {
   if (!is_watched()) return nullptr;
-  const Callables& all = callables();
+  Callables& all = callables();
   const auto found = all.find(callable);
-  return found == all.end() ? nullptr : &found->second;
+  if (found != all.end()) return &found->second;
+  return is_operator(callable) ? &add_operator(all, callable) : nullptr;
 }
 
 }  // namespace
@@ -182,6 +215,20 @@ const Callable* find(PyObject* callable) {
 CallKind call_kind(PyObject* callable) {
   const Callable* const known = find(callable);
   return known ? known->kind : CallKind::kUnknown;
+}
+
+void watch_operators(Borrowed types, Borrowed kind_of, Borrowed follow) {
+  operators() = {Ref::borrow(types), Ref::borrow(kind_of), Ref::borrow(follow)};
+}
+
+bool results_follow(PyObject* callable, std::span<PyObject* const> arguments, PyObject* keyword_names) {
+  const Py_ssize_t keywords = keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0, positional = static_cast<Py_ssize_t>(arguments.size()) - keywords;
+  const Ref given = Ref::steal(PyTuple_New(positional)), named = Ref::steal(PyDict_New());
+  for (Py_ssize_t i = 0; given && i < positional; i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(arguments[static_cast<size_t>(i)]));
+  for (Py_ssize_t i = 0; named && i < keywords; i++) PyDict_SetItem(named.get(), PyTuple_GET_ITEM(keyword_names, i), arguments[static_cast<size_t>(positional + i)]);
+  const Ref answer = given && named ? Ref::steal(PyObject_CallFunctionObjArgs(operators().follow.get(), callable, given.get(), named.get(), nullptr)) : Ref();
+  PyErr_Clear();
+  return answer.get() == Py_True;
 }
 
 bool is_builtin_operation(PyObject* callable) {

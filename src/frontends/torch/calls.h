@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/ref.h"
 
@@ -10,6 +11,7 @@ namespace evalframe::torch {
 enum class CallKind : uint8_t {
   kUnknown,    // may do anything
   kOperation,  // its results are tensors, whose metadata follows from that of its arguments
+  kDescribed,  // one of the program's, which it has described to torch.library: `results_follow` says whether that holds for it
   kFact,       // a Python value that follows from element types and the like, and from what the guards ask of the thread
   kLayout,     // one that follows from the rank and the order of dimensions
   kSize,       // one that follows from sizes: of tensors whose sizes vary, an operation
@@ -22,6 +24,9 @@ enum class CallKind : uint8_t {
 };
 // kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.
 CallKind call_kind(PyObject* callable);
+// Operators of torch.ops are of these types (a tuple). kind_of and follow: evalframe/torch/operators.py.
+void watch_operators(Borrowed types, Borrowed kind_of, Borrowed follow);
+bool results_follow(PyObject* callable, std::span<PyObject* const> arguments, PyObject* keyword_names);
 bool is_torchs(PyObject* callable);
 // abs, sum and the like, and what the module operator has.
 bool is_builtin_operation(PyObject* callable);

@@ -793,7 +793,10 @@ void set_function_attribute_after(const Site& site, const Plan& plan) {
 
 std::string callable_name(PyObject* callable) {
   std::string name = qualified_name(callable);
-  return name.empty() ? type_name(callable) : name;
+  if (!name.empty()) return name;
+  const Ref text = torch::is_torchs(callable) ? Ref::steal(PyObject_Str(callable)) : Ref();  // an operator of torch.ops
+  if (!text) PyErr_Clear();
+  return text ? std::string(utf8(text.get())) : type_name(callable);
 }
 
 bool is_plain_function(PyObject* callable) {

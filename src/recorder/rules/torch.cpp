@@ -176,6 +176,9 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       if (std::optional<Plan> plan = operation_alone(recorder, callable, given)) return plan;
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
+    case CallKind::kDescribed:
+      if (!torch::results_follow(callable, given.objects, given.keyword_names.get())) return plan_break(Break::kTensorValue, callable_name(callable) + ", an operator whose results aren't known to follow from its arguments' metadata");
+      return operation(recorder, callable, given);
     case CallKind::kState: return operation(recorder, callable, given);
     case CallKind::kMode:
       recorder.keep_torch_modes();
@@ -301,7 +304,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
+    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();

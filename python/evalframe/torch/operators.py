@@ -1,0 +1,59 @@
+"""What the core asks of the operators of ``torch.ops``: torch's own, and those that programs register with ``torch.library``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from evalframe import _core
+
+_TORCHS_OWN = ("aten", "prims")
+_OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
+
+
+def _overloads(operator: Any) -> list[Any]:
+    if type(operator) is OpOverload:
+        return [operator]
+    names: list[str] = operator.overloads()
+    return [getattr(operator, name) for name in names if "out" not in name]
+
+
+def kind_of(operator: Any) -> tuple[str, bool]:
+    """How calls are recorded, by the name of a kind of ``frontends/torch/calls.h``, and whether it mustn't be called
+    twice: it writes into an argument, draws random numbers, or is the program's."""
+    if type(operator) not in (OpOverload, OpOverloadPacket):  # of those of TorchScript's objects there is another class
+        return "unknown", True
+    overloads = _overloads(operator)
+    tags = {tag for overload in overloads for tag in overload.tags}
+    if tags.intersection(_OF_ELEMENTS):
+        return "value", True
+    own = all(overload.namespace in _TORCHS_OWN for overload in overloads)
+    acts = torch.Tag.nondeterministic_seeded in tags or any(overload._schema.is_mutable for overload in overloads)
+    return ("operation" if own else "described"), acts or not own
+
+
+def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether the metadata of the results follow from that of the arguments: the program has described the operator for
+    tensors without elements, and no size in the results is one that only elements tell."""
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    given, named = tree_map_only(
+        torch.Tensor, lambda tensor: mode.from_tensor(tensor, static_shapes=True), (arguments, keywords)
+    )
+    try:
+        with mode:
+            results = tree_leaves(operator(*given, **named))
+    except Exception:
+        return False
+    return all(
+        result is None or (isinstance(result, torch.Tensor) and all(type(size) is int for size in result.shape))
+        for result in results
+    )
+
+
+def watch_operators() -> None:
+    _core.watch_torch_operators((OpOverload, OpOverloadPacket), kind_of, results_follow)
