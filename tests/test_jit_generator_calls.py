@@ -48,6 +48,66 @@ def catching(a: Any) -> Any:
             a = a * len(error.args) + 1
 
 
+def put_together(*arrays: Any, scale: float = 1.0, **named: Any) -> Any:
+    z = 0
+    for array in arrays:
+        z = z + array * scale
+    for name in named:
+        z = z * len(name) + named[name]
+    return z, len(arrays)
+
+
+class Together:
+    def __call__(self, a: Any, b: Any) -> Any:
+        return a * 2 - b
+
+    def less(self, a: Any, b: Any) -> Any:
+        return b - a
+
+
+@one_graph
+def spread_into_a_call(a: Any, b: Any) -> Any:
+    first = put_together(*(x + 1 for x in (a, b)))
+    second = put_together(*scaled(a, 3), scale=2.0)
+    third = put_together(a, *scaled(b, 2), scale=0.5)
+    fourth = put_together(*(x for x in (a, b)), **{"scale": 3.0, "more": a})
+    return first, second, third, fourth, put_together(*(x for x in ()))
+
+
+@one_graph
+def spread_into_calls_of_other_kinds(a: Any, b: Any) -> Any:
+    of_object, of_method = Together()(*(x * 2 for x in (a, b))), Together().less(*(x for x in (a, b)))
+    return of_object, of_method, np.add(*(x + 1 for x in (a, b))), (lambda x, y: x - y)(*(x for x in (b, a)))
+
+
+@case
+def spread_into_what_takes_no_such_arguments(a: Any, b: Any) -> Any:
+    told_errors = []
+    for count in (1, 3):
+        try:
+            Together().less(*(a for _ in range(count)))
+        except TypeError as error:
+            told_errors.append(str(error))
+    return a + b, told_errors
+
+
+@case
+def spread_of_what_raises(a: Any, b: Any) -> Any:
+    def failing() -> Any:
+        yield a
+        raise KeyError("in it")
+
+    try:
+        return put_together(*failing(), more=b)
+    except KeyError as error:
+        return a * b, error.args, error.__traceback__.tb_next.tb_lineno if error.__traceback__ and error.__traceback__.tb_next else 0
+
+
+@case
+def spread_with_effects_in_order(a: Any, b: Any) -> Any:
+    return put_together(*noting(a), more=b)
+
+
 @one_graph
 def next_to_the_end(a: Any, b: Any) -> Any:
     steps = scaled(a, 2)

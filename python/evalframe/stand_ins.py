@@ -404,6 +404,15 @@ def unpacked(iterable: Iterable[Any], count: int, /) -> Iterator[Any]:
     return iter(parts)
 
 
+def called_with(function: Callable[..., Any], arguments: Iterable[Any], keywords: Any = None, /) -> Any:
+    """``function(*arguments, **keywords)``."""
+    given = []
+    for argument in arguments:
+        given.append(argument)
+        del argument
+    return function(*given) if keywords is None else function(*given, **keywords)
+
+
 def map_next(function: Callable[[Any], Any], items: Iterator[Any], /) -> Any:
     for item in items:
         return function(item)
@@ -837,6 +846,7 @@ _core.add_stand_ins(
         "cached_call": (cached_call, 0),
         "compared": (compared, 0),
         "unpacked": (unpacked, 0),
+        "called_with": (called_with, 1),
         "keyed_item": (keyed_item, 0),
         "keyed_contains": (keyed_contains, 0),
         "keyed_store": (keyed_store, 0),

@@ -487,10 +487,22 @@ BoundMethod call_method_at(const Site& site, int slot) {
   return {0, call_method_of(site.recorder, instance), instance.label, instance.object};
 }
 
+// f(*generator): its steps are followed before the call.
+std::optional<Plan> call_with_generated(const Site& site, int callee, int tuple) {
+  Recorder& recorder = site.recorder;
+  if (recorder.value_at(tuple).kind != Value::Kind::kGenerator) return std::nullopt;
+  std::optional<Plan> plan = stand_in_call(site, "called_with");
+  for (const int slot : {callee, tuple, tuple + 1}) {
+    if (plan && slot < site.depth) give(*plan, {recorder.label(slot), site.frame.slot(slot)});
+  }
+  return plan;
+}
+
 Plan call_spread(const Site& site) {
   Recorder& recorder = site.recorder;
   const int tuple = site.depth - 1 - (site.instruction.arg & 1);
   const int callee = cpython::layout::kCallExNullAfterCallable ? tuple - 2 : tuple - 1;
+  if (std::optional<Plan> plan = call_with_generated(site, callee, tuple)) return *std::move(plan);
   const Value inherited = recorder.value_at(callee);
   if (const Ref method = inherited.kind == Value::Kind::kMade ? inherited_method(recorder, inherited) : Ref()) {
     Plan starred;
