@@ -69,15 +69,19 @@ class Together:
 def spread_into_a_call(a: Any, b: Any) -> Any:
     first = put_together(*(x + 1 for x in (a, b)))
     second = put_together(*scaled(a, 3), scale=2.0)
-    third = put_together(a, *scaled(b, 2), scale=0.5)
-    fourth = put_together(*(x for x in (a, b)), **{"scale": 3.0, "more": a})
-    return first, second, third, fourth, put_together(*(x for x in ()))
+    third = put_together(*(x for x in (a, b)), **{"scale": 3.0, "more": a})
+    return first, second, third, put_together(*(x for x in ()))
 
 
 @one_graph
 def spread_into_calls_of_other_kinds(a: Any, b: Any) -> Any:
     of_object, of_method = Together()(*(x * 2 for x in (a, b))), Together().less(*(x for x in (a, b)))
     return of_object, of_method, np.add(*(x + 1 for x in (a, b))), (lambda x, y: x - y)(*(x for x in (b, a)))
+
+
+@case
+def spread_behind_others(a: Any, b: Any) -> Any:
+    return put_together(a, *scaled(b, 2), scale=0.5)
 
 
 @case

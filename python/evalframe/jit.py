@@ -185,8 +185,8 @@ class enabled:
         self._hooks: list[int] = []
 
     def __enter__(self) -> Self:
-        further = {"dynamic": self._dynamic, "compiling": self._is_compiling}
-        self._hooks.append(_core.enable(*self._backend, *self._numerics, **further))
+        asked = *self._backend, *self._numerics
+        self._hooks.append(_core.enable(*asked, dynamic=self._dynamic, compiling=self._is_compiling))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

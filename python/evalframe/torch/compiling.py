@@ -38,12 +38,13 @@ def compile(
     modules are ``"inputs"`` of graphs, or ``"attributes"`` of their modules; then others in their places get functions
     of their own. With ``is_compiling`` what is captured gets True from ``torch.compiler.is_compiling()``, as under
     ``torch.compile``: libraries leave tests of values out then, at each of which a graph would end, and may come to
-    other last bits than as they are. ``max_entries`` bounds how many graphs there are for one place. Without a model it is a decorator.
+    other last bits than as they are. ``max_entries`` bounds how many graphs there are for one place. Without a model it
+    is a decorator.
     """
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic must be True, False or None, not {dynamic!r}")
     settings: dict[str, Any] = {"backend": backend, "dynamic": dynamic, "fullgraph": fullgraph}
-    settings |= {"options": options, "parameters": parameters, "is_compiling": is_compiling, "max_entries": max_entries}
+    settings |= {"options": options, "parameters": parameters, "max_entries": max_entries, "is_compiling": is_compiling}
     if model is None:
         return lambda wrapped: compile(wrapped, **settings)
     if isinstance(model, CompiledModule):

@@ -1,4 +1,4 @@
-"""What the core asks of the operators of ``torch.ops``: torch's own, and those that programs register with ``torch.library``."""
+"""What the core asks of operators of ``torch.ops``: torch's own, and those that programs register."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def autograd_apply(cls: Any, /, *arguments: Any) -> Any:
 
 
 def is_compiling() -> bool:
-    """What ``torch.compiler.is_compiling()`` is under ``torch.compile``, in whose place only who asks for it gets it."""
+    """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
 
 
