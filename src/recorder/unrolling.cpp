@@ -74,9 +74,9 @@ Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (is_hidden(frames_.size() - 1)) return kMaxParts;
   if (purpose_.fixes_numbers && !goes_through_range(frame)) return kMaxLayers;
   const int32_t index = frame.next(), head = head_behind(frame.code(), index);
-  const bool shortly = head >= 0 ? is_short(frame.code(), head, fixes_numbers_ ? kMostOfTorch : kMostInstructions) : begins_short_function(frame);
+  const bool shortly = head >= 0 ? is_short(frame.code(), head, purpose_.fixes_numbers ? kMostOfTorch : kMostInstructions) : begins_short_function(frame);
   if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;
-  if (fixes_numbers_) return kMaxShortTurns;
+  if (purpose_.fixes_numbers) return kMaxShortTurns;
   for (size_t k = 1; k < frames_.size(); k++) {
     const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[k].graph_frame)].call_instruction;
     if (!is_hidden(k - 1) && call >= 0 && is_in_loop(*frames_[k - 1].code, call)) return kMaxUnrolledTurns;
