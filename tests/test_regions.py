@@ -1407,3 +1407,13 @@ def test_elements_that_are_stored_and_read_again_are_known() -> None:
     loops = [loop for loop in evalframe.explain(captured)(*arguments, np.zeros((4, 5, 4), np.float32)).loops if loop.native]
     # As many as there are turns in a block, for the ways into it; each with each other, they are thousands.
     assert loops and all(loop.ir.count(" icmp eq ptr ") <= 6 * 12 * loop.blocks for loop in loops)
+
+
+def test_loops_in_loops_in_loops_are_no_one_recording() -> None:
+    """Of as many turns as all of them have, a recording would have the first, and others begin at each of its places."""
+    captured = evalframe.jit(small_filters)
+    arguments = (R.random((9, 10, 3)).astype(np.float32), R.random((2, 2, 3, 8)).astype(np.float32))
+    for _ in range(4):
+        assert shown(captured(*arguments, np.zeros((8, 8, 8), np.float32))) == shown(small_filters(*arguments, np.zeros((8, 8, 8), np.float32)))
+    loops = [loop for loop in evalframe.explain(captured)(*arguments, np.zeros((8, 8, 8), np.float32)).loops if loop.native]
+    assert any(loop.at_once == 1 for loop in loops) and all(loop.ir_lines < 10_000 for loop in loops)

@@ -37,6 +37,31 @@ bool is_short(const bytecode::Code& code, int32_t head, int32_t most) {
   return true;
 }
 
+// How many loops over something stand in one another, that of the FOR_ITER among them.
+int levels(const bytecode::Code& code, int32_t head) {
+  const int32_t end = code.instructions[static_cast<size_t>(head)].target;
+  int most = 0;
+  for (int32_t i = head + 1; i < end;) {
+    const bytecode::Instruction& instruction = code.instructions[static_cast<size_t>(i)];
+    const bool begins = instruction.op == Op::FOR_ITER && instruction.target > i;
+    if (begins) most = std::max(most, levels(code, i));
+    i = begins ? instruction.target : i + 1;
+  }
+  return most + 1;
+}
+
+// As many that the turns of all levels may be done, where each has as many.
+Py_ssize_t turns_of_each(int levels) {
+  const auto all = [&](Py_ssize_t turns) {
+    Py_ssize_t product = 1;
+    for (int level = 0; level < levels && product <= Recorder::kMaxBackJumps; level++) product *= turns;
+    return product;
+  };
+  Py_ssize_t most = 1;
+  while (most < Recorder::kMaxUnrolledTurns && all(most + 1) <= Recorder::kMaxBackJumps) most++;
+  return most;
+}
+
 // The FOR_ITER that is next, without a jump or a call in between; -1: none.
 int32_t head_behind(const bytecode::Code& code, int32_t index) {
   constexpr int32_t kMostBetween = 8;  // a comprehension that is no function (3.12) puts variables away
@@ -75,7 +100,9 @@ Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (purpose_.fixes_numbers && !goes_through_range(frame)) return kMaxLayers;
   const int32_t index = frame.next(), head = head_behind(frame.code(), index);
   const bool shortly = head >= 0 ? is_short(frame.code(), head, purpose_.fixes_numbers ? kMostOfTorch : kMostInstructions) : begins_short_function(frame);
-  if (!shortly || is_in_loop(frame.code(), index)) return kMaxUnrolledTurns;
+  // In a loop, one that has loops in it and is left in the midst of its turns begins there in many places.
+  if (is_in_loop(frame.code(), index)) return head < 0 || purpose_.fixes_numbers ? kMaxUnrolledTurns : turns_of_each(levels(frame.code(), head));
+  if (!shortly) return kMaxUnrolledTurns;
   if (purpose_.fixes_numbers) return kMaxShortTurns;
   for (size_t k = 1; k < frames_.size(); k++) {
     const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[k].graph_frame)].call_instruction;
