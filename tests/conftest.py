@@ -26,8 +26,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 NUMERIC = ("test_native", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
 
 
+MANY = 50
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", type=int, default=1, metavar="N", help="of slow tests each N-th case, and an N-th of what they generate")
+    parser.addoption("--share", type=int, default=1, metavar="N", help="of slow tests with many cases each N-th, and of what others generate an N-th")
 
 
 @pytest.fixture(scope="session")
@@ -47,14 +50,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _share_of(items: list[pytest.Item], share: int) -> list[pytest.Item]:
-    """Of each slow test's cases the first and each `share`-th behind it."""
+    """Of a slow test's cases the first and each `share`-th behind it, where they are many."""
+
+    def test(item: pytest.Item) -> str:
+        return item.nodeid.partition("[")[0]
+
+    cases = Counter(test(item) for item in items if item.get_closest_marker("slow"))
     places: Counter[str] = Counter()
     kept = []
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        if not item.get_closest_marker("slow") or places[test] % share == 0:
+        if cases[test(item)] < MANY or places[test(item)] % share == 0:
             kept.append(item)
-        places[test] += 1
+        places[test(item)] += 1
     return kept
 
 

@@ -255,6 +255,6 @@ def test_program(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
-def test_many_programs(block: int) -> None:
-    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+def test_many_programs(block: int, share: int) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block, share):
         check_program(seed, leave=True)

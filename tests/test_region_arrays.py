@@ -372,8 +372,8 @@ def test_random_programs_that_fill_new_arrays(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(10000, 10300, 50))
-def test_more_random_programs(first: int) -> None:
-    for seed in range(first, first + 50):
+def test_more_random_programs(first: int, share: int) -> None:
+    for seed in range(first, first + 50, share):
         text, found, _ = differences(seed, kind=ArrayProgram)
         assert not found, (seed, text)
 

@@ -254,8 +254,8 @@ def test_random_programs(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 1300, 50))
-def test_more_random_programs(first: int) -> None:
-    for seed in range(first, first + 50):
+def test_more_random_programs(first: int, share: int) -> None:
+    for seed in range(first, first + 50, share):
         text, found, _ = differences(seed)
         assert not found, (seed, text)
 
@@ -268,8 +268,8 @@ def test_random_programs_of_inner_loops(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 1120, 20))
-def test_more_random_programs_of_inner_loops(first: int) -> None:
-    for seed in range(first, first + 20):
+def test_more_random_programs_of_inner_loops(first: int, share: int) -> None:
+    for seed in range(first, first + 20, share):
         text, found, _ = differences(seed, kind=InnerProgram)
         assert not found, f"seed {seed}\n{text}\n{found[0]}"
 
