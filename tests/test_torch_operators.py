@@ -132,6 +132,21 @@ def test_gradients_go_through_what_is_registered(backend):
         assert all(torch.equal(got, wanted) for got, wanted in zip(*found, strict=True))
 
 
+@pytest.mark.parametrize("operator", [halves, torch.ops.prims.sin])
+def test_what_has_no_gradients_raises_when_a_program_goes_back_through_it(operator):
+    def function(x):
+        found = operator(x * 2)
+        return (found[0] if isinstance(found, list) else found) + 1
+
+    compiled = evalframe.torch.compile(function, backend="aot_eager")
+    for _ in range(3):
+        x = torch.randn(3, requires_grad=True)
+        result = compiled(x)
+        assert torch.equal(result, function(x))
+        with pytest.raises(RuntimeError, match="no autograd formula"):
+            result.sum().backward()
+
+
 def test_the_nodes_are_the_operators():
     compiled = evalframe.torch.compile(registered, backend="eager")
     compiled(torch.ones(2), torch.ones(2))

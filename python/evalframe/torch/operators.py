@@ -12,7 +12,6 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evalframe import _core
 
-_TORCHS_OWN = ("aten", "prims")
 _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
 
 
@@ -32,14 +31,15 @@ def kind_of(operator: Any) -> tuple[str, bool]:
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
         return "value", True
-    own = all(overload.namespace in _TORCHS_OWN for overload in overloads)
+    own = all(overload.namespace == "aten" for overload in overloads)
     acts = torch.Tag.nondeterministic_seeded in tags or any(overload._schema.is_mutable for overload in overloads)
     return ("operation" if own else "described"), acts or not own
 
 
 def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
     """Whether the metadata of the results follow from that of the arguments: the program has described the operator for
-    tensors without elements, and no size in the results is one that only elements tell."""
+    tensors without elements, and no size in the results is one that only elements tell. So has it its gradients, where
+    they are recorded: backends ask for them when they compile a graph, and not when a program goes back through it."""
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     given, named = tree_map_only(
         torch.Tensor, lambda tensor: mode.from_tensor(tensor, static_shapes=True), (arguments, keywords)
@@ -47,12 +47,20 @@ def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str
     try:
         with mode:
             results = tree_leaves(operator(*given, **named))
+            _go_back(tree_leaves((given, named)), results)
     except Exception:
         return False
     return all(
         result is None or (isinstance(result, torch.Tensor) and all(type(size) is int for size in result.shape))
         for result in results
     )
+
+
+def _go_back(arguments: list[Any], results: list[Any]) -> None:
+    """Raises where an operator has no gradients."""
+    inputs, outputs = ([each for each in side if getattr(each, "requires_grad", False)] for side in (arguments, results))
+    if inputs and outputs:
+        torch.autograd.grad(outputs, inputs, [torch.empty_like(each) for each in outputs], allow_unused=True)
 
 
 def watch_operators() -> None:
