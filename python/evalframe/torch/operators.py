@@ -58,7 +58,8 @@ def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str
 
 def _go_back(arguments: list[Any], results: list[Any]) -> None:
     """Raises where an operator has no gradients."""
-    inputs, outputs = ([each for each in side if getattr(each, "requires_grad", False)] for side in (arguments, results))
+    sides = arguments, results
+    inputs, outputs = ([each for each in side if getattr(each, "requires_grad", False)] for side in sides)
     if inputs and outputs:
         torch.autograd.grad(outputs, inputs, [torch.empty_like(each) for each in outputs], allow_unused=True)
 
