@@ -231,6 +231,17 @@ def stored_again_and_again(x: Any, places: Any) -> Any:
     return x
 
 
+@kernel(lambda: (np.array([0, 1, -1, 6, 7, 8, 13, 14, -6, -7, -8, -14, 2**62, -(2**62), 2**63 - 1, -(2**63), 2**63 - 3, -3], np.int64), np.array([7, -7, 1, -1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63), 3, 2**61], np.int64)))
+def remainders(a: Any, b: Any) -> Any:
+    total = 0
+    for j in range(len(b)):
+        divisor = int(b[j])
+        for i in range(len(a)):
+            total ^= (int(a[i]) % divisor) * (i % 3 + 1) // 8
+            total ^= (i - 9) % divisor
+    return total
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run_natively(name: str) -> None:
     counters = KERNELS.counters(name, 4)
