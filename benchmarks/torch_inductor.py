@@ -1,6 +1,6 @@
 """Runs PyTorch functions and models through inductor, captured by evalframe and by torch.compile, in this process.
 
-    python benchmarks/torch_inductor.py [--only bert ...]
+    python benchmarks/torch_inductor.py [--only bert ...] [--is-compiling]
 
 For each, without gradients, and forward and backward: the seconds to the first result, which are mostly inductor's own,
 whose caches are off; by how much results, and gradients, differ from eager's at most, relative to the largest of
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import math
 import os
 import statistics
@@ -93,40 +94,40 @@ def row(name: str, results: list[Ran]) -> tuple[float, str]:
     return theirs.first / ours.first, "  ".join([f"{name:20}", *firsts, *apart, *later])
 
 
-def rows(name: str) -> list[tuple[float, str]]:
+def measured(name: str, capture: Callable[[Any], Any]) -> dict[str, Ran]:
     made, args, kwargs = MODELS[name]()
-    is_module = isinstance(made, torch.nn.Module)
-    function = made.eval() if is_module else made
-    captures: list[Callable[[Any], Any]] = [lambda of: of, evalframe.torch.compile, torch.compile]
+    function = made.eval() if isinstance(made, torch.nn.Module) else made
 
-    def measured(run: Callable[[Any, Any], Ran]) -> list[Ran]:
-        found = []
-        for capture in captures:
-            torch._dynamo.reset()
-            of = copy.deepcopy(function)
-            found.append(run(capture(of), of))
-        return found
+    def captured() -> tuple[Any, Any]:
+        torch._dynamo.reset()
+        of = copy.deepcopy(function)
+        return capture(of), of
 
-    told = [row(name, measured(lambda called, _: forward(called, args, kwargs)))]
-    if is_module:
-        told.append(
-            row(f"{name}, backward", measured(lambda called, of: forward_and_backward(called, of, args, kwargs)))
-        )
-    return told
+    found = {name: forward(captured()[0], args, kwargs)}
+    if isinstance(made, torch.nn.Module):
+        found[f"{name}, backward"] = forward_and_backward(*captured(), args, kwargs)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(NAMED))
+    says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
+    parser.add_argument("--is-compiling", action="store_true", help=says)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(machine(), f"torch {torch.__version__}", sep=", ")
     print("                      first result, s     differs by            later call, ms")
     print("                      ours    torch       ours      torch       eager     ours      torch")
-    forward(torch.compile(MODELS["pointwise"]()[0]), *MODELS["pointwise"]()[1:])  # imports what it needs
+    ours = functools.partial(evalframe.torch.compile, is_compiling=options.is_compiling)
+    measured("perceptron", ours)  # imports and compiles what both need
+    # All of evalframe's first: torch.compile patches nn.Module, for the rest of the process.
+    captures: list[Callable[[Any], Any]] = [lambda of: of, ours, torch.compile]
+    found = [[measured(name, capture) for name in options.only] for capture in captures]
     ratios = []
-    for name in options.only:
-        for ratio, text in rows(name):
+    for sides in zip(*found, strict=True):
+        for name in sides[0]:
+            ratio, text = row(name, [side[name] for side in sides])
             ratios.append(ratio)
             print(text, flush=True)
     mean = math.exp(statistics.mean(map(math.log, ratios)))
