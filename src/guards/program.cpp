@@ -534,8 +534,8 @@ void Program::collect_names(Paths& changed) const {
   }
 }
 
-void Program::collect_changed(PyObject* const* const* frames, Paths& changed, bool only_given) const {
-  if (!only_given) collect_names(changed);
+template <class Visit>
+void Program::visit_failed(PyObject* const* const* frames, Visit visit) const {
   Objects objects;
   objects.prepare(*this);
   PyObject** const items = objects.items_;
@@ -545,31 +545,29 @@ void Program::collect_changed(PyObject* const* const* frames, Paths& changed, bo
     if (!object) return PyErr_Clear();
     items[step.source] = object;
     objects.count_ = step.source + 1;
-    if (holds(step, object, items) || (only_given && collect_given(step, object, changed))) continue;
-    if (only_given) return;
-    if (step.contents && (step.check == Check::kClassVersion ? object : reinterpret_cast<PyObject*>(Py_TYPE(object))) == step.want) {
-      return step.contents->add_changed(changed);
-    }
-    // What lies behind another failed check may run Python code when it is read.
-    if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return;
-    changed.insert(table_.path(step.source));
+    if (!holds(step, object, items) && !visit(step, object)) return;
   }
 }
 
+void Program::collect_changed(PyObject* const* const* frames, Paths& changed, bool only_given) const {
+  if (!only_given) collect_names(changed);
+  visit_failed(frames, [&](const Step& step, PyObject* object) {
+    if (only_given) return collect_given(step, object, changed);
+    if (step.contents && (step.check == Check::kClassVersion ? object : reinterpret_cast<PyObject*>(Py_TYPE(object))) == step.want) {
+      return step.contents->add_changed(changed), false;
+    }
+    // What lies behind another failed check may run Python code when it is read.
+    if (!step.fixes_number || step.reach == Reach::kMethod || !may_be(step, object)) return false;
+    changed.insert(table_.path(step.source));
+    return true;
+  });
+}
+
 void Program::collect_changed_keys(PyObject* const* const* frames, Paths& changed) const {
-  Objects objects;
-  objects.prepare(*this);
-  PyObject** const items = objects.items_;
-  cpython::OwnNames names;
-  for (const Step& step : steps_) {
-    PyObject* const object = step.again ? items[step.source] : reach(step, frames, items, names);
-    if (!object) return PyErr_Clear();
-    items[step.source] = object;
-    objects.count_ = step.source + 1;
-    if (holds(step, object, items)) continue;
+  visit_failed(frames, [&](const Step& step, PyObject*) {
     if (is_of_keys(step.check)) changed.insert(path_of_keys(table_.path(step.source)));
-    return;
-  }
+    return false;
+  });
 }
 
 }  // namespace evalframe::guards

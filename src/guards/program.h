@@ -85,6 +85,9 @@ class Program {
   void collect_names(Paths& changed) const;
   bool collect_sizes(const Step& step, PyObject* object, Paths& changed) const;
   bool collect_given(const Step& step, PyObject* object, Paths& changed) const;
+  // Goes through the steps that don't hold, until `visit`, which gets each one with its object, is false or an object can't be reached.
+  template <class Visit>
+  void visit_failed(PyObject* const* const* frames, Visit visit) const;
   friend class Objects;
   bool check_surroundings(int32_t& line) const;
   void note_surroundings(int32_t line, Failures& failures) const;

@@ -25,8 +25,6 @@ def _overloads(operator: Any) -> list[Any]:
 def kind_of(operator: Any) -> tuple[str, bool]:
     """How calls are recorded, by the name of a kind of ``frontends/torch/calls.h``, and whether it mustn't be called
     twice: it writes into an argument, draws random numbers, or is the program's."""
-    if type(operator) not in (OpOverload, OpOverloadPacket):  # of those of TorchScript's objects there is another class
-        return "unknown", True
     overloads = _overloads(operator)
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
