@@ -325,6 +325,7 @@ void GuardTable::require_length_of(int32_t index, Borrowed object, Py_ssize_t le
 }
 
 void GuardTable::require_keys(int32_t index, Borrowed dict) {
+  if (says(sources[index], Check::kKeys)) return;
   Ref keys = Ref::steal(PyDict_Keys(dict.get()));
   Ref tuple = keys ? Ref::steal(PyList_AsTuple(keys.get())) : Ref();
   if (!tuple) throw std::bad_alloc();

@@ -229,7 +229,7 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     inputs: list[Any] = []
     checks: list[tuple[Any, Any]] = []
     for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
-        node = _attribute(graph, _identifier(name)) if index in stretch.kept else graph.placeholder(_identifier(name))
+        node = (_attribute if index in stretch.kept else _placeholder)(graph, _identifier(name))
         node.meta["example_value"] = example
         inputs.append(node)
     values: list[Any] = []
@@ -252,6 +252,10 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
         values.append(node)
     graph.output(tuple(values[index] for index in output_rows))
     return graph, checks
+
+
+def _placeholder(graph: fx.Graph, name: str) -> fx.Node:
+    return graph.create_node("placeholder", name, name=_name_for(name))
 
 
 def _attribute(graph: fx.Graph, name: str) -> fx.Node:
@@ -286,15 +290,22 @@ def _node(
 
 
 def _made(
-    graph: fx.Graph, op: str, target: Any, operands: list[Any], keywords: dict[str, Any] | None = None
+    graph: fx.Graph, op: str, target: Any, operands: Sequence[Any], keywords: dict[str, Any] | None = None
 ) -> fx.Node:
     """A node that gets its operands once it is there: what create_node is given it looks through for symbols, which
-    takes longer than all else."""
-    node = graph.create_node(op, target)
-    node.args = tuple(operands)
-    if keywords:
-        node.kwargs = keywords
+    takes longer than all else. They are set as the node's own attributes set them, which look for its target anew."""
+    node = graph.create_node(op, target, name=_name_for(target))
+    node._update_args_kwargs(tuple(operands), keywords or node.kwargs)
     return node
+
+
+_NAMING = fx.Graph()
+
+
+@functools.lru_cache(maxsize=16384)
+def _name_for(target: Any) -> str:
+    """What FX calls a node, before it tells it from others."""
+    return _NAMING._target_to_str(target)
 
 
 @functools.lru_cache(maxsize=4096)

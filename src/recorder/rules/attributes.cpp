@@ -13,6 +13,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
+#include "recorder/rules/torch_modules.h"
 
 namespace evalframe::recorder {
 
@@ -484,6 +485,7 @@ Plan missing_attribute(const Site& site, const Asked& asked) {
   if (Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr) return plan_raise();
   PyObject* const hook = python_method(Py_TYPE(object), "__getattr__");
   if (!hook) return plan_break(Break::kAttribute, "of " + type_name(object));
+  if (std::optional<Plan> plan = attribute_of_module(site.recorder, asked, hook)) return *std::move(plan);
   return hook_call(site, hook, {{label, object}, {site.recorder.constant(name), name}});
 }
 

@@ -97,6 +97,13 @@ Py_ssize_t place_of(PyObject* of, PyObject* wanted) {
   return -1;
 }
 
+// Whether it is one of the dict's keys, none of which is asked by code of a program's.
+bool is_key_of(PyObject* dict, PyObject* key) {
+  if (!PyDict_CheckExact(dict) || !is_immutable(key)) return place_of(dict, key) >= 0;
+  const int there = PyDict_Contains(dict, key);
+  return there < 0 ? (PyErr_Clear(), false) : there;
+}
+
 // row[start:stop:step] = more, and del row[start:stop:step].
 Plan store_slice_of_list(Recorder& recorder, const Operated& list, const Operated& key, const Operated& value) {
   Labels contents = recorder.copied_elements(recorder.value(list.label));
@@ -648,11 +655,12 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
     return plan_value(key_source(recorder, value, key.object));
   }
   if (!is_known_key(recorder, key, &dict)) return plan_break(Break::kUnknownObject, "subscript of dict");
-  const Py_ssize_t place = place_of(dict.object, key.object);
+  const bool made = is_made_dict(value);
+  const Py_ssize_t place = made ? place_of(dict.object, key.object) : is_key_of(dict.object, key.object) ? 0 : -1;
   if (place < 0 && value.kind == Value::Kind::kMapping) return missing_item(recorder, dict, key);
   if (place < 0 && (value.kind == Value::Kind::kDict || require_keys(recorder, value, dict.object))) return plan_raise();
   if (place < 0) return plan_break(Break::kException, "no such key");
-  if (is_made_dict(value)) return plan_value(recorder.elements(value)[2 * place + 1]);
+  if (made) return plan_value(recorder.elements(value)[2 * place + 1]);
   recorder.guards().require_type(value.a, dict.object);
   return plan_value(key_source(recorder, value, key.object));
 }
@@ -662,7 +670,7 @@ std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Oper
   const bool made = is_made_dict(value);
   if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key, &dict) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
   if (!made && (recorder.keys_vary(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
-  return place_of(dict.object, key.object) >= 0;
+  return is_key_of(dict.object, key.object);
 }
 
 bool enter(Recorder& recorder, Operated& container) {
