@@ -1,5 +1,7 @@
 #include "core/object_text.h"
 
+#include "core/kept_name.h"
+
 namespace evalframe {
 
 namespace {
@@ -19,11 +21,11 @@ bool is_plain(PyObject* object) {
 
 // An attribute of its type's that C code computes; empty: it has none.
 std::string computed_name(PyObject* object, const char* attribute_name) {
-  const Ref attribute = Ref::steal(PyUnicode_InternFromString(attribute_name));
+  PyObject* const attribute = kept_name(attribute_name);
   PyTypeObject* type = Py_TYPE(object);
-  PyObject* found = attribute ? _PyType_Lookup(type, attribute.get()) : nullptr;
+  PyObject* found = attribute ? _PyType_Lookup(type, attribute) : nullptr;
   if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type) || type->tp_getattro != PyObject_GenericGetAttr) return PyErr_Clear(), "";
-  const Ref name = Ref::steal(PyObject_GetAttr(object, attribute.get()));
+  const Ref name = Ref::steal(PyObject_GetAttr(object, attribute));
   return name && PyUnicode_Check(name.get()) ? std::string(utf8(name.get())) : (PyErr_Clear(), "");
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/kept_name.h"
 #include "core/made_once.h"
 #include "cpython/objects.h"
 #include "cpython/pycore.h"
@@ -14,8 +15,8 @@
 namespace evalframe::cpython {
 
 PyObject* lookup(const PyTypeObject* type, const char* name) {
-  const Ref interned = Ref::steal(PyUnicode_InternFromString(name));
-  return interned ? _PyType_Lookup(const_cast<PyTypeObject*>(type), interned.get()) : nullptr;
+  PyObject* const text = kept_name(name);
+  return text ? _PyType_Lookup(const_cast<PyTypeObject*>(type), text) : nullptr;
 }
 
 namespace {

@@ -21,6 +21,11 @@ int count(PyObject* object, void* counts) {
   return 0;
 }
 
+int count_held_of(PyObject* object, void* counts) {
+  (*static_cast<Counts*>(counts))[object]++;
+  return 0;
+}
+
 struct Counted {
   PyObject* object;
   Py_ssize_t count = 0;
@@ -180,8 +185,8 @@ bool Recorder::tells_if_dropped_outside(PyObject* object) {
 
 // Counts what has come since the last time: a look for ends is no walk through all that is held.
 void Recorder::count_held() {
-  traverse_growing(seen_, count, &counts_);
-  recording_->traverse_new(seen_.recording, count, &counts_);
+  traverse_growing(seen_, count_held_of, &counts_);
+  recording_->traverse_new(seen_.recording, count_held_of, &counts_);
 }
 
 // Whether somebody else may have no reference to the object beside these: of those that are counted, some may have been given back.

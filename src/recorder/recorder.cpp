@@ -145,10 +145,12 @@ void Recorder::begin(const Activation& frame) {
 const Plan* Recorder::quick_plan(const Activation& frame) {
   const Rule& present = rule(frame.instruction().op);
   if (!present.moves && !present.operates) return nullptr;
-  if (nodes_before_ >= kMaxNodes || !outers_.empty() || !appended_.empty() || held_) return nullptr;
+  if (nodes_before_ >= kMaxNodes || held_) return nullptr;
   const Site site{*this, frame, frame.instruction(), mark_.depth};
+  // What moves isn't looked into: under which label it is known is asked where it is.
   if (present.moves) return present.moves(site) ? &kMoves : nullptr;
-  return !globals() && present.operates(site, operation_) ? &operation_ : nullptr;
+  const bool is_known_once = outers_.empty() && appended_.empty();
+  return is_known_once && !globals() && present.operates(site, operation_) ? &operation_ : nullptr;
 }
 
 Plan Recorder::before(const Activation& frame) {

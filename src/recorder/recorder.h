@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "evaluator/activation.h"
+#include "recorder/counts.h"
 #include "recorder/purpose.h"
 #include "recorder/recording.h"
 
@@ -704,7 +705,7 @@ class Recorder {
   std::vector<Watched> watched_;
   std::unordered_set<PyObject*> watched_ones_;
   std::vector<Ref> ended_silently_;
-  std::unordered_map<PyObject*, Py_ssize_t> counts_;  // references that are held here or have ended silently, at most: counted as they come
+  Counts counts_;  // references that are held here or have ended silently, at most: counted as they come
   Seen seen_;
   std::unordered_map<PyObject*, Py_ssize_t> lost_;  // references from these, and from what ended with them
   Py_ssize_t lost_references(PyObject* object) const;

@@ -32,6 +32,7 @@ bool starts_with_package(PyObject* module) {
 
 // The module a callable says it is from; null where it says nothing.
 Ref module_of(PyObject* callable) {
+  if (PyFunction_Check(callable)) return Ref::borrow(reinterpret_cast<PyFunctionObject*>(callable)->func_module);
   Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
   if (!module) PyErr_Clear();
   return module;
@@ -69,10 +70,13 @@ CallKind builtin_kind(PyObject* callable) {
       {"sum", CallKind::kPure},   {"tuple", CallKind::kPure},          {"any", CallKind::kPure},
       {"all", CallKind::kPure},   {"repr", CallKind::kPure},           {"bin", CallKind::kPure},     {"hash", CallKind::kPure},
       {"hex", CallKind::kPure},   {"oct", CallKind::kPure}};
-  for (const Row& row : kRows) {
-    if (builtin(row.name).get() == callable) return row.kind;
-  }
-  return CallKind::kUnknown;
+  static const auto* const kinds = [] {
+    auto* const made = new std::unordered_map<PyObject*, CallKind>;  // lives as long as the process
+    for (const Row& row : kRows) made->emplace(builtin(row.name).get(), row.kind);
+    return made;
+  }();
+  const auto found = kinds->find(callable);
+  return found == kinds->end() ? CallKind::kUnknown : found->second;
 }
 
 CallKind method_kind_by_name(PyObject* callable) {

@@ -1,13 +1,14 @@
 // What torch's modules and objects have under a name.
 #pragma once
 
+#include "core/kept_name.h"
 #include "core/ref.h"
 
 namespace evalframe::torch {
 
 // Null, without an exception, where there is no such attribute.
 inline Ref attribute(PyObject* object, const char* name) {
-  Ref found = Ref::steal(PyObject_GetAttrString(object, name));
+  Ref found = Ref::steal(PyObject_GetAttr(object, kept_name(name)));
   if (!found) PyErr_Clear();
   return found;
 }

@@ -172,9 +172,8 @@ bool find_entry_points() {
   return true;
 }
 
-DType dtype_of(PyObject* tensor) {
-  const Ref dtype = attribute(tensor, "dtype");
-  const Ref text = dtype ? Ref::steal(PyObject_Str(dtype.get())) : Ref();
+DType dtype_by_name(PyObject* dtype) {
+  const Ref text = Ref::steal(PyObject_Str(dtype));
   if (!text) return PyErr_Clear(), DType::kNone;
   std::string_view name = utf8(text.get());
   if (name.starts_with("torch.")) name.remove_prefix(6);
@@ -183,6 +182,15 @@ DType dtype_of(PyObject* tensor) {
     if (name == graph::name(static_cast<DType>(i))) return static_cast<DType>(i);
   }
   return DType::kNone;
+}
+
+// torch's element types live as long as the process.
+DType dtype_of(PyObject* tensor) {
+  static auto* const known_ones = new std::unordered_map<PyObject*, DType>;
+  const Ref dtype = attribute(tensor, "dtype");
+  if (!dtype) return DType::kNone;
+  const auto found = known_ones->find(dtype.get());
+  return found != known_ones->end() ? found->second : known_ones->emplace(Ref::borrow(dtype.get()).release(), dtype_by_name(dtype.get())).first->second;
 }
 
 // The dimensions of a tensor whose elements lie one behind the other, the innermost last; none for other tensors.

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "core/kept_name.h"
 #include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "cpython/classes.h"
@@ -33,22 +34,18 @@ bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance |
 PyObject* function_of_property(PyTypeObject* type, PyObject* name, const char* which) {
   PyObject* const found = _PyType_Lookup(type, name);
   if (!found || Py_TYPE(found) != &PyProperty_Type) return nullptr;
-  const Ref function = Ref::steal(PyObject_GetAttrString(found, which));  // a member, which the property holds
+  const Ref function = Ref::steal(PyObject_GetAttr(found, kept_name(which)));  // a member, which the property holds
   if (!function) PyErr_Clear();
   return function && is_plain_function(function.get()) ? function.get() : nullptr;
 }
 
 // A function of Python's that the class has under the name; null: nothing, or something else.
 PyObject* python_method(PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  PyObject* const found = name ? _PyType_Lookup(type, name.get()) : nullptr;
+  PyObject* const found = cpython::lookup(type, text);
   return found && is_plain_function(found) ? found : nullptr;
 }
 
-bool has(PyTypeObject* type, const char* text) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(text));
-  return name && _PyType_Lookup(type, name.get());
-}
+bool has(PyTypeObject* type, const char* text) { return cpython::lookup(type, text); }
 
 // obj.prop, obj.prop = value and the like, where the class has a function for it.
 Plan hook_call(const Site& site, PyObject* function, std::initializer_list<Operated> arguments) {

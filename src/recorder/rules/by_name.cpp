@@ -8,10 +8,19 @@ namespace evalframe::recorder {
 
 namespace {
 
-PyObject* of_object(const char* name) {
-  static PyObject* const object = reinterpret_cast<PyObject*>(&PyBaseObject_Type);
-  const Ref found = Ref::steal(PyObject_GetAttrString(object, name));
-  return found.get();  // the type has it for good
+// The type has them for good.
+PyObject* of_object(const char* name) { return Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), name)).get(); }
+PyObject* setter_of_object() {
+  static PyObject* const found = of_object("__setattr__");
+  return found;
+}
+PyObject* getter_of_object() {
+  static PyObject* const found = of_object("__getattribute__");
+  return found;
+}
+PyObject* deleter_of_object() {
+  static PyObject* const found = of_object("__delattr__");
+  return found;
 }
 
 // The known name, as names of attributes are; null: none.
@@ -79,8 +88,7 @@ Plan has(const Site& site, const Asked& asked) {
 }  // namespace
 
 bool is_hook_of_object(PyObject* callable) {
-  static PyObject* const hooks[] = {of_object("__setattr__"), of_object("__delattr__"), of_object("__getattribute__")};
-  return callable == hooks[0] || callable == hooks[1] || callable == hooks[2];
+  return callable == setter_of_object() || callable == deleter_of_object() || callable == getter_of_object();
 }
 
 std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& arguments, Borrowed keyword_names, PyObject* callable) {
@@ -88,7 +96,7 @@ std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& 
   const bool tests = callable == builtin<"hasattr">().get(), deletes = callable == builtin<"delattr">().get();
   const bool hook = is_hook_of_object(callable);
   if (!gets && !sets && !tests && !deletes && !hook) return std::nullopt;
-  const size_t wanted = sets || callable == of_object("__setattr__") ? 3 : 2;
+  const size_t wanted = sets || callable == setter_of_object() ? 3 : 2;
   if (keyword_names || (arguments.size() != wanted && !(gets && arguments.size() == 3))) return unknown(callable);
   const Operated self = arguments[0];
   const Ref name = known_name(site.recorder, arguments[1]);
@@ -99,7 +107,7 @@ std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& 
   if (tests) return has(site, asked);
   if (!hook) return sets ? stored(site, asked, arguments[2], false) : deleted(site, asked, false);
   if (PyType_Check(self.object) || PyModule_Check(self.object)) return unknown(callable);
-  if (callable == of_object("__getattribute__")) {
+  if (callable == getter_of_object()) {
     Plan plan = read_generic_attribute(site, asked);
     plan.about = asked.label;
     return plan;

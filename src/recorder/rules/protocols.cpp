@@ -5,6 +5,7 @@
 #include "bytecode/operators.h"
 #include "bytecode/stack.h"
 #include "core/builtins.h"
+#include "core/kept_name.h"
 #include "cpython/attributes.h"
 #include "cpython/objects.h"
 #include "evaluator/rest.h"
@@ -605,7 +606,7 @@ std::optional<Plan> protocol_call(const Site& site, const Activation::CallSite& 
 // __call__ of the instance's class, a function of Python's; null: it has another one, or none.
 PyObject* call_method_of(Recorder& recorder, const Operated& instance) {
   if (PyType_Check(instance.object) || !is_instance(recorder, instance)) return nullptr;
-  return method_of(Py_TYPE(instance.object), interned("__call__").get());
+  return method_of(Py_TYPE(instance.object), kept_name("__call__"));
 }
 
 // instance(...).

@@ -162,10 +162,8 @@ bool reads_behind_proxy(const Site& site, int slot) {
   }
   const auto call = site.frame.call_site();
   if (!call || call->count != 1 || slot != call->first) return false;
-  for (const char* const name : {"len", "list", "tuple", "sorted", "iter"}) {
-    if (builtin(name).get() == site.frame.slot(call->callable)) return true;
-  }
-  return false;
+  static PyObject* const readers[] = {builtin("len").get(), builtin("list").get(), builtin("tuple").get(), builtin("sorted").get(), builtin("iter").get()};
+  return std::find(std::begin(readers), std::end(readers), site.frame.slot(call->callable)) != std::end(readers);
 }
 
 // Whether the instruction asks of what is in the slot only what its class leaves to the builtin type.

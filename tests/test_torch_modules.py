@@ -1,0 +1,231 @@
+"""What a module keeps is found as torch.nn.Module.__getattr__ finds it, though that isn't followed."""
+
+import pytest
+import torch
+from torch import nn
+
+import evalframe.torch
+
+pytestmark = pytest.mark.torch
+
+
+class Keeps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([2.0, 3.0]))
+        self.register_parameter("bias", None)
+        self.register_buffer("scale", torch.tensor(4.0))
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x):
+        y = self.inner(x * self.weight) * self.scale
+        return y if self.bias is None else y + self.bias
+
+
+def same(model, captured, x):
+    with torch.no_grad():
+        return torch.equal(captured(x), model(x))
+
+
+def entries(captured):
+    return len(evalframe.torch.graph_modules(captured))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return Keeps()
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([[1.0, -2.0]])
+
+
+def test_one_graph_serves_while_the_module_keeps_the_same(model, x):
+    captured = evalframe.torch.compile(model, backend="eager")
+    for _ in range(3):
+        assert same(model, captured, x)
+    assert entries(captured) == 1
+
+
+def put_bias(model):
+    model.bias = nn.Parameter(torch.tensor([5.0, 6.0]))
+
+
+def replace_layer(model):
+    model.inner = nn.Linear(2, 2)
+
+
+def replace_layer_by_function(model):
+    del model.inner
+    model.inner = torch.relu
+
+
+def move_to_buffers(model):
+    weight = model.weight
+    del model.weight
+    model.register_buffer("weight", weight.detach() + 1)
+
+
+def shadow(model):
+    model.__dict__["scale"] = torch.tensor(7.0)
+
+
+def other_dict(model):
+    model.__dict__["_buffers"] = {"scale": torch.tensor(8.0)}
+
+
+def in_place_of_buffer(model):
+    model.scale = torch.tensor(9.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put_bias,
+        replace_layer,
+        replace_layer_by_function,
+        move_to_buffers,
+        shadow,
+        other_dict,
+        in_place_of_buffer,
+    ],
+)
+def test_a_change_of_what_the_module_keeps_is_seen(model, x, change):
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x) and same(model, captured, x)
+    before = captured(x)
+    change(model)
+    assert same(model, captured, x) and same(model, captured, x)
+    assert not torch.equal(captured(x), before)
+
+
+def test_what_was_taken_out_is_missing(model, x):
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x)
+    del model.scale
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="'Keeps' object has no attribute 'scale'"):
+            captured(x)
+
+
+class Asks(nn.Module):
+    def forward(self, x):
+        if hasattr(self, "later"):
+            return x * self.later
+        return x + getattr(self, "never", 1)
+
+
+def test_what_is_missing_is_asked_for_again(x):
+    model = Asks()
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x) and same(model, captured, x)
+    model.later = nn.Parameter(torch.tensor(3.0))
+    assert same(model, captured, x) and same(model, captured, x)
+
+
+def test_a_getattr_of_the_programs_own_is_followed(model, x, monkeypatch):
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x)
+    plain = nn.Module.__getattr__
+
+    def doubled(self, name):
+        found = plain(self, name)
+        return found * 2 if name == "scale" else found
+
+    monkeypatch.setattr(nn.Module, "__getattr__", doubled)
+    fresh = evalframe.torch.compile(model, backend="eager")
+    for each in (captured, fresh):
+        assert same(model, each, x) and same(model, each, x)
+
+
+def test_other_code_of_the_same_function_is_followed(model, x, monkeypatch):
+    plain = nn.Module.__getattr__
+    kept = plain.__code__
+
+    def other(self, name):
+        if name == "scale":
+            return self.__dict__["_buffers"][name] + 100
+        for kept in (self.__dict__["_parameters"], self.__dict__["_modules"]):
+            if name in kept:
+                return kept[name]
+        raise AttributeError(name)
+
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x)
+    before = captured(x)
+    try:
+        plain.__code__ = other.__code__
+        assert same(model, captured, x) and same(model, captured, x)
+        assert not torch.equal(captured(x), before)
+    finally:
+        plain.__code__ = kept
+    assert torch.equal(captured(x), before)
+
+
+class Changes(nn.Module):
+    """Reads what it has changed on its way."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.register_buffer("seen", torch.tensor(1.0))
+        self.layers = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
+
+    def forward(self, x):
+        x = self.layers["a"](x) * self.seen
+        getattr(self, self.how)(x)
+        return self.layers["a"](x) * self.seen
+
+    def sets_buffer(self, x):
+        self.seen = x.sum()
+
+    def registers(self, x):
+        self.register_buffer("seen", x.mean())
+
+    def stores_item(self, x):
+        self._buffers["seen"] = x.max()
+
+    def swaps_layers(self, x):
+        layers = self.layers._modules
+        layers["a"], layers["b"] = layers["b"], layers["a"]
+
+    def replaces_dict(self, x):
+        self.__dict__["_buffers"] = {"seen": x.min()}
+
+    def goes_through(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        self.seen = x.sum()
+
+
+@pytest.mark.parametrize("how", ["sets_buffer", "registers", "stores_item", "swaps_layers", "replaces_dict", "goes_through"])
+def test_what_the_recorded_code_changes_is_read_as_it_is_then(how, x):
+    def made():
+        torch.manual_seed(1)
+        return Changes(how)
+
+    plain, model = made(), made()
+    captured = evalframe.torch.compile(model, backend="eager")
+    with torch.no_grad():
+        for _ in range(4):
+            assert torch.equal(captured(x), plain(x))
+            assert torch.equal(model.seen, plain.seen)
+
+
+def test_a_module_that_the_recorded_code_makes(x):
+    def function(x):
+        layer = nn.ReLU()
+        layer.bias = nn.Parameter(torch.ones(2))
+        return layer(x) + layer.bias
+
+    captured = evalframe.torch.compile(function, backend="eager")
+    assert same(function, captured, x) and same(function, captured, x)
+
+
+def test_this_torch_looks_as_the_core_does():
+    from evalframe.torch import modules
+
+    theirs, known = nn.Module.__getattr__.__code__, modules._Module.__getattr__.__code__
+    assert modules._what_it_does(theirs) == modules._what_it_does(known)
