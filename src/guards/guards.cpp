@@ -201,7 +201,7 @@ bool may_be_held(PyObject* value) {
 }
 
 bool is_special(PyObject* name) {
-  const std::string text = PyUnicode_Check(name) ? name_text(name) : "";
+  const std::string_view text = PyUnicode_Check(name) ? utf8(name) : std::string_view();
   return text.starts_with("__") && text.ends_with("__");
 }
 
@@ -212,6 +212,7 @@ ClassContents::ClassContents(PyTypeObject* type) : type_(Ref::borrow(type)), ord
     auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order_.get(), i));
     if (PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) continue;
     Names names{Ref::borrow(base), {}};
+    names.entries.reserve(static_cast<size_t>(PyDict_GET_SIZE(base->tp_dict)));
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &name, &value);) {
       known_ = known_ && PyUnicode_CheckExact(name);

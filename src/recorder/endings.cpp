@@ -17,11 +17,6 @@ using evaluator::Activation;
 namespace {
 
 int count(PyObject* object, void* counts) {
-  (*static_cast<std::unordered_map<PyObject*, Py_ssize_t>*>(counts))[object]++;
-  return 0;
-}
-
-int count_held_of(PyObject* object, void* counts) {
   (*static_cast<Counts*>(counts))[object]++;
   return 0;
 }
@@ -58,9 +53,8 @@ bool ends_silently(PyObject* object) {
 Endings::Endings(const Recorder& recorder) : recorder_(recorder) { recorder.traverse(count, &held_); }
 
 bool Endings::ends(PyObject* object, Py_ssize_t references) {
-  const auto held = held_.find(object), lost = lost_.find(object);
-  const auto of = [](const auto& found, const auto& all) { return found == all.end() ? 0 : found->second; };
-  return Py_REFCNT(object) <= of(held, held_) + of(lost, lost_) + references;
+  const auto lost = lost_.find(object);
+  return Py_REFCNT(object) <= held_[object] + (lost == lost_.end() ? 0 : lost->second) + references;
 }
 
 int Endings::visit(PyObject* object, void* endings) {
@@ -88,9 +82,9 @@ bool Endings::is_told(PyObject* object) {
 }
 
 bool Endings::is_kept_by_recording() const {
-  std::unordered_map<PyObject*, Py_ssize_t> kept;
+  Counts kept;
   recorder_.recorded().traverse(count, &kept);
-  return std::any_of(ending_.begin() + static_cast<std::ptrdiff_t>(first_), ending_.end(), [&](PyObject* object) { return kept.count(object) > 0; });
+  return std::any_of(ending_.begin() + static_cast<std::ptrdiff_t>(first_), ending_.end(), [&](PyObject* object) { return kept[object] > 0; });
 }
 
 // What it held, and others hold, too.
@@ -185,8 +179,8 @@ bool Recorder::tells_if_dropped_outside(PyObject* object) {
 
 // Counts what has come since the last time: a look for ends is no walk through all that is held.
 void Recorder::count_held() {
-  traverse_growing(seen_, count_held_of, &counts_);
-  recording_->traverse_new(seen_.recording, count_held_of, &counts_);
+  traverse_growing(seen_, count, &counts_);
+  recording_->traverse_new(seen_.recording, count, &counts_);
 }
 
 // Whether somebody else may have no reference to the object beside these: of those that are counted, some may have been given back.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/ref.h"
+#include "recorder/counts.h"
 
 namespace evalframe::recorder {
 
@@ -29,7 +30,8 @@ class Endings {
   static int visit(PyObject* object, void* endings);
   void lose(PyObject* object);
   const Recorder& recorder_;
-  std::unordered_map<PyObject*, Py_ssize_t> held_, lost_;
+  Counts held_;
+  std::unordered_map<PyObject*, Py_ssize_t> lost_;
   std::vector<PyObject*> ending_;
   size_t first_ = 0;  // of them, that ends with the last that was asked for
 };

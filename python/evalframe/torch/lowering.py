@@ -305,7 +305,8 @@ _NAMING = fx.Graph()
 @functools.lru_cache(maxsize=16384)
 def _name_for(target: Any) -> str:
     """What FX calls a node, before it tells it from others."""
-    return _NAMING._target_to_str(target)
+    name: str = _NAMING._target_to_str(target)
+    return name
 
 
 @functools.lru_cache(maxsize=4096)
