@@ -229,3 +229,16 @@ def test_this_torch_looks_as_the_core_does():
 
     theirs, known = nn.Module.__getattr__.__code__, modules._Module.__getattr__.__code__
     assert modules._what_it_does(theirs) == modules._what_it_does(known)
+
+
+def test_nodes_have_the_names_that_fx_gives_them():
+    from torch.fx.graph import _Namespace
+
+    from evalframe.torch.lowering import _Names
+
+    parts = ["x", "x_1", "x_1_2", "x_", "linear", "relu_", "relu__1", "sum", "class", "self", "_", "__", "a1", "1a", "a-b", "", "\u00e4", "None", "a_01"]
+    theirs, ours = _Namespace(), _Names()
+    for step in range(300):
+        candidate = parts[step * step % len(parts)]
+        assert ours.create_name(candidate, None) == theirs.create_name(candidate, None)
+    assert ours._used_names == theirs._used_names and ours._base_count == theirs._base_count

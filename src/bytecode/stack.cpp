@@ -1,7 +1,9 @@
 #include "bytecode/stack.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <string_view>
 
 #include "core/check.h"
 #include "cpython/layout.h"
@@ -84,7 +86,32 @@ class Walk {
 
 }  // namespace
 
+namespace {
+
+// Of an instruction whose arguments have no part in it.
+struct Fixed {
+  bool is_fixed = false;
+  StackEffect effect{};
+};
+constexpr bool mentions_argument(std::string_view expression) { return expression.find("arg") != std::string_view::npos; }
+
+constexpr auto kFixed = [] {
+  std::array<Fixed, static_cast<size_t>(Op::kCount)> all{};
+  [[maybe_unused]] constexpr int32_t arg = 0, arg2 = 0;
+#define EVALFRAME_STACK(name, takes, gives) \
+  if (!mentions_argument(#takes #gives)) all[static_cast<size_t>(Op::name)] = {true, {takes, gives, gives}};
+#define EVALFRAME_STACK_JUMP(name, takes, gives, gives_on_jump) \
+  if (!mentions_argument(#takes #gives #gives_on_jump)) all[static_cast<size_t>(Op::name)] = {true, {takes, gives, gives_on_jump}};
+#include "bytecode/stack_effects.def"
+#undef EVALFRAME_STACK
+#undef EVALFRAME_STACK_JUMP
+  return all;
+}();
+
+}  // namespace
+
 StackEffect stack_effect(const Instruction& instruction) {
+  if (const Fixed& fixed = kFixed[static_cast<size_t>(instruction.op)]; fixed.is_fixed) return fixed.effect;
   const int32_t arg = instruction.arg;
   const int32_t arg2 = instruction.arg2;
   switch (instruction.op) {

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.graph import _illegal_names, _Namespace
 
 from evalframe._core.bytecode import OPERATORS
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
@@ -226,6 +227,7 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     """The graph of what the core tells of it, and what has to equal a constant in it: checks of sizes."""
     _, input_rows, rows, output_rows = stretch.told
     graph = fx.Graph()
+    graph._graph_namespace = _Names()
     inputs: list[Any] = []
     checks: list[tuple[Any, Any]] = []
     for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
@@ -297,6 +299,23 @@ def _made(
     node = graph.create_node(op, target, name=_name_for(target))
     node._update_args_kwargs(tuple(operands), keywords or node.kwargs)
     return node
+
+
+class _Names(_Namespace):  # type: ignore[misc, unused-ignore]
+    """Names as FX gives them, without a regular expression for those that are plain."""
+
+    def create_name(self, candidate: str, obj: object | None) -> str:
+        plain = obj is None and candidate not in _illegal_names and candidate.isidentifier() and candidate.isascii()
+        if not plain or candidate[-1].isdigit():
+            found: str = super().create_name(candidate, obj)
+            return found
+        name, number = candidate, self._base_count.get(candidate, 0)
+        while name in self._used_names:
+            number += 1
+            name = f"{candidate}_{number}"
+        self._used_names.add(name)
+        self._base_count[candidate] = number
+        return name
 
 
 _NAMING = fx.Graph()
