@@ -79,9 +79,34 @@ def spread_into_calls_of_other_kinds(a: Any, b: Any) -> Any:
     return of_object, of_method, np.add(*(x + 1 for x in (a, b))), (lambda x, y: x - y)(*(x for x in (b, a)))
 
 
-@case
+@one_graph
 def spread_behind_others(a: Any, b: Any) -> Any:
     return put_together(a, *scaled(b, 2), scale=0.5)
+
+
+@one_graph
+def spread_in_the_midst(a: Any, b: Any) -> Any:
+    first = put_together(a, *(x + 1 for x in (b, a)), b, *scaled(a, 2), more=b)
+    listed = [a, *(x * 2 for x in (a, b)), *(x for x in ())]
+    return first, listed[1] - listed[0], len(listed), (*scaled(b, 2), a)[2]
+
+
+@case
+def spread_behind_others_with_effects_in_order(a: Any, b: Any) -> Any:
+    return put_together(a, *noting(b), more=b), [note("then"), *noting(a)][1]
+
+
+@case
+def spread_behind_others_of_what_raises(a: Any, b: Any) -> Any:
+    def failing() -> Any:
+        yield a
+        raise KeyError("in it")
+
+    listed = [a]
+    try:
+        return put_together(b, *failing())
+    except KeyError as error:
+        return a * b, listed, error.args, error.__traceback__.tb_next.tb_lineno if error.__traceback__ and error.__traceback__.tb_next else 0
 
 
 @case

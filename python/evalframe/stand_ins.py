@@ -211,6 +211,14 @@ def extend(target: list[Any], iterable: Iterable[Any], /) -> None:
         del item
 
 
+def extended_list(target: list[Any], iterable: Iterable[Any], /) -> list[Any]:
+    """What LIST_EXTEND leaves: ``[*target, *iterable]``."""
+    for item in iterable:
+        target.append(item)
+        del item
+    return target
+
+
 def sorted_of(iterable: Iterable[Any], /, *, key: Any = None, reverse: bool = False) -> list[Any]:
     items = []
     for item in iterable:
@@ -847,6 +855,7 @@ _core.add_stand_ins(
         "compared": (compared, 0),
         "unpacked": (unpacked, 0),
         "called_with": (called_with, 1),
+        "extended_list": (extended_list, 1),
         "keyed_item": (keyed_item, 0),
         "keyed_contains": (keyed_contains, 0),
         "keyed_store": (keyed_store, 0),

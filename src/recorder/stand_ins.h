@@ -1,9 +1,14 @@
 // Python functions that are followed in the place of C functions which call back into Python (python/evalframe/stand_ins.py).
 #pragma once
 
+#include <optional>
+
 #include "core/ref.h"
 
 namespace evalframe::recorder {
+
+struct Plan;
+struct Site;
 
 struct StandIn {
   Ref function;
@@ -13,6 +18,8 @@ struct StandIn {
 // The function's code is changed so that nobody sees its frames. False with an exception.
 bool add_stand_in(Borrowed callable, Borrowed function, int through);
 const StandIn* stand_in_named(const char* name);
+// LIST_EXTEND of a list on top of which lies what has steps that are followed, such as a generator; none: another iterable, or list.
+std::optional<Plan> extension_call(const Site& site);
 // Null: the callable has none.
 const StandIn* stand_in_of(PyObject* callable);
 // The order in which a sort leaves what has these keys, as a tuple of places.

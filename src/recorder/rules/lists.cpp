@@ -4,6 +4,7 @@
 
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
+#include "recorder/stand_ins.h"
 
 namespace evalframe::recorder {
 
@@ -606,6 +607,7 @@ Plan dict_merge(const Site& site) {
 Plan list_extend_instruction(const Site& site) {
   const int list = site.depth - 1 - site.instruction.arg;
   if (site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kStore, "items of a list");
+  if (std::optional<Plan> followed = extension_call(site)) return *std::move(followed);
   Plan plan = extended(site.recorder, at(site, list), at(site, site.depth - 1));
   if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kLabels;
   return plan;

@@ -69,6 +69,18 @@ bool compares_by_methods(PyObject* keys) {
 
 }  // namespace
 
+std::optional<Plan> extension_call(const Site& site) {
+  const int list = site.depth - 2, more = site.depth - 1;
+  Recorder& recorder = site.recorder;
+  const bool generated = recorder.value_at(more).kind == Value::Kind::kGenerator;
+  if (site.instruction.arg != 1 || !generated || !is_gone_through(recorder, recorder.label(more), site.frame.slot(more))) return std::nullopt;
+  std::optional<Plan> plan = stand_in_call(site, "extended_list");
+  for (const int slot : {list, more}) {
+    if (plan) give(*plan, {recorder.label(slot), site.frame.slot(slot)});
+  }
+  return plan;
+}
+
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
