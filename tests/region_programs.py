@@ -430,7 +430,7 @@ class InnerProgram(Program):
         if not self.loops or self.often(0.1):
             return self.pick("k", "3", "-1", "k + 1")
         inner = self.loops[-1] if self.often(0.7) else self.random.choice(self.loops)
-        return self.pick("{}", "{}", "{}", "{} + 1", "{} - 1", "{} + k", "2 * {}", "n - {}", "-{}", "{} * k", "{} // 2", "({} * 7) % n", "idx[{}]").format(inner)
+        return self.pick("{}", "{}", "{}", "{} + 1", "{} - 1", "{} + k", "2 * {}", "n - {}", "-{}", "{} * k", "{} // 2", "({} * 7) % n", "({} + 1) % n", "({} - k) % n", "{} // (n + 1)", "idx[{}]").format(inner)
 
     def element(self) -> str:
         if self.arrays.get("c") != 2 or not self.often(0.15):

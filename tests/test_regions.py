@@ -420,6 +420,45 @@ def test_what_goes_wrong_on_one_of_the_ways_through_many_turns() -> None:
         assert at_once(either, small, b, 300)
 
 
+def test_quotients_that_are_the_same_in_all_of_many_turns() -> None:
+    def wrapped(x: Any, y: Any, n: int, by: int) -> Any:
+        s = 0
+        for i in range(y.shape[0]):
+            for j in range(y.shape[1]):
+                y[i, j] += x[(i + 1) % n, (j + by) % n] - x[(i - 2) % n, (j - 1) % n]
+                s += (3 * j) // n + (i - j) % by
+        return s, j
+
+    def backwards(x: Any, y: Any, n: int, by: int) -> Any:
+        for i in range(y.shape[0]):
+            for j in range(y.shape[1] - 1, -1, -by):
+                if x[i, (j + by) % n] > 0.5:
+                    y[i, j] = x[i, (j + by) % n] * 1e200
+                else:
+                    y[i, j] -= x[(i + n // by) % n, (j - i) % n]
+
+    def numbers(start: int, step: int, divisor: int, count: int) -> Any:
+        bits = total = 0
+        for _ in range(5):
+            for k in range(count):
+                bits ^= (start + k * step) % divisor
+                total ^= (start + k * step) // divisor
+        return bits, total
+
+    large = R.random((40, 40))
+    large[3, 17] = 1e300
+    sizes = (40, 7, 39, -40, 1, 0)
+    for x in (R.random((40, 40)), large):
+        check(wrapped, *[(x, np.zeros((6, 40)), n, by) for n in sizes for by in (1, 3, -5, 39, 40, 0)])
+        check(backwards, *[(x, np.zeros((6, 40)), n, by) for n in sizes for by in (1, 3, 40)])
+    lowest, highest = -(2**63), 2**63 - 1
+    divisors, starts, steps = (1, -1, 3, -7, 2**61, 2**62 + 1, highest, lowest, 0), (0, -1, 2**62, lowest, highest - 29), (1, -1, 2**58, -(2**58))
+    check(numbers, *[(start, step, divisor, 30) for start in starts for step in steps for divisor in divisors])
+    assert at_once(wrapped, large, np.zeros((6, 40)), 40, 3) == 1
+    assert at_once(backwards, np.zeros((40, 40)), np.zeros((6, 40)), 40, 3) == 1
+    assert at_once(numbers, 0, 1, 50, 30) == 1
+
+
 def test_parts_of_arrays_many_at_once() -> None:
     def unpacked(picture: Any, out: Any) -> Any:
         for i in range(picture.shape[0]):

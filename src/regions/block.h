@@ -169,6 +169,10 @@ class Block {
   Pass pass = Pass::kTurn;
   std::string failed;      // kMany: the variable that says whether something wasn't as expected
   bool is_strict = false;  // kProbe: it leaves, which it does for nothing else
+  // Of numbers that vary evenly, or not at all: what the variables of quotients that are the same in all turns begin with; empty: each turn divides.
+  std::string quotients;
+  std::vector<Term> shared_quotients;  // so far
+  bool divides = false;                // what could be such a quotient
 
  private:
   std::string name_, leave_;

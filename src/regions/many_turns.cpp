@@ -13,6 +13,8 @@ using Kind = Type::Kind;
 namespace {
 
 constexpr int64_t kFewestAtOnce = 3;
+// With quotients, of which two are computed for each.
+constexpr int64_t kFewestWithQuotients = 8;
 
 Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
@@ -21,12 +23,13 @@ Term zero_of(Emitter& emitter, const std::string& type) { return type == "double
 
 }  // namespace
 
-ManyTurns::ManyTurns(RegionWriter& region, int head, size_t most_heads)
+ManyTurns::ManyTurns(RegionWriter& region, int head, size_t most_heads, bool shares_quotients)
     : region_(region),
       head_(head),
       for_iter_(region.blocks_[static_cast<size_t>(head)].state.instruction - 1),
       item_(region.blocks_[static_cast<size_t>(head)].state.types.size() - 1),
       most_heads_(most_heads),
+      shares_quotients_(shares_quotients),
       heads_{{head}} {}
 
 bool ManyTurns::is_head(int block) const {
@@ -52,7 +55,7 @@ std::string ManyTurns::write(const std::string& slow) {
   const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow, fewer);
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, slow, last, fewer, count);
-  for (const char* const variable : {".left", ".bits", ".item", ".range"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
+  for (const char* const variable : {".left", ".bits", ".turn", ".item", ".range"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
   region_.variables_.insert(failed() + " = alloca i1");
   store(emitter, emitter.integer("i1", 0), failed());
   store(emitter, count, to_do());
@@ -84,7 +87,7 @@ Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string
   emitter.line("br label %" + probes);
   emitter.label(probes);
   const Term probed = load(emitter, "i64", count);
-  block.leave_unless(compare("sge", probed, kFewestAtOnce));
+  block.leave_unless(compare("sge", probed, shares_quotients_ ? kFewestWithQuotients : kFewestAtOnce));
   return probed;
 }
 
@@ -230,13 +233,25 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
   block.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;  // in the first turn, and where in the last one
   for (const int number : blocks_) {
-    for (const Recording* recording : region_.blocks_[static_cast<size_t>(number)].recordings) {
+    const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
+    for (size_t r = 0; r < recordings.size(); r++) {
+      const Recording* const recording = recordings[r];
+      block.quotients = quotients(number, r);
       const auto stores_with = [&](const Term& item, const std::string& otherwise) {
         block.leave_for(otherwise);
         RecordingWriter(region_, number, *recording, block).write_turn(&item, is_head(number));
         return std::exchange(block.stores, {});
       };
-      const std::vector<Block::Store> at_first = stores_with(first, slow), at_last = stores_with(last, fewer);
+      const std::vector<Block::Store> at_first = stores_with(first, slow);
+      const std::vector<Term> quotients_at_first = std::exchange(block.shared_quotients, {});
+      const std::vector<Block::Store> at_last = stores_with(last, fewer);
+      const std::vector<Term> quotients_at_last = std::exchange(block.shared_quotients, {});
+      for (size_t i = 0; i < quotients_at_first.size(); i++) {
+        const std::string variable = block.quotients + std::to_string(i);
+        region_.variables_.insert(variable + " = alloca i64");
+        store(emitter, quotients_at_first[i], variable);
+        block.require(compare("eq", quotients_at_first[i], quotients_at_last[i]));
+      }
       for (size_t i = 0; i < at_first.size(); i++) {
         if (at_first[i].varies != Varies::kAnyhow) evenly.emplace_back(at_first[i], at_last[i].address);
       }
@@ -270,7 +285,8 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
   }
 }
 
-// Has it computed whether or not anything comes of it.
+// Has it computed whether or not anything comes of it. What all turns have met is put together at the end of each, in one place: LLVM wouldn't
+// put turns with several ways through them into vectors else.
 void ManyTurns::compute(Block& block, const std::vector<Term>& results) {
   std::optional<Term> all;
   for (const Term& result : results) {
@@ -279,8 +295,12 @@ void ManyTurns::compute(Block& block, const std::vector<Term>& results) {
     if (bits.type != "i64") bits = convert("zext", bits, "i64");
     all = all ? *all | bits : bits;
   }
-  const std::string place = "%" + prefix() + ".bits";
+  const std::string place = "%" + prefix() + ".turn";
   if (all) store(block.emitter, load(block.emitter, "i64", place) | *all, place);
+}
+
+Term ManyTurns::bits(Emitter& emitter) const {
+  return load(emitter, "i64", "%" + prefix() + ".bits") | load(emitter, "i64", "%" + prefix() + ".turn");
 }
 
 // Turns of one block need nothing: what nothing comes of isn't written for many turns. In turns that are done once LLVM may be told by assembly.
@@ -307,6 +327,8 @@ void ManyTurns::write_turn(int number) {
     Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.routines());
     block.pass = Pass::kMany;
     block.failed = failed();
+    block.quotients = quotients(number, i);
+    if (is_head(number)) store(block.emitter, block.emitter.integer("i64", 0), "%" + prefix() + ".turn");
     RecordingWriter writer(region_, number, *recordings[i], block);
     if (Watches watches = watches_in(number, block)) writer.watches(std::move(watches));
     writer.write_turn(nullptr, is_head(number), next);
@@ -320,6 +342,7 @@ void ManyTurns::write_next(size_t head) {
   Emitter& emitter = block.emitter;
   emitter.label(next(head));
   const std::string on = block.new_label(), end = block.new_label();
+  store(emitter, bits(emitter), "%" + prefix() + ".bits");
   const Term left = load(emitter, "i64", to_do());
   emitter.line("br i1 " + compare("sgt", left, 1).ref + ", label %" + on + ", label %" + end);
   emitter.label(on);
@@ -349,7 +372,7 @@ void ManyTurns::leave(Emitter& emitter) {
   const std::string sound = prefix() + ".sound" + std::to_string(ways_out_++);
   emitter.line("br i1 " + (!load(emitter, "i1", failed())).ref + ", label %" + sound + ", label %rollback, !prof !0");
   emitter.label(sound);
-  emitter.line("call void asm sideeffect \"\", \"r\"(i64 " + load(emitter, "i64", "%" + prefix() + ".bits").ref + ")");
+  emitter.line("call void asm sideeffect \"\", \"r\"(i64 " + bits(emitter).ref + ")");
   // The iterator isn't looked at between the turns.
   const Term done = load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do());
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
@@ -378,7 +401,12 @@ std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
   return std::nullopt;
 }
 
+std::string ManyTurns::quotients(int block, size_t recording) const {
+  return shares_quotients_ ? "%" + prefix() + ".b" + std::to_string(block) + "r" + std::to_string(recording) + ".quotient" : std::string();
+}
+
 void ManyTurns::take(const Block& block) {
+  divides_ |= block.divides;
   text_ += block.emitter.text();
   needed_ += block.emitter.needed();
 }

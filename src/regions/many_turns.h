@@ -19,19 +19,22 @@ namespace evalframe::regions {
 class ManyTurns {
  public:
   // head: the block that the first turn begins with. Later ones may begin with others, which are for other types of variables (a sum is Python's
-  // 0.0 in the first turn, and a number of NumPy's from then on); most_heads: with so many in all.
-  ManyTurns(RegionWriter& region, int head, size_t most_heads);
+  // 0.0 in the first turn, and a number of NumPy's from then on); most_heads: with so many in all. shares_quotients: turns for which the
+  // quotients of numbers that vary evenly are the same.
+  ManyTurns(RegionWriter& region, int head, size_t most_heads, bool shares_quotients);
   // The code, which begins at the head and goes to the label where there aren't so many turns. Throws Unsupported; OtherTurn where
   // it is no inner loop over a range.
   std::string write(const std::string& slow);
   std::string needed() const { return needed_; }
+  // Whether there are such quotients.
+  bool divides() const { return divides_; }
 
   struct OtherTurn {};
 
   // What the slot has at the beginning of a block. item: the number of the turn, in the first or the last one.
   Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const;
   // The block's label, if it belongs to the turn and is entered from the other one.
-  std::string label_of(int block) const { return blocks_.count(block) ? "many" + std::to_string(head_) + ".b" + std::to_string(block) : std::string(); }
+  std::string label_of(int block) const { return blocks_.count(block) ? prefix() + ".b" + std::to_string(block) : std::string(); }
   bool is_head(int block) const;
   int32_t for_iter() const { return for_iter_; }
   size_t iterator() const { return item_ - 1; }
@@ -53,7 +56,9 @@ class ManyTurns {
     std::set<int> behind = {};     // heads of turns behind it
     std::vector<Type> ends = {};   // of the slots behind turns that one with this head follows; empty: there was none, yet
   };
-  std::string prefix() const { return "many" + std::to_string(head_); }
+  std::string prefix() const { return (shares_quotients_ ? "whole" : "many") + std::to_string(head_); }
+  // See Block::quotients; of one of the block's recordings.
+  std::string quotients(int block, size_t recording) const;
   std::string to_do() const { return "%" + prefix() + ".left"; }
   std::string failed() const { return "%" + prefix() + ".failed"; }
   std::string item() const { return "%" + prefix() + ".item"; }
@@ -74,18 +79,22 @@ class ManyTurns {
   using Watches = std::function<void(const std::vector<Term>& results)>;
   Watches watches_in(int number, Block& block);
   void compute(Block& block, const std::vector<Term>& results);
+  // Of all that has to be computed so far, in this turn, too.
+  Term bits(Emitter& emitter) const;
 
   RegionWriter& region_;
   const int head_;
   const int32_t for_iter_;
   const size_t item_;                            // the slot
   const size_t most_heads_;
+  const bool shares_quotients_;
   std::vector<Head> heads_;
   std::optional<int64_t> step_;                  // of the range; none: any
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;
   int ways_out_ = 0;
+  bool divides_ = false;
   std::string text_, needed_;
 };
 

@@ -1,6 +1,7 @@
 #include "regions/numbers.h"
 
 #include <cmath>
+#include <optional>
 
 #include "backends/native/code/scalar_lowering.h"
 #include "backends/native/machine/processor.h"
@@ -172,9 +173,13 @@ namespace {
 
 // --- Python's ints ----------------------------------------------------------------------------------------------------
 
-Term floor_divide(Block& block, const Term& a, const Term& b, bool want_remainder) {
+void leave_unless_divisible(Block& block, const Term& a, const Term& b) {
   block.leave_if(compare("eq", b, 0));
   block.leave_if(compare("eq", b, -1) & compare("eq", a, INT64_MIN));
+}
+
+Term floor_divide(Block& block, const Term& a, const Term& b, bool want_remainder) {
+  leave_unless_divisible(block, a, b);
   const ScalarOp op = want_remainder ? ScalarOp::remainder : ScalarOp::floor_divide;
   return native::lower(block.emitter, op, DType::int64, {native::exact(DType::int64, a), native::exact(DType::int64, b), Value{}}).real;
 }
@@ -445,7 +450,34 @@ Varies varies_of(BinaryOp op, const Written& a, const Written& b) {
   return is_sum || (op == BinaryOp::kMultiply && less == Varies::kNot) ? more : Varies::kAnyhow;
 }
 
+// What is the same in the first and in the last turn is so in those between: (i + 1) % n is i + 1 in all turns but the last one.
+Written by_shared_quotient(Block& block, BinaryOp op, const Written& a, const Written& b) {
+  const Term x = as_int(block, a), y = as_int(block, b);
+  std::optional<Term> quotient;
+  if (block.pass == Pass::kProbe) {
+    const bool strict_before = std::exchange(block.is_strict, true);
+    leave_unless_divisible(block, x, y);
+    block.is_strict = strict_before;
+    const Term cut_off = binary("sdiv", x, y), rest = x - cut_off * y;
+    const Term is_above = compare("ne", rest, 0) & compare("slt", rest ^ y, 0);
+    quotient = cut_off - convert("zext", is_above, "i64");
+  } else {
+    quotient = block.emitter.let("i64", "load i64, ptr " + block.quotients + std::to_string(block.shared_quotients.size()));
+  }
+  block.shared_quotients.push_back(*quotient);
+  const bool wants_rest = op == BinaryOp::kRemainder;
+  Written result = written_int(wants_rest ? x - *quotient * y : *quotient);
+  result.varies = wants_rest ? a.varies : Varies::kNot;
+  return result;
+}
+
 Written python_int(Block& block, BinaryOp op, const Written& a, const Written& b) {
+  const bool divides = op == BinaryOp::kFloorDivide || op == BinaryOp::kRemainder;
+  // By a number that is known LLVM multiplies.
+  if (divides && block.pass != Pass::kTurn && a.varies != Varies::kAnyhow && b.varies == Varies::kNot && !b.constant) {
+    block.divides = true;
+    if (!block.quotients.empty()) return by_shared_quotient(block, op, a, b);
+  }
   const Varies varies = varies_of(op, a, b);
   // What fits in the first and in the last turn fits in those between.
   const bool fits = block.pass == Pass::kMany && varies != Varies::kAnyhow;

@@ -271,13 +271,24 @@ void RegionWriter::write_many_turns(int number) {
 }
 
 std::optional<std::string> RegionWriter::many_turns(int number, size_t most_heads, std::string& why) {
+  const std::string name = "block" + std::to_string(number);
+  ManyTurns many(*this, number, most_heads, false);
+  std::optional<std::string> text = many_turns(many, number, name + ".0", why);
+  if (!text || !many.divides()) return text;
+  // Turns in which nothing has to be divided are plain code, where a quotient isn't the same in all turns, each divides.
+  ManyTurns whole(*this, number, most_heads, true);
+  std::string unused;
+  if (const auto first = many_turns(whole, number, name + ".divides", unused)) return *first + name + ".divides:\n" + *text;
+  return text;
+}
+
+std::optional<std::string> RegionWriter::many_turns(ManyTurns& many, int number, const std::string& slow, std::string& why) {
   const Mark before = mark(number);
-  ManyTurns many(*this, number, most_heads);
   std::optional<std::string> text;
   why.clear();
   many_ = &many;
   try {
-    text = many.write("block" + std::to_string(number) + ".0");
+    text = many.write(slow);
     needed_ += many.needed();
     rolls_back_ = true;
     at_once_.insert(many.for_iter());

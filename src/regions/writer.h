@@ -69,6 +69,8 @@ class RegionWriter {
   void write_many_turns(int number);
   // None where they can't be written; why: what is in the way, if it isn't just that the block is no such turn's.
   std::optional<std::string> many_turns(int number, size_t most_heads, std::string& why);
+  // The same, which goes to the label where there aren't so many turns.
+  std::optional<std::string> many_turns(ManyTurns& many, int number, const std::string& slow, std::string& why);
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
