@@ -1,6 +1,6 @@
 """Times capturing PyTorch functions and models beside torch.compile, both with backend="eager" and in this process.
 
-    python benchmarks/torch_capture.py [--only bert ...] [--repeat 3] [--is-compiling]
+    python benchmarks/torch_capture.py [--only bert ...] [--repeat 3] [--is-compiling] [--device cuda]
 
 For each: an eager call; the first call under evalframe and under torch.compile (recorded or traced, FX graphs
 made), the least of so many; graphs and their operations on both sides; and what a later call costs more than eager.
@@ -16,14 +16,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from torch_models import MODELS, Made
+from machine import machine
+from torch_models import MODELS, Made, made_on, wait, where
 
 import evalframe.torch
 
 
 def seconds(function: Callable[[], Any]) -> float:
+    wait()
     start = time.perf_counter()
     function()
+    wait()
     return time.perf_counter() - start
 
 
@@ -69,8 +72,7 @@ def calls(made: Made) -> Callable[[], Any]:
     return lambda: function(*args, **kwargs)
 
 
-def ours(name: str, repeat: int, is_compiling: bool) -> Ours:
-    made = MODELS[name]()
+def ours(made: Made, repeat: int, is_compiling: bool) -> Ours:
     eager = calls(made)
     eager()
     run = least(eager, 20)
@@ -95,15 +97,18 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
     parser.add_argument("--is-compiling", action="store_true", help=says)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    print(machine(), where(options.device), sep=", ")
     print("              eager ms   ours ms   torch ms  ratio  graphs / operations       later calls, us over eager")
     ratios = []
     with torch.no_grad():
-        captured_by_evalframe(MODELS["pointwise"](), False)  # imports what it needs
+        captured_by_evalframe(made_on(options.device, "pointwise"), False)  # imports what it needs
         # All of them first: torch.compile patches nn.Module, for the rest of the process.
-        mine = {name: ours(name, options.repeat, options.is_compiling) for name in options.only}
-        captured_by_torch(MODELS["pointwise"]())
+        made = {name: made_on(options.device, name) for name in options.only}
+        mine = {name: ours(made[name], options.repeat, options.is_compiling) for name in options.only}
+        captured_by_torch(made_on(options.device, "pointwise"))
         for name in options.only:
             ratio, text = row(name, mine[name], options.repeat)
             ratios.append(ratio)

@@ -1,6 +1,6 @@
 """Runs PyTorch functions and models through inductor, captured by evalframe and by torch.compile, in this process.
 
-    python benchmarks/torch_inductor.py [--only bert ...] [--is-compiling]
+    python benchmarks/torch_inductor.py [--only bert ...] [--is-compiling] [--device cuda]
 
 For each, without gradients, and forward and backward: the seconds to the first result, which are mostly inductor's own,
 whose caches are off; by how much results, and gradients, differ from eager's at most, relative to the largest of
@@ -23,7 +23,7 @@ os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # what was com
 
 import torch
 from machine import machine
-from torch_models import MODELS
+from torch_models import MODELS, made_on, wait, where
 
 import evalframe.torch
 
@@ -45,8 +45,10 @@ def tensors(result: Any) -> list[torch.Tensor]:
 
 
 def seconds(call: Call) -> tuple[float, Any]:
+    wait()
     start = time.perf_counter()
     result = call()
+    wait()
     return time.perf_counter() - start, result
 
 
@@ -94,8 +96,8 @@ def row(name: str, results: list[Ran]) -> tuple[float, str]:
     return theirs.first / ours.first, "  ".join([f"{name:20}", *firsts, *apart, *later])
 
 
-def measured(name: str, capture: Callable[[Any], Any]) -> dict[str, Ran]:
-    made, args, kwargs = MODELS[name]()
+def measured(name: str, device: str, capture: Callable[[Any], Any]) -> dict[str, Ran]:
+    made, args, kwargs = made_on(device, name)
     function = made.eval() if isinstance(made, torch.nn.Module) else made
 
     def captured() -> tuple[Any, Any]:
@@ -114,16 +116,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(NAMED))
     says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
     parser.add_argument("--is-compiling", action="store_true", help=says)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(machine(), f"torch {torch.__version__}", sep=", ")
+    print(machine(), where(options.device), sep=", ")
     print("                      first result, s     differs by            later call, ms")
     print("                      ours    torch       ours      torch       eager     ours      torch")
     ours = functools.partial(evalframe.torch.compile, is_compiling=options.is_compiling)
-    measured("perceptron", ours)  # imports and compiles what both need
+    measured("perceptron", options.device, ours)  # imports and compiles what both need
     # All of evalframe's first: torch.compile patches nn.Module, for the rest of the process.
     captures: list[Callable[[Any], Any]] = [lambda of: of, ours, torch.compile]
-    found = [[measured(name, capture) for name in options.only] for capture in captures]
+    found = [[measured(name, options.device, capture) for name in options.only] for capture in captures]
     ratios = []
     for sides in zip(*found, strict=True):
         for name in sides[0]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map_only
 
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """A function or module, and arguments of a call."""
@@ -195,3 +196,21 @@ MODELS: dict[str, Callable[[], Made]] = {
     "encoder": transformer_encoder,
     **{name: architecture.made for name, architecture in ARCHITECTURES.items()},
 }
+
+
+def made_on(device: str, name: str) -> Made:
+    """The same numbers in each call."""
+    torch.manual_seed(0)
+    function, args, kwargs = MODELS[name]()
+    args, kwargs = tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), (args, kwargs))
+    return function.to(device) if isinstance(function, nn.Module) else function, args, kwargs
+
+
+def wait() -> None:
+    """A GPU goes on behind the end of a call."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def where(device: str) -> str:
+    return f"torch {torch.__version__} on {torch.cuda.get_device_name(device) if device.startswith('cuda') else device}"

@@ -1,6 +1,6 @@
 """Trains two small models beside eager PyTorch and torch.compile, in this process, and compares the losses.
 
-    python benchmarks/torch_training.py [--only gpt cnn] [--backend eager inductor] [--steps 50]
+    python benchmarks/torch_training.py [--only gpt cnn] [--backend eager inductor] [--steps 50] [--device cuda]
 
 A GPT learns to count in steps, a CNN scikit-learn's digits; both with AdamW. For each way of running: by how much the
 loss of a step differs from eager's at most, the seconds of the first step, and the median of those from the sixth on.
@@ -23,6 +23,7 @@ import torch
 from machine import duration, machine
 from torch import nn
 from torch.nn import functional
+from torch_models import where
 
 import evalframe.torch
 
@@ -56,7 +57,7 @@ class GPT(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, WORDS, bias=False)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
-        x = self.words(words) + self.places(torch.arange(words.shape[1]))
+        x = self.words(words) + self.places(torch.arange(words.shape[1], device=words.device))
         for block in self.blocks:
             x = block(x)
         found: torch.Tensor = self.head(self.norm(x))
@@ -94,23 +95,23 @@ PROGRAMS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Batches]]] = 
 }
 
 
-def trained(name: str, wrap: Callable[[nn.Module], Any], steps: int) -> tuple[list[float], list[float]]:
+def trained(name: str, wrap: Callable[[nn.Module], Any], steps: int, device: str) -> tuple[list[float], list[float]]:
     """The loss and the seconds of each step."""
     torch.manual_seed(0)
     make, batches = PROGRAMS[name]
-    model = make()
+    model = make().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     called = wrap(model)
     losses, times = [], []
-    for x, y in batches(steps):
+    for x, y in ((x.to(device), y.to(device)) for x, y in batches(steps)):
         start = time.perf_counter()
         found = called(x)
         loss = functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        times.append(time.perf_counter() - start)
         losses.append(loss.item())
+        times.append(time.perf_counter() - start)
     return losses, times
 
 
@@ -119,20 +120,21 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(PROGRAMS), default=list(PROGRAMS))
     parser.add_argument("--backend", nargs="*", default=["eager", "inductor"])
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(", ".join(f"{key} {value}" for key, value in machine().items()), "torch", torch.__version__)
+    print(", ".join(f"{key} {value}" for key, value in machine().items()), where(options.device), sep=", ")
     ways: dict[str, Callable[[nn.Module], Any]] = {"eager": lambda model: model}
     for backend in options.backend:
         ways[f"evalframe, {backend}"] = lambda model, backend=backend: evalframe.torch.compile(model, backend=backend)
         ways[f"torch.compile, {backend}"] = lambda model, backend=backend: torch.compile(model, backend=backend)
     for way in list(ways.values())[1:]:  # imports what it needs
-        way(nn.Linear(2, 2))(torch.ones(1, 2))
+        way(nn.Linear(2, 2).to(options.device))(torch.ones(1, 2, device=options.device))
     print("                                loss   differs by    first step       others")
     for name in options.only:
         wanted: list[float] = []
         for way, wrap in ways.items():
-            losses, times = trained(name, wrap, options.steps)
+            losses, times = trained(name, wrap, options.steps, options.device)
             wanted = wanted or losses
             differs = max(abs(a - b) for a, b in zip(losses, wanted, strict=True))
             rest = statistics.median(times[5:] or times)

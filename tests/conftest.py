@@ -31,6 +31,7 @@ MANY = 50
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", type=int, default=1, metavar="N", help="of slow tests with many cases each N-th, and of what others generate an N-th")
+    parser.addoption("--device", help="the default device of torch in tests/test_torch_*.py, such as cuda")
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +92,21 @@ def captured_functions_stay_captured() -> Iterator[None]:
     _core.set_call_trials(False)
     yield
     _core.set_call_trials(True)
+
+
+@pytest.fixture(autouse=True)
+def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    device = request.config.getoption("--device")
+    if device is None or not request.node.get_closest_marker("torch"):
+        yield
+        return
+    import torch
+
+    if device.startswith("cuda") and request.node.get_closest_marker("raises_in_kernels"):
+        pytest.skip("CUDA tells of it later, and the process can't use the device any more")
+    torch.set_default_device(device)
+    yield
+    torch.set_default_device(None)
 
 
 @pytest.fixture

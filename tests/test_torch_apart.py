@@ -81,6 +81,7 @@ def picks(table, first, second):
     return y + table[second]
 
 
+@pytest.mark.raises_in_kernels
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", run])
 def test_what_raises_comes_before_or_behind_a_lookup(backend):
     looked_up("abc")

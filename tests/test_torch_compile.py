@@ -35,7 +35,8 @@ def same(left, right):
 
 
 def numbers(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1))
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1), device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 def pointwise(x, y):
@@ -167,6 +168,11 @@ def helpers(x, y):
 LAYERS = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])
 
 
+@pytest.fixture(autouse=True)
+def layers_are_where_tensors_are():
+    LAYERS.to(torch.get_default_device())
+
+
 @torch.no_grad()
 def numbered_modules(x, y):
     for k, layer in enumerate(LAYERS):
@@ -199,13 +205,15 @@ ONE_GRAPH = [
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda f: f.__name__)
 def test_same_bits_in_one_graph(function, backend):
-    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+    # len(tensor) is Python's, which asks for modes: a default device is one.
+    is_whole = function is not sizes or not torch._C._len_torch_function_stack()
+    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=is_whole)
     for _ in range(3):
         x, y = numbers(4, 4), numbers(4, 4) + 1
         a, b = x.clone(), y.clone()
         assert same(compiled(a, b), function(x, y))
         assert same((a, b), (x, y))
-    assert len(evalframe.torch.graph_modules(compiled)) == 1
+    assert not is_whole or len(evalframe.torch.graph_modules(compiled)) == 1
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -332,7 +340,7 @@ def test_what_guards_ask_of_tensors():
             assert x.is_meta or same(got[0], wanted[0])
             with torch.no_grad():
                 assert compiled(x)[5] is False
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
         assert same(evalframe.torch.compile(torch_matmul, backend="eager")(numbers(2, 2)), torch_matmul(numbers(2, 2)))
 
 
@@ -344,7 +352,7 @@ def test_autocast_is_guarded():
     compiled = evalframe.torch.compile(torch_matmul, backend="eager")
     x = numbers(2, 2)
     assert compiled(x).dtype == torch.float32
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
         assert compiled(x).dtype == torch.bfloat16
     assert compiled(x).dtype == torch.float32
 
@@ -702,6 +710,7 @@ def test_aliased_inputs_that_are_written_into():
         assert same(compiled(x[1:], x[:-1]), f(y[1:], y[:-1])) and same(x, y)
 
 
+@pytest.mark.raises_in_kernels
 def test_exceptions_in_a_graph_are_those_of_eager():
     def f(x, index):
         y = x + 1
@@ -813,8 +822,10 @@ def test_parameters_and_buffers_can_be_attributes(backend, dynamic, train):
         result.sum().backward()
         return [result, *of.buffers(), *(parameter.grad for parameter in of.parameters())]
 
+    # torch.compile, too, has another kernel for a normalisation on a GPU.
+    agree = torch.allclose if LAYERS[0].weight.is_cuda and backend == "aot_eager" else torch.equal
     for rows in (2, 2, 3, 4, 5, 5):
-        assert all(torch.equal(a, b) for a, b in zip(gradients(compiled, module), gradients(other, other), strict=True))
+        assert all(agree(a, b) for a, b in zip(gradients(compiled, module), gradients(other, other), strict=True))
         if rows == 3:  # written into
             for parameter in (*module.parameters(), *other.parameters()):
                 parameter.data.mul_(0.5)

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.torch
 
 
 def numbers(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1))
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1), device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 class Seen:

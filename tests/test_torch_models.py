@@ -36,6 +36,8 @@ def test_outputs_are_those_of_eager(name):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_outputs_of_transformers_are_those_of_eager(name):
     pytest.importorskip("transformers")
+    if name == "xlnet" and torch.get_default_device().type != "cpu":
+        pytest.skip("it makes tensors on the CPU, whatever the default device")
     function, args, kwargs = MODELS[name]()
     compiled = evalframe.torch.compile(function, backend="eager", max_entries=30)
     with torch.no_grad():

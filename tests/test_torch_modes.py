@@ -13,7 +13,8 @@ BACKENDS = ["eager", "aot_eager", "inductor"]
 
 
 def numbers(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1))
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + 1), device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 def state():

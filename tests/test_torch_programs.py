@@ -358,19 +358,20 @@ class Stack(torch.nn.Module):
 
 
 def test_layers_behind_a_break_have_the_same_attributes_until_one_has_others():
+    x = X.to(torch.get_default_device())
     for names in [[()] * 6, [(), ("more",), (), ("more", "most")], [(f"layer{i}",) for i in range(20)]]:
         model = Stack(*[Branching(*of) for of in names])
         compiled = evalframe.torch.compile(model, backend="eager")
         with torch.no_grad():
-            breaks = evalframe.torch.explain(compiled)(X).breaks
-            assert same(compiled(X), model(X))
-            assert same(compiled(X), model(X))
+            breaks = evalframe.torch.explain(compiled)(x).breaks
+            assert same(compiled(x), model(x))
+            assert same(compiled(x), model(x))
         if len(set(names)) == 1:
             assert {stop.reason.split()[0] for stop in breaks} == {"branch", "step"}
             assert len(evalframe.torch.graph_modules(compiled)) == 3
             del model.layers[1]
             with torch.no_grad():
-                assert same(compiled(X), model(X))
+                assert same(compiled(x), model(x))
 
 
 def test_ranges_in_layers_are_unrolled_where_their_bodies_are_short():

@@ -15,6 +15,7 @@
 #include "cpython/hidden_code.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/calls.h"
+#include "frontends/torch/default_device.h"
 #include "frontends/torch/modules.h"
 #include "frontends/torch/tensors.h"
 #include "module/bindings.h"
@@ -386,6 +387,8 @@ void bind_jit(nb::module_& module) {
              nb::arg("types"), nb::arg("kind_of"), nb::arg("follow"), "Operators of torch.ops are of these types; the functions tell how calls of them are recorded.");
   module.def("watch_torch_modules", [](nb::handle getattr) { torch::watch_module_getattr(getattr.ptr()); }, nb::arg("getattr"),
              "The function is torch.nn.Module.__getattr__, and looks where recording knows it to look.");
+  module.def("torch_default_device", [] { return nb::steal(torch::default_device().release()); }, nb::sig("def torch_default_device() -> typing.Any"),
+             "The device that torch.set_default_device or `with torch.device(...)` names in this thread, where no other mode sees calls; else None.");
   module.def("jit_entries", [](nb::handle jit) { return of_all(*capture(jit), entries); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),
              "What was recorded, by place: graph, guards, backend, counts.");
   module.def("jit_breaks", [](nb::handle jit) { return of_all(*capture(jit), breaks); }, nb::arg("jit"), nb::sig("def jit_breaks(jit: object) -> list[dict[str, typing.Any]]"),

@@ -12,7 +12,8 @@ struct Site;
 
 struct StandIn {
   Ref function;
-  int through = 0;  // the argument that it goes through; -1: none
+  int through = 0;  // the argument that it goes through; -1: none; kOnlyCompiling: the same, and it stands in only then (recorder/purpose.h)
+  static constexpr int kOnlyCompiling = -2;
 };
 
 // The function's code is changed so that nobody sees its frames. False with an exception.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "cpython/codec.h"
 #include "cpython/exceptions.h"
 #include "cpython/generators.h"
@@ -31,25 +32,25 @@ bool ReplayPosition::enter(int32_t graph_frame) {
   return push(graph_frame);
 }
 
+// Those of the start come first, and each call has a frame behind those of the calls before.
+static const recorder::FrameStart& start_of(const recorder::Recording& recording, int32_t graph_frame) {
+  if (static_cast<size_t>(graph_frame) < recording.start.size()) return recording.start[graph_frame];
+  const auto found = std::lower_bound(recording.pushes.begin(), recording.pushes.end(), graph_frame, [](const recorder::FrameStart& push, int32_t frame) { return push.graph_frame < frame; });
+  CHECK(found != recording.pushes.end() && found->graph_frame == graph_frame);
+  return *found;
+}
+
 bool ReplayPosition::push(int32_t graph_frame) {
-  // Those of the start come first.
+  const recorder::FrameStart& start = start_of(recording_, graph_frame);
   if (chain_ && static_cast<size_t>(graph_frame) < std::min(chain_->size(), recording_.start.size())) {
-    const recorder::FrameStart& start = recording_.start[graph_frame];
     cpython::Frame* const there = chain_->frames()[graph_frame];
     live_.emplace_back(graph_frame, start.code, there, false).link.link(thread_, there);
     return true;
   }
-  Borrowed function;
-  const bytecode::Code* code = nullptr;
-  for (const auto* starts : {&recording_.start, &recording_.pushes}) {
-    for (const recorder::FrameStart& start : *starts) {
-      if (start.graph_frame == graph_frame) function = start.function.get(), code = start.code;
-    }
-  }
-  cpython::Frame* frame = cpython::push_frame(thread_, function);
+  cpython::Frame* frame = cpython::push_frame(thread_, start.function.get());
   if (!frame) return PyErr_Clear(), false;
-  cpython::set_next(frame, 0, code->code.as<PyCodeObject>()->co_nlocalsplus);
-  live_.emplace_back(graph_frame, code, frame, true).link.link(thread_, frame);
+  cpython::set_next(frame, 0, start.code->code.as<PyCodeObject>()->co_nlocalsplus);
+  live_.emplace_back(graph_frame, start.code, frame, true).link.link(thread_, frame);
   return true;
 }
 

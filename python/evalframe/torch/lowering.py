@@ -17,7 +17,9 @@ from torch import fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _illegal_names, _Namespace
 
+from evalframe import _core
 from evalframe._core.bytecode import OPERATORS
+from evalframe.torch.default_device import named, set_aside
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.user_backends import BackendError
@@ -113,7 +115,7 @@ class Lowering:
         symbolic = Symbolic(inputs, varies)
         graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _unlogged():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside(), _unlogged():
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise
@@ -139,7 +141,7 @@ class Lowering:
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
@@ -152,10 +154,13 @@ class Lowering:
 def _random_kept() -> Iterator[None]:
     """Numbers that are drawn meanwhile aren't missing in the program's."""
     random = torch.random.get_rng_state()
+    on_device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
     try:
         yield
     finally:
         torch.random.set_rng_state(random)
+        if on_device is not None:
+            torch.cuda.set_rng_state(on_device)
 
 
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
@@ -230,6 +235,7 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     graph._graph_namespace = _Names()
     inputs: list[Any] = []
     checks: list[tuple[Any, Any]] = []
+    device = _core.torch_default_device()
     for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
         node = (_attribute if index in stretch.kept else _placeholder)(graph, _identifier(name))
         node.meta["example_value"] = example
@@ -245,7 +251,7 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
             checks.append((operands[0], operands[1]))
             values.append(None)
             continue
-        node = _node(graph, form, code, callable_, keywords, operands)
+        node = _node(graph, form, code, callable_, keywords, operands, device)
         node.meta["fact"] = kind in _NUMBERS or (form == "getattr" and kind == "object")
         node.meta["part"] = (
             form == "getitem" and operand_rows[0][0] == "n" and rows[operand_rows[0][1]][5][0] == "object"
@@ -272,7 +278,13 @@ _NUMBERS = ("int", "bool", "float")
 
 
 def _node(
-    graph: fx.Graph, form: str, code: int, callable_: Any, keywords: tuple[str, ...] | None, operands: list[Any]
+    graph: fx.Graph,
+    form: str,
+    code: int,
+    callable_: Any,
+    keywords: tuple[str, ...] | None,
+    operands: list[Any],
+    device: Any,
 ) -> fx.Node:
     if form in _OPERATORS:
         function = _OPERATORS[form][code]
@@ -288,7 +300,7 @@ def _node(
     name = getattr(callable_, "__name__", "")
     if _is_method(callable_, name):
         return _made(graph, "call_method", name, operands[:positional], kwargs)
-    return _made(graph, "call_function", callable_, operands[:positional], kwargs)
+    return _made(graph, "call_function", callable_, operands[:positional], named(callable_, kwargs, device))
 
 
 def _made(

@@ -10,7 +10,7 @@ from torch.autograd.function import Function, FunctionCtx
 
 from evalframe import _core
 
-_forward_ad = forward_ad
+_cuda, _forward_ad = torch.cuda, forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
 _base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
@@ -55,10 +55,27 @@ def autograd_apply(cls: Any, /, *arguments: Any) -> Any:
     return (*result,) if several else result
 
 
+_is_bf16_supported: Any = torch.cuda.is_bf16_supported
+
+
+def _has_bf16(device: int, including_emulation: bool) -> bool:
+    with torch.cuda.device(device):
+        return bool(_is_bf16_supported(including_emulation))
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """What ``torch.autocast`` asks: objects of torch's C++ tell of a device, and never otherwise."""
+    if not _cuda.is_available():
+        return False
+    return _has_bf16(_cuda.current_device(), including_emulation)
+
+
 def is_compiling() -> bool:
     """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
 
 
 def add_stand_ins() -> None:
-    _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), torch.compiler.is_compiling: (is_compiling, -1)})
+    _core.set_policy(_has_bf16, "constant")
+    rows = {torch.cuda.is_bf16_supported: (is_bf16_supported, -1), torch.compiler.is_compiling: (is_compiling, -2)}
+    _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/object_text.h"
+#include "frontends/torch/default_device.h"
 #include "frontends/torch/names.h"
 
 namespace evalframe::torch {
@@ -427,8 +428,18 @@ std::vector<State> present_states() {
   add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before");
   add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch");
   add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch");
+  if (default_device().get() != Py_None) add(Ref::borrow(asks_default_device()), "the default device is as before");
   add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before");
   return states;
+}
+
+// The work of this thread goes into a graph of CUDA's. A torch that hasn't used CUDA yet would say no by an exception.
+static bool is_captured_by_cuda() {
+  static const auto* const asks = new Ref(attribute_of("torch._C", "_cuda_isCurrentStreamCapturing"));
+  if (!*asks || attribute_of("torch.cuda", "_initialized").get() != Py_True) return false;
+  const Ref captures = Ref::steal(PyObject_CallNoArgs(asks->get()));
+  if (!captures) PyErr_Clear();
+  return captures.get() == Py_True;
 }
 
 bool modes_are_active() {
@@ -436,7 +447,9 @@ bool modes_are_active() {
   static const auto* const counts = new std::array<Ref, 2>{attribute_of("torch._C", "_len_torch_function_stack"), attribute_of("torch._C", "_len_torch_dispatch_stack")};
   for (const Ref& count : *counts) {
     const Ref depth = count ? Ref::steal(PyObject_CallNoArgs(count.get())) : Ref();
-    if (number(depth) != 0) return PyErr_Clear(), true;
+    if (number(depth) == 0) continue;
+    const bool names_device = &count == counts->data() && default_device().get() != Py_None;
+    if (!names_device) return PyErr_Clear(), true;
   }
   static const auto* const others = new std::array<Ref, 2>{attribute_of("torch._C", "_get_tracing_state"), attribute_of("torch._C._dynamo.eval_frame", "get_eval_frame_callback")};
   for (const Ref& other : *others) {
@@ -444,7 +457,7 @@ bool modes_are_active() {
     if (!found) PyErr_Clear();
     if (found && found.get() != Py_None && found.get() != Py_False) return true;
   }
-  return false;
+  return is_captured_by_cuda();
 }
 
 std::vector<Ref> present_modes() {

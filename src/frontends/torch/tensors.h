@@ -71,7 +71,7 @@ struct State {
 std::vector<State> present_states();
 
 // Whether some Python code sees each call of torch, or each operation: it would see the recorder look at tensors, too. The same while
-// torch.jit.trace or torch.compile takes frames itself.
+// torch.jit.trace or torch.compile takes frames itself, or a graph of CUDA's is made, in which compiling has no place.
 bool modes_are_active();
 
 // What functions of kind kMode set, as it is now: calls that set it, each a tuple of a function and its arguments.

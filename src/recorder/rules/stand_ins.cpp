@@ -84,11 +84,11 @@ std::optional<Plan> extension_call(const Site& site) {
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
-  // Of Python functions those have one that give other answers while something is compiled.
-  if (PyFunction_Check(callable) && !recorder.purpose().compiling) return std::nullopt;
+  const StandIn* const stand_in = stand_in_of(callable);
+  if (PyFunction_Check(callable) && !stand_in) return std::nullopt;
+  if (stand_in && stand_in->through == StandIn::kOnlyCompiling && !recorder.purpose().compiling) return std::nullopt;
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
   if (std::optional<Plan> plan = call_of_cache(site, call)) return plan;
-  const StandIn* const stand_in = stand_in_of(callable);
   if (!stand_in || !fixes_object(recorder, recorder.label(call.callable), callable)) return std::nullopt;
   // The function itself leaves what it doesn't do to C.
   if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;

@@ -143,6 +143,19 @@ Plan new_inference_mode(Recorder& recorder, uint32_t label, PyObject* type, cons
   return plan;
 }
 
+// ... which the guards ask for with the arguments that it has here.
+Plan asked(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (given.objects.empty()) return present_state(recorder, callable);
+  bool known = !given.keyword_names;
+  for (size_t i = 0; known && i < given.objects.size(); i++) known = recorder.known(given.labels[i], given.objects[i]);
+  const Ref functools = known ? Ref::steal(PyImport_ImportModule("functools")) : Ref(), partial = functools ? Ref::steal(PyObject_GetAttrString(functools.get(), "partial")) : Ref();
+  std::vector<PyObject*> parts{callable};
+  parts.insert(parts.end(), given.objects.begin(), given.objects.end());
+  const Ref asks = partial ? Ref::steal(PyObject_Vectorcall(partial.get(), parts.data(), parts.size(), nullptr)) : Ref();
+  if (!asks) return PyErr_Clear(), plan_break(Break::kUnknownCall, callable_name(callable));
+  return present_state(recorder, asks.get());
+}
+
 bool picks_by_elements(PyObject* key) {
   if (torch::is_tensor(key)) return torch::is_mask(key);
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
@@ -190,7 +203,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       plan.stays = true;
       return plan;
     }
-    case CallKind::kAsked: return present_state(recorder, callable);
+    case CallKind::kAsked: return asked(recorder, callable, given);
     case CallKind::kItself:
       if (given.labels.size() == 1 && torch::is_tensor(given.objects[0]) && recorder.operand(given.labels[0], given.objects[0])) return plan_value(given.labels[0]);
       break;
