@@ -96,6 +96,23 @@ def row(name: str, results: list[Ran]) -> tuple[float, str]:
     return theirs.first / ours.first, "  ".join([f"{name:20}", *firsts, *apart, *later])
 
 
+class Attention(torch.nn.Module):
+    """A layer with what most models have, for what inductor sets up where it first sees it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = torch.nn.Linear(32, 96)
+        self.norm = torch.nn.LayerNorm(32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.parts(x).view(2, 16, 3, 2, 16).permute(2, 0, 3, 1, 4)
+        y = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.norm(x + torch.nn.functional.gelu(y.transpose(1, 2).reshape(2, 16, 32)))
+
+
+MODELS["attention"] = lambda: (Attention(), (torch.randn(2, 16, 32),), {})
+
+
 def measured(name: str, device: str, capture: Callable[[Any], Any]) -> dict[str, Ran]:
     made, args, kwargs = made_on(device, name)
     function = made.eval() if isinstance(made, torch.nn.Module) else made
@@ -123,7 +140,8 @@ def main() -> None:
     print("                      first result, s     differs by            later call, ms")
     print("                      ours    torch       ours      torch       eager     ours      torch")
     ours = functools.partial(evalframe.torch.compile, is_compiling=options.is_compiling)
-    measured("perceptron", options.device, ours)  # imports and compiles what both need
+    for name in ("perceptron", "attention"):
+        measured(name, options.device, ours)  # imports and compiles what both need
     # All of evalframe's first: torch.compile patches nn.Module, for the rest of the process.
     captures: list[Callable[[Any], Any]] = [lambda of: of, ours, torch.compile]
     found = [[measured(name, options.device, capture) for name in options.only] for capture in captures]
