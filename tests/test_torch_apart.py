@@ -166,3 +166,50 @@ def test_operations_that_are_switched_off_act_on_nothing(backend):
                 results.append([*called(own, *arguments), own])
             for mine, plain in zip(*results, strict=True):
                 torch.testing.assert_close(mine, plain)
+
+
+def into_new(x):
+    n = 0
+    n += x * 2
+    try:
+        y = n + 1
+        y += x
+        y *= 3
+        return torch.relu(y) + n
+    except RuntimeError:
+        return x
+
+
+def into_what_came(x):
+    try:
+        x += 1
+        return x * 2
+    except RuntimeError:
+        return x
+
+
+def into_a_view(x):
+    y = (x + 1).reshape(-1)
+    try:
+        z = x.view(-1)
+        z += y
+        return z * 2
+    except RuntimeError:
+        return x
+
+
+@pytest.mark.parametrize(("function", "compiles"), [(into_new, True), (into_what_came, False), (into_a_view, False)])
+def test_what_writes_into_new_tensors_alone_may_be_run_twice(function, compiles):
+    given = []
+
+    def backend(module, inputs):
+        given.append(module)
+        return module.forward
+
+    compiled = evalframe.torch.compile(function, backend=backend)
+    for scale in (1.0, 2.0, 3.0):
+        x = torch.linspace(-1.0, scale, 6)
+        other = x.clone()
+        assert torch.equal(compiled(x), function(other))
+        assert torch.equal(x, other)
+    assert bool(given) == compiles

@@ -74,10 +74,10 @@ class Planner {
     return std::move(stretches_);
   }
 
-  // Whether the stretch writes into tensors or draws random numbers.
+  // Whether the stretch writes into tensors, others than its own, or draws random numbers.
   bool acts(const Stretch& stretch) const {
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
-      if (acts(node)) return true;
+      if (acts(node) && !writes_into_new(graph_, graph_.nodes[node], stretch.begin)) return true;
     }
     return false;
   }

@@ -195,9 +195,26 @@ bool varies(const Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const graph::Input& input) { return input.varies || is_number(input.meta); });
 }
 
+// `n += x` of a number gives a new tensor.
+static bool is_in_place(const Graph& graph, const Node& node) {
+  if (node.form != Form::kBinary || node.code < bytecode::kBinaryOps) return false;
+  const Operand left = *graph.operands_of(node);
+  if (left.space == Operand::Space::kConstant) return torch::is_tensor(graph.constants[left.index].get());
+  const graph::Meta* const meta = graph.meta_of(left);
+  return !meta || !is_number(*meta);
+}
+
+bool writes_into_new(const Graph& graph, const Node& node, int32_t begin) {
+  const Operand left = node.count ? *graph.operands_of(node) : Operand{};
+  if (!is_in_place(graph, node) || left.space != Operand::Space::kNode || left.index < begin) return false;
+  const Node& made = graph.nodes[left.index];
+  const bool is_new = made.form == Form::kBinary && !is_in_place(graph, made) && made.meta.kind == Kind::kTensor;
+  return is_new || writes_into_new(graph, made, begin);
+}
+
 bool acts_on_tensors(const Graph& graph, const Node& node) {
   if (node.form == Form::kSetItem) return true;
-  if (node.form == Form::kBinary) return node.code >= bytecode::kBinaryOps;
+  if (node.form == Form::kBinary) return is_in_place(graph, node);
   if (node.form != Form::kCall) return false;
   for (const char* const name : {"out", "inplace", "generator"}) {
     const Operand* const given = named_operand(graph, node, name);
