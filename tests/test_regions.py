@@ -205,6 +205,18 @@ def neighbours_around(x: Any, y: Any) -> Any:
     return x, y
 
 
+@kernel(lambda: (R.random((6, 19)), R.random((6, 19)), 5))
+def around_a_torus(x: Any, y: Any, by: int) -> Any:
+    n, m = x.shape
+    for i in range(n):
+        for j in range(m):
+            if y[i, j] > 0.5:
+                y[i, j] = x[i, (j - 1) % m] + x[(i + by) % n, (j + 1) % m]
+            else:
+                y[i, j] -= x[(i - 1 + n) % n, (j - 1 + m) % m] * x[i, (j + by) % m]
+    return y
+
+
 @kernel(lambda: (R.random((5, 6, 3)).astype(np.float32), R.random((2, 2, 3, 4)).astype(np.float32), np.zeros((4, 5, 4), np.float32)))
 def small_filters(image: Any, weights: Any, out: Any) -> Any:
     rows, columns, filters = out.shape

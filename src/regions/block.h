@@ -171,7 +171,10 @@ class Block {
   bool is_strict = false;  // kProbe: it leaves, which it does for nothing else
   // Of numbers that vary evenly, or not at all: what the variables of quotients that are the same in all turns begin with; empty: each turn divides.
   std::string quotients;
-  std::vector<Term> shared_quotients;  // so far
+  struct Quotient {
+    Term quotient, number, divisor;
+  };
+  std::vector<Quotient> shared_quotients;  // so far
   bool divides = false;                // what could be such a quotient
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "regions/numbers.h"
 #include "regions/recorded.h"
 
 namespace evalframe::regions {
@@ -75,12 +76,19 @@ std::string ManyTurns::write(const std::string& slow) {
 Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string& slow, const std::string& fewer) {
   Emitter& emitter = block.emitter;
   const std::string count = "%" + prefix() + ".count", probes = prefix() + ".probes", all = prefix() + ".all", last = "%" + prefix() + ".last";
+  const std::string alone = "%" + prefix() + ".alone", gives_up = prefix() + ".gives_up";
   region_.variables_.insert({count + " = alloca i64", last + " = alloca i1"});
+  if (shares_quotients_) region_.variables_.insert(alone + " = alloca i1");
+  if (shares_quotients_) store(emitter, emitter.integer("i1", 0), alone);
   store(emitter, most, count);
   store(emitter, emitter.integer("i1", 0), last);
   emitter.line("br label %" + probes);
   emitter.label(fewer);
-  emitter.line("br i1 " + load(emitter, "i1", last).ref + ", label %" + slow + ", label %" + all);
+  emitter.line("br i1 " + load(emitter, "i1", last).ref + ", label %" + (shares_quotients_ ? gives_up : slow) + ", label %" + all);
+  if (shares_quotients_) {
+    emitter.label(gives_up);
+    emitter.line("br i1 " + load(emitter, "i1", alone).ref + ", label %block" + std::to_string(head_) + ".0, label %" + slow);
+  }
   emitter.label(all);
   store(emitter, emitter.integer("i1", -1), last);
   store(emitter, load(emitter, "i64", count) - 1.0, count);
@@ -243,15 +251,9 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
         return std::exchange(block.stores, {});
       };
       const std::vector<Block::Store> at_first = stores_with(first, slow);
-      const std::vector<Term> quotients_at_first = std::exchange(block.shared_quotients, {});
+      const std::vector<Block::Quotient> quotients_at_first = std::exchange(block.shared_quotients, {});
       const std::vector<Block::Store> at_last = stores_with(last, fewer);
-      const std::vector<Term> quotients_at_last = std::exchange(block.shared_quotients, {});
-      for (size_t i = 0; i < quotients_at_first.size(); i++) {
-        const std::string variable = block.quotients + std::to_string(i);
-        region_.variables_.insert(variable + " = alloca i64");
-        store(emitter, quotients_at_first[i], variable);
-        block.require(compare("eq", quotients_at_first[i], quotients_at_last[i]));
-      }
+      share(block, quotients_at_first, std::exchange(block.shared_quotients, {}), fewer, count);
       for (size_t i = 0; i < at_first.size(); i++) {
         if (at_first[i].varies != Varies::kAnyhow) evenly.emplace_back(at_first[i], at_last[i].address);
       }
@@ -282,6 +284,25 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
     store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
     emitter.line("br label %" + behind);
     emitter.label(behind);
+  }
+}
+
+// Where it is another in the first turn only, as of (i - 1) % n, that turn is done alone, and the others share theirs.
+void ManyTurns::share(Block& block, const std::vector<Block::Quotient>& at_first, const std::vector<Block::Quotient>& at_last, const std::string& fewer, const Term& count) {
+  Emitter& emitter = block.emitter;
+  for (size_t i = 0; i < at_first.size(); i++) {
+    const Block::Quotient &first = at_first[i], &last = at_last[i];
+    const std::string variable = block.quotients + std::to_string(i), differs = block.new_label(), same = block.new_label();
+    region_.variables_.insert(variable + " = alloca i64");
+    store(emitter, first.quotient, variable);
+    emitter.line("br i1 " + compare("eq", first.quotient, last.quotient).ref + ", label %" + same + ", label %" + differs + ", !prof !0");
+    emitter.label(differs);
+    const Term in_second = first.number + binary("sdiv", last.number - first.number, count - 1.0);
+    // Which way is taken is no matter of what is right: -1 would trap for the lowest number.
+    const Term divisor = select(compare("eq", last.divisor, -1), emitter.integer("i64", 1), last.divisor);
+    store(emitter, compare("eq", floored_quotient(in_second, divisor), last.quotient), "%" + prefix() + ".alone");
+    emitter.line("br label %" + fewer);
+    emitter.label(same);
   }
 }
 

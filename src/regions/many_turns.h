@@ -71,6 +71,8 @@ class ManyTurns {
   bool is_repeated(int head) const;
   void find_carriers();
   void check_fixed_slots() const;
+  // Of a block's recording: kept for the turns, and the same in the first and in the last one.
+  void share(Block& block, const std::vector<Block::Quotient>& at_first, const std::vector<Block::Quotient>& at_last, const std::string& fewer, const Term& count);
   void write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count);
   void write_turn(int number);
   void write_next(size_t head);

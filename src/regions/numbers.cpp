@@ -48,6 +48,11 @@ Term is_finite(Block& block, const Term& x) {
   return compare("ult", bits & block.emitter.integer(bits.type, wide ? INT64_MAX : INT32_MAX), wide ? 0x7ff0000000000000 : 0x7f800000);
 }
 
+Term floored_quotient(const Term& a, const Term& b) {
+  const Term cut_off = binary("sdiv", a, b), rest = a - cut_off * b;
+  return cut_off - convert("zext", compare("ne", rest, 0) & compare("slt", rest ^ b, 0), "i64");
+}
+
 Term checked(Block& block, const std::string& operation, bool is_signed, const Term& a, const Term& b) {
   const std::string pair = "{ " + a.type + ", i1 }";
   const std::string function = std::string("llvm.") + (is_signed ? "s" : "u") + operation + ".with.overflow." + a.type;
@@ -458,13 +463,11 @@ Written by_shared_quotient(Block& block, BinaryOp op, const Written& a, const Wr
     const bool strict_before = std::exchange(block.is_strict, true);
     leave_unless_divisible(block, x, y);
     block.is_strict = strict_before;
-    const Term cut_off = binary("sdiv", x, y), rest = x - cut_off * y;
-    const Term is_above = compare("ne", rest, 0) & compare("slt", rest ^ y, 0);
-    quotient = cut_off - convert("zext", is_above, "i64");
+    quotient = floored_quotient(x, y);
   } else {
     quotient = block.emitter.let("i64", "load i64, ptr " + block.quotients + std::to_string(block.shared_quotients.size()));
   }
-  block.shared_quotients.push_back(*quotient);
+  block.shared_quotients.push_back({*quotient, x, y});
   const bool wants_rest = op == BinaryOp::kRemainder;
   Written result = written_int(wants_rest ? x - *quotient * y : *quotient);
   result.varies = wants_rest ? a.varies : Varies::kNot;

@@ -23,6 +23,8 @@ native::Value as_element(Block& block, const Written& a, DType dtype);
 // A function of C's library.
 Term call_c(const std::string& function, std::initializer_list<Term> arguments);
 Term is_finite(Block& block, const Term& x);
+// Rounded down; the divisor is neither zero, nor -1 of the lowest number.
+Term floored_quotient(const Term& a, const Term& b);
 // a <operation> b with a sign or not, of any width; leaves where it doesn't fit. operation: add, sub, mul.
 Term checked(Block& block, const std::string& operation, bool is_signed, const Term& a, const Term& b);
 
