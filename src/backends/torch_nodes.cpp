@@ -204,12 +204,31 @@ static bool is_in_place(const Graph& graph, const Node& node) {
   return !meta || !is_number(*meta);
 }
 
+// Of torch's functions and methods some that give tensors which nobody else has, if none is given by `out`.
+static bool is_maker(const Graph& graph, const Node& node) {
+  static constexpr std::string_view kMakers[] = {"arange",   "clone",     "empty", "empty_like", "full", "full_like", "new_empty", "new_full", "new_ones",
+                                                 "new_zeros", "ones", "ones_like", "sort", "topk", "zeros", "zeros_like"};
+  PyObject* const callable = graph.constants[node.callable].get();
+  const Ref name = torch::is_torchs(callable) ? Ref::steal(PyObject_GetAttrString(callable, "__name__")) : Ref();
+  if (!name || !PyUnicode_Check(name.get())) return PyErr_Clear(), false;
+  return std::find(std::begin(kMakers), std::end(kMakers), utf8(name.get())) != std::end(kMakers) && !named_operand(graph, node, "out");
+}
+
+// Whether it has been made from node `begin` on, as no view of another tensor.
+static bool is_new(const Graph& graph, Operand operand, int32_t begin) {
+  if (operand.space != Operand::Space::kNode || operand.index < begin) return false;
+  const Node& made = graph.nodes[operand.index];
+  if (made.form == Form::kBinary) return made.meta.kind == Kind::kTensor && (!is_in_place(graph, made) || writes_into_new(graph, made, begin));
+  if (made.form == Form::kCall) return is_maker(graph, made);
+  // One of several that an operation has given together.
+  if (made.form != Form::kGetItem) return false;
+  const graph::Meta* const whole = graph.meta_of(*graph.operands_of(made));
+  return whole && whole->kind == Kind::kObject && is_new(graph, *graph.operands_of(made), begin);
+}
+
 bool writes_into_new(const Graph& graph, const Node& node, int32_t begin) {
-  const Operand left = node.count ? *graph.operands_of(node) : Operand{};
-  if (!is_in_place(graph, node) || left.space != Operand::Space::kNode || left.index < begin) return false;
-  const Node& made = graph.nodes[left.index];
-  const bool is_new = made.form == Form::kBinary && !is_in_place(graph, made) && made.meta.kind == Kind::kTensor;
-  return is_new || writes_into_new(graph, made, begin);
+  const bool writes = node.form == Form::kSetItem || is_in_place(graph, node);
+  return writes && is_new(graph, *graph.operands_of(node), begin);
 }
 
 bool acts_on_tensors(const Graph& graph, const Node& node) {
