@@ -56,6 +56,22 @@ def list_changes_meet_exits(x, y):
     return len(row), d + 1, row[0] is row
 
 
+def keyed_by_one_value(x, y):
+    names = list(dict.fromkeys(["b", "a", "b", x.ndim, 1.0, True]))
+    rows: Any = dict.fromkeys((name for name in names if name != "a"), y)
+    rows["b"] = rows["b"] * 2
+    return names, rows, dict.fromkeys("abca", []), dict.fromkeys({1: 2, 3: 4}), x + 1
+
+
+def keyed_by_what_has_no_hash(x, y):
+    z = x + y
+    try:
+        dict.fromkeys(["a", []])
+    except TypeError as error:
+        return str(error), z
+    return z
+
+
 def pop_from_empty(x, y):
     row = [x]
     z = row.pop() + 1
@@ -364,8 +380,8 @@ def list_from_outside_changes(x, y):
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
-    list_changes, list_changes_meet_exits, pop_from_empty, built_lists, changed_while_iterated, enumerated, zipped,
-    zipped_unequally, nested_iterators, iterator_kept, iterator_escapes, iterator_ends, dict_changes, dict_views,
+    list_changes, list_changes_meet_exits, pop_from_empty, keyed_by_one_value, keyed_by_what_has_no_hash, built_lists, changed_while_iterated, enumerated,
+    zipped, zipped_unequally, nested_iterators, iterator_kept, iterator_escapes, iterator_ends, dict_changes, dict_views,
     dict_comprehension, dict_missing, dict_changed_while_iterated, parameters, rows_from_outside, results_of_calls,
     results_that_vary, unpacked_arrays, unpacked_wrongly, unpacked_parts, collected, list_from_outside_changes,
     changed_before_it_comes, values_changed_before_they_come, grows_at_its_last_element, grows_behind_an_inner_loop,
@@ -374,7 +390,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
 ARGUMENTS = [(A, B), (B, A), (A, -A)]
 IN_ONE_GRAPH = [
     list_changes, list_changes_meet_exits, enumerated, zipped, nested_iterators, iterator_kept, iterator_escapes,
-    dict_changes, dict_comprehension, parameters, rows_from_outside, results_of_calls, unpacked_parts, collected,
+    dict_changes, dict_comprehension, keyed_by_one_value, parameters, rows_from_outside, results_of_calls, unpacked_parts, collected,
 ]  # fmt: skip
 
 

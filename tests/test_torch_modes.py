@@ -1,8 +1,10 @@
-"""Modes that recorded code switches on its way: autocast, the default dtype, inference mode."""
+"""Modes that recorded code switches on its way: autocast, the default dtype, inference mode, kernels of attention."""
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import evalframe.torch
 from evalframe import GraphBreakError
@@ -235,3 +237,85 @@ def test_inference_mode_ends_where_the_program_says(backend):
     with pytest.raises(GraphBreakError):
         evalframe.torch.compile(branching, backend=backend, fullgraph=True)(x, w)
     assert state() == before
+
+
+KERNELS = [torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.math_sdp_enabled]
+
+
+def kernels():
+    return [enabled() for enabled in KERNELS]
+
+
+def attention(q):
+    with sdpa_kernel(SDPBackend.MATH):
+        a = functional.scaled_dot_product_attention(q, q, q)
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH, SDPBackend.MATH]):
+            b = functional.scaled_dot_product_attention(a, q, q)
+        c = functional.scaled_dot_product_attention(b, q, q)
+    return a, b, c, functional.scaled_dot_product_attention(c, q, q)
+
+
+@sdpa_kernel([SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION])
+def decorated_attention(q):
+    return (functional.scaled_dot_product_attention(q, q, q) + 1,)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [attention, decorated_attention])
+def test_kernels_of_attention_are_part_of_graphs(function, backend):
+    q = numbers(1, 2, 3, 4)
+    compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+    wanted = function(q)
+    for _ in range(3):
+        for a, b in zip(compiled(q), wanted, strict=True):
+            assert torch.equal(a, b) if backend == "eager" else torch.allclose(a, b, atol=1e-6)
+        assert kernels() == [True, True, True]
+
+
+def test_kernels_of_attention_hold_behind_breaks():
+    seen = []
+
+    def function(q):
+        with sdpa_kernel(SDPBackend.MATH):
+            y = functional.scaled_dot_product_attention(q, q, q)
+            seen.append(kernels())
+            if y.sum().item() > 1e9:
+                raise ValueError
+            y = y + 1
+        return functional.scaled_dot_product_attention(y, q, q)
+
+    q = numbers(1, 2, 3, 4)
+    compiled = evalframe.torch.compile(function, backend="eager")
+    for _ in range(3):
+        assert torch.equal(compiled(q), function(q))
+        assert kernels() == [True, True, True]
+    assert seen == [[False, False, True]] * 6
+
+
+def test_kernels_of_attention_end_where_exceptions_leave_them():
+    def function(q, k):
+        with sdpa_kernel(SDPBackend.MATH):
+            return functional.scaled_dot_product_attention(q, k, k)
+
+    compiled = evalframe.torch.compile(function, backend="eager")
+    q = numbers(1, 2, 3, 4)
+    for _ in range(2):
+        assert torch.equal(compiled(q, q), function(q, q))
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            compiled(q, numbers(1, 2, 3, 5))
+        assert kernels() == [True, True, True]
+
+
+def test_other_kernels_of_attention_are_another_graph():
+    def function(q):
+        return functional.scaled_dot_product_attention(q, q, q)
+
+    q = numbers(1, 2, 3, 4)
+    compiled = evalframe.torch.compile(function, backend="aot_eager")
+    for _ in range(2):
+        assert torch.allclose(compiled(q), function(q), atol=1e-6)
+    with sdpa_kernel(SDPBackend.MATH):
+        for _ in range(2):
+            assert torch.equal(compiled(q), function(q))
+    assert len(evalframe.torch.graph_modules(compiled)) == 2

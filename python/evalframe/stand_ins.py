@@ -185,6 +185,14 @@ def dict_of(iterable: Iterable[Any], /, **more: Any) -> dict[Any, Any]:
     return result
 
 
+def dict_from_keys(iterable: Iterable[Any], value: Any = None, /) -> dict[Any, Any]:
+    result = {}
+    for key in iterable:
+        result[key] = value
+        del key
+    return result
+
+
 def ordered_dict_of(iterable: Iterable[Any], /, **more: Any) -> OrderedDict[Any, Any]:
     result = _OrderedDict()
     for item in iterable:
@@ -851,6 +859,7 @@ _core.add_stand_ins(
         dict.pop: (keyed_pop, 0),
         dict.setdefault: (keyed_setdefault, 0),
         # What instructions and calls of made objects are, by name.
+        "dict.fromkeys": (dict_from_keys, 0),
         "cached_call": (cached_call, 0),
         "compared": (compared, 0),
         "unpacked": (unpacked, 0),

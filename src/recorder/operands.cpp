@@ -307,6 +307,11 @@ void Recorder::depends_on_torch() {
   fix_class(torch::tensor_type());
 }
 
+void Recorder::depends_on_kernels() {
+  std::move(kernels_.begin(), kernels_.end(), std::back_inserter(guards().states));
+  kernels_.clear();
+}
+
 void Recorder::keep_torch_modes() {
   if (recording_->torch_modes.empty()) recording_->torch_modes = torch::present_modes();
 }

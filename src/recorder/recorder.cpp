@@ -31,6 +31,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     : recording_(std::make_unique<Recording>()), varying_(varying), purpose_(purpose) {
   if (torch::is_watched()) {
     states_ = torch::present_states();
+    kernels_ = torch::present_kernels();
     recording_->records_gradients = torch::records_gradients();
   }
   int32_t base = 0;

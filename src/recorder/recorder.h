@@ -461,6 +461,8 @@ class Recorder {
   guards::GuardTable& guards() { return recording_->guards; }
   // The instruction depends on what torch keeps for the thread, and on what its class of tensors has.
   void depends_on_torch();
+  // ... which kernels of attention there may be.
+  void depends_on_kernels();
   // The recorded code is about to change torch's modes.
   void keep_torch_modes();
 
@@ -585,7 +587,7 @@ class Recorder {
   graph::Operand size_operand(uint32_t index, Borrowed object);
   // By dimension, of a tensor from outside; none of an object that isn't one.
   std::vector<uint8_t> sizes_that_vary(int32_t source, PyObject* tensor) const;
-  std::vector<torch::State> states_;  // at the start; empty once the guards have them
+  std::vector<torch::State> states_, kernels_;  // at the start; empty once the guards have them
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments
     std::vector<uint32_t> items;

@@ -46,6 +46,7 @@ struct Callable {
   CallKind kind;
   bool has_effect;
   bool is_recurrent;
+  bool is_of_attention;
 };
 
 // They change what they are given, or draw numbers. In-place ones end with an underscore.
@@ -60,11 +61,15 @@ bool acts_by_name(std::string_view name) {
 
 bool is_recurrent_by_name(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu"; }
 
+bool is_of_attention_by_name(std::string_view name) {
+  return name.find("attention") != std::string_view::npos || name.find("_sdp_") != std::string_view::npos || name == "_transformer_encoder_layer_fwd";
+}
+
 using Callables = std::unordered_map<PyObject*, Callable>;
 
 void add(Callables& all, PyObject* object, std::string_view name, CallKind otherwise) {
   if (!PyCallable_Check(object) || PyType_Check(object)) return;
-  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), is_recurrent_by_name(name)});
+  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), is_recurrent_by_name(name), is_of_attention_by_name(name)});
 }
 
 // Of an object that keeps operations: a module in C, or torch._C._VariableFunctions.
@@ -199,7 +204,7 @@ const Callable& add_operator(Callables& all, PyObject* callable) {
   const char* kind = "unknown";
   int acts = 1;
   if (!told || !PyArg_ParseTuple(told.get(), "sp", &kind, &acts)) PyErr_Clear();
-  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false}).first->second;
+  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false, is_of_attention_by_name(utf8(Ref::steal(PyObject_Str(callable)).get()))}).first->second;
 }
 
 const Callable* find(PyObject* callable) {
@@ -257,6 +262,11 @@ bool has_effect(PyObject* callable) {
 bool is_recurrent(PyObject* callable) {
   const Callable* const known = find(callable);
   return known && known->is_recurrent;
+}
+
+bool is_of_attention(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return known && known->is_of_attention;
 }
 
 bool is_inference_mode(PyObject* type) { return is_watched() && type == inference_mode(); }

@@ -36,6 +36,8 @@ CallKind attribute_kind(Borrowed name);
 bool has_effect(PyObject* callable);
 // Recurrent layers, which torch's backends can't trace: they stand between graphs.
 bool is_recurrent(PyObject* callable);
+// Whether it is attention, or tells which of its kernels there may be.
+bool is_of_attention(PyObject* callable);
 bool changes_gradient_mode(PyObject* callable);
 // ... or anything else that holds in the thread: what backends make of a graph depends on it when they make it.
 bool changes_mode(PyObject* callable);

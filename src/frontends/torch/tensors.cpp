@@ -273,6 +273,7 @@ bool watch() {
     if (!type) return is_not_known();
     torch.immutable.push_back(std::move(type));
   }
+  if (Ref type = attribute_of("torch._C", "_SDPBackend")) torch.immutable.push_back(std::move(type));  // which kernels of attention there may be
   torch.is_fast = find_entry_points();
   detail::watched = true;
   return true;
@@ -415,13 +416,28 @@ graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes) {
   return meta;
 }
 
+static void add_state(std::vector<State>& states, Ref callable, const char* text) {
+  Ref wanted = callable ? Ref::steal(PyObject_CallNoArgs(callable.get())) : Ref();
+  if (!wanted) return PyErr_Clear();
+  states.push_back({std::move(callable), std::move(wanted), text});
+}
+
+// torch.nn.attention.sdpa_kernel and torch.backends.cuda.enable_flash_sdp set them: by functions of torch._C.
+static constexpr std::pair<const char*, const char*> kKernels[] = {{"_get_cudnn_sdp_enabled", "_set_sdp_use_cudnn"},
+                                                                   {"_get_flash_sdp_enabled", "_set_sdp_use_flash"},
+                                                                   {"_get_math_sdp_enabled", "_set_sdp_use_math"},
+                                                                   {"_get_mem_efficient_sdp_enabled", "_set_sdp_use_mem_efficient"},
+                                                                   {"_get_overrideable_sdp_enabled", "_set_sdp_use_overrideable"}};
+
+std::vector<State> present_kernels() {
+  std::vector<State> states;
+  for (const auto& [get, set] : kKernels) add_state(states, attribute_of("torch._C", get), "the kernels of attention that there may be are as before");
+  return states;
+}
+
 std::vector<State> present_states() {
   std::vector<State> states;
-  const auto add = [&](Ref callable, const char* text) {
-    Ref wanted = callable ? Ref::steal(PyObject_CallNoArgs(callable.get())) : Ref();
-    if (!wanted) return PyErr_Clear();
-    states.push_back({std::move(callable), std::move(wanted), text});
-  };
+  const auto add = [&](Ref callable, const char* text) { add_state(states, std::move(callable), text); };
   const Ref guard = Ref::steal(PyObject_CallNoArgs(known().states.get()));
   if (!guard) PyErr_Clear();
   if (guard) add(attribute(guard.get(), "check"), "gradients, autocast, determinism and the default dtype are set as before");
@@ -463,7 +479,8 @@ bool modes_are_active() {
 std::vector<Ref> present_modes() {
   std::vector<Ref> calls;
   const auto add = [&](const char* get, const char* set, std::initializer_list<const char*> devices) {
-    const Ref asks = attribute_of("torch", get), sets = attribute_of(set[0] == '_' ? "torch._C" : "torch", set);
+    const auto find = [](const char* name) { return attribute_of(name[0] == '_' ? "torch._C" : "torch", name); };
+    const Ref asks = find(get), sets = find(set);
     for (const char* const device : devices) {
       const Ref now = !asks ? Ref() : device ? Ref::steal(PyObject_CallFunction(asks.get(), "s", device)) : Ref::steal(PyObject_CallNoArgs(asks.get()));
       Ref call = !now || !sets ? Ref() : device ? Ref::steal(Py_BuildValue("OsO", sets.get(), device, now.get())) : Ref::steal(PyTuple_Pack(2, sets.get(), now.get()));
@@ -475,6 +492,7 @@ std::vector<Ref> present_modes() {
   add("is_autocast_cache_enabled", "set_autocast_cache_enabled", {nullptr});
   add("is_autocast_enabled", "set_autocast_enabled", {"cpu", "cuda"});
   add("get_autocast_dtype", "set_autocast_dtype", {"cpu", "cuda"});
+  for (const auto& [get, set] : kKernels) add(get, set, {nullptr});
   return calls;
 }
 

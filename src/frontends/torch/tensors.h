@@ -69,6 +69,8 @@ struct State {
   const char* text;
 };
 std::vector<State> present_states();
+// ... which kernels of attention there may be.
+std::vector<State> present_kernels();
 
 // Whether some Python code sees each call of torch, or each operation: it would see the recorder look at tensors, too. The same while
 // torch.jit.trace or torch.compile takes frames itself, or a graph of CUDA's is made, in which compiling has no place.

@@ -409,7 +409,9 @@ Plan class_attribute(const Site& site, const Asked& asked) {
   const auto [label, object, name] = asked;
   auto* const type = reinterpret_cast<PyTypeObject*>(object);
   const auto unknown = [&] { return plan_break(Break::kAttribute, "of class " + class_name(object)); };
-  if (!cpython::looks_up_class_plainly(Py_TYPE(object)) || !fixes_metaclass(recorder, object)) return unknown();
+  // The metaclass of pybind's classes gives a method in C as it is, and anything else as `type` does.
+  const bool plain = cpython::looks_up_class_plainly(Py_TYPE(object)) || torch::is_immutable_type(object);
+  if (!plain || !fixes_metaclass(recorder, object)) return unknown();
   PyObject* const of_metaclass = _PyType_Lookup(Py_TYPE(object), name);
   if (of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set) {
     if (is_fact_of_class(object, name)) return fact_of_class(recorder, object, name);

@@ -55,6 +55,13 @@ bool has_keys(PyObject* object) {
   return _PyType_Lookup(Py_TYPE(object), name);
 }
 
+// What the type in C gives for one of its class methods is another object each time.
+const StandIn* stand_in_at(PyObject* callable) {
+  const bool of_dict = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == reinterpret_cast<PyObject*>(&PyDict_Type);
+  if (of_dict && std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "fromkeys") return stand_in_named("dict.fromkeys");
+  return stand_in_of(callable);
+}
+
 bool is_ordered_dict(PyObject* callable) { return callable == reinterpret_cast<PyObject*>(&PyODict_Type); }
 
 // Keys of a sort that are instances of classes of the program's, or that functools.cmp_to_key has made.
@@ -84,7 +91,7 @@ std::optional<Plan> extension_call(const Site& site) {
 std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
-  const StandIn* const stand_in = stand_in_of(callable);
+  const StandIn* const stand_in = stand_in_at(callable);
   if (PyFunction_Check(callable) && !stand_in) return std::nullopt;
   if (stand_in && stand_in->through == StandIn::kOnlyCompiling && !recorder.purpose().compiling) return std::nullopt;
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;

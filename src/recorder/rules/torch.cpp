@@ -182,6 +182,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
   if (!torch::is_torchs(callable)) return std::nullopt;
   if (!fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   recorder.depends_on_torch();
+  if (torch::is_of_attention(callable)) recorder.depends_on_kernels();
   switch (torch::call_kind(callable)) {
     case CallKind::kFact: return fact(recorder, callable, given);
     case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
