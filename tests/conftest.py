@@ -22,8 +22,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name.startswith("test_torch_") and not _asks_for_torch(config) else None
 
 
-# Files about numbers and machine code, which hardly depend on the version of Python.
-NUMERIC = ("test_native", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
+# Files about numbers, native loops and machine code, which hardly depend on the version of Python.
+NUMERIC = ("test_native", "test_region", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
 
 
 MANY = 50

@@ -204,7 +204,9 @@ const Callable& add_operator(Callables& all, PyObject* callable) {
   const char* kind = "unknown";
   int acts = 1;
   if (!told || !PyArg_ParseTuple(told.get(), "sp", &kind, &acts)) PyErr_Clear();
-  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false, is_of_attention_by_name(utf8(Ref::steal(PyObject_Str(callable)).get()))}).first->second;
+  const Ref name = Ref::steal(PyObject_Str(callable));
+  if (!name) PyErr_Clear();
+  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false, name && is_of_attention_by_name(utf8(name.get()))}).first->second;
 }
 
 const Callable* find(PyObject* callable) {
