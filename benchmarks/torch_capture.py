@@ -56,7 +56,8 @@ def captured_by_torch(made: Made) -> tuple[float, list[Any], Callable[[], Any]]:
 
     compiled = torch.compile(function, backend=eager)
     took = seconds(lambda: compiled(*args, **kwargs))
-    return took, seen, lambda: compiled(*args, **kwargs)
+    # A later reset has later calls traced again.
+    return took, list(seen), lambda: compiled(*args, **kwargs)
 
 
 class Ours(NamedTuple):
