@@ -4,21 +4,12 @@
 #include <vector>
 
 #include "core/c_function.h"
+#include "cpython/attributes.h"
 #include "cpython/objects.h"
 
 namespace evalframe::cpython {
 
 namespace {
-
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }  // for as long as the process lives
-PyObject* init_subclass() {
-  static PyObject* const name = interned("__init_subclass__");
-  return name;
-}
-PyObject* set_name() {
-  static PyObject* const name = interned("__set_name__");
-  return name;
-}
 
 PyObject* give_none(PyObject*, PyObject* const*, size_t, PyObject*) { return Py_NewRef(Py_None); }
 
@@ -126,18 +117,18 @@ bool finish_class(Borrowed type) {
 }
 
 PyObject* init_subclass_of(PyTypeObject* base, bool* found) {
-  PyObject* const method = _PyType_Lookup(base, init_subclass());
-  *found = method && method != _PyType_Lookup(&PyBaseObject_Type, init_subclass());
+  PyObject* const method = lookup(base, "__init_subclass__");
+  *found = method && method != lookup(&PyBaseObject_Type, "__init_subclass__");
   if (!*found || !Py_IS_TYPE(method, &PyClassMethod_Type)) return nullptr;
   const Ref function = Ref::steal(PyObject_GetAttrString(method, "__func__"));  // which the method holds
   if (!function) PyErr_Clear();
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;
 }
 
-PyObject* init_subclass_of_object() { return _PyType_Lookup(&PyBaseObject_Type, init_subclass()); }
+PyObject* init_subclass_of_object() { return lookup(&PyBaseObject_Type, "__init_subclass__"); }
 
 PyObject* set_name_of(PyObject* value, bool* found) {
-  PyObject* const method = _PyType_Lookup(Py_TYPE(value), set_name());
+  PyObject* const method = lookup(Py_TYPE(value), "__set_name__");
   *found = method;
   return method && PyFunction_Check(method) ? method : nullptr;
 }
@@ -158,7 +149,7 @@ bool put_into_class(Borrowed type, Borrowed name, Borrowed value) {
   if (PyType_Type.tp_setattro(type.get(), name.get(), value.get()) < 0) return false;
   bool found = false;
   if (set_name_of(value.get(), &found) || !found) return true;
-  PyObject* const method = _PyType_Lookup(Py_TYPE(value.get()), set_name());
+  PyObject* const method = lookup(Py_TYPE(value.get()), "__set_name__");
   if (!Py_IS_TYPE(method, &PyMethodDescr_Type)) return true;
   return static_cast<bool>(Ref::steal(PyObject_CallFunctionObjArgs(method, value.get(), type.get(), name.get(), nullptr)));
 }

@@ -1,5 +1,6 @@
 // Rules for attributes whose name is a value: getattr, hasattr, setattr, delattr, and what object itself does with attributes.
 #include "core/builtins.h"
+#include "cpython/attributes.h"
 #include "cpython/objects.h"
 #include "evaluator/rest.h"
 #include "recorder/rules/rules.h"
@@ -8,19 +9,15 @@ namespace evalframe::recorder {
 
 namespace {
 
-// The type has them for good.
-PyObject* of_object(const char* name) { return Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), name)).get(); }
-PyObject* setter_of_object() {
-  static PyObject* const found = of_object("__setattr__");
-  return found;
-}
-PyObject* getter_of_object() {
-  static PyObject* const found = of_object("__getattribute__");
-  return found;
-}
-PyObject* deleter_of_object() {
-  static PyObject* const found = of_object("__delattr__");
-  return found;
+// What the type `object` has for good.
+struct OfObject {
+  PyObject* const setter = cpython::lookup(&PyBaseObject_Type, "__setattr__");
+  PyObject* const getter = cpython::lookup(&PyBaseObject_Type, "__getattribute__");
+  PyObject* const deleter = cpython::lookup(&PyBaseObject_Type, "__delattr__");
+};
+const OfObject& of_object() {
+  static const OfObject all;
+  return all;
 }
 
 // The known name, as names of attributes are; null: none.
@@ -88,7 +85,7 @@ Plan has(const Site& site, const Asked& asked) {
 }  // namespace
 
 bool is_hook_of_object(PyObject* callable) {
-  return callable == setter_of_object() || callable == deleter_of_object() || callable == getter_of_object();
+  return callable == of_object().setter || callable == of_object().deleter || callable == of_object().getter;
 }
 
 std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& arguments, Borrowed keyword_names, PyObject* callable) {
@@ -96,7 +93,7 @@ std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& 
   const bool tests = callable == builtin<"hasattr">().get(), deletes = callable == builtin<"delattr">().get();
   const bool hook = is_hook_of_object(callable);
   if (!gets && !sets && !tests && !deletes && !hook) return std::nullopt;
-  const size_t wanted = sets || callable == setter_of_object() ? 3 : 2;
+  const size_t wanted = sets || callable == of_object().setter ? 3 : 2;
   if (keyword_names || (arguments.size() != wanted && !(gets && arguments.size() == 3))) return unknown(callable);
   const Operated self = arguments[0];
   const Ref name = known_name(site.recorder, arguments[1]);
@@ -107,7 +104,7 @@ std::optional<Plan> call_by_name(const Site& site, const std::vector<Operated>& 
   if (tests) return has(site, asked);
   if (!hook) return sets ? stored(site, asked, arguments[2], false) : deleted(site, asked, false);
   if (PyType_Check(self.object) || PyModule_Check(self.object)) return unknown(callable);
-  if (callable == getter_of_object()) {
+  if (callable == of_object().getter) {
     Plan plan = read_generic_attribute(site, asked);
     plan.about = asked.label;
     return plan;
