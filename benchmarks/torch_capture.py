@@ -11,23 +11,18 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from machine import machine
-from torch_models import MODELS, Made, made_on, wait, where
+from torch_models import MODELS, Made, add_options, made_on, timed, where
 
 import evalframe.torch
 
 
 def seconds(function: Callable[[], Any]) -> float:
-    wait()
-    start = time.perf_counter()
-    function()
-    wait()
-    return time.perf_counter() - start
+    return timed(function)[0]
 
 
 def least(function: Callable[[], Any], repeat: int) -> float:
@@ -96,9 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--repeat", type=int, default=3)
-    says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
-    parser.add_argument("--is-compiling", action="store_true", help=says)
-    parser.add_argument("--device", default="cpu")
+    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(machine(), where(options.device), sep=", ")

@@ -15,7 +15,6 @@ import functools
 import math
 import os
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # what was com
 
 import torch
 from machine import machine
-from torch_models import MODELS, made_on, wait, where
+from torch_models import MODELS, add_options, made_on, timed, where
 
 import evalframe.torch
 
@@ -44,21 +43,13 @@ def tensors(result: Any) -> list[torch.Tensor]:
     return [tensor for part in parts for tensor in tensors(part)]
 
 
-def seconds(call: Call) -> tuple[float, Any]:
-    wait()
-    start = time.perf_counter()
-    result = call()
-    wait()
-    return time.perf_counter() - start, result
-
-
 def ran(call: Call, values: Callable[[Any], list[torch.Tensor]]) -> Ran:
     """Looks at what a later call gives, too: the first may be the recorded run."""
-    first, result = seconds(call)
+    first, result = timed(call)
     kept = [value.detach().clone() for value in values(result)]
-    later = [seconds(call) for _ in range(10)]
+    later = [timed(call) for _ in range(10)]
     kept += [value.detach().clone() for value in values(later[-1][1])]
-    return Ran(first, statistics.median(time for time, _ in later), kept)
+    return Ran(first, statistics.median(seconds for seconds, _ in later), kept)
 
 
 def forward(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
@@ -131,9 +122,7 @@ def measured(name: str, device: str, capture: Callable[[Any], Any]) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(NAMED))
-    says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
-    parser.add_argument("--is-compiling", action="store_true", help=says)
-    parser.add_argument("--device", default="cpu")
+    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(machine(), where(options.device), sep=", ")

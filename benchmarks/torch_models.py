@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -210,6 +212,21 @@ def wait() -> None:
     """A GPU goes on behind the end of a call."""
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what it gives."""
+    wait()
+    start = time.perf_counter()
+    result = call()
+    wait()
+    return time.perf_counter() - start, result
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
+    parser.add_argument("--is-compiling", action="store_true", help=says)
+    parser.add_argument("--device", default="cpu")
 
 
 def where(device: str) -> str:
