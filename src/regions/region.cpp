@@ -7,6 +7,7 @@
 #include "backends/native/code/kernel_codegen.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/frame.h"
+#include "regions/first_turns.h"
 #include "regions/many_turns.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
@@ -223,6 +224,12 @@ void RegionWriter::merge_again() {
 
 // A block is tried recording by recording: what one of them leaves has not been begun.
 void RegionWriter::write_block(int number) {
+  blocks_[number].text_begin = text_.size();
+  write_block_text(number);
+  blocks_[number].text_end = text_.size();
+}
+
+void RegionWriter::write_block_text(int number) {
   const State state = blocks_[number].state;
   const std::string name = "block" + std::to_string(number);
   const std::string exit = exit_of(state, false);
@@ -267,6 +274,7 @@ void RegionWriter::write_many_turns(int number) {
     if (!text) text = many_turns(number, heads, why);
   }
   if (!text && !why.empty()) region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, "one turn at a time: " + why});
+  blocks_[static_cast<size_t>(number)].has_many_turns = text.has_value();
   text_ += name + ".many:\n" + text.value_or("  br label %" + name + ".0\n");
 }
 
@@ -408,7 +416,7 @@ void RegionWriter::for_each_written_word(const State& state, Visit visit) const 
 }
 
 // The checkpoint in front of the block.
-std::string RegionWriter::save_text(int number) const {
+std::string RegionWriter::save_text(int number, const FirstTurns& firsts) const {
   const std::string name = "save" + number_of(number);
   Lines lines(name);
   lines << name + ":";
@@ -422,12 +430,12 @@ std::string RegionWriter::save_text(int number) const {
             << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
     });
   }
-  lines << "  br label %block" + number_of(number);
+  lines << "  br label %" + firsts.label_of(number);
   return lines.text();
 }
 
 // Back to the checkpoint; with fewer turns until the next one, or where there was one turn, out of the loop.
-std::string RegionWriter::rollback_text() {
+std::string RegionWriter::rollback_text(const FirstTurns& firsts) {
   Lines lines("rollback");
   lines << "rollback:" << "  @end = load ptr, ptr %log.top" << "  call void %undo(ptr %log, ptr @end)" << "  store ptr %log, ptr %log.top"
         << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  @turns = load i64, ptr @turns.at" << "  store i64 @turns, ptr %turns"
@@ -446,7 +454,7 @@ std::string RegionWriter::rollback_text() {
       lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = " + load_text(word.type, at + word.place + ".at", word.is_size)
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
-    lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %block" + number_of(number);
+    lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %" + firsts.label_of(number);
   }
   return lines.text();
 }
@@ -528,10 +536,11 @@ std::string RegionWriter::function() {
     for_each_written_word(region_.entries[i], [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
     text += "  br label %" + save_of(numbers_.at(region_.entries[i])) + "\n";
   }
-  text += text_;
+  const FirstTurns firsts(blocks_, text_);
+  text += firsts.text();
   for (const int number : checks_) text += check_text(number);
-  for (const int number : saves_) text += save_text(number);
-  if (meets_conditions_ || rolls_back_) text += rollback_text();
+  for (const int number : saves_) text += save_text(number, firsts);
+  if (meets_conditions_ || rolls_back_) text += rollback_text(firsts);
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";

@@ -24,6 +24,8 @@ struct BlockOf {
   int number;
   bool is_entry = false;  // a jump back leads here
   bool is_dead = false;   // nothing native is done in it
+  bool has_many_turns = false;          // it begins with code for many at once
+  size_t text_begin = 0, text_end = 0;  // in the text of all blocks
   std::vector<const recorder::Recording*> recordings;  // that are written
   std::set<int> next;     // numbers of blocks behind it
   // Steps of iterators: where they lead with an item, and at the end.
@@ -35,6 +37,7 @@ struct BlockOf {
 };
 
 class ManyTurns;
+class FirstTurns;
 
 class RegionWriter {
  public:
@@ -57,6 +60,7 @@ class RegionWriter {
   // where there is known to be none.
   std::string exit_of(const State& state, bool steps);
   void write_block(int number);
+  void write_block_text(int number);
   // What a recording that can't be written has changed.
   struct Mark {
     std::vector<Type> sources;
@@ -106,8 +110,8 @@ class RegionWriter {
   std::string save_of(int number) { return saves_.insert(number), "save" + std::to_string(number); }
   std::string check_of(int number) { return checks_.insert(number), save_of(number), "check" + std::to_string(number); }
   std::string check_text(int number);
-  std::string save_text(int number) const;
-  std::string rollback_text();
+  std::string save_text(int number, const FirstTurns& firsts) const;
+  std::string rollback_text(const FirstTurns& firsts);
 
   const bytecode::Code& code_;
   const bytecode::Liveness liveness_;

@@ -1,0 +1,132 @@
+"""Native loops that are entered in their midst: by the interpreter, at checkpoints, where one leads back to, and behind a first turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+from evalframe import _core
+from region_programs import check, copies
+
+pytestmark = pytest.mark.usefixtures("native_loops_at_once")
+
+R = np.random.default_rng(20)
+
+
+def inserted(x: Any) -> None:
+    for i in range(1, len(x)):
+        key = x[i]
+        j = i - 1
+        while j >= 0 and x[j] > key:
+            x[j + 1] = x[j]
+            j -= 1
+        x[j + 1] = key
+
+
+def longest_collatz(start: Any, most: Any) -> Any:
+    """Its first turn begins in the midst: what the loop around it does leads there without a break."""
+    longest = 0
+    for number in range(start, start + most):
+        steps = 0
+        while number != 1:
+            if number % 2 == 0:
+                number = number // 2
+            else:
+                number = 3 * number + 1
+            steps += 1
+        longest = max(longest, steps)
+    return longest
+
+
+def roots(x: Any, epsilon: Any, bounds: Any) -> Any:
+    """Divisions, which NumPy warns of: checkpoints, and ways back to them."""
+    found = np.zeros(len(x))
+    for i in range(len(x)):
+        guess, turns = x[i], 0
+        while abs(guess * guess - x[i]) > epsilon and turns < bounds[turns]:
+            guess = 0.5 * (guess + x[i] / guess)
+            turns += 1
+            found[i] = guess
+    return found
+
+
+def places(values: Any, wanted: Any) -> Any:
+    found = []
+    total = 0
+    for one in wanted:
+        low, high = 0, len(values)
+        while low < high:
+            middle = (low + high) // 2
+            if values[middle] < one:
+                low = middle + 1
+            else:
+                high = middle
+            total += middle
+        found.append(low)
+    return found, total
+
+
+def copied(loop: Any) -> bool:
+    """Whether a checkpoint leads to a turn beside the loop."""
+    return bool(re.search(r"^save(\d+):\n(?:  .*\n)*?  br label %first\1$", loop.ir, re.MULTILINE))
+
+
+CASES: list[tuple[Callable[..., Any], list[tuple[Any, ...]]]] = [
+    (inserted, [(R.random(n),) for n in (60, 60, 60, 0, 1, 2, 60)] + [(R.random(9).astype(np.float32),), (R.random(60)[::-2],)]),
+    (longest_collatz, [(1, 60)] * 4 + [(1, 0), (7, 1), (2**61 + 1, 5), (3, 40)]),
+    (roots, [(R.random(40) + 1.0, 1e-9, np.full(99, 50))] * 4 + [(R.random(40) * 1e200, 1e-9, np.full(5, 50)), (np.zeros(3) - 1.0, -1.0, np.full(99, 30))]),
+    (places, [(np.sort(R.random(50)), R.random(30))] * 4 + [(np.zeros(0), R.random(30)), (np.arange(9), [3, 7.5, -1])]),
+]
+
+
+@pytest.mark.parametrize("turns", [1, 3, 16, 2**62])
+@pytest.mark.parametrize(("function", "calls"), CASES, ids=[function.__name__ for function, _ in CASES])
+def test_turns_behind_an_entry_come_to_the_same(function: Callable[..., Any], calls: list[tuple[Any, ...]], turns: int) -> None:
+    _core.set_region_turns(turns)
+    try:
+        check(function, *calls)
+    finally:
+        _core.set_region_turns(2**62)
+
+
+@pytest.mark.parametrize(("function", "calls"), CASES[:3], ids=[function.__name__ for function, _ in CASES[:3]])
+def test_a_loop_has_nothing_but_its_turns(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
+    """Checkpoints, and blocks in front of it, lead to a turn of their own."""
+    captured = evalframe.jit(function)
+    for _ in range(4):
+        captured(*copies(calls[0]))
+    loops = [loop for loop in evalframe.explain(captured)(*copies(calls[0])).loops if loop.native]
+    assert any(copied(loop) for loop in loops)
+
+
+def test_conditions_on_values_of_the_loop_are_met_in_its_first_turn_or_any() -> None:
+    """What a NumPy program is warned of, in each turn of the loop there is."""
+    for place in (0, 1, 2, 30, 39):
+        x = R.random(40) + 1.0
+        calls = [(x, 1e-9, np.full(99, 50))] * 4
+        for bad in (0.0, np.inf, np.nan, 1e308, -1.0):
+            unlike = x.copy()
+            unlike[place] = bad
+            calls.append((unlike, 1e-9, np.full(40, 30)))
+        check(roots, *calls)
+
+
+def halved(values: Any) -> Any:
+    i = 0
+    while i < len(values) - 2:
+        values[i : i + 2] += values[i + 1] * 0.5
+        i += 1
+    return values
+
+
+def test_turns_that_each_have_a_checkpoint_are_not_doubled() -> None:
+    captured = evalframe.jit(halved)
+    for _ in range(4):
+        assert list(captured(np.arange(200.0))) == list(halved(np.arange(200.0)))
+    loops = [loop for loop in evalframe.explain(captured)(np.arange(200.0)).loops if loop.native]
+    assert loops and not any(re.search(r"^first\d+:", loop.ir, re.MULTILINE) for loop in loops)
