@@ -130,3 +130,20 @@ def test_turns_that_each_have_a_checkpoint_are_not_doubled() -> None:
         assert list(captured(np.arange(200.0))) == list(halved(np.arange(200.0)))
     loops = [loop for loop in evalframe.explain(captured)(np.arange(200.0)).loops if loop.native]
     assert loops and not any(re.search(r"^first\d+:", loop.ir, re.MULTILINE) for loop in loops)
+
+
+def relaxed(paths: Any) -> None:
+    for k in range(len(paths)):
+        for i in range(len(paths)):
+            for j in range(len(paths)):
+                if paths[i, k] + paths[k, j] < paths[i, j]:
+                    paths[i, j] = paths[i, k] + paths[k, j]
+
+
+def test_many_turns_are_counted_in_front_of_the_branch_that_ends_each() -> None:
+    captured = evalframe.jit(relaxed)
+    for _ in range(4):
+        captured(R.random((9, 9)))
+    loops = [loop for loop in evalframe.explain(captured)(R.random((9, 9))).loops if loop.native]
+    ends = re.findall(r"^many\d+\.next\d+:\n((?:  .*\n)*)", loops[0].ir, re.MULTILINE)
+    assert ends and all(re.search(r"\n  br i1 %\S+, label %many\d+\.b\d+, label %\S+\n$", end) for end in ends)

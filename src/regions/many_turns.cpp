@@ -362,20 +362,21 @@ void ManyTurns::write_next(size_t head) {
   Block block(prefix() + "next" + std::to_string(head), "rollback", region_.routines());
   Emitter& emitter = block.emitter;
   emitter.label(next(head));
-  const std::string on = block.new_label(), end = block.new_label();
+  const std::string end = block.new_label();
   store(emitter, bits(emitter), "%" + prefix() + ".bits");
-  const Term left = load(emitter, "i64", to_do());
-  emitter.line("br i1 " + compare("sgt", left, 1).ref + ", label %" + on + ", label %" + end);
-  emitter.label(on);
-  store(emitter, left - 1.0, to_do());
+  // Counted in front of the branch, which is all that turns end with then.
+  const Term left = load(emitter, "i64", to_do()), left_behind = left - 1.0;
+  store(emitter, left_behind, to_do());
   const std::vector<Term> now = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
   // Its slot may have had something else meanwhile.
-  const Term item_of_next = load(emitter, "i64", item()) + step(emitter, now);
+  const Term item_here = load(emitter, "i64", item()), item_of_next = item_here + step(emitter, now);
   store(emitter, item_of_next, item());
   store(emitter, item_of_next, region_.written_variable(item_, 0, "i64"));
   region_.region_.changed.insert(item_);
-  emitter.line("br label %" + label_of(heads_[head].block));
+  emitter.line("br i1 " + compare("ne", left_behind, 0).ref + ", label %" + label_of(heads_[head].block) + ", label %" + end);
   emitter.label(end);
+  store(emitter, left, to_do());
+  store(emitter, item_here, item());
   leave(emitter);
   Slots slots;
   for (size_t i = 0; i < item_; i++) {
