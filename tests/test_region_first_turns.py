@@ -147,3 +147,52 @@ def test_many_turns_are_counted_in_front_of_the_branch_that_ends_each() -> None:
     loops = [loop for loop in evalframe.explain(captured)(R.random((9, 9))).loops if loop.native]
     ends = re.findall(r"^many\d+\.next\d+:\n((?:  .*\n)*)", loops[0].ir, re.MULTILINE)
     assert ends and all(re.search(r"\n  br i1 %\S+, label %many\d+\.b\d+, label %\S+\n$", end) for end in ends)
+
+
+def products(C: Any, A: Any, B: Any) -> Any:
+    for i in range(C.shape[0]):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] / B[k, j]
+            C[i, j] = total
+    return C
+
+
+def jumps_between_loops(ir: str) -> list[tuple[str, str]]:
+    """From entries, and ways back to checkpoints, to blocks that aren't the first of all loops around."""
+    inner = re.findall(r"label %arrived(\d+)\b", ir)
+    assert inner
+    entries = re.findall(r"^((?:entry|again|save)\S*):\n((?:  .*\n)*)", ir, re.MULTILINE)
+    ways = [(name, target) for name, text in entries for target in re.findall(r"label %(?:block|first)(\d+)$", text, re.MULTILINE)]
+    return [(name, target) for name, target in ways if target in inner and not name.startswith("save")]
+
+
+def test_inner_loops_are_entered_through_those_around() -> None:
+    captured = evalframe.jit(products)
+    arguments = (np.zeros((9, 8)), R.random((9, 7)), R.random((7, 8)) + 1.0)
+    for _ in range(4):
+        captured(*arguments)
+    loops = [loop for loop in evalframe.explain(captured)(*arguments).loops if loop.native]
+    assert loops and jumps_between_loops(loops[0].ir) == []
+    # No way back to a checkpoint is one inside the function that has the turns.
+    turns = loops[0].ir.split("define i32 @evalframe_kernel")[0]
+    assert re.search(r"^rollback:\n(?:  .*\n)*  ret i32 -1$", turns, re.MULTILINE)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 5, 2**62])
+def test_nests_are_left_and_entered_at_any_turn(turns: int) -> None:
+    """With conditions in the first turns, in the last ones and in between, which lead back to checkpoints."""
+    A, B = R.random((9, 7)), R.random((7, 8)) + 1.0
+    calls = [(np.zeros((9, 8)), A, B)] * 4
+    for i, k in ((0, 0), (0, 6), (8, 6), (4, 3)):
+        for one, other in ((0.0, 0.0), (1.0, 0.0), (1e308, 1e-10), (np.nan, 1.0), (np.inf, np.inf)):
+            unlike_a, unlike_b = A.copy(), B.copy()
+            unlike_a[i, k], unlike_b[k, i % 8] = one, other
+            calls.append((np.zeros((9, 8)), unlike_a, unlike_b))
+    calls += [(np.zeros((9, 9)), A, B), (np.zeros((9, 8)), A, np.ones((6, 8))), (np.zeros((9, 8)), A, B)]
+    _core.set_region_turns(turns)
+    try:
+        check(products, *calls)
+    finally:
+        _core.set_region_turns(2**62)

@@ -1,7 +1,6 @@
 #include "regions/first_turns.h"
 
 #include <cctype>
-#include <vector>
 
 namespace evalframe::regions {
 
@@ -13,56 +12,21 @@ constexpr size_t kLongestLoop = 20'000;
 std::string name_of(int block) { return "block" + std::to_string(block); }
 std::string copied_name(int block) { return "first" + std::to_string(block); }
 
-std::vector<int> ways_out(const BlockOf& block) {
-  std::vector<int> ways(block.next.begin(), block.next.end());
-  for (const BlockOf::Step& step : block.steps) {
-    ways.insert(ways.end(), step.inside.begin(), step.inside.end());
-    ways.insert(ways.end(), step.end.begin(), step.end.end());
-  }
-  return ways;
-}
-
 }  // namespace
 
-FirstTurns::FirstTurns(const std::deque<BlockOf>& blocks, const std::string& text) : blocks_(blocks), text_(text) {
-  for (const BlockOf& block : blocks) {
-    if (!block.is_entry) continue;
-    std::set<int> loop = loop_of(block.number);
-    if (!has_own_turn(block.number, loop)) continue;
-    for (const int number : loop) heads_[number] = block.number;
-    loops_.emplace(block.number, std::move(loop));
+FirstTurns::FirstTurns(const std::deque<BlockOf>& blocks, const Loops& loops, const std::string& text) : blocks_(blocks), text_(text) {
+  for (const auto& [head, loop] : loops.all()) {
+    if (!has_own_turn(head, loop)) continue;
+    for (const int block : loop) heads_[block] = head;
   }
 }
 
-std::string FirstTurns::label_of(int block) const { return loops_.count(block) ? copied_name(block) : name_of(block); }
-
-// The blocks on ways from the head back to it; those of a loop around it stand in front of the head somewhere.
-std::set<int> FirstTurns::loop_of(int head) const {
-  const int32_t first = blocks_[static_cast<size_t>(head)].state.instruction;
-  std::map<int, std::vector<int>> ways_in;
-  std::set<int> reached = {head};
-  for (std::vector<int> open = {head}; !open.empty();) {
-    const int at = open.back();
-    open.pop_back();
-    for (const int next : ways_out(blocks_[static_cast<size_t>(at)])) {
-      if (blocks_[static_cast<size_t>(next)].state.instruction < first) continue;
-      ways_in[next].push_back(at);
-      if (reached.insert(next).second) open.push_back(next);
-    }
-  }
-  std::set<int> loop;
-  for (std::vector<int> open = {head}; !open.empty();) {
-    const int at = open.back();
-    open.pop_back();
-    for (const int before : ways_in[at]) {
-      if (loop.insert(before).second) open.push_back(before);
-    }
-  }
-  return loop;
+std::string FirstTurns::label_of(int block) const {
+  const auto head = heads_.find(block);
+  return head != heads_.end() && head->second == block ? copied_name(block) : name_of(block);
 }
 
 bool FirstTurns::has_own_turn(int head, const std::set<int>& loop) const {
-  if (!loop.count(head)) return false;
   size_t length = 0;
   for (const int number : loop) {
     const BlockOf& block = blocks_[static_cast<size_t>(number)];

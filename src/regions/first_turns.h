@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "regions/writer.h"
+#include "regions/loops.h"
 
 namespace evalframe::regions {
 
@@ -18,14 +18,13 @@ namespace evalframe::regions {
 class FirstTurns {
  public:
   // text: of all blocks.
-  FirstTurns(const std::deque<BlockOf>& blocks, const std::string& text);
+  FirstTurns(const std::deque<BlockOf>& blocks, const Loops& loops, const std::string& text);
   // The label where a block begins that a checkpoint leads to.
   std::string label_of(int block) const;
   // All blocks, and the copies.
   std::string text() const;
 
  private:
-  std::set<int> loop_of(int head) const;
   bool has_own_turn(int head, const std::set<int>& loop) const;
   std::string text_of(int block) const;
   // The text, which stands in the loop with this head (-1: in none that is copied), and as part of a copy.
@@ -33,8 +32,7 @@ class FirstTurns {
 
   const std::deque<BlockOf>& blocks_;
   const std::string& text_;
-  std::map<int, std::set<int>> loops_;  // that have a copy, by their heads
-  std::map<int, int> heads_;            // of their blocks
+  std::map<int, int> heads_;  // of the loops that have a copy, by their blocks
 };
 
 }  // namespace evalframe::regions

@@ -7,7 +7,9 @@
 #include "backends/native/code/kernel_codegen.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/frame.h"
+#include "regions/arrivals.h"
 #include "regions/first_turns.h"
+#include "regions/loops.h"
 #include "regions/many_turns.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
@@ -389,6 +391,11 @@ std::string conditions_text(const std::string& prefix, const std::string& clean)
 
 std::string number_of(int64_t number) { return std::to_string(number); }
 
+// What the function of the turns gives, and is entered with, where it goes back to the checkpoint.
+constexpr int kGoesBack = -1;
+constexpr const char* kTurns = "@turns";
+constexpr const char* kParameters = "(ptr %slots, ptr %sources, ptr %header, i32 %number)";
+
 }  // namespace
 
 // A turn ends at the block, and it is time to look at what else there is.
@@ -416,11 +423,10 @@ void RegionWriter::for_each_written_word(const State& state, Visit visit) const 
 }
 
 // The checkpoint in front of the block.
-std::string RegionWriter::save_text(int number, const FirstTurns& firsts) const {
-  const std::string name = "save" + number_of(number);
+std::string RegionWriter::save_text(const std::string& name, int number, const std::string& behind) const {
   Lines lines(name);
   lines << name + ":";
-  if (meets_conditions_ || rolls_back_) {
+  if (goes_back()) {
     lines << "  store i64 " + number_of(number) + ", ptr %saved" << "  @turns = load i64, ptr %turns" << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  store i64 @turns, ptr @turns.at"
           << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
           << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
@@ -430,18 +436,29 @@ std::string RegionWriter::save_text(int number, const FirstTurns& firsts) const 
             << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
     });
   }
-  lines << "  br label %" + firsts.label_of(number);
+  lines << behind;
   return lines.text();
 }
 
-// Back to the checkpoint; with fewer turns until the next one, or where there was one turn, out of the loop.
-std::string RegionWriter::rollback_text(const FirstTurns& firsts) {
+// Back to the checkpoint: the function ends, and begins once more there. For LLVM a way back inside would be one that each loop goes around.
+std::string RegionWriter::rollback_text() {
   Lines lines("rollback");
-  lines << "rollback:" << "  @end = load ptr, ptr %log.top" << "  call void %undo(ptr %log, ptr @end)" << "  store ptr %log, ptr %log.top"
-        << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  @turns = load i64, ptr @turns.at" << "  store i64 @turns, ptr %turns"
+  lines << "rollback:" << "  @end = load ptr, ptr %log.top" << "  call void %undo(ptr %log, ptr @end)"
+        << "  @half = load ptr, ptr %half" << "  @half.at = getelementptr i64, ptr %saved, i64 4" << "  store ptr @half, ptr @half.at"
+        << "  @half.end = load ptr, ptr %half.end" << "  @half.end.at = getelementptr i64, ptr %saved, i64 5" << "  store ptr @half.end, ptr @half.end.at"
+        << "  @unseen = load i64, ptr %unseen" << "  store i64 @unseen, ptr %unseen.at" << "  ret i32 " + number_of(kGoesBack);
+  return lines.text();
+}
+
+// With fewer turns until the next one, or where there was one turn, out of the loop.
+std::string RegionWriter::go_back_text(const Arrivals& arrivals) const {
+  Lines lines("back");
+  lines << "back:" << "  @turns.at = getelementptr i64, ptr %saved, i64 1" << "  @turns = load i64, ptr @turns.at" << "  store i64 @turns, ptr %turns"
         << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  @top = load ptr, ptr @top.at" << std::string("  store ptr @top, ptr ") + Block::kTop
         << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  @serial = load i64, ptr @serial.at" << std::string("  store i64 @serial, ptr ") + Block::kSerial
-        << "  @unseen = load i64, ptr %unseen" << "  @single = icmp eq i64 @unseen, 1" << "  store i64 1, ptr %unseen" << "  @due = add i64 @turns, 1" << "  store i64 @due, ptr %due"
+        << "  @half.at = getelementptr i64, ptr %saved, i64 4" << "  @half = load ptr, ptr @half.at" << "  store ptr @half, ptr %half"
+        << "  @half.end.at = getelementptr i64, ptr %saved, i64 5" << "  @half.end = load ptr, ptr @half.end.at" << "  store ptr @half.end, ptr %half.end"
+        << "  @single = icmp eq i64 %unseen.first, 1" << "  store i64 1, ptr %unseen" << "  @due = add i64 @turns, 1" << "  store i64 @due, ptr %due"
         << "  @block = load i64, ptr %saved";
   std::string ways;
   for (const int number : saves_) ways += " i64 " + number_of(number) + ", label %restore" + number_of(number);
@@ -454,7 +471,8 @@ std::string RegionWriter::rollback_text(const FirstTurns& firsts) {
       lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = " + load_text(word.type, at + word.place + ".at", word.is_size)
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
-    lines << "  br i1 @single, label %" + exit_of(state, false) + ".sure, label %" + firsts.label_of(number);
+    const int exit = exits_.at({state, false});
+    lines << "  br i1 @single, label %exit" + number_of(exit) + ".sure, label %again" + number_of(number) << "again" + number_of(number) + ":" << arrivals.jump(number);
   }
   return lines.text();
 }
@@ -486,10 +504,27 @@ std::string RegionWriter::fixed_text() const {
   return text;
 }
 
+// Enters the turns, and again where they go back.
+static std::string function_of_turns() {
+  return std::string("define i32 ") + native::kFunctionName + kParameters + " #0 {\nbegin:\n  br label %turns\nturns:\n  %from = phi i32 [ %number, %begin ], [ %end, %turns ]\n  %end = call i32 " + kTurns +
+         "(ptr %slots, ptr %sources, ptr %header, i32 %from) #3\n  %ends = icmp ne i32 %end, " + number_of(kGoesBack) + "\n  br i1 %ends, label %exit, label %turns, !prof !0\nexit:\n  ret i32 %end\n}\n";
+}
+
+// Of the function, with a checkpoint.
+std::string RegionWriter::entry_text(size_t entry, const Arrivals& arrivals) const {
+  const std::string name = "entry" + std::to_string(entry);
+  const State& state = region_.entries[entry];
+  const int block = numbers_.at(state);
+  std::string text = name + ":\n";
+  for_each_written_word(state, [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
+  if (!arrivals.leads_to(block)) return text + "  br label %save" + number_of(block) + "\n";
+  return text + "  br label %" + name + ".save\n" + save_text(name + ".save", block, arrivals.jump(block));
+}
+
 std::string RegionWriter::function() {
   for (const State& entry : region_.entries) save_of(numbers_.at(entry));
   std::string text = lines_once(needed_);
-  text += std::string("define i32 ") + native::kFunctionName + "(ptr %slots, ptr %sources, ptr %header, i32 %number) #0 {\nbegin:\n";
+  text += std::string("define ") + (goes_back() ? std::string("internal i32 ") + kTurns : std::string("i32 ") + native::kFunctionName) + kParameters + " #0 {\nbegin:\n";
   text += "  %conditions = alloca i32\n  %turns = alloca i64\n  store i64 0, ptr %turns\n";
   for (const std::string& variable : variables_) text += "  " + variable + "\n";
   // Conditions of integers are left for before they are met: nothing is gathered.
@@ -524,23 +559,23 @@ std::string RegionWriter::function() {
   text += sources_text();
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";
   // Where nothing meets conditions, nothing is put back.
-  text += std::string("  %logs = icmp ne i32 0, ") + (meets_conditions_ || rolls_back_ ? "1" : "0") + "\n";
+  text += std::string("  %logs = icmp ne i32 0, ") + (goes_back() ? "1" : "0") + "\n";
   text += std::string("  store ptr %arena, ptr ") + Block::kTop + "\n";
+  text += Arrivals::kVariables;
   text += fixed_text();
   text += "  switch i32 %number, label %nowhere [";
   for (size_t i = 0; i < region_.entries.size(); i++) text += " i32 " + std::to_string(i) + ", label %entry" + std::to_string(i);
+  if (goes_back()) text += " i32 " + number_of(kGoesBack) + ", label %back";
   text += " ]\nnowhere:\n  unreachable\n";
-  for (size_t i = 0; i < region_.entries.size(); i++) {
-    const std::string name = "entry" + std::to_string(i);
-    text += name + ":\n";
-    for_each_written_word(region_.entries[i], [&](const Word& word) { text += enter_text(word, "%" + name + "." + word.place); });
-    text += "  br label %" + save_of(numbers_.at(region_.entries[i])) + "\n";
-  }
-  const FirstTurns firsts(blocks_, text_);
+  const Loops loops(blocks_);
+  const FirstTurns firsts(blocks_, loops, text_);
+  const Arrivals arrivals(loops, firsts, saves_);
+  for (size_t i = 0; i < region_.entries.size(); i++) text += entry_text(i, arrivals);
   text += firsts.text();
   for (const int number : checks_) text += check_text(number);
-  for (const int number : saves_) text += save_text(number, firsts);
-  if (meets_conditions_ || rolls_back_) text += rollback_text(firsts);
+  for (const int number : saves_) text += save_text("save" + number_of(number), number, "  br label %" + firsts.label_of(number));
+  if (goes_back()) text += rollback_text() + go_back_text(arrivals);
+  arrivals.add_to(text);
   for (size_t i = 0; i < region_.exits.size(); i++) {
     const std::string name = "exit" + std::to_string(i);
     text += name + ":\n" + (meets_conditions_ ? conditions_text(name, name + ".sure") : "  br label %" + name + ".sure\n") + name + ".sure:\n";
@@ -553,10 +588,12 @@ std::string RegionWriter::function() {
     text += "  %" + name + ".unseen = load i64, ptr %unseen\n  store i64 %" + name + ".unseen, ptr %unseen.at\n";
     text += "  %" + name + ".turns = load i64, ptr %turns\n  store i64 %" + name + ".turns, ptr %header\n  ret i32 " + std::to_string(i) + "\n";
   }
-  return text + R"(}
-attributes #0 = { nounwind }
+  text += "}\n";
+  if (goes_back()) text += function_of_turns();
+  return text + R"(attributes #0 = { nounwind }
 attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nobuiltin }
+attributes #3 = { noinline }
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{}
 !2 = !{i64 0, i64 -9223372036854775808}

@@ -53,8 +53,8 @@ LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t
 // Puts them back, the last one first, and forgets the conditions.
 void undo(const LogEntry* first, const LogEntry* end);
 
-// Of a checkpoint: block, turns, free memory, number of views.
-inline constexpr int kSavedNumbers = 4;
+// Of a checkpoint: block, turns, free memory, number of views, the half for new arrays.
+inline constexpr int kSavedNumbers = 6;
 
 struct Region {
   std::string ir;

@@ -37,7 +37,7 @@ struct BlockOf {
 };
 
 class ManyTurns;
-class FirstTurns;
+class Arrivals;
 
 class RegionWriter {
  public:
@@ -110,8 +110,11 @@ class RegionWriter {
   std::string save_of(int number) { return saves_.insert(number), "save" + std::to_string(number); }
   std::string check_of(int number) { return checks_.insert(number), save_of(number), "check" + std::to_string(number); }
   std::string check_text(int number);
-  std::string save_text(int number, const FirstTurns& firsts) const;
-  std::string rollback_text(const FirstTurns& firsts);
+  // behind: what follows it.
+  std::string save_text(const std::string& name, int number, const std::string& behind) const;
+  std::string entry_text(size_t entry, const Arrivals& arrivals) const;
+  static std::string rollback_text();
+  std::string go_back_text(const Arrivals& arrivals) const;
 
   const bytecode::Code& code_;
   const bytecode::Liveness liveness_;
@@ -132,6 +135,8 @@ class RegionWriter {
   ManyTurns* many_ = nullptr;  // whose turn is written
   std::set<int32_t> at_once_;  // steps of inner loops of which many turns are written
   bool meets_conditions_ = false, rolls_back_ = false;
+  // Whether there is a way back to checkpoints.
+  bool goes_back() const { return meets_conditions_ || rolls_back_; }
   bool grows_lists_ = false, reads_lists_ = false;  // what is read of lists is read at the entry
   int following_ = 0;  // instructions between two places
   std::string text_;
