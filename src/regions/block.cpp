@@ -70,7 +70,7 @@ void Block::require(const Term& holds) {
 }
 
 void Block::leave_unless(const Term& holds) {
-  if (pass == Pass::kProbe && !is_strict) return;
+  if (pass == Pass::kProbe && (!is_strict || peeks)) return;
   const std::string next = new_label();
   emitter.line("br i1 " + holds.ref + ", label %" + next + ", label %" + leave_ + ", !prof !0");
   emitter.label(next);
@@ -103,13 +103,22 @@ void Block::look_at_conditions() {
   leave_unless(compare("eq", met & reported, 0));
 }
 
-native::Value Block::load(DType dtype, const Term& address) {
+// even: the number of the load among those that vary evenly, which many turns may have done ahead.
+native::Value Block::load_from_memory(DType dtype, const Term& address, std::optional<size_t> even) {
+  const size_t index = even.value_or(loaded_types.size());
+  if (index >= loaded_types.size()) return native::load_element(emitter, dtype, address.ref, "");
+  return native::exact(dtype, emitter.let(loaded_types[index], "load " + loaded_types[index] + ", ptr " + loaded + std::to_string(index)));
+}
+
+native::Value Block::load(DType dtype, const Term& address, Varies varies) {
+  const std::optional<size_t> even = varies == Varies::kAnyhow ? std::nullopt : std::optional<size_t>(even_loads_++);
+  if (peeks && even) peeked.push_back({dtype, address});
   // Nothing but addresses is of interest.
   if (pass == Pass::kProbe) return native::is_complex(dtype) ? native::make(dtype, native::zero(emitter, native::component(dtype)), native::zero(emitter, native::component(dtype))) : native::exact(dtype, native::zero(emitter, dtype));
   if (stores_arrays()) throw Unsupported("an element behind a store into its array");
   const auto is_there = [&](const Store& store) { return store.address.ref == address.ref && store.value.dtype == dtype; };
   const auto known = std::find_if(stores.rbegin(), stores.rend(), is_there);
-  native::Value value = known == stores.rend() ? native::load_element(emitter, dtype, address.ref, "") : known->value;
+  native::Value value = known == stores.rend() ? load_from_memory(dtype, address, even) : known->value;
   for (auto at = known.base(); at != stores.end(); ++at) {
     const Store& store = *at;
     const Term here = compare("eq", address, store.address);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -109,7 +110,7 @@ class Block {
   // To be stored, or stored already if the memory is its own.
   void store(Store store, const std::string& memory);
   // What is at the address then.
-  native::Value load(DType dtype, const Term& address);
+  native::Value load(DType dtype, const Term& address, Varies varies = Varies::kAnyhow);
   // All that was done so far is kept: writes what is to be stored. Elements can be put back where a condition is found later; what can't
   // be is only done where there was none.
   void keep();
@@ -176,10 +177,21 @@ class Block {
   };
   std::vector<Quotient> shared_quotients;  // so far
   bool divides = false;                // what could be such a quotient
+  // kProbe: it leaves for nothing, and asks where the elements are that a turn loads at addresses that vary evenly, or not at all.
+  bool peeks = false;
+  struct Element {
+    DType dtype;
+    Term address;
+  };
+  std::vector<Element> peeked;
+  // kMany: those were loaded when the turn began, into variables with names that begin so, with values of these types.
+  std::string loaded;
+  std::vector<std::string> loaded_types;
 
  private:
   std::string name_, leave_;
   int labels_ = 0;
+  size_t even_loads_ = 0;
   std::vector<Term> watched_;
   bool done_ = false, meets_conditions_ = false;
   int logged_ = 0;  // elements that may have to be put back
@@ -189,6 +201,7 @@ class Block {
   Term top_;          // of free memory, at the beginning
   Term held_before_;  // how many objects were held
 
+  native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
   void put(const char* list, size_t index, const Term& value);
   void log(const Store& store);

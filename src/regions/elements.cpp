@@ -82,7 +82,8 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
     if (at < 0 || at >= count) throw Unsupported("an item that a tuple doesn't have");
     return owner.items[at];
   }
-  return written_scalar(block.load(owner.type.dtype, address_of(block, owner, index).address));
+  const Address at = address_of(block, owner, index);
+  return written_scalar(block.load(owner.type.dtype, at.address, at.varies));
 }
 
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {

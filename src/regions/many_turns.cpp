@@ -20,6 +20,29 @@ constexpr int64_t kFewestWithQuotients = 8;
 Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
 
+// The most elements that are loaded ahead for a block: a way that is hardly ever taken may have more.
+constexpr size_t kMostLoadedAhead = 8;
+
+// The lines of straight code that stores need; none: it isn't straight.
+std::optional<std::string> for_stores(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    if (lines.back().rfind("  ", 0) != 0 || lines.back().find(" br ") != std::string::npos) return std::nullopt;
+    at = end + 1;
+  }
+  std::set<std::string> names;
+  std::string kept;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const size_t equals = line->find(" = ");
+    if (equals == std::string::npos ? line->rfind("  store ", 0) != 0 : !names.count(line->substr(2, equals - 2))) continue;
+    kept = *line + "\n" + kept;
+    for (size_t at = line->find('%', 3); at != std::string::npos; at = line->find('%', at + 1)) names.insert(line->substr(at, line->find_first_of(" ,)", at) - at));
+  }
+  return kept;
+}
+
 Term zero_of(Emitter& emitter, const std::string& type) { return type == "double" || type == "float" ? emitter.number(type, 0.0) : emitter.integer(type, 0); }
 
 }  // namespace
@@ -65,7 +88,10 @@ std::string ManyTurns::write(const std::string& slow) {
   store(emitter, first, item());
   emitter.line("br label %" + label_of(head_));
   take(block);
-  for (const int number : blocks_) write_turn(number);
+  for (const Head& head : heads_) write_turn(head.block);
+  for (const int number : blocks_) {
+    if (!is_head(number)) write_turn(number);
+  }
   for (size_t i = 0; i < heads_.size(); i++) {
     if (!heads_[i].ends.empty()) write_next(i);
   }
@@ -338,6 +364,67 @@ ManyTurns::Watches ManyTurns::watches_in(int number, Block& block) {
   return [&](const std::vector<Term>& results) { compute(block, results); };
 }
 
+std::set<int> ManyTurns::before_stores() const {
+  const auto stores = [&](int number) {
+    const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
+    return std::any_of(recordings.begin(), recordings.end(), [](const Recording* recording) {
+      const std::vector<graph::Node>& nodes = recording->graph.nodes;
+      return std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.form == graph::Form::kSetItem; });
+    });
+  };
+  std::set<int> behind;
+  std::vector<int> open;
+  for (const int number : blocks_) {
+    if (stores(number)) open.push_back(number);
+  }
+  while (!open.empty()) {
+    const int number = open.back();
+    open.pop_back();
+    for (const int next : region_.blocks_[static_cast<size_t>(number)].next) {
+      if (blocks_.count(next) && behind.insert(next).second) open.push_back(next);
+    }
+  }
+  std::set<int> before;
+  for (const int number : blocks_) {
+    if (!is_head(number) && !behind.count(number)) before.insert(number);
+  }
+  return before;
+}
+
+// All that a turn may load in blocks behind a branch is in range whichever way it takes, as the probes have seen. So it is loaded in front of it,
+// where nothing is stored between: LLVM then may do both ways and choose, and in vectors no load of what the other way has just
+// stored, by a mask, waits for that.
+void ManyTurns::load_ahead(int head) {
+  const auto at = std::find_if(heads_.begin(), heads_.end(), [&](const Head& one) { return one.block == head; });
+  for (const int number : before_stores()) {
+    if (!at->blocks.count(number)) continue;
+    for (size_t i = 0; i < region_.blocks_[static_cast<size_t>(number)].recordings.size(); i++) load_for(head, number, i);
+  }
+}
+
+void ManyTurns::load_for(int head, int number, size_t recording) {
+  Block block(prefix() + "h" + std::to_string(head) + "b" + std::to_string(number) + "r" + std::to_string(recording), "rollback", region_.routines());
+  block.pass = Pass::kProbe;
+  block.peeks = true;
+  block.quotients = quotients(number, recording);
+  const Term here = load(block.emitter, "i64", item());
+  RecordingWriter(region_, number, *region_.blocks_[static_cast<size_t>(number)].recordings[recording], block).write_turn(&here, false);
+  std::vector<std::string> types;
+  for (const Block::Element& element : block.peeked) {
+    if (native::is_complex(element.dtype) || types.size() == kMostLoadedAhead) break;
+    const Term value = native::load_element(block.emitter, element.dtype, element.address.ref, "").real;
+    const std::string variable = loaded(number, recording) + std::to_string(types.size());
+    region_.variables_.insert(variable + " = alloca " + value.type);
+    store(block.emitter, value, variable);
+    types.push_back(value.type);
+  }
+  const std::optional<std::string> text = for_stores(block.emitter.text());
+  if (types.empty() || !text) return;
+  text_ += *text;
+  needed_ += block.emitter.needed();
+  loaded_types_[{number, recording}] = std::move(types);
+}
+
 void ManyTurns::write_turn(int number) {
   const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
   // The first of a head's was probed; its conditions hold in all turns.
@@ -349,7 +436,12 @@ void ManyTurns::write_turn(int number) {
     block.pass = Pass::kMany;
     block.failed = failed();
     block.quotients = quotients(number, i);
-    if (is_head(number)) store(block.emitter, block.emitter.integer("i64", 0), "%" + prefix() + ".turn");
+    const auto loaded_here = loaded_types_.find({number, i});
+    if (loaded_here != loaded_types_.end()) block.loaded = loaded(number, i), block.loaded_types = loaded_here->second;
+    if (is_head(number)) {
+      store(block.emitter, block.emitter.integer("i64", 0), "%" + prefix() + ".turn");
+      load_ahead(number);
+    }
     RecordingWriter writer(region_, number, *recordings[i], block);
     if (Watches watches = watches_in(number, block)) writer.watches(std::move(watches));
     writer.write_turn(nullptr, is_head(number), next);

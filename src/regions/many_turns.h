@@ -75,6 +75,12 @@ class ManyTurns {
   void share(Block& block, const std::vector<Block::Quotient>& at_first, const std::vector<Block::Quotient>& at_last, const std::string& fewer, const Term& count);
   void write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count);
   void write_turn(int number);
+  // Blocks in front of which no turn stores anything, without heads.
+  std::set<int> before_stores() const;
+  // What those have to load, where a turn with this head begins.
+  void load_ahead(int head);
+  void load_for(int head, int number, size_t recording);
+  std::string loaded(int block, size_t recording) const { return "%" + prefix() + ".b" + std::to_string(block) + "r" + std::to_string(recording) + ".element"; }
   void write_next(size_t head);
   void take(const Block& block);
   // For results that may be all that comes of an operation.
@@ -95,6 +101,7 @@ class ManyTurns {
   std::set<int> blocks_;
   std::map<int, std::set<size_t>> carriers_;     // by blocks: slots that have the number of the turn
   std::set<size_t> changed_;
+  std::map<std::pair<int, size_t>, std::vector<std::string>> loaded_types_;  // by block and recording, see Block
   int ways_out_ = 0;
   bool divides_ = false;
   std::string text_, needed_;

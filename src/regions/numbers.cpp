@@ -459,7 +459,7 @@ Varies varies_of(BinaryOp op, const Written& a, const Written& b) {
 Written by_shared_quotient(Block& block, BinaryOp op, const Written& a, const Written& b) {
   const Term x = as_int(block, a), y = as_int(block, b);
   std::optional<Term> quotient;
-  if (block.pass == Pass::kProbe) {
+  if (block.pass == Pass::kProbe && !block.peeks) {
     const bool strict_before = std::exchange(block.is_strict, true);
     leave_unless_divisible(block, x, y);
     block.is_strict = strict_before;
@@ -483,7 +483,7 @@ Written python_int(Block& block, BinaryOp op, const Written& a, const Written& b
   }
   const Varies varies = varies_of(op, a, b);
   // What fits in the first and in the last turn fits in those between.
-  const bool fits = block.pass == Pass::kMany && varies != Varies::kAnyhow;
+  const bool fits = (block.pass == Pass::kMany || block.peeks) && varies != Varies::kAnyhow;
   const auto plain = [&] {
     const Term x = as_int(block, a), y = as_int(block, b);
     return op == BinaryOp::kAdd ? x + y : op == BinaryOp::kSubtract ? x - y : x * y;
