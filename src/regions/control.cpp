@@ -24,8 +24,12 @@ State state_of(const Slots& slots, int32_t instruction) {
 
 void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run) {
   Emitter& emitter = block.emitter;
-  const State state = state_of(slots, instruction);
+  State state = state_of(slots, instruction);
   const int next = must_run ? -1 : block_of(state);
+  // As the code that it leads to has it.
+  if (within_.leads) state = without_unread(std::move(state));
+  // Who leaves at the first of the exits has done nothing.
+  if (within_.leads && state == blocks_[0].state) throw Unsupported("a turn of a loop");
   const std::vector<Term> memory = store_slots(block, slots, next < 0 ? state.types : blocks_[static_cast<size_t>(next)].state.types);
   std::vector<Term> arrays;
   for (size_t i = 0; i < slots.size(); i++) {
@@ -51,6 +55,14 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   emitter.line("store i64 " + turns.ref + ", ptr %turns");
   const Term due = compare("ne", turns, emitter.let("i64", "load i64, ptr %due"));
   emitter.line("br i1 " + due.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
+}
+
+void RegionWriter::return_result(Block& block, const Written& result) {
+  State state{State::kReturned, std::vector<Type>(frame_.count())};
+  state.types.push_back(result.type);
+  store_slot(block, frame_.count(), result);
+  block.end_memory({}, {});
+  block.emitter.line("br label %" + exit_of(state, false) + (block.is_done() ? ".sure" : ""));
 }
 
 void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {

@@ -24,7 +24,8 @@ void RecordingWriter::check_recording() const {
   const auto no = [](bool holds, const char* why) {
     if (holds) throw Unsupported(why);
   };
-  no(recording_.returns, "the function returns");
+  no(recording_.returns && !region_.within_.leads, "the function returns");
+  no(recording_.returns && !recording_.names.empty(), "stores at the function's end");
   no(recording_.start.size() != 1, "the frame of an inlined call");
   no(recording_.iterator >= 0, "an iterator that isn't over a range");
   no(recording_.handles, "an exception that is handled");
@@ -768,7 +769,10 @@ void RecordingWriter::write(const std::string& otherwise) {
   }
   append(count());
   settle(count());
-  finish(state_at(count()), instruction_at(count()), true);
+  if (!recording_.returns) return finish(state_at(count()), instruction_at(count()), true);
+  const Written result = value(recording_.result);
+  block_.keep();
+  region_.return_result(block_, result);
 }
 
 }  // namespace evalframe::regions

@@ -162,7 +162,7 @@ State RegionWriter::without_unread(State state) const {
 }
 
 int RegionWriter::block_of(const State& at) {
-  if (!within_.has(at.instruction)) return -1;
+  if (!within_.has(at.instruction) || (within_.leads && !blocks_.empty())) return -1;
   const State state = without_unread(at);
   if (const auto found = numbers_.find(state); found != numbers_.end()) return found->second;
   const auto here = std::count_if(numbers_.begin(), numbers_.end(), [&](const auto& other) { return other.first.instruction == state.instruction; });
@@ -619,7 +619,8 @@ Region RegionWriter::write(const State& from) {
     else write_many_turns(static_cast<int>(many++));
   }
   region_.blocks = static_cast<int>(blocks_.size());
-  if (!loops()) return std::move(region_);
+  const bool is_useful = within_.leads ? !blocks_[0].is_dead && region_.routines.empty() : loops();
+  if (!is_useful) return std::move(region_);
   blocks_[0].is_entry = true;
   for (const BlockOf& block : blocks_) {
     if (block.is_entry) region_.entries.push_back(block.state);

@@ -25,6 +25,7 @@ namespace evalframe::regions {
 
 // Where a frame stands: before this instruction, with slots (locals, names, stack) of these types.
 struct State {
+  static constexpr int32_t kReturned = -1;  // behind the function's end: nothing is left but its result, on top
   int32_t instruction;
   std::vector<Type> types;
   auto operator<=>(const State&) const = default;
@@ -33,6 +34,7 @@ struct State {
 struct Exit {
   State state;
   bool steps = false;  // nothing can be recorded from there: the interpreter has to run the instruction
+  bool returns() const { return state.instruction == State::kReturned; }
 };
 
 // Why nothing native comes of a place.
@@ -107,6 +109,7 @@ using Recordings = std::function<std::vector<const recorder::Recording*>(int32_t
 // Instructions outside of which the loop is left.
 struct Within {
   int32_t first = 0, last = INT32_MAX;
+  bool leads = false;  // no loop, but what is done once, from the state to the next places, or to the function's end; where it is left at its first exit, nothing was done
   bool has(int32_t instruction) const { return instruction >= first && instruction <= last; }
 };
 
@@ -116,7 +119,7 @@ struct Numerics {
 };
 
 // names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. items: of the objects, as type_of_items() has it. Nothing is changed. The result has no
-// entries, and obstacles, where no loop is reached from the state.
+// entries, and obstacles, where no loop is reached from the state; or, where it is to lead, where nothing native does.
 Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, std::vector<Type> items, const Recordings& recordings, Numerics numerics, Within within = {});
 
 }  // namespace evalframe::regions

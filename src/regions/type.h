@@ -94,6 +94,10 @@ PyTypeObject* python_type(const Type& type);
 // Of a kUnread: its first word, and the type that this stands for.
 int64_t number_of(const Type& held);
 Type held_type(int64_t number);
+// Whether a slot with these words has no object.
+inline bool is_nothing(const Type& type, const int64_t* words) {
+  return type.kind == Type::Kind::kUnbound || (type.kind == Type::Kind::kUnread && held_type(*words).kind == Type::Kind::kUnbound);
+}
 // Whether a kUnread may hold it.
 inline bool may_be_unread(const Type& type) { return (type.is_number() && !type.is_complex()) || type.kind == Type::Kind::kUnbound; }
 

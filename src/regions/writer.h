@@ -79,6 +79,8 @@ class RegionWriter {
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
+  // The function returns it.
+  void return_result(Block& block, const Written& result);
   void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);
   // The variable of one word of a slot. is_unread: of a kUnread.
   std::string variable(size_t slot, size_t word, const std::string& type, bool is_unread = false);

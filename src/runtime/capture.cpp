@@ -87,6 +87,7 @@ void Capture::clear() {
   const auto places = std::move(places_);
   const Held<Entries> first = std::move(first_);
   const auto lately = std::move(lately_);
+  const Held<NativeCall> call = std::move(native_call_);
   const auto regions = std::move(regions_);
   const auto making = std::move(making_);
   const auto callees = std::move(callees_);
@@ -94,6 +95,7 @@ void Capture::clear() {
   places_.clear();
   regions_.clear();
   long_loops_.clear();
+  native_tries_ = native_misses_ = native_waits_ = 0;
   code_ = nullptr;
 }
 
@@ -147,6 +149,9 @@ int Capture::traverse(visitproc visit, void* arg) const {
     const auto here = std::count_if(places_.begin(), places_.end(), [&](const auto& place) { return place.second->region.get() == region.get(); });
     if (region->holders() > 1 + static_cast<uint32_t>(here)) continue;
     if (const int stop = region->region().traverse(visit, arg)) return stop;
+  }
+  if (native_call_ && native_call_->holders() == 1) {
+    if (const int stop = native_call_->traverse(visit, arg)) return stop;
   }
   for (const auto& [place, entries] : places_) {
     const auto here = std::count_if(lately_.begin(), lately_.end(), [&](const Held<Entries>& other) { return other.get() == entries.get(); });

@@ -12,6 +12,7 @@
 #include "runtime/call_trial.h"
 #include "runtime/counters.h"
 #include "runtime/entries.h"
+#include "runtime/native_call.h"
 #include "runtime/region_in_the_making.h"
 
 namespace evalframe::runtime {
@@ -143,6 +144,17 @@ class Capture {
   bool still_pays(Run& run, Entries& entries);
   bool hopes_for_region(Run& run, Entries& entries);
   regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
+  // The recordings that begin there, and whose surroundings hold, best first.
+  std::vector<const recorder::Recording*> recordings_at(PyObject* code, int32_t instruction, int32_t depth) const;
+  bool backend_has_regions() const { return settings_.backend == "native" && !settings_.custom && !settings_.fullgraph; }
+  // Calls that are native from their start (native_call.h). ran: this one was.
+  bool may_call_natively() const;
+  Ref call_natively(PyThreadState* thread, PyObject* const* parameters, bool& ran);
+  Ref go_on_behind_native(PyThreadState* thread, Chain& chain, NativeCall::Left left);
+  void look_at_native_call(PyObject* const* parameters);
+  void begin_native_call(PyObject* const* parameters);
+  Held<LoopRegion> lead_from(const regions::State& state, std::vector<Ref> objects, std::vector<regions::Type> items);
+  void extend_native_call(const Held<NativeCall>& call);
   void make_region(const Run& run, Entries& entries);
   void take_region();  // that has been made
   void optimise(const Held<LoopRegion>& region);
@@ -182,6 +194,8 @@ class Capture {
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only
   std::vector<Held<LoopRegion>> regions_;
   std::shared_ptr<RegionInTheMaking> making_;
+  Held<NativeCall> native_call_;  // from the start through some of regions_
+  uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0;
   LongLoops long_loops_;      // of which recordings have one turn
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   struct Callee {

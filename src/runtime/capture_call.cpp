@@ -92,6 +92,11 @@ std::span<PyObject* const> Capture::bound(PyObject* const* parameters) const {
 }
 
 Ref Capture::call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled) {
+  if (may_call_natively()) {
+    bool ran = false;
+    Ref result = call_natively(thread, parameters, ran);
+    if (ran) return result;
+  }
   const Held<Entries> entries = first_;
   // Held until the objects are gone: its program says which of them are owned.
   Held<Compilation> compilation;

@@ -70,8 +70,7 @@ std::vector<LoopNote> Capture::loops() const {
 }
 
 bool Capture::may_have_regions(const Run& run, const Entries& entries) const {
-  const bool native = settings_.backend == "native" && !settings_.custom && !settings_.fullgraph;
-  return native && entries.loop_first >= 0 && leave_before < 0 && run.chain.size() == 1;
+  return backend_has_regions() && entries.loop_first >= 0 && leave_before < 0 && run.chain.size() == 1;
 }
 
 bool Capture::awaits_region() const {
@@ -83,6 +82,7 @@ bool Capture::awaits_region() const {
 
 void Capture::drop_regions() {
   for (const auto& [place, entries] : places_) entries->region = Held<LoopRegion>();
+  const Held<NativeCall> call = std::move(native_call_);
   const std::vector<Held<LoopRegion>> dropped = std::move(regions_);
   regions_.clear();
   const std::shared_ptr<RegionInTheMaking> making = std::move(making_);
@@ -119,20 +119,22 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   return run.chain.step(run.result);
 }
 
+std::vector<const recorder::Recording*> Capture::recordings_at(PyObject* code, int32_t instruction, int32_t depth) const {
+  std::vector<const Compilation*> found;
+  const auto at = places_.find(Place{{{code, instruction, depth}}});
+  for (size_t i = 0; at != places_.end() && i < at->second->list.size(); i++) {
+    const Compilation& entry = *at->second->list[i];
+    if (entry.guards.surroundings_hold()) found.push_back(&entry);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Compilation* a, const Compilation* b) { return a->hits > b->hits; });
+  std::vector<const recorder::Recording*> result;
+  for (const Compilation* entry : found) result.push_back(entry->recording.get());
+  return result;
+}
+
 Region Capture::find_region(const Run& run, const Entries& entries, State& state) const {
   PyObject* const code = entries.place.frames[0].code;
-  const auto recordings = [&](int32_t instruction, int32_t depth) {
-    std::vector<const Compilation*> found;
-    const auto at = places_.find(Place{{{code, instruction, depth}}});
-    for (size_t i = 0; at != places_.end() && i < at->second->list.size(); i++) {
-      const Compilation& entry = *at->second->list[i];
-      if (entry.guards.surroundings_hold()) found.push_back(&entry);
-    }
-    std::stable_sort(found.begin(), found.end(), [](const Compilation* a, const Compilation* b) { return a->hits > b->hits; });
-    std::vector<const recorder::Recording*> result;
-    for (const Compilation* entry : found) result.push_back(entry->recording.get());
-    return result;
-  };
+  const auto recordings = [&](int32_t instruction, int32_t depth) { return recordings_at(code, instruction, depth); };
   std::vector<Ref> objects;
   std::vector<regions::Type> items;
   const int32_t at = entries.place.frames[0].next;
@@ -263,6 +265,8 @@ void Capture::take_region() {
   for (const State& entry : made->region().entries) {
     entries_at(Place{{{code, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}})->region = made;
   }
+  const Held<NativeCall> call = std::move(native_call_);
+  native_tries_ = 0;
   const std::vector<Held<LoopRegion>> before = std::move(regions_);
   regions_ = {made};
   for (const Held<LoopRegion>& region : before) {

@@ -123,12 +123,11 @@ int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruct
   return -1;
 }
 
-bool LoopRegion::read_sources(const guards::Objects& objects) {
-  sources_.assign(region_.sources.size() * regions::kWordsOfSlot, 0);
+bool LoopRegion::read_sources(const guards::Objects& objects, int64_t* sources) const {
   for (size_t i = 0; i < region_.sources.size(); i++) {
     if (region_.sources[i].kind == Kind::kUnbound) continue;
     if (!regions::may_enter_as(region_.sources[i], regions::type_of(objects[i]))) return false;
-    regions::unbox(region_.sources[i], objects[i], &sources_[i * regions::kWordsOfSlot]);
+    regions::unbox(region_.sources[i], objects[i], sources + i * regions::kWordsOfSlot);
   }
   return true;
 }
@@ -149,59 +148,76 @@ constexpr size_t kMemory = size_t{8} << 20;
 LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t instruction) {
   cpython::Frame* const frame = chain.frames()[0];
   const bool is_of_frame = !region_.names.dict || region_.names.dict.get() == cpython::globals_of(frame).get();
-  if (is_broken_ || !is_of_frame || (is_for_one_thread_ && has_others(thread))) return {};
+  if (!is_of_frame || !may_run(thread)) return {};
   const std::vector<PyObject*> slots = slots_of(frame, region_.names);
   const int entry = find_entry(slots, instruction);
   if (entry < 0 || !region_.names.are_alone(slots.data())) return {};
   const State& from = region_.entries[static_cast<size_t>(entry)];
   guards::Objects objects;
-  PyObject* const* const frames[] = {bound_.data()};
-  if (!guards_.check(frames, objects, nullptr) || !read_sources(objects)) return {};
+  if (!guards_hold(bound_.data(), objects)) return {};
   Words words(most_slots_ * regions::kWordsOfSlot);
   for (size_t i = 0; i < from.types.size(); i++) regions::unbox(from.types[i], slots[i], &words[i * regions::kWordsOfSlot]);
   const Words before = words;
   native::Arena::Scope scope(native::Arena::current());
+  const std::vector<PyObject*> bound = bound_;  // what NumPy is called for may run any code, this loop's, too
+  const size_t held_before = held_count();
+  int64_t turns_done = 0;
+  const regions::Exit* const at = execute(thread, scope, words.data(), objects, bound.data(), entry, turns_done);
+  if (!at) return {};
+  const regions::Exit& exit = *at;
+  const bool stays = turns_done == 0 && !exit.steps && exit.state.instruction == instruction;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);  // that a handler of a signal raised
+  Left left{true, !stays && !leave(chain, slots, from, exit, before, words, bound), exit.steps, stays, turns_done};
+  release(held_before);
+  if (type && !left.failed) PyErr_Restore(type, value, traceback), left.failed = true;
+  if (!left.failed) make_missing();
+  return left;
+}
+
+bool LoopRegion::may_run(PyThreadState* thread) const { return !is_broken_ && !(is_for_one_thread_ && has_others(thread)); }
+
+bool LoopRegion::guards_hold(PyObject* const* bound, guards::Objects& objects) const {
+  PyObject* const* const frames[] = {bound};
+  return guards_.check(frames, objects, nullptr);
+}
+
+void LoopRegion::make_missing() {
+  try {
+    routines_.make_missing();
+  } catch (const std::runtime_error&) {
+    PyErr_Clear();
+    is_broken_ = true;
+  }
+}
+
+const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns_done) {
+  int64_t* const sources = scope.take<int64_t>(region_.sources.size() * regions::kWordsOfSlot);
+  if (!read_sources(objects, sources)) return nullptr;
   char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory);
-  // What NumPy is called for may run any code, this loop's, too.
   regions::Held& held = routines_.held;
-  const size_t held_before = held.objects.size();
   PyObject* const* const bound_before = held.bound;
   held.reported = numpy::reported_conditions();
-  const std::vector<PyObject*> bound = bound_;
   // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
   const auto most_logged = static_cast<size_t>(region_.most_logged());
   regions::LogEntry* const log = scope.take<regions::LogEntry>(2 * most_logged);
   const bool is_quick = !is_final_;
   regions::Header header{0, is_quick ? std::min(most_turns, kMostQuickTurns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + words.size()), log, regions::undo, regions::log_many, bound.data(), log + most_logged};
-  held.bound = bound.data();
-  const Words sources = sources_;
+                         scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + most_logged};
+  held.bound = bound;
   int32_t number = 0;
   std::optional<Stopwatch> watch;
   if (is_quick) watch.emplace();
   native::without_flags([&] {
     native::clear_flags();
-    number = function_(words.data(), sources.data(), &header, entry);
+    number = function_(words, sources, &header, entry);
   });
   held.bound = bound_before;
   entered++;
-  turns += static_cast<uint64_t>(header.turns);
+  turns += static_cast<uint64_t>(turns_done = header.turns);
   unseen = header.unseen;
   if (watch) seconds_ += std::min(watch->seconds(), kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
-  const regions::Exit& exit = region_.exits[static_cast<size_t>(number)];
-  const bool stays = header.turns == 0 && !exit.steps && exit.state.instruction == instruction;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);  // that a handler of a signal raised
-  Left left{true, !stays && !leave(chain, slots, from, exit, before, words, bound), exit.steps, stays, header.turns};
-  held.release(held_before);
-  if (type && !left.failed) PyErr_Restore(type, value, traceback), left.failed = true;
-  try {
-    if (!left.failed) routines_.make_missing();
-  } catch (const std::runtime_error&) {
-    PyErr_Clear();
-    is_broken_ = true;
-  }
-  return left;
+  return &region_.exits[static_cast<size_t>(number)];
 }
 
 // Brings the frame to where the loop was left. False with MemoryError.
@@ -219,8 +235,7 @@ bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const 
     if (same_type && (same_words || types[i].kind == Kind::kObject)) continue;
     if (same_type && types[i].is_iterator() && regions::set_iterator(types[i], slots[i], words)) continue;  // no one else has it
     Ref value = types[i].kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(types[i].object)]) : boxes.box(types[i], words);
-    const bool is_nothing = types[i].kind == Kind::kUnbound || (types[i].kind == Kind::kUnread && regions::held_type(*words).kind == Kind::kUnbound);
-    if (!value && !is_nothing) return false;
+    if (!value && !regions::is_nothing(types[i], words)) return false;
     if (variables_.is_name(i)) changed_names.emplace_back(i - variables_.own(), std::move(value));
     else changed.emplace_back(static_cast<int>(i < variables_.own() ? i : variables_.depth_of(i)), std::move(value));
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/native/machine/machine.h"
+#include "backends/native/run/arena.h"
 #include "guards/program.h"
 #include "regions/region.h"
 #include "runtime/chain.h"
@@ -41,6 +42,18 @@ class LoopRegion : public Holdable {
   // The chain's only frame stands at the instruction.
   Left run(PyThreadState* thread, Chain& chain, int32_t instruction);
 
+  // The parts of a run, for what is put together of regions. Whether it may be entered at all:
+  bool may_run(PyThreadState* thread) const;
+  // Whether the guards hold for these objects, by their numbers.
+  bool guards_hold(PyObject* const* bound, guards::Objects& objects) const;
+  // Runs its code from an entry whose words are there to an exit, whose words are there then. What calls make is held until held_count() is given
+  // back; memory of new arrays is the scope's. Null: what the guards reach is of other types, and nothing was done.
+  const regions::Exit* execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns);
+  size_t held_count() const { return routines_.held.objects.size(); }
+  void release(size_t held_before) { routines_.held.release(held_before); }
+  // What was asked for in vain. False: it can't be made, and the region isn't entered any more.
+  void make_missing();
+
   double compile_seconds = 0;
   int32_t instruction = 0;  // where the loop stood when it was made
   uint64_t recordings = 0;  // of the capture, when it was made
@@ -56,7 +69,7 @@ class LoopRegion : public Holdable {
   // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
   using Words = std::vector<int64_t>;
   bool bind(const std::vector<PyObject*>& slots, const regions::State& entry);
-  bool read_sources(const guards::Objects& objects);
+  bool read_sources(const guards::Objects& objects, int64_t* sources) const;
   bool leave(Chain& chain, const std::vector<PyObject*>& slots, const regions::State& from, const regions::Exit& exit, const Words& before,
              const Words& words, const std::vector<PyObject*>& bound) const;
 
@@ -75,7 +88,6 @@ class LoopRegion : public Holdable {
   bool is_for_one_thread_ = false;  // while others run, they may see or change what it has in registers
   // Of one entry, until the code has run.
   std::vector<PyObject*> bound_;
-  Words sources_;
   std::vector<regions::Type> types_;
 };
 
@@ -99,6 +111,8 @@ class RegionTrial {
 
   // Seconds that a loop has to take first.
   static double least_seconds;
+  // For tests: nothing is waited for.
+  static bool at_once() { return least_seconds == 0; }
 
  private:
   using Clock = std::chrono::steady_clock;
