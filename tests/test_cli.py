@@ -268,6 +268,7 @@ STATS = {
     "native_loops": 1,
     "optimised_loops": 1,
     "native_turns": 1000,
+    "native_calls": 500,
     "verified": 10,
     "differences": 0,
     "record_seconds": 0.001,

@@ -28,8 +28,6 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   const int next = must_run ? -1 : block_of(state);
   // As the code that it leads to has it.
   if (within_.leads) state = without_unread(std::move(state));
-  // Who leaves at the first of the exits has done nothing.
-  if (within_.leads && state == blocks_[0].state) throw Unsupported("a turn of a loop");
   const std::vector<Term> memory = store_slots(block, slots, next < 0 ? state.types : blocks_[static_cast<size_t>(next)].state.types);
   std::vector<Term> arrays;
   for (size_t i = 0; i < slots.size(); i++) {
@@ -45,7 +43,8 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     const bool on_top = must_run && !slots.empty();
     if (must_run || within_.has(instruction)) region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
                                                        : "more places, or types of variables, than are followed"});
-    return emitter.line("br label %" + exit_of(state, must_run) + (block.is_done() ? ".sure" : ""));
+    // A turn of a loop may lead to where it began.
+    return emitter.line("br label %" + exit_of(state, must_run, within_.leads && state == blocks_[0].state) + (block.is_done() ? ".sure" : ""));
   }
   blocks_[number].next.insert(next);
   const std::string target = block.is_done() ? save_of(next) : "block" + std::to_string(next);
@@ -57,10 +56,13 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   emitter.line("br i1 " + due.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
 }
 
-void RegionWriter::return_result(Block& block, const Written& result) {
-  State state{State::kReturned, std::vector<Type>(frame_.count())};
-  state.types.push_back(result.type);
-  store_slot(block, frame_.count(), result);
+void RegionWriter::return_results(Block& block, const std::vector<Written>& results, bool is_tuple) {
+  State state{is_tuple ? State::kReturnedTuple : State::kReturned, std::vector<Type>(frame_.count())};
+  if (results.size() > static_cast<size_t>(code_.code.as<PyCodeObject>()->co_stacksize)) throw Unsupported("a large tuple");
+  for (const Written& result : results) {
+    store_slot(block, state.types.size(), result);
+    state.types.push_back(result.type);
+  }
   block.end_memory({}, {});
   block.emitter.line("br label %" + exit_of(state, false) + (block.is_done() ? ".sure" : ""));
 }

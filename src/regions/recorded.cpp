@@ -769,10 +769,21 @@ void RecordingWriter::write(const std::string& otherwise) {
   }
   append(count());
   settle(count());
-  if (!recording_.returns) return finish(state_at(count()), instruction_at(count()), true);
-  const Written result = value(recording_.result);
+  if (recording_.returns) return return_results();
+  finish(state_at(count()), instruction_at(count()), true);
+}
+
+void RecordingWriter::return_results() {
+  const recorder::Value& result = recording_.values[recording_.result];
+  const bool is_tuple = result.kind == recorder::Value::Kind::kTuple;
+  std::vector<Written> results;
+  if (is_tuple) {
+    for (const uint32_t item : recording_.containers[static_cast<size_t>(result.a)].elements) results.push_back(value(item));
+  } else {
+    results.push_back(value(recording_.result));
+  }
   block_.keep();
-  region_.return_result(block_, result);
+  region_.return_results(block_, results, is_tuple);
 }
 
 }  // namespace evalframe::regions

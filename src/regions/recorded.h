@@ -71,6 +71,7 @@ class RecordingWriter {
   Written write_choice(int32_t index, const Choice& choice, const graph::Node& node);
   void go_on_beside(const Term& holds, Slots slots, int32_t instruction, bool must_run);
   void finish(Slots slots, int32_t instruction, bool must_run);
+  void return_results();
   bool end_turn(int32_t index);
   void find_uses();
   void settle(int32_t next);

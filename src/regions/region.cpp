@@ -148,8 +148,8 @@ std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const T
   return words;
 }
 
-std::string RegionWriter::exit_of(const State& state, bool steps) {
-  const auto [at, is_new] = exits_.try_emplace({state, steps}, static_cast<int>(region_.exits.size()));
+std::string RegionWriter::exit_of(const State& state, bool steps, bool is_back) {
+  const auto [at, is_new] = exits_.try_emplace({state, steps, is_back}, static_cast<int>(region_.exits.size()));
   if (is_new) region_.exits.push_back({state, steps});
   return "exit" + std::to_string(at->second);
 }

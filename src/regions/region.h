@@ -25,7 +25,8 @@ namespace evalframe::regions {
 
 // Where a frame stands: before this instruction, with slots (locals, names, stack) of these types.
 struct State {
-  static constexpr int32_t kReturned = -1;  // behind the function's end: nothing is left but its result, on top
+  // Behind the function's end: nothing is left but its result, on the stack, or the items of a tuple that is its result.
+  static constexpr int32_t kReturned = -1, kReturnedTuple = -2;
   int32_t instruction;
   std::vector<Type> types;
   auto operator<=>(const State&) const = default;
@@ -34,7 +35,7 @@ struct State {
 struct Exit {
   State state;
   bool steps = false;  // nothing can be recorded from there: the interpreter has to run the instruction
-  bool returns() const { return state.instruction == State::kReturned; }
+  bool returns() const { return state.instruction < 0; }
 };
 
 // Why nothing native comes of a place.

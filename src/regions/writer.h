@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "bytecode/liveness.h"
 #include "regions/block.h"
@@ -57,8 +58,8 @@ class RegionWriter {
   // The block's number; -1: there are too many, or it is outside.
   int block_of(const State& at);
   // The label where it is left in front of the instruction, unless there was a condition since the checkpoint; with `.sure` behind it,
-  // where there is known to be none.
-  std::string exit_of(const State& state, bool steps);
+  // where there is known to be none. is_back: something was done before, though it is where the code began.
+  std::string exit_of(const State& state, bool steps, bool is_back = false);
   void write_block(int number);
   void write_block_text(int number);
   // What a recording that can't be written has changed.
@@ -79,8 +80,8 @@ class RegionWriter {
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
-  // The function returns it.
-  void return_result(Block& block, const Written& result);
+  // The function returns it, or a tuple of them.
+  void return_results(Block& block, const std::vector<Written>& results, bool is_tuple);
   void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);
   // The variable of one word of a slot. is_unread: of a kUnread.
   std::string variable(size_t slot, size_t word, const std::string& type, bool is_unread = false);
@@ -130,7 +131,7 @@ class RegionWriter {
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;
-  std::map<std::pair<State, bool>, int> exits_;
+  std::map<std::tuple<State, bool, bool>, int> exits_;
   std::set<std::string> variables_;
   std::set<std::string> written_;  // those that the code stores into
   std::set<int> saves_, checks_;

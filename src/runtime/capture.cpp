@@ -96,6 +96,7 @@ void Capture::clear() {
   regions_.clear();
   long_loops_.clear();
   native_tries_ = native_misses_ = native_waits_ = 0;
+  begins_with_graph_ = false;
   code_ = nullptr;
 }
 

@@ -114,6 +114,7 @@ class Capture {
   Ref go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects);
   Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
   backends::Outcome run_nodes(PyThreadState* thread, Compilation& compilation, const guards::Objects& objects, const Chain& chain);
+  Ended leave_graph(PyThreadState* thread, Compilation& compilation, backends::Outcome outcome, guards::Objects& objects, Chain& chain, Ref& result);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
   // Instructions of the outermost frame between which a chain is captured.
   struct Stretch {
@@ -150,9 +151,13 @@ class Capture {
   // Calls that are native from their start (native_call.h). ran: this one was.
   bool may_call_natively() const;
   Ref call_natively(PyThreadState* thread, PyObject* const* parameters, bool& ran);
-  Ref go_on_behind_native(PyThreadState* thread, Chain& chain, NativeCall::Left left);
-  void look_at_native_call(PyObject* const* parameters);
-  void begin_native_call(PyObject* const* parameters);
+  void look_at_native_call(int32_t instruction, std::span<PyObject* const> slots);
+  void begin_native_call(int32_t instruction, std::span<PyObject* const> slots);
+  // The same from behind the graph of a call's start, which has come to its end, where nothing but objects is to be put into slots.
+  bool may_go_on_natively(const recorder::Recording& recording, const backends::Outcome& outcome) const;
+  Ref go_on_natively(PyThreadState* thread, const recorder::Recording& recording, backends::Outcome& outcome, guards::Objects& objects);
+  void count_entry(bool entered);
+  Ref end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left left);
   Held<LoopRegion> lead_from(const regions::State& state, std::vector<Ref> objects, std::vector<regions::Type> items);
   void extend_native_call(const Held<NativeCall>& call);
   void make_region(const Run& run, Entries& entries);
@@ -195,6 +200,7 @@ class Capture {
   std::vector<Held<LoopRegion>> regions_;
   std::shared_ptr<RegionInTheMaking> making_;
   Held<NativeCall> native_call_;  // from the start through some of regions_
+  bool begins_with_graph_ = false;  // what stands in front of the loop isn't native
   uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0;
   LongLoops long_loops_;      // of which recordings have one turn
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try

@@ -213,7 +213,9 @@ Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) 
 Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
   Chain chain(thread);
   Ref result;
-  const Ended ended = run_graph(thread, compilation, objects, chain, result);
+  backends::Outcome outcome = run_nodes(thread, compilation, objects, chain);
+  if (may_go_on_natively(*compilation.recording, outcome)) return go_on_natively(thread, *compilation.recording, outcome, objects);
+  const Ended ended = leave_graph(thread, compilation, std::move(outcome), objects, chain, result);
   return go_on_behind(thread, ended, chain, std::move(result), objects);
 }
 

@@ -20,6 +20,7 @@ static void attach_to_handled(PyThreadState* thread, Borrowed outer) {
 
 backends::Outcome Capture::run_nodes(PyThreadState* thread, Compilation& compilation, const guards::Objects& objects, const Chain& chain) {
   const recorder::Recording& recording = *compilation.recording;
+  if (recording.graph.nodes.empty()) return {.node = 0};
   const Inputs inputs(recording, objects);
   ReplayPosition position(thread, recording, &chain);
   backends::Outcome outcome = compilation.executable->run(inputs.data(), position, leave_before);
@@ -29,8 +30,11 @@ backends::Outcome Capture::run_nodes(PyThreadState* thread, Compilation& compila
 
 // Runs the graph. kReturned: `result` is the call's. kRaised: the call raised. kRunning: the chain stands at the exit.
 Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result) {
+  return leave_graph(thread, compilation, run_nodes(thread, compilation, objects, chain), objects, chain, result);
+}
+
+Ended Capture::leave_graph(PyThreadState* thread, Compilation& compilation, backends::Outcome outcome, guards::Objects& objects, Chain& chain, Ref& result) {
   const recorder::Recording& recording = *compilation.recording;
-  backends::Outcome outcome = recording.graph.nodes.empty() ? backends::Outcome{.node = 0} : run_nodes(thread, compilation, objects, chain);
   if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
     result = make_result(recording, outcome.node, outcome.values, objects.data());
     chain.drop();

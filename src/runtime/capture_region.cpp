@@ -267,6 +267,7 @@ void Capture::take_region() {
   }
   const Held<NativeCall> call = std::move(native_call_);
   native_tries_ = 0;
+  begins_with_graph_ = false;
   const std::vector<Held<LoopRegion>> before = std::move(regions_);
   regions_ = {made};
   for (const Held<LoopRegion>& region : before) {

@@ -55,7 +55,7 @@ bool is_unchanged(const Type& type, PyObject* object, const int64_t* words) {
 struct NativeCall::Run {
   PyThreadState* thread;
   Borrowed function;
-  PyObject* const* parameters;
+  PyObject* const* slots;
   Chain& chain;
   native::Arena::Scope& scope;
   int64_t* words;
@@ -64,8 +64,7 @@ struct NativeCall::Run {
 };
 
 NativeCall::NativeCall(const bytecode::Code& code, Held<LoopRegion> start)
-    : code_(code), given_(static_cast<size_t>(cpython::argument_count(code.code.get()))),
-      most_slots_(static_cast<size_t>(code.code.as<PyCodeObject>()->co_nlocalsplus + code.code.as<PyCodeObject>()->co_stacksize) + 1) {
+    : code_(code), variables_(static_cast<size_t>(code.code.as<PyCodeObject>()->co_nlocalsplus)), most_slots_(variables_ + static_cast<size_t>(code.code.as<PyCodeObject>()->co_stacksize) + 1) {
   LoopRegion* const region = start.get();
   add(region, std::move(start));
 }
@@ -76,6 +75,16 @@ size_t NativeCall::add(LoopRegion* region, Held<LoopRegion> owned) {
 }
 
 std::optional<NativeCall::End> NativeCall::take_end() { return std::exchange(end_, std::nullopt); }
+
+bool NativeCall::link_to_known(End end) {
+  for (size_t i = 0; i < pieces_.size(); i++) {
+    const regions::Region& to = pieces_[i].region->region();
+    if (!pieces_[i].owned || !leads_to(region_of(end), state_at(end), to, to.entries[0])) continue;
+    pieces_[end.piece].links[end.exit].piece = i;
+    return true;
+  }
+  return false;
+}
 
 bool NativeCall::link(End end, LoopRegion* loop) {
   const regions::Region& to = loop->region();
@@ -108,17 +117,16 @@ int NativeCall::traverse(visitproc visit, void* arg) const {
 }
 
 // One number for one object, and for no constant.
-bool NativeCall::bind_arguments(PyObject* const* parameters, Bound& bound) const {
-  const regions::Region& region = pieces_[0].region->region();
-  for (const Ref& object : region.objects) bound.push_back(object.get());
-  const std::vector<Type>& types = region.entries[0].types;
-  for (size_t i = 0; i < given_; i++) {
-    if (!may_enter(types[i], regions::type_in_variable(parameters[i]))) return false;
+bool NativeCall::bind_slots(PyObject* const* slots, Bound& bound) const {
+  for (const Ref& object : pieces_[0].region->region().objects) bound.push_back(object.get());
+  const std::vector<Type>& types = from().types;
+  for (size_t i = 0; i < types.size(); i++) {
+    if (!may_enter(types[i], i < variables_ ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]))) return false;
     if (types[i].kind != Kind::kObject) continue;
     PyObject*& object = bound[static_cast<size_t>(types[i].object)];
-    if (object && object != parameters[i]) return false;
-    if (!object && std::find(bound.begin(), bound.end(), parameters[i]) != bound.end()) return false;
-    object = parameters[i];
+    if (object && object != slots[i]) return false;
+    if (!object && std::find(bound.begin(), bound.end(), slots[i]) != bound.end()) return false;
+    object = slots[i];
   }
   return true;
 }
@@ -133,13 +141,13 @@ bool NativeCall::bind_next(const Piece& piece, const Piece& next, const Bound& b
   return true;
 }
 
-NativeCall::Left NativeCall::run(PyThreadState* thread, Borrowed function, PyObject* const* parameters, Chain& chain) {
+NativeCall::Left NativeCall::run(PyThreadState* thread, Borrowed function, PyObject* const* slots, Chain& chain) {
   Bound bound;
-  if (!bind_arguments(parameters, bound)) return {};
+  if (!bind_slots(slots, bound)) return {};
   native::Arena::Scope scope(native::Arena::current());
-  Run run{thread, function, parameters, chain, scope, scope.take<int64_t>(most_slots_ * regions::kWordsOfSlot)};
-  const std::vector<Type>& types = pieces_[0].region->region().entries[0].types;
-  for (size_t i = 0; i < types.size(); i++) regions::unbox(types[i], i < given_ ? parameters[i] : nullptr, run.words + i * regions::kWordsOfSlot);
+  Run run{thread, function, slots, chain, scope, scope.take<int64_t>(most_slots_ * regions::kWordsOfSlot)};
+  const std::vector<Type>& types = from().types;
+  for (size_t i = 0; i < types.size(); i++) regions::unbox(types[i], slots[i], run.words + i * regions::kWordsOfSlot);
   run.left.entered = go(run, 0, 0, bound, 0);
   return std::move(run.left);
 }
@@ -180,12 +188,7 @@ bool NativeCall::go(Run& run, size_t number, int entry, const Bound& bound, int 
 
 // False where memory ran out, or with an exception.
 bool NativeCall::go_behind(Run& run, Piece& piece, const Exit& exit, const Bound& bound, int depth) {
-  if (exit.returns()) {
-    const size_t slot = exit.state.types.size() - 1;
-    const Type& type = exit.state.types[slot];
-    run.left.result = type.kind == Kind::kObject ? Ref::borrow(bound[static_cast<size_t>(type.object)]) : run.boxes.box(type, run.words + slot * regions::kWordsOfSlot);
-    return static_cast<bool>(run.left.result);
-  }
+  if (exit.returns()) return static_cast<bool>(run.left.result = result_of(run, exit, bound));
   Link& link = piece.links[static_cast<size_t>(&exit - piece.region->region().exits.data())];
   if (link.piece == kNowhere) {
     count_end(piece, exit, link);
@@ -203,22 +206,36 @@ void NativeCall::count_end(const Piece& piece, const Exit& exit, Link& link) {
   end_ = {static_cast<size_t>(number), static_cast<size_t>(&link - piece.links.data())};
 }
 
-// Arguments that are in their parameters still are the objects that they were.
+Ref NativeCall::boxed(Run& run, const Exit& exit, size_t slot, const Bound& bound) {
+  const Type& type = exit.state.types[slot];
+  if (type.kind == Kind::kObject) return Ref::borrow(bound[static_cast<size_t>(type.object)]);
+  return run.boxes.box(type, run.words + slot * regions::kWordsOfSlot);
+}
+
+Ref NativeCall::result_of(Run& run, const Exit& exit, const Bound& bound) const {
+  if (exit.state.instruction == State::kReturned) return boxed(run, exit, variables_, bound);
+  const size_t count = exit.state.types.size() - variables_;
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; tuple && i < count; i++) {
+    Ref item = boxed(run, exit, variables_ + i, bound);
+    if (!item) return Ref();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
+  }
+  return tuple;
+}
+
+// What is in its slot still is the object that it was.
 bool NativeCall::make_frame(Run& run, const Exit& exit, const Bound& bound) const {
   const std::vector<Type>& types = exit.state.types;
-  const std::vector<Type>& given = pieces_[0].region->region().entries[0].types;
+  const std::vector<Type>& given = from().types;
   std::vector<Ref> slots(types.size());
   for (size_t i = 0; i < types.size(); i++) {
     const Type& type = types[i];
     const int64_t* const words = run.words + i * regions::kWordsOfSlot;
-    if (type.kind == Kind::kObject) {
-      slots[i] = Ref::borrow(bound[static_cast<size_t>(type.object)]);
-    } else if (i < given_ && type == given[i] && is_unchanged(type, run.parameters[i], words)) {
-      slots[i] = Ref::borrow(run.parameters[i]);
-    } else if (!regions::is_nothing(type, words)) {
-      slots[i] = run.boxes.box(type, words);
-      if (!slots[i]) return false;
-    }
+    const bool may_be_same = i < given.size() && type == given[i] && !type.is_iterator() && type.kind != Kind::kObject;
+    if (regions::is_nothing(type, words)) continue;
+    slots[i] = may_be_same && is_unchanged(type, run.slots[i], words) ? Ref::borrow(run.slots[i]) : boxed(run, exit, i, bound);
+    if (!slots[i]) return false;
   }
   run.left.steps = exit.steps;
   return run.chain.push(run.function, code_, std::move(slots), exit.state.instruction);

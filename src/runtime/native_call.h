@@ -1,5 +1,6 @@
-// Calls that are native from their first instruction on: what leads to a loop, the loop, and what leads from there to the return, one behind the
-// other in the same registers. No frame is made of a call that returns so; one that leaves on the way has its frame made there.
+// Calls that are native to their return, from their first instruction on, or from behind the graph that they begin with: what leads to a loop, the
+// loop, and what leads from there to the return, one behind the other in the same words. No frame is made of a call that returns so; one that leaves
+// on the way has its frame made there.
 #pragma once
 
 #include <deque>
@@ -13,7 +14,7 @@ namespace evalframe::runtime {
 
 class NativeCall : public Holdable {
  public:
-  // The function's code, and what is done from its start: a region that leads.
+  // The function's code, and what is done from where it begins: a region that leads.
   NativeCall(const bytecode::Code& code, Held<LoopRegion> start);
 
   // How a call ended.
@@ -24,8 +25,11 @@ class NativeCall : public Holdable {
     Ref result;            // null, and not failed: the chain has a frame
     int64_t turns = 0;
   };
-  // The chain is empty; the caller holds the parameters.
-  Left run(PyThreadState* thread, Borrowed function, PyObject* const* parameters, Chain& chain);
+  // Where it begins, and with how many slots.
+  int32_t instruction() const { return from().instruction; }
+  size_t count() const { return from().types.size(); }
+  // The chain is empty; the caller holds what is in the slots.
+  Left run(PyThreadState* thread, Borrowed function, PyObject* const* slots, Chain& chain);
 
   // Where calls have left a few times though more may be native from there on; asked for once. Pieces are regions, by the order in which they came.
   struct End {
@@ -36,6 +40,7 @@ class NativeCall : public Holdable {
   const regions::State& state_at(End end) const { return region_of(end).exits[end.exit].state; }
   // Goes on there with a region that has an entry for the state. False: it hasn't.
   bool link(End end, LoopRegion* loop);
+  bool link_to_known(End end);  // that is part of it already
   bool link(End end, Held<LoopRegion> lead);
 
   int traverse(visitproc visit, void* arg) const;
@@ -55,19 +60,22 @@ class NativeCall : public Holdable {
   };
   using Bound = Few<PyObject*, 8>;  // a region's objects, by number
   struct Run;
-  bool bind_arguments(PyObject* const* parameters, Bound& bound) const;
+  const regions::State& from() const { return pieces_[0].region->region().entries[0]; }
+  bool bind_slots(PyObject* const* slots, Bound& bound) const;
   bool bind_next(const Piece& piece, const Piece& next, const Bound& before, Bound& bound) const;
   static bool has_done_nothing(const Piece& piece, int entry, const regions::Exit& exit, int64_t turns);
   bool go(Run& run, size_t number, int entry, const Bound& bound, int depth);
   bool go_behind(Run& run, Piece& piece, const regions::Exit& exit, const Bound& bound, int depth);
   void count_end(const Piece& piece, const regions::Exit& exit, Link& link);
+  static Ref boxed(Run& run, const regions::Exit& exit, size_t slot, const Bound& bound);
+  Ref result_of(Run& run, const regions::Exit& exit, const Bound& bound) const;
   bool make_frame(Run& run, const regions::Exit& exit, const Bound& bound) const;
   size_t add(LoopRegion* region, Held<LoopRegion> owned);
 
   const bytecode::Code& code_;
   std::deque<Piece> pieces_;
   std::optional<End> end_;
-  const size_t given_, most_slots_;
+  const size_t variables_, most_slots_;
 };
 
 }  // namespace evalframe::runtime
