@@ -471,7 +471,7 @@ std::string RegionWriter::go_back_text(const Arrivals& arrivals) const {
       lines << "  " + at + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place << "  " + at + word.place + " = " + load_text(word.type, at + word.place + ".at", word.is_size)
             << "  store " + word.type + " " + at + word.place + ", ptr " + name_of(word);
     });
-    const int exit = exits_.at({state, false});
+    const int exit = exits_.at({state, false, false});
     lines << "  br i1 @single, label %exit" + number_of(exit) + ".sure, label %again" + number_of(number) << "again" + number_of(number) + ":" << arrivals.jump(number);
   }
   return lines.text();
