@@ -93,7 +93,11 @@ void Capture::extend_native_call(const Held<NativeCall>& call) {
   const std::optional<NativeCall::End> end = call->take_end();
   if (!end) return;
   for (const Held<LoopRegion>& region : regions_) {
-    if (call->link(*end, region.get())) return;
+    const std::optional<int> entry = call->entry_of(*end, *region);
+    if (!entry) continue;
+    if (!region->is_final()) call->ask_again(*end);
+    else if (!region->region().names.count()) call->link(*end, region.get(), *entry);
+    return;
   }
   if (call->link_to_known(*end)) return;
   std::vector<Ref> objects;

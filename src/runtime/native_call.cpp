@@ -86,18 +86,19 @@ bool NativeCall::link_to_known(End end) {
   return false;
 }
 
-bool NativeCall::link(End end, LoopRegion* loop) {
-  const regions::Region& to = loop->region();
-  if (to.names.count() || !loop->is_final()) return false;
+std::optional<int> NativeCall::entry_of(End end, const LoopRegion& loop) const {
+  const regions::Region& to = loop.region();
   for (size_t e = 0; e < to.entries.size(); e++) {
-    if (!leads_to(region_of(end), state_at(end), to, to.entries[e])) continue;
-    const auto known = std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.region == loop; });
-    Link& link = pieces_[end.piece].links[end.exit];
-    link.entry = static_cast<int>(e);
-    link.piece = known != pieces_.end() ? static_cast<size_t>(known - pieces_.begin()) : add(loop, {});
-    return true;
+    if (leads_to(region_of(end), state_at(end), to, to.entries[e])) return static_cast<int>(e);
   }
-  return false;
+  return std::nullopt;
+}
+
+void NativeCall::link(End end, LoopRegion* loop, int entry) {
+  const auto known = std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.region == loop; });
+  const size_t piece = known != pieces_.end() ? static_cast<size_t>(known - pieces_.begin()) : add(loop, {});
+  Link& link = pieces_[end.piece].links[end.exit];
+  link.piece = piece, link.entry = entry;
 }
 
 bool NativeCall::link(End end, Held<LoopRegion> lead) {

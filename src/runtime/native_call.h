@@ -38,10 +38,13 @@ class NativeCall : public Holdable {
   std::optional<End> take_end();
   const regions::Region& region_of(End end) const { return pieces_[end.piece].region->region(); }
   const regions::State& state_at(End end) const { return region_of(end).exits[end.exit].state; }
-  // Goes on there with a region that has an entry for the state. False: it hasn't.
-  bool link(End end, LoopRegion* loop);
-  bool link_to_known(End end);  // that is part of it already
+  void ask_again(End end) { pieces_[end.piece].links[end.exit].taken = 0; }
+  // The entry of a loop that can be gone on with there.
+  std::optional<int> entry_of(End end, const LoopRegion& loop) const;
+  void link(End end, LoopRegion* loop, int entry);
+  // Goes on there with a lead, if it is for that state; with one that is part of it already. False: it isn't.
   bool link(End end, Held<LoopRegion> lead);
+  bool link_to_known(End end);
 
   int traverse(visitproc visit, void* arg) const;
 
