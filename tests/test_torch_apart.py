@@ -108,8 +108,25 @@ def test_a_lookup_cuts_nothing():
     assert [node.name for node in graph.graph.nodes if node.op not in ("placeholder", "output")] == ["mul", "add", "relu", "sub"]
 
 
+def places(x):
+    order = torch.argsort(x)
+    looked_up("abc")
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(x))
+    looked_up("abc")
+    return x[back]
+
+
+def test_writing_into_what_the_graph_has_made_cuts_nothing():
+    places(torch.ones(6))
+    compiled = evalframe.torch.compile(places, backend=run)
+    for number in range(3):
+        check_counts(compiled, places, torch.arange(6.0) - number)
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", run])
-@pytest.mark.parametrize("function", [cached, behind_an_effect])
+@pytest.mark.parametrize("function", [cached, behind_an_effect, places])
 def test_a_cache_that_was_cleared_is_filled_again(function, backend):
     compiled = evalframe.torch.compile(function, backend=backend)
     for number in range(6):

@@ -77,7 +77,7 @@ class Planner {
   // Whether the stretch writes into tensors, others than its own, or draws random numbers.
   bool acts(const Stretch& stretch) const {
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
-      if (acts(node) && !writes_into_new(graph_, graph_.nodes[node], stretch.begin)) return true;
+      if (acts(node, stretch.begin)) return true;
     }
     return false;
   }
@@ -105,12 +105,15 @@ class Planner {
   }
 
  private:
-  bool acts(int32_t node) const { return effects_[node] != Effect::kApart && acts_on_tensors(graph_, graph_.nodes[node]); }
+  // ... of which stretch the node is tells what is its own.
+  bool acts(int32_t node, int32_t begin) const {
+    return effects_[node] != Effect::kApart && acts_on_tensors(graph_, graph_.nodes[node]) && !writes_into_new(graph_, graph_.nodes[node], begin);
+  }
 
   // What stands apart may leave the graph, and isn't done behind what mustn't be run twice: it keeps its place there.
   void keep_places() {
     bool behind_acts = false;
-    int32_t last = -1;  // the last that stands apart in this stretch
+    int32_t begin = 0, last = -1;  // of this stretch, and the last in it that stands apart
     for (int32_t node = 0; node < size_; node++) {
       if (effects_[node] == Effect::kApart) {
         if (behind_acts) effects_[node] = Effect::kEffect;
@@ -119,7 +122,9 @@ class Planner {
       if (effects_[node] == Effect::kEffect) {
         behind_acts = false;
         last = -1;
-      } else if (acts(node)) {
+        begin = node + 1;
+      } else if (acts(node, begin)) {
+        if (last >= begin) begin = last + 1;
         for (behind_acts = true; last >= 0 && effects_[last] == Effect::kApart; last--) effects_[last] = Effect::kEffect;
         last = -1;
       }

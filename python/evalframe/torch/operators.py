@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._higher_order_ops.effects import has_effects
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -24,14 +25,15 @@ def _overloads(operator: Any) -> list[Any]:
 
 def kind_of(operator: Any) -> tuple[str, bool]:
     """How calls are recorded, by the name of a kind of ``frontends/torch/calls.h``, and whether it mustn't be called
-    twice: it writes into an argument, draws random numbers, or is the program's."""
+    twice: it writes into an argument, draws random numbers, or is registered as one with effects. Of others torch's
+    own passes leave out calls, too, or repeat them."""
     overloads = _overloads(operator)
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
         return "value", True
     own = all(overload.namespace == "aten" for overload in overloads)
-    acts = torch.Tag.nondeterministic_seeded in tags or any(overload._schema.is_mutable for overload in overloads)
-    return ("operation" if own else "described"), acts or not own
+    acts = any(overload._schema.is_mutable or has_effects(overload) for overload in overloads)
+    return ("operation" if own else "described"), acts or torch.Tag.nondeterministic_seeded in tags
 
 
 def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
