@@ -696,6 +696,16 @@ def test_modes_are_seen():
     assert here.count == there.count > 0
 
 
+def test_whether_tensors_share_a_storage():
+    x = torch.arange(12.0)
+    meta = torch.empty(3, device="meta")
+    apart = [(), (x,), (x, x.clone()), (x, None, 3, x.to(torch.float64)), (torch.empty(0), torch.empty(0)), (x[:0], x), (torch.nn.Parameter(x + 1), x)]
+    together = [(x, x), (x, x[3:]), (x[:2], x[6:]), (x, x.view(3, 4).t()), (x.view(torch.int32), x), (x + 1, x, None, x.view(2, 6)[1, ::2])]
+    unknown = [(meta, meta[1:]), (x, x.to_sparse())]
+    for found, groups in [(True, apart), (False, together), (None, unknown)]:
+        assert [evalframe._core.torch_share_no_memory(values) for values in groups] == [found] * len(groups)
+
+
 def test_aliased_inputs_that_are_written_into():
     def f(x, y):
         x.add_(1)

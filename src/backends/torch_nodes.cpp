@@ -206,8 +206,11 @@ static bool is_in_place(const Graph& graph, const Node& node) {
 
 // Of torch's functions and methods some that give tensors which nobody else has, if none is given by `out`.
 static bool is_maker(const Graph& graph, const Node& node) {
-  static constexpr std::string_view kMakers[] = {"arange",   "clone",     "empty", "empty_like", "full", "full_like", "new_empty", "new_full", "new_ones",
-                                                 "new_zeros", "ones", "ones_like", "sort", "topk", "zeros", "zeros_like"};
+  static constexpr std::string_view kMakers[] = {
+      "arange", "batch_norm", "bmm", "cat", "clone", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "cos", "empty",
+      "empty_like", "exp", "full", "full_like", "layer_norm", "linear", "log_softmax", "matmul", "mean", "mm", "new_empty",
+      "new_full", "new_ones", "new_zeros", "ones", "ones_like", "rsqrt", "scaled_dot_product_attention", "sigmoid", "sin",
+      "softmax", "sort", "sqrt", "stack", "sum", "tanh", "topk", "where", "zeros", "zeros_like"};
   PyObject* const callable = graph.constants[node.callable].get();
   const Ref name = torch::is_torchs(callable) ? Ref::steal(PyObject_GetAttrString(callable, "__name__")) : Ref();
   if (!name || !PyUnicode_Check(name.get())) return PyErr_Clear(), false;

@@ -157,6 +157,24 @@ PyObject* own_dict(PyObject* object) {
   return dict ? *dict : nullptr;
 }
 
+std::optional<DictPlace> dict_place(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (!has_dict(type)) return DictPlace{};
+  if (has_inline_values(type) && inline_values(object)) return std::nullopt;
+  PyObject* const dict = own_dict(object);
+  // Of a managed dict that isn't there yet the object may get values instead.
+  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return dict && version_tells_all(dict) ? std::optional(DictPlace{-3 * Py_ssize_t{sizeof(PyObject*)}, dict}) : std::nullopt;
+  const bool is_fixed = type->tp_dictoffset > 0;
+  return is_fixed && (!dict || version_tells_all(dict)) ? std::optional(DictPlace{type->tp_dictoffset, dict}) : std::nullopt;
+}
+
+bool may_have_values_alone(PyObject* object) { return has_inline_values(Py_TYPE(object)) && has_values_alone(object); }
+
+bool dict_comes_first(PyTypeObject* type, PyObject* name) {
+  PyObject* found;
+  return find_in_class(type, name, found) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);
+}
+
 namespace {
 
 PyObject* name_of_lookup() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/ref.h"
 #include "cpython/layout.h"
@@ -37,6 +38,16 @@ PyObject* own_value(PyObject* object, PyObject* name);
 bool is_slot(PyTypeObject* type, PyObject* descriptor);
 // The dict that the object has its attributes in, borrowed; null: it has none (yet).
 PyObject* own_dict(PyObject* object);
+// Where the object has its own attributes, for those who look again whether anything has changed: in `dict`, which stands `offset`
+// bytes from the object, and whose version tells of all stores. offset 0: it has no place for any.
+struct DictPlace {
+  Py_ssize_t offset = 0;
+  PyObject* dict = nullptr;
+};
+// Nothing: they are in the object itself, or are stored past the dict.
+std::optional<DictPlace> dict_place(PyObject* object);
+// Whether the class has no descriptor that stands before what the dict has under the name.
+bool dict_comes_first(PyTypeObject* type, PyObject* name);
 // `object.name` where reading it runs no Python code, whatever has become of object and class. Null, with an exception or
 // without: it would, or there is none.
 Ref plain_attribute(PyObject* object, PyObject* name);
@@ -123,6 +134,10 @@ inline PyObject** inline_values(PyObject* object) {
 }
 // 3.13: the values may be a dict's at the same time, which counts them.
 inline bool values_are_shared(PyObject* object) { return layout::k313 && reinterpret_cast<PyObject**>(object)[-3]; }
+// Whether there is no dict of the object's attributes.
+inline bool has_values_alone(PyObject* object) { return inline_values(object) && !values_are_shared(object); }
+// ... of any object's, as long as its class has kHasInlineValues.
+bool may_have_values_alone(PyObject* object);
 
 // A value was put where there was none: dicts made of the values have them in the order in which they came.
 inline void note_insertion(PyObject** values, uint64_t index) {

@@ -7,6 +7,7 @@
 #include "cpython/attributes.h"
 #include "guards/failures.h"
 #include "guards/guards.h"
+#include "guards/shortcut.h"
 
 namespace evalframe::guards {
 
@@ -99,6 +100,7 @@ class Program {
   int32_t count_;  // sources
   std::vector<int32_t> owned_;  // those of them that aren't slots
   bool only_slots_ = true;
+  mutable Shortcut shortcut_;
 };
 
 }  // namespace evalframe::guards

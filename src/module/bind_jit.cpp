@@ -387,6 +387,8 @@ void bind_jit(nb::module_& module) {
              nb::arg("types"), nb::arg("kind_of"), nb::arg("follow"), "Operators of torch.ops are of these types; the functions tell how calls of them are recorded.");
   module.def("watch_torch_modules", [](nb::handle getattr) { torch::watch_module_getattr(getattr.ptr()); }, nb::arg("getattr"),
              "The function is torch.nn.Module.__getattr__, and looks where recording knows it to look.");
+  module.def("torch_share_no_memory", [](nb::tuple values) { return torch::share_no_memory(&PyTuple_GET_ITEM(values.ptr(), 0), PyTuple_GET_SIZE(values.ptr())); }, nb::arg("values"),
+             "Whether no two of the tensors among the values have one storage; None: torch's own code has to tell.");
   module.def("torch_default_device", [] { return nb::steal(torch::default_device().release()); }, nb::sig("def torch_default_device() -> typing.Any"),
              "The device that torch.set_default_device or `with torch.device(...)` names in this thread, where no other mode sees calls; else None.");
   module.def("jit_entries", [](nb::handle jit) { return of_all(*capture(jit), entries); }, nb::arg("jit"), nb::sig("def jit_entries(jit: object) -> list[dict[str, typing.Any]]"),

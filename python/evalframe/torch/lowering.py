@@ -200,6 +200,9 @@ def _error(name: str, origin: tuple[str, int, str], problem: str) -> BackendErro
 
 
 def _share_no_memory(values: Sequence[Any]) -> bool:
+    told: bool | None = _core.torch_share_no_memory(tuple(values))
+    if told is not None:
+        return told
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     return len({tensor.untyped_storage()._cdata for tensor in tensors}) == len(tensors)
 

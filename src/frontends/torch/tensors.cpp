@@ -25,6 +25,8 @@ using Handle = void*;
 using ReadNumber = int32_t (*)(Handle, int32_t*);
 using ReadCount = int32_t (*)(Handle, int64_t*);
 using ReadNumbers = int32_t (*)(Handle, int64_t**);
+using ReadAddress = int32_t (*)(Handle, void**);
+using AsksImpl = bool (*)(const char*);
 
 struct Torch {
   Ref tensor, parameter, size;
@@ -34,6 +36,10 @@ struct Torch {
   ReadCount rank = nullptr;
   ReadNumbers sizes = nullptr, strides = nullptr;
   PyGetSetDef* requires_grad = nullptr;
+  AsksImpl impl_requires_grad = nullptr;  // the same, ten times as fast
+  ReadCount storage_offset = nullptr;  // in elements; this and the next two may be missing
+  ReadAddress data = nullptr;
+  size_t (*element_size)(int32_t dtype) = nullptr;  // bytes
   size_t keys_at = 0;     // of the set of dispatch keys in a TensorImpl
   bool is_fast = false;   // all of these are there, and say what Python says
   std::unordered_map<uint64_t, bool> plain;  // by set of dispatch keys
@@ -62,6 +68,7 @@ uint64_t keys_of(PyObject* tensor) {
 
 bool requires_grad(PyObject* tensor) {
   Torch& torch = known();
+  if (torch.impl_requires_grad) return torch.impl_requires_grad(impl_of(tensor));
   const Ref value = torch.is_fast ? Ref::steal(torch.requires_grad->get(tensor, torch.requires_grad->closure)) : attribute(tensor, "requires_grad");
   if (!value) PyErr_Clear();
   return value.get() == Py_True;
@@ -141,12 +148,22 @@ size_t find_keys(const std::vector<Ref>& tensors) {
 }
 
 template <class Function>
-void find(Function& function, const char* name) {
+void find(Function& function, const char* name, const char* library_name = "libtorch_cpu.so") {
   function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
   if (function) return;
   // Python loads extension modules so that others don't see their symbols.
-  static void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library) function = reinterpret_cast<Function>(dlsym(library, name));
+  void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) return;
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  dlclose(library);  // torch has it open
+}
+
+// c10::TensorImpl::requires_grad, if it says of all tensors what Python says.
+void find_requires_grad(const std::vector<Ref>& tensors) {
+  AsksImpl asks = nullptr;
+  find(asks, "_ZNK3c1010TensorImpl13requires_gradEv", "libc10.so");
+  const bool agrees = asks && std::all_of(tensors.begin(), tensors.end(), [&](const Ref& tensor) { return asks(impl_of(tensor.get())) == is_true(tensor.get(), "requires_grad"); });
+  if (agrees) known().impl_requires_grad = asks;
 }
 
 // Whether the entry points are there, and agree with Python on all samples.
@@ -157,6 +174,9 @@ bool find_entry_points() {
   find(torch.rank, "aoti_torch_get_dim");
   find(torch.sizes, "aoti_torch_get_sizes");
   find(torch.strides, "aoti_torch_get_strides");
+  find(torch.storage_offset, "aoti_torch_get_storage_offset");
+  find(torch.data, "aoti_torch_get_data_ptr");
+  find(torch.element_size, "aoti_torch_dtype_element_size");
   PyObject* const flag = _PyType_Lookup(torch.tensor.as<PyTypeObject>(), Ref::steal(PyUnicode_InternFromString("requires_grad")).get());
   if (flag && Py_IS_TYPE(flag, &PyGetSetDescr_Type)) torch.requires_grad = reinterpret_cast<PyGetSetDescrObject*>(flag)->d_getset;
   if (!torch.dtype || !torch.device_index || !torch.rank || !torch.sizes || !torch.strides || !torch.requires_grad) return false;
@@ -170,6 +190,7 @@ bool find_entry_points() {
   for (const Ref& tensor : tensors) {
     if (fast_numbers_of(tensor.get()) != numbers_of(tensor.get())) return false;
   }
+  find_requires_grad(tensors);
   return true;
 }
 
@@ -395,6 +416,36 @@ std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts) {
     return true;
   });
   return may_vary ? changed : std::vector<int>();
+}
+
+static bool has_elements(PyObject* tensor) {
+  const std::vector<int64_t> numbers = fast_numbers_of(tensor);
+  return std::find(numbers.begin(), numbers.begin() + numbers.size() / 2, 0) == numbers.begin() + numbers.size() / 2;
+}
+
+// Where the tensor's storage begins; null: that can't be told, as its elements are nowhere.
+static const char* storage_of(PyObject* tensor) {
+  const Torch& torch = known();
+  void* data = nullptr;
+  int64_t offset = 0;
+  int32_t dtype = 0;
+  const bool failed = torch.data(handle_of(tensor), &data) || torch.storage_offset(handle_of(tensor), &offset) || torch.dtype(handle_of(tensor), &dtype);
+  return data && !failed ? static_cast<const char*>(data) - offset * static_cast<int64_t>(torch.element_size(dtype)) : nullptr;
+}
+
+std::optional<bool> share_no_memory(PyObject* const* values, Py_ssize_t count) {
+  const Torch& torch = known();
+  if (!torch.is_fast || !torch.data || !torch.storage_offset || !torch.element_size) return std::nullopt;
+  std::vector<const char*> storages;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!is_tensor(values[i])) continue;
+    if (!is_plain(values[i])) return std::nullopt;
+    if (!has_elements(values[i])) continue;
+    storages.push_back(storage_of(values[i]));
+    if (!storages.back()) return std::nullopt;
+  }
+  std::sort(storages.begin(), storages.end());
+  return std::adjacent_find(storages.begin(), storages.end()) == storages.end();
 }
 
 std::vector<int64_t> sizes_of(PyObject* tensor) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> var
 bool has_facts(PyObject* object, const Facts& facts);
 // The dimensions by which a tensor differs from the facts, if it differs by nothing else, and all could vary.
 std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts);
+// Whether no two of the tensors among the values have one storage. Nothing: it takes torch's Python code to tell.
+std::optional<bool> share_no_memory(PyObject* const* values, Py_ssize_t count);
 // Sizes, of which those that are large enough may vary; none for a parameter of a module.
 std::vector<int64_t> sizes_of(PyObject* tensor);
 // Appends sizes and strides.

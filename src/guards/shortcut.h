@@ -1,0 +1,70 @@
+// What a check has found, for the next one: where no dict and no class on the way has another version, all that was reached through
+// them is as it was, and isn't looked at again.
+#pragma once
+
+#include <vector>
+
+#include "cpython/attributes.h"
+#include "guards/guards.h"
+
+namespace evalframe::guards {
+
+struct Step;
+
+// Objects are borrowed from a check that is over. None is touched before what holds it has been found unchanged: versions of dicts
+// and classes are never given twice (cpython/versions.h), so that they also tell that nothing was freed meanwhile.
+class Shortcut {
+ public:
+  // Whether everything holds that the steps ask for, as far as this can tell; fills `items` as the steps would. False: they
+  // have to be gone through, and `items` owns nothing.
+  bool holds(const std::vector<Step>& steps, PyObject* const* const* frames, PyObject** items) const;
+  bool is_made() const { return !made_.marks.empty(); }
+  // The steps hold, with these objects.
+  void learn(const std::vector<Step>& steps, int32_t sources, PyObject* const* items);
+
+ private:
+  enum class What : uint8_t {
+    kRead,        // of `step` the object, and what it asks
+    kFact,        // what `step` asks
+    kSame,        // the source is `object`
+    kDicts,       // `count` of dicts_ from `first` on: the versions of dicts that are the very ones, with what was reached through them
+    kContents,    // its version, as it is a dict
+    kAttributes,  // its class and its dict, and the versions of these
+    kNoDict,      // its class, and that it has its attributes in itself
+  };
+  struct Mark {
+    What what;
+    int32_t source, step = -1;
+    int32_t first = 0, count = 0;
+    uint32_t type_version = 0;
+    PyObject* object = nullptr;
+    PyTypeObject* type = nullptr;
+    cpython::DictPlace place = {};
+    uint64_t version = 0;
+  };
+  struct Dict {
+    PyObject* dict;
+    uint64_t version;
+  };
+  struct Made {
+    std::vector<Mark> marks;  // in the order of the sources
+    std::vector<Dict> dicts;
+    std::vector<int32_t> of_dicts;  // their sources
+    std::vector<PyObject*> kept;  // by source; null: read anew
+    std::vector<int32_t> unread;  // sources that are kept
+  };
+  class Maker;
+
+  void give_up();
+  static int32_t changed(const Dict* dicts, int32_t count);
+  static bool is_unchanged(const Mark& mark);
+  void release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const;
+
+  Made made_;
+  std::vector<uint8_t> restless_;   // by source: changes all the time, and so nothing is told by it
+  mutable uint32_t served_ = 0;     // since it was made
+  mutable int32_t failed_ = -1;     // the source at which it failed last
+  int32_t tries_ = 0;               // that served little
+};
+
+}  // namespace evalframe::guards

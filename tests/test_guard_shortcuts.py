@@ -1,0 +1,219 @@
+"""Guards of later calls ask versions of dicts and classes instead of what is in them: each change is seen all the same."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evalframe
+
+# Of the first, which records, and of those that make a check shorter.
+CALLS = 4
+
+
+class Gain:
+    def __init__(self, by: float) -> None:
+        self.by = by
+        self.table = {"off": 1, "other": None}
+        self.hooks: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        vars(self)["named"] = "gain"
+
+    def of(self, x: Any) -> Any:
+        return x * self.by + self.table["off"]
+
+
+class Louder(Gain):
+    def of(self, x: Any) -> Any:
+        return x * self.by * 10
+
+
+class Slotted:
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+
+class Plain:
+    """Its instances have their attributes in themselves."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.gain = Gain(2.0)
+        self.parts = {"first": Gain(3.0), "second": Gain(4.0)}
+        self.row = [Gain(5.0)]
+        self.pair = (Gain(6.0), 7)
+        self.slotted = Slotted(Gain(8.0))
+        self.plain = Plain(Gain(9.0))
+        self.space = types.SimpleNamespace(inner=Gain(1.5))
+        self.sizes = {1, 2}
+        self.empty: dict[str, Any] = {}
+        self.kept = np.arange(3.0)
+        for each in (self, self.gain, *self.parts.values(), self.row[0], self.pair[0], self.slotted.inner):
+            vars(each)["named"] = "seen"  # a dict of its own
+
+    def run(self, x: Any) -> Any:
+        x = self.gain.of(x)
+        for part in self.parts.values():
+            x = part.of(x)
+        x = self.row[0].of(x) + len(self.row) + self.pair[0].of(x) + self.pair[1]
+        x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.space.inner.of(x)
+        if not self.gain.hooks and "key" not in self.empty and 2 in self.sizes:
+            x = x + self.kept
+        return x if self.named == "seen" and self.gain.named == "seen" else -x
+
+
+def run(stage: Stage, x: Any) -> Any:
+    return stage.run(x)
+
+
+def _new_dict(stage: Stage) -> None:
+    stage.gain.__dict__ = {**vars(stage.gain), "by": -1.0}
+
+
+def _same_place(stage: Stage) -> None:
+    """Another object where the last one was, if the allocator has it so."""
+    stage.row.clear()
+    stage.row.append(Gain(-5.0))
+    vars(stage.row[0])["named"] = "seen"
+
+
+CHANGES: dict[str, Callable[[Stage], Any]] = {
+    "attribute": lambda stage: setattr(stage.gain, "by", 20.0),
+    "attribute of a part": lambda stage: setattr(stage.parts["second"], "by", 20.0),
+    "part": lambda stage: stage.parts.update(first=Gain(0.5)),
+    "new part": lambda stage: stage.parts.update(third=Gain(0.5)),
+    "part gone": lambda stage: stage.parts.pop("second"),
+    "other order": lambda stage: stage.parts.update(first=stage.parts.pop("first")),
+    "item of a table": lambda stage: stage.gain.table.update(off=11),
+    "table": lambda stage: setattr(stage.gain, "table", {"off": 12}),
+    "element of a list": _same_place,
+    "longer list": lambda stage: stage.row.append(None),
+    "of a list's element": lambda stage: setattr(stage.row[0], "by", 0.25),
+    "of a tuple's": lambda stage: setattr(stage.pair[0], "by", 0.25),
+    "tuple": lambda stage: setattr(stage, "pair", (stage.pair[0], 8)),
+    "slot": lambda stage: setattr(stage.slotted, "inner", Gain(0.1)),
+    "behind a slot": lambda stage: setattr(stage.slotted.inner, "by", 0.1),
+    "value in itself": lambda stage: setattr(stage.plain, "inner", Gain(0.1)),
+    "behind a value in itself": lambda stage: setattr(stage.plain.inner, "by", 0.1),
+    "namespace": lambda stage: setattr(stage.space, "inner", Gain(0.1)),
+    "class": lambda stage: setattr(stage.gain, "__class__", Louder),
+    "class of a part": lambda stage: setattr(stage.parts["first"], "__class__", Louder),
+    "class of a list's element": lambda stage: setattr(stage.row[0], "__class__", Louder),
+    "dict": _new_dict,
+    "method of its own": lambda stage: setattr(stage.gain, "of", lambda x: x),
+    "method of a part's own": lambda stage: setattr(stage.parts["first"], "of", lambda x: x),
+    "hook": lambda stage: stage.gain.hooks.update(key=1),
+    "key": lambda stage: stage.empty.update(key=1),
+    "set": lambda stage: stage.sizes.discard(2),
+    "array": lambda stage: setattr(stage, "kept", np.arange(3)),
+    "array in place": lambda stage: stage.kept.fill(100.0),
+    "text": lambda stage: setattr(stage, "named", "other"),
+    "text gone and back": lambda stage: (vars(stage).pop("named"), setattr(stage, "named", "seen")),
+    "nothing": lambda stage: None,
+    "an equal value": lambda stage: setattr(stage.gain, "by", float("2.0")),
+    "a value of another type": lambda stage: setattr(stage.gain, "by", 2),
+    "a dict is made": lambda stage: vars(stage.plain),
+}
+
+
+def agree(captured: Callable[..., Any], stage: Stage) -> None:
+    x = np.linspace(0.0, 1.0, 3)
+    np.testing.assert_array_equal(captured(stage, x), run(stage, x), strict=True)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_is_seen(change: str) -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    for _ in range(CALLS):
+        agree(captured, stage)
+    for _ in range(3):
+        CHANGES[change](stage) if change not in ("part gone",) or "second" in stage.parts else None
+        for _ in range(CALLS):
+            agree(captured, stage)
+
+
+def test_methods_of_classes_are_seen() -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    for _ in range(CALLS):
+        agree(captured, stage)
+    was = Gain.of
+    try:
+        Gain.of = lambda self, x: x - self.by
+        for _ in range(CALLS):
+            agree(captured, stage)
+    finally:
+        Gain.of = was
+    for _ in range(CALLS):
+        agree(captured, stage)
+
+
+def test_of_many_objects_each_is_looked_at() -> None:
+    captured, stages = evalframe.jit(run), [Stage() for _ in range(6)]
+    stages[3].gain.by = 0.125
+    for _ in range(20):
+        for stage in stages:
+            agree(captured, stage)
+
+
+def test_what_changes_all_the_time_is_read_all_the_time() -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    for number in range(60):
+        stage.calls = number
+        stage.gain.calls = number
+        stage.parts["first"].table["calls"] = number
+        if number % 7 == 0:
+            stage.parts["second"].by = number
+        agree(captured, stage)
+
+
+def test_nothing_is_held() -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    x = np.linspace(0.0, 1.0, 3)
+    watched = [stage, stage.gain, stage.gain.table, stage.parts, stage.parts["first"], stage.row[0], stage.slotted.inner, stage.kept, vars(stage)]
+    for _ in range(CALLS):
+        captured(stage, x)
+    before = [sys.getrefcount(each) for each in watched]
+    for _ in range(10):
+        captured(stage, x)
+        stage.row[0] = stage.row[0]
+    assert [sys.getrefcount(each) for each in watched] == before
+
+
+class Collecting:
+    """Its end changes what guards ask for."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.self = stage, self
+
+    def __del__(self) -> None:
+        self.stage.parts = {"only": Gain(1.0)}
+
+
+def test_a_collection_between_calls_may_change_everything() -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    threshold = gc.get_threshold()
+    gc.set_threshold(3)
+    x = np.linspace(0.0, 1.0, 3)
+    try:
+        for number in range(60):
+            if number % 5 == 4:
+                Collecting(stage)
+            if number % 5 == 1:
+                stage.parts = {"first": Gain(3.0)}
+            before, found, after = run(stage, x), captured(stage, x), run(stage, x)
+            assert any(np.array_equal(found, each) for each in (before, after))
+    finally:
+        gc.set_threshold(*threshold)
+    assert gc.isenabled()
