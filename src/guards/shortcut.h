@@ -27,7 +27,7 @@ class Shortcut {
     kRead,        // of `step` the object, and what it asks
     kFact,        // what `step` asks
     kSame,        // the source is `object`
-    kDicts,       // `count` of dicts_ from `first` on: the versions of dicts that are the very ones, with what was reached through them
+    kDicts,       // of `count` dicts from `first` on the versions, as they are the very ones
     kContents,    // its version, as it is a dict
     kAttributes,  // its class and its dict, and the versions of these
     kNoDict,      // its class, and that it has its attributes in itself
