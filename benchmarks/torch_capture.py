@@ -9,14 +9,12 @@ It wants torch, and transformers for the models.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from machine import machine
-from torch_models import MODELS, Made, add_options, made_on, timed, where
+from torch_models import Made, begin, made_on, parser_of, timed
 
 import evalframe.torch
 
@@ -88,13 +86,10 @@ def row(name: str, mine: Ours, repeat: int) -> tuple[float, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(MODELS))
+    parser = parser_of(__doc__)
     parser.add_argument("--repeat", type=int, default=3)
-    add_options(parser)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(machine(), where(options.device), sep=", ")
+    begin(options.device)
     print("              eager ms   ours ms   torch ms  ratio  graphs / operations       later calls, us over eager")
     ratios = []
     with torch.no_grad():

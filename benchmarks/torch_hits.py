@@ -9,14 +9,12 @@ It wants torch, and transformers for the models.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from machine import machine
-from torch_models import MODELS, Made, add_options, made_on, timed, where
+from torch_models import Made, begin, made_on, parser_of, timed
 
 import evalframe.torch
 
@@ -63,12 +61,8 @@ def cost(made: Made, compiled_by: Callable[..., Any]) -> Cost:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(MODELS))
-    add_options(parser)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(machine(), where(options.device), sep=", ")
+    options = parser_of(__doc__).parse_args()
+    begin(options.device)
     print("              graphs, both     ours us    torch us   ratio")
 
     def by_evalframe(function: Any, backend: Any) -> Any:

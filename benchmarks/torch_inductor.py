@@ -9,7 +9,6 @@ theirs; and what a later call takes. Models are in evaluation. It wants torch, a
 
 from __future__ import annotations
 
-import argparse
 import copy
 import functools
 import math
@@ -21,8 +20,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # what was compiled first would be found by the other
 
 import torch
-from machine import machine
-from torch_models import MODELS, add_options, made_on, timed, where
+from torch_models import MODELS, begin, made_on, parser_of, timed
 
 import evalframe.torch
 
@@ -120,12 +118,8 @@ def measured(name: str, device: str, capture: Callable[[Any], Any]) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(NAMED))
-    add_options(parser)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(machine(), where(options.device), sep=", ")
+    options = parser_of(__doc__, NAMED).parse_args()
+    begin(options.device)
     print("                      first result, s     differs by            later call, ms")
     print("                      ours    torch       ours      torch       eager     ours      torch")
     ours = functools.partial(evalframe.torch.compile, is_compiling=options.is_compiling)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
+from machine import machine
 from torch import nn
 from torch.utils._pytree import tree_map_only
 
@@ -223,10 +224,20 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def parser_of(doc: str | None, only: Iterable[str] = MODELS) -> argparse.ArgumentParser:
+    """What all benchmarks of these models can be told; `only`: those that are measured if nothing is said."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=list(MODELS), default=list(only))
     says = "torch.compiler.is_compiling() is True in what evalframe captures, too"
     parser.add_argument("--is-compiling", action="store_true", help=says)
     parser.add_argument("--device", default="cpu")
+    return parser
+
+
+def begin(device: str) -> None:
+    """On one thread; prints where."""
+    torch.set_num_threads(1)
+    print(machine(), where(device), sep=", ")
 
 
 def where(device: str) -> str:
