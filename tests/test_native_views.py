@@ -263,3 +263,27 @@ def test_what_ravel_copies_is_another_array() -> None:
     for x in (np.arange(5.0)[::-1, None], np.arange(20.0).reshape(10, 2)[:, :1], np.arange(5.0)[:, None], np.arange(10.0)[::2]):
         for example in (x, np.ones(x.shape)):
             check(function, x, examples=[example])
+
+
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("f4", "f8"), ("i4", "u8"), ("?", "?"), ("c16", "f4"), ("f2", "i1")])
+def test_outer_products_of_vectors_are_part_of_kernels(dtypes: tuple[str, str]) -> None:
+    def function(np: Any, A: Any, u: Any, v: Any) -> Any:
+        A += np.outer(u, v) * 2
+        return np.outer(A[0], u), np.outer(v, v), np.outer(u + u, v)
+
+    u, v = (np.arange(-3, -3 + n).astype(dtype) for n, dtype in zip((7, 4), dtypes, strict=True))
+    for a, b in [(u, v), (u[::2], v[::-1]), (u[:0], v), (u[:1], v[:1]), (np.broadcast_to(u[:1], (7,)), v[:0])]:
+        A = np.ones((len(a), len(b)), np.result_type(np.outer(a, b) * 2, np.float64))
+        examples = [np.ones((7, 4), A.dtype), u, v] if len(a) else None
+        compiled = check(function, A, a, b, examples=examples) if len(a) else check(lambda np, A, u, v: (np.outer(u, v), np.outer(v, u)), A, a, b)
+        assert "outer" not in compiled.builder.text()
+
+
+def test_outer_products_of_other_things_are_numpys() -> None:
+    for a, b in [(np.arange(4.0).reshape(2, 2), np.arange(3.0)), (np.arange(3.0), 2.0), (np.float64(3), np.arange(2))]:
+        check(lambda np, a, b: np.outer(a, b) + 1.0, a, b)
+    check(lambda np, a, b, c: (np.outer(a, b, c), np.outer(a, b, out=c), np.outer(a=a, b=b)), np.arange(2.0), np.arange(3.0), np.zeros((2, 3)))
+
+
+def test_outer_products_that_overflow_warn_at_their_line() -> None:
+    check(lambda np, a: np.outer(a * 2.0, a) - 1.0, np.array([1e200, 1.0, np.inf, 0.0]))

@@ -185,4 +185,15 @@ Meaning Meanings::round(const Node& node) const {
   return map(node, ufuncs().rint, &array, 1, {});
 }
 
+// Of two vectors: the one as a column times the other as a row. Loops, whose parts of arrays are short, have NumPy do it.
+Meaning Meanings::outer(const Node& node) const {
+  const Operand* const operands = graph_.operands_of(node);
+  const auto is_vector = [&](const Operand operand) { return meta(operand).kind == Kind::kArray && meta(operand).rank == 1; };
+  if (reader_ == Reader::kLoop || node.count != 2 || node.keywords || !std::all_of(operands, operands + 2, is_vector)) return {};
+  Meaning meaning = map(node, ufuncs().by_binary[static_cast<int>(bytecode::BinaryOp::kMultiply)], operands, 2, {});
+  meaning.seen = Seen::kTurned;
+  meaning.order = {0, -1};
+  return meaning;
+}
+
 }  // namespace evalframe::native

@@ -126,6 +126,7 @@ Meaning Meanings::call(const Node& node) const {
     case Function::kEmptyLike: return reader_ == Reader::kLoop ? fill(node, Filling::kZeroLike) : Meaning{};
     case Function::kFill: return fill(node, known->filling);
     case Function::kRound: return round(node);
+    case Function::kOuter: return outer(node);
     case Function::kView: return view(node, known->view);
   }
   return {};

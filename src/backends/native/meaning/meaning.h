@@ -78,7 +78,7 @@ struct Meaning {
   bool masked = false;          // kMap: the last two of args say where it is done, and what stands elsewhere
   bool like = false;            // kFill: in the order of the array whose shape it has
   bool in_place = false;        // kMap: the value stands for args[0], which nothing sees any more: it has its shape and order
-  Seen seen = Seen::kIndexed;   // kView
+  Seen seen = Seen::kIndexed;   // kView; kMap, where `order` isn't empty: how args[0] is seen first
   bool may_copy = false;        // kView: where the layout asks for it
   bool ravelled = false;        // kReshaped: whatever isn't contiguous is copied
   bool flattened = false;       // kCast: the result has one dimension
@@ -116,6 +116,7 @@ class Meanings {
   Meaning copy(const Node& node) const;
   Meaning cast(const Node& node) const;
   Meaning round(const Node& node) const;
+  Meaning outer(const Node& node) const;
   Meaning fill(const Node& node, Filling filling) const;
   Meaning view(const Node& node, View view) const;
   bool read_view(const Node& node, View view, Meaning& meaning) const;
