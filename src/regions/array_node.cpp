@@ -8,6 +8,7 @@
 #include "bytecode/operators.h"
 #include "core/object_text.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/contraction.h"
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/gather.h"
@@ -243,19 +244,22 @@ class ArrayNode {
     if ((meaning_.statistic != Statistic::kPlain && !averages) || is_position() || meaning_.axes == 0) throw Unsupported("such a reduction of rows or columns");
     require_c_order(block_, written_array(elements));
     const DType dtype = meaning_.loop;
-    const Strided from = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
-    const size_t rank = from.sizes.size();
+    const size_t rank = elements->sizes.size();
+    const bool contracts = meaning_.reduce == ReduceOp::kAdd && !(meaning_.axes >> (rank - 1) & 1) && rank <= kMostDimensions && is_product(*elements);
+    std::optional<Strided> from;
+    if (!contracts) from = elements->is_leaf() ? *elements->array : strided(block_, computed(block_, written_array(elements)));
+    const std::vector<Term>& sizes = elements->sizes;
     const auto is_gone = [&](size_t axis) { return (meaning_.axes >> axis & 1) != 0; };
     std::vector<Term> kept;
     const Term one = emitter().integer("i64", 1), none = emitter().integer("i64", 0);
     Term count = one, gone = one;
     for (size_t axis = 0; axis < rank; axis++) {
-      block_.leave_unless(compare("sgt", from.sizes[axis], 0) & compare("ult", from.sizes[axis], kMostSize));
+      block_.leave_unless(compare("sgt", sizes[axis], 0) & compare("ult", sizes[axis], kMostSize));
       if (is_gone(axis)) {
-        gone = gone * from.sizes[axis];
+        gone = gone * sizes[axis];
       } else {
-        kept.push_back(from.sizes[axis]);
-        count = count * from.sizes[axis];
+        kept.push_back(sizes[axis]);
+        count = count * sizes[axis];
         block_.leave_unless(compare("ult", count, kMostSize));
       }
     }
@@ -266,14 +270,19 @@ class ArrayNode {
     Block::Place to{result.words[0], {}};
     const std::vector<Term> strides = strided(block_, result).strides;
     for (size_t axis = 0, next = 0; axis < rank; axis++) to.strides.push_back(is_gone(axis) ? none : strides[next++]);
-    native::Kernel kernel{.rank = static_cast<int>(rank), .reduced = meaning_.axes, .inputs = {{dtype, false}}, .outputs = {{0, dtype, meaning_.reduce}}};
-    const Routine routine{.kind = Routine::Kind::kSpace, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
-    block_.call_over(routine, from.sizes, {{from.data, from.strides}, to});
+    contracts ? contract(block_, *elements, meaning_.axes, to) : fold_axes(*from, to);
     if (!averages) return result;
     const native::Value number = native::exact(DType::float64, convert("sitofp", gone, "double"));
     ExpressionRef mean = operation(ScalarOp::divide, DType::float64, {cast_to(leaf(block_, result), DType::float64), leaf(number)});
     broadcast(block_, *mean);
     return written_array(cast_to(std::move(mean), dtype));
+  }
+
+  void fold_axes(const Strided& from, const Block::Place& to) const {
+    const DType dtype = meaning_.loop;
+    native::Kernel kernel{.rank = static_cast<int>(from.sizes.size()), .reduced = meaning_.axes, .inputs = {{dtype, false}}, .outputs = {{0, dtype, meaning_.reduce}}};
+    const Routine routine{.kind = Routine::Kind::kSpace, .kernel = std::make_shared<const native::Kernel>(kernel), .text = native::print(kernel)};
+    block_.call_over(routine, from.sizes, {{from.data, from.strides}, to});
   }
 
   // --- matrices ---------------------------------------------------------------------------------------------------------

@@ -57,6 +57,13 @@ Term stretched(Block& block, const Term& size, const Term& stride, const Term& o
   return select(compare("eq", size, of), stride, block.emitter.integer("i64", 0));
 }
 
+std::vector<Term> strides_within(Block& block, const Expression& leaf, const std::vector<Term>& sizes) {
+  const size_t missing = sizes.size() - leaf.sizes.size();
+  std::vector<Term> strides(missing, block.emitter.integer("i64", 0));
+  for (size_t axis = 0; axis < leaf.sizes.size(); axis++) strides.push_back(stretched(block, leaf.sizes[axis], leaf.array->strides[axis], sizes[missing + axis]));
+  return strides;
+}
+
 Written written_array(ExpressionRef expression) {
   Written array{.type = fresh_type(expression->dtype, static_cast<int>(expression->sizes.size()))};
   array.expression = std::move(expression);
@@ -81,11 +88,9 @@ class KernelOf {
   // Of any dimensions.
   std::vector<Block::Place> places(Block& block) const {
     std::vector<Block::Place> all;
-    const size_t rank = root_.sizes.size();
     for (const Expression* leaf : leaves_) {
-      Block::Place place{leaf->array ? leaf->array->data : number(block, *leaf, all.size()), {}};
-      for (size_t axis = 0; axis < rank; axis++) place.strides.push_back(leaf->array ? stride(block, *leaf, rank - axis) : block.emitter.integer("i64", 0));
-      all.push_back(std::move(place));
+      if (leaf->array) all.push_back({leaf->array->data, strides_within(block, *leaf, root_.sizes)});
+      else all.push_back({number(block, *leaf, all.size()), std::vector<Term>(root_.sizes.size(), block.emitter.integer("i64", 0))});
     }
     return all;
   }

@@ -33,6 +33,8 @@ ExpressionRef operation(native::ScalarOp op, DType dtype, std::vector<Expression
 void broadcast(Block& block, Expression& expression);
 // Bytes from one element to the next along an axis of a result of that size: none where the array has one element for all.
 Term stretched(Block& block, const Term& size, const Term& stride, const Term& of);
+// Of an array that is broadcast to these sizes.
+std::vector<Term> strides_within(Block& block, const Expression& leaf, const std::vector<Term>& sizes);
 ExpressionRef cast_to(ExpressionRef operand, DType dtype);
 Written written_array(ExpressionRef expression);
 

@@ -16,6 +16,7 @@
 #include "core/ref.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/contraction.h"
 #include "regions/gather.h"
 #include "regions/object_routine.h"
 #include "regions/rows.h"
@@ -492,6 +493,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype, routine.text);
     case Routine::Kind::kAppend: return loaded<AppendRoutine>(owners, routine.numbers);
     case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
+    case Routine::Kind::kContract: return contraction_entry(routine, owners);
     case Routine::Kind::kGather:
     case Routine::Kind::kScatter:
     case Routine::Kind::kKeep:

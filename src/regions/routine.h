@@ -32,6 +32,7 @@ struct Routine {
                // and its numbers; rows: which one. 1: it is another object, or the list is
     kAppend,   // puts numbers at the ends of lists, all or none: numbers in memory (number_at), the first word of each is the list; see `numbers`
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
+    kContract, // sums of products over axes, see contraction.h: the factors, the sums; as kSpace
     kGather,   // copies elements, or rows of them, that rows of ints name (`numbers`: of which types): the copy; where they come from (bytes from element
                // to element of a row); for each axis its size and bytes from one to the next, and the ints. 1: one is out of range
     kScatter,  // the other way round; 1, also: the memory of both may overlap, or that of the ints
@@ -46,10 +47,10 @@ struct Routine {
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
   std::vector<Type> numbers = {};                 // kAppend, kGather, kScatter
-  std::string text = {};  // kKernel, kObject, kListItem: what tells it from others
+  std::string text = {};  // kKernel, kContract, kObject, kListItem: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || (kind >= Kind::kGather && kind != Kind::kKeep); }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep); }
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind < Kind::kGather; }
   int traverse(visitproc visit, void* arg) const;
