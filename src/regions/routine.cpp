@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "backends/native/code/kernel_codegen.h"
@@ -16,6 +17,7 @@
 #include "core/ref.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/axis_fold.h"
 #include "regions/contraction.h"
 #include "regions/gather.h"
 #include "regions/object_routine.h"
@@ -82,7 +84,9 @@ class KernelRoutine final : public LoadedRoutine {
 
 class SpaceRoutine final : public LoadedRoutine {
  public:
-  explicit SpaceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {}
+  explicit SpaceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {
+    if (AxisFold::is_one(kernel)) fold_.emplace(kernel);
+  }
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t*, int64_t count, int64_t) {
     return static_cast<SpaceRoutine*>(self)->run(data, outer, count);
@@ -90,9 +94,11 @@ class SpaceRoutine final : public LoadedRoutine {
 
  private:
   static constexpr int32_t kRefused = -1;
+  static constexpr int32_t kReported = 1 | 2 | 8;
 
-  int32_t run(char* const* data, const int64_t* extents, int64_t elements) const {
+  int32_t run(char* const* data, const int64_t* extents, int64_t elements) {
     const Kernel& kernel = compiled_.kernel();
+    if (fold_ && elements <= kManyElements && fold_->fits(extents)) return fold_->run(data[0], data[1]) & kReported;
     if (!kernel.reduced && elements > kManyElements) return kRefused;
     native::KernelOperand operands[kMostOperands];
     const int64_t* strides = extents + kernel.rank;
@@ -106,7 +112,7 @@ class SpaceRoutine final : public LoadedRoutine {
       PyErr_Clear();
       return kRefused;
     }
-    return met & (1 | 2 | 8);
+    return met & kReported;
   }
 
   bool adds_floats() const {
@@ -115,6 +121,7 @@ class SpaceRoutine final : public LoadedRoutine {
   }
 
   const native::CompiledKernel& compiled_;
+  std::optional<AxisFold> fold_;
 };
 
 void copy_elements(int64_t size, const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {

@@ -11,27 +11,28 @@ template <class T, int lanes> struct Lanes { typedef T Type __attribute__((vecto
 template <class T> struct Lanes<T, 1> { using Type = T; };
 
 // So many rows and vectors of columns at a time, whose sums are in registers: additions don't wait for one another. More than one row are
-// those for which b is the same.
+// those for which b is the same. step: columns from one vector to the next.
 template <class T, int lanes, int rows, int vectors, bool is_broadcast>
-void sum_tile(const ProductSum& sums, int64_t row, int64_t column) {
+void sum_tile(const ProductSum& sums, int64_t row, int64_t column, int64_t step) {
   using V = typename Lanes<T, lanes>::Type;
   constexpr int64_t kSize = sizeof(T);
+  const int64_t vector = step * kSize;
   V totals[rows][vectors] = {};
   const char* const a = sums.a + row * sums.a_row + (is_broadcast ? 0 : column * kSize);
   const char* const b = sums.b + row * sums.b_row + column * kSize;
   for (int64_t i = 0; i < sums.count; ++i) {
     const char *const a_at = a + sums.a_places[i], *const b_at = b + sums.b_places[i];
     V factors[vectors];
-    for (int v = 0; v < vectors; ++v) factors[v] = load<V>(b_at + v * lanes * kSize);
+    for (int v = 0; v < vectors; ++v) factors[v] = load<V>(b_at + v * vector);
     for (int r = 0; r < rows; ++r) {
       for (int v = 0; v < vectors; ++v) {
         if constexpr (is_broadcast) totals[r][v] += read<T>(a_at + r * sums.a_row) * factors[v];
-        else totals[r][v] += load<V>(a_at + r * sums.a_row + v * lanes * kSize) * factors[v];
+        else totals[r][v] += load<V>(a_at + r * sums.a_row + v * vector) * factors[v];
       }
     }
   }
   for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) store(sums.to + (row + r) * sums.to_row + (column + v * lanes) * kSize, totals[r][v]);
+    for (int v = 0; v < vectors; ++v) store(sums.to + (row + r) * sums.to_row + column * kSize + v * vector, totals[r][v]);
   }
 }
 
@@ -39,16 +40,17 @@ void sum_tile(const ProductSum& sums, int64_t row, int64_t column) {
 template <class T, int lanes, int rows, bool is_broadcast>
 void sum_columns(const ProductSum& sums, int64_t row) {
   int64_t column = 0;
-  for (; column + 2 * lanes <= sums.columns; column += 2 * lanes) sum_tile<T, lanes, rows, 2, is_broadcast>(sums, row, column);
-  for (; column + lanes <= sums.columns; column += lanes) sum_tile<T, lanes, rows, 1, is_broadcast>(sums, row, column);
-  if (column < sums.columns) sum_tile<T, lanes, rows, 1, is_broadcast>(sums, row, sums.columns - lanes);
+  for (; column + 2 * lanes <= sums.columns; column += 2 * lanes) sum_tile<T, lanes, rows, 2, is_broadcast>(sums, row, column, lanes);
+  const int64_t left = sums.columns - column;
+  if (left > lanes) sum_tile<T, lanes, rows, 2, is_broadcast>(sums, row, column, left - lanes);
+  else if (left > 0) sum_tile<T, lanes, rows, 1, is_broadcast>(sums, row, sums.columns - lanes, 0);
 }
 
 template <class T, int lanes, bool is_broadcast>
 void sum_rows(const ProductSum& sums) {
-  constexpr int kRows = 4;
   int64_t row = 0;
-  for (; sums.b_row == 0 && row + kRows <= sums.rows; row += kRows) sum_columns<T, lanes, kRows, is_broadcast>(sums, row);
+  for (; sums.b_row == 0 && row + 4 <= sums.rows; row += 4) sum_columns<T, lanes, 4, is_broadcast>(sums, row);
+  for (; sums.b_row == 0 && row + 2 <= sums.rows; row += 2) sum_columns<T, lanes, 2, is_broadcast>(sums, row);
   for (; row < sums.rows; ++row) sum_columns<T, lanes, 1, is_broadcast>(sums, row);
 }
 
