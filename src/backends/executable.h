@@ -31,6 +31,12 @@ class Position {
   virtual void at(int32_t node) = 0;
 };
 
+// What is wanted of a backend besides what the graph says.
+struct Wishes {
+  bool exact = false;    // every bit as NumPy computes it
+  bool patient = false;  // what compiling takes has to have been taken by the calls themselves first
+};
+
 class Executable {
  public:
   virtual ~Executable() = default;

@@ -95,7 +95,7 @@ class Reference final : public Executable {
 
 }  // namespace
 
-std::unique_ptr<Executable> make_reference(const Graph& graph, ExitAt exit_at, bool) {
+std::unique_ptr<Executable> make_reference(const Graph& graph, ExitAt exit_at, Wishes) {
   return std::make_unique<Reference>(graph, std::move(exit_at));
 }
 

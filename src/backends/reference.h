@@ -6,7 +6,7 @@
 
 namespace evalframe::backends {
 
-// `graph` must outlive the executable. `exact` is nothing to it: all bits are NumPy's.
-std::unique_ptr<Executable> make_reference(const graph::Graph& graph, ExitAt exit_at, bool exact = true);
+// `graph` must outlive the executable. Wishes are nothing to it: all bits are NumPy's, and nothing is compiled.
+std::unique_ptr<Executable> make_reference(const graph::Graph& graph, ExitAt exit_at, Wishes wishes = {});
 
 }  // namespace evalframe::backends

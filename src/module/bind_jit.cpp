@@ -9,6 +9,7 @@
 
 #include "backends/effects.h"
 #include "backends/native/machine/machine.h"
+#include "backends/native/native.h"
 #include "backends/native/run/result_memory.h"
 #include "core/log.h"
 #include "cpython/codec.h"
@@ -410,6 +411,7 @@ void bind_jit(nb::module_& module) {
              "Takes the time of guards from now on, at some of the calls that they let through. Whether it did before.");
   module.def("keep_freed_memory", native::keep_freed_memory,
              "The C library keeps up to 64 MiB of freed memory, unless the environment has settings of its own for it.");
+  module.def("runs_that_waited", native::runs_that_waited, "How often kernels that weren't worth compiling yet have been left to calls.");
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
   module.def(
       "enable",

@@ -1,4 +1,5 @@
 // A call of a captured function: served by a recording, timed beside CPython, recorded, or left to CPython.
+#include "backends/native/native.h"
 #include "cpython/codec.h"
 #include "cpython/objects.h"
 #include "cpython/variables.h"
@@ -61,7 +62,7 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
     const Counters counters = counters_with_callees();
     return counters.recordings + counters.native_loops + counters.optimised_loops;
   };
-  const uint64_t made = things_made();
+  const uint64_t made = things_made(), waited = native::runs_that_waited();
   Ref result;
   {
     TimedCall timed(trial_, turn);
@@ -69,7 +70,8 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
     if (turn == CallTrial::Turn::kTimedPlain) count(&Counters::plain_calls);
     if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
     *handled = true;
-    if (made != things_made() && busy_calls_++ < kMostBusyCalls) timed.leave_out();
+    const bool waits = waited != native::runs_that_waited();
+    if (waits || (made != things_made() && busy_calls_++ < kMostBusyCalls)) timed.leave_out();
   }
   if (!served_before || trial_.serves()) return result;
   const std::vector<const Capture*> parts = with_callees();

@@ -124,7 +124,12 @@ Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
   run.trial.arrive(entries);
   // Tests that leave graphs early want them to be entered.
   if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
-  if (entries.trial.skips() && !hopes_for_region(run, entries)) {
+  if (entries.trial.skips()) {
+    // A loop that may become native is served now and then, for what it does has to be recorded; graphs take longer than its turns until then.
+    if (hopes_for_region(run, entries)) {
+      ran = !entries.trial.is_sample();
+      return ran ? run_turn(run, entries) : Ended::kRunning;
+    }
     ran = entries.loop_is_inner;
     if (ran) return run.chain.run_within(entries.loop_first, entries.loop_last, -1, run.result);
     if (run.stretch.last == INT32_MAX) return finished(run.chain.finish_in_cpython(false), run.result);

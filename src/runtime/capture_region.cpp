@@ -205,7 +205,8 @@ void Capture::make_region(const Run& run, Entries& entries) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
-  const double least = kPartOfCompiling * kQuickSecondsOfLine * static_cast<double>(region.lines());
+  double least = kPartOfCompiling * kQuickSecondsOfLine * static_cast<double>(region.lines());
+  if (settings_.patient && !native::is_at_hand(region.ir)) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
   if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/native/native.h"
 #include "runtime/capture.h"
 
 namespace evalframe::runtime {
@@ -16,6 +17,7 @@ class Capture::Trial {
   // The chain has come to this place.
   void arrive(Entries& entries) {
     if (!entries_) return;
+    if (waited_ != native::runs_that_waited()) return stop();
     if (is_of(entries)) {
       if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
     } else {
@@ -33,6 +35,7 @@ class Capture::Trial {
     if (!is_of(entries)) return false;
     whole_ = true;
     turns_ = 1;
+    waited_ = native::runs_that_waited();
     watch_ = Stopwatch();
     return entries.trial.runs_next();
   }
@@ -45,6 +48,7 @@ class Capture::Trial {
   Held<Entries> entries_;
   bool whole_ = false;
   int32_t turns_ = 1;
+  uint64_t waited_ = 0;  // kernels that weren't compiled yet, when the turn began
   Stopwatch watch_;
 };
 

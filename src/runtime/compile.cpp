@@ -16,7 +16,7 @@ namespace {
 
 struct Backend {
   const char* name;
-  std::unique_ptr<backends::Executable> (*make)(const graph::Graph& graph, backends::ExitAt exit_at, bool exact);
+  std::unique_ptr<backends::Executable> (*make)(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes);
 };
 constexpr Backend kBackends[] = {
 #define EVALFRAME_BACKEND(name, make) {#name, make},
@@ -41,7 +41,7 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
     // Nothing is to be compiled of a graph without nodes.
     if (settings.backend != backend.name || graph.nodes.empty()) continue;
     try {
-      return backend.make(graph, exit_at, settings.exact);
+      return backend.make(graph, exit_at, {.exact = settings.exact, .patient = settings.patient});
     } catch (const std::runtime_error& error) {
       // Never the program's failure: what a backend can't do, the recorded calls do.
       fallback = error.what();

@@ -242,6 +242,7 @@ class CaptureHook final : public cpython::FrameHook {
 void keep_modules(bool on) { modules_are_kept = on; }
 
 cpython::HookId enable(Settings settings, bool all_threads) {
+  settings.patient = !settings.everything;
   return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)), all_threads);
 }
 

@@ -45,3 +45,15 @@ TEST(OneTurnThatWasHeldUpDoesNotDecide) {
   while (!trial.add(sample == 4 ? 1000.0 : trial.runs_next() ? 2.0 : 1.0)) sample++;
   EXPECT(!trial.skips());
 }
+
+TEST(OneInSevenTurnsThatAreLeftAloneIsASample) {
+  LoopTrial trial;
+  turns_to_trial(trial);
+  decide(trial, 2.0, 1.0);
+  int samples = 0;
+  for (int i = 0; i < 15; i++) {
+    EXPECT(trial.skips());
+    samples += trial.is_sample();
+  }
+  EXPECT(samples == 2);
+}

@@ -28,8 +28,9 @@ struct Settings {
   bool is_torch() const { return custom && backend == kTorch; }
   static constexpr const char* kTorch = "torch";  // the backend's name where `custom` takes graphs of torch's
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
+  bool patient = false;  // what compiling takes has to have been taken without it first: nobody has asked for a function
 
-  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, compiling, everything}; }
+  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, compiling, everything, patient}; }
 };
 
 }  // namespace evalframe::runtime

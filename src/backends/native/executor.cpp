@@ -7,10 +7,13 @@
 #include "backends/native/executor.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "backends/native/lower/numbers.h"
+#include "backends/native/machine/machine.h"
 #include "backends/native/native.h"
 #include "backends/native/run/leaves.h"
 #include "backends/native/run/variant_run.h"
@@ -30,6 +33,13 @@ constexpr int kMaxRefused = 8;
 constexpr size_t kMaxAsCalls = 16;
 // A segment whose kernels were dropped for a warning this often is run by NumPy from then on.
 constexpr int kMaxFlagged = 16;
+// Seconds that compiling the kernels of a segment takes, LLVM once loaded; and that NumPy takes for an element, about.
+constexpr double kSecondsOfCompiling = 0.01, kSecondsOfElement = 0.5e-9;
+
+// Of all executables. Under the GIL.
+uint64_t waiting_runs = 0;
+double waiting_seconds = 0;
+
 bool is_check(Form form) { return form == Form::kCheck || form == Form::kCheckMeta; }
 
 }  // namespace
@@ -48,6 +58,20 @@ struct NativeExecutable::Active {
   explicit Active(int& count) : count(count) { count++; }
   ~Active() { count--; }
   int& count;
+};
+
+// Takes the time of what is done in the place of kernels.
+struct NativeExecutable::Waiting {
+  explicit Waiting(Kernels& of) : kernels(of) { waiting_runs++; }
+  ~Waiting() { add(kernels, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  static void add(Kernels& kernels, double seconds) {
+    kernels.seconds += seconds;
+    waiting_seconds += seconds;
+  }
+  Kernels& kernels;
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
 // The arrays that enter a segment. They are held by the caller, by the run or by the graph.
@@ -86,12 +110,12 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
 
 }  // namespace
 
-NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact)
-    : graph_(graph), exit_at_(std::move(exit_at)), meanings_(graph), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
+NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes)
+    : graph_(graph), exit_at_(std::move(exit_at)), is_patient_(wishes.patient), meanings_(graph), end_(exit_at_(static_cast<int32_t>(graph.nodes.size()))) {
   for (size_t node = 0; node < graph.nodes.size(); node++) {
     const Meaning& meaning = meanings_.of(static_cast<int32_t>(node));
     const Sense sense = meaning.sense;
-    if (exact && is_elementary(meaning)) as_calls_.insert(static_cast<int32_t>(node));
+    if (wishes.exact && is_elementary(meaning)) as_calls_.insert(static_cast<int32_t>(node));
     quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
   plan();
@@ -119,7 +143,24 @@ void NativeExecutable::add_recorded_variants() {
       shapes.push_back({graph_.sizes.data() + meta.shape, graph_.sizes.data() + meta.shape + meta.rank});
     }
     add_variant(step, shapes);
+    // The run that was recorded counts.
+    if (is_patient_) Waiting::add(kernels_[step], kSecondsOfElement * elements_of(steps_[step].segment));
   }
+}
+
+double NativeExecutable::elements_of(const Segment& segment) const {
+  double all = 0;
+  for (int32_t node = segment.begin; node < segment.end; node++) {
+    const graph::Meta& meta = graph_.nodes[node].meta;
+    double elements = meta.kind == Kind::kArray ? 1 : 0;
+    for (int axis = 0; axis < meta.rank; axis++) elements *= static_cast<double>(graph_.sizes[meta.shape + axis]);
+    all += elements;
+  }
+  return all;
+}
+
+bool NativeExecutable::is_worth_compiling(const Kernels& kernels) const {
+  return !is_patient_ || (kernels.seconds >= kSecondsOfCompiling && (llvm_is_loaded() || waiting_seconds >= kSecondsOfLoading));
 }
 
 const Variant* NativeExecutable::add_variant(size_t step, const std::vector<LeafShape>& shapes) {
@@ -164,19 +205,31 @@ void NativeExecutable::run_steps(Run& run) {
   for (size_t i = 0; i < steps_.size(); i++) {
     const Step& step = steps_[i];
     const bool native = step.is_segment && run_segment(run, i);
-    if (!native && !call_nodes(run, step.segment.begin, step.segment.end)) return;
+    if (!native && !call_step(run, i)) return;
     for (const int32_t node : step.released) run.values[node].reset();
   }
   leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
 }
 
+bool NativeExecutable::call_step(Run& run, size_t step) {
+  std::optional<Waiting> waiting;
+  if (kernels_[step].waits) waiting.emplace(kernels_[step]);
+  return call_nodes(run, steps_[step].segment.begin, steps_[step].segment.end);
+}
+
 bool NativeExecutable::run_segment(Run& run, size_t step) {
   const Segment& segment = steps_[step].segment;
-  const Kernels& kernels = kernels_[step];
+  Kernels& kernels = kernels_[step];
   if (kernels.flagged >= kMaxFlagged || (kernels.variants.empty() && kernels.refused >= kMaxRefused)) return false;
+  const bool is_worth = is_worth_compiling(kernels);
+  if (kernels.waits && !is_worth) return false;
+  kernels.waits = false;
+  const CompilesLater later(!is_worth);
   Arena::Scope scope(Arena::current());
   try {
     if (try_segment(run, step, scope)) return true;
+  } catch (const NotCompiled&) {
+    kernels.waits = true;
   } catch (const std::runtime_error& error) {
     // The code for a layout that was first met here could not be made.
     kernels_[step].flagged = kMaxFlagged;
@@ -395,10 +448,12 @@ std::vector<std::string> NativeExecutable::modules() const {
   return modules;
 }
 
-std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact) {
+uint64_t runs_that_waited() { return waiting_runs; }
+
+std::unique_ptr<backends::Executable> make_executable(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes) {
   const std::string error = graph::verify(graph);
   if (!error.empty()) throw std::runtime_error("the graph is not valid: " + error);
-  return std::make_unique<NativeExecutable>(graph, std::move(exit_at), exact);
+  return std::make_unique<NativeExecutable>(graph, std::move(exit_at), wishes);
 }
 
 }  // namespace evalframe::native

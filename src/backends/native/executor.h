@@ -14,7 +14,7 @@ namespace evalframe::native {
 
 class NativeExecutable final : public backends::Executable {
  public:
-  NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, bool exact);
+  NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes);
   backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
   std::string text() const override;
   std::vector<std::string> modules() const override;
@@ -23,17 +23,23 @@ class NativeExecutable final : public backends::Executable {
   struct Run;
   struct Leaves;
   struct Active;
+  struct Waiting;
   // Kernels of one segment, for the shapes met so far.
   struct Kernels {
     std::vector<std::unique_ptr<Variant>> variants;
     std::string reason;  // why a kernel didn't compile
     int refused = 0;  // shapes for which there are no kernels
     int flagged = 0;  // runs that were redone for a floating-point warning
+    bool waits = false;   // they aren't compiled, yet
+    double seconds = 0;   // that the calls in their place have taken
   };
 
   // Makes the steps anew if they are outdated.
   void plan();
   void add_recorded_variants();
+  // Of all arrays that a segment makes, where it was recorded.
+  double elements_of(const Segment& segment) const;
+  bool is_worth_compiling(const Kernels& kernels) const;
   void run_steps(Run& run);
   // False: nothing is changed, the segment's nodes are to be called.
   bool run_segment(Run& run, size_t step);
@@ -45,6 +51,8 @@ class NativeExecutable final : public backends::Executable {
   bool call_late(Run& run, const Segment& segment);
   const Variant* add_variant(size_t step, const std::vector<LeafShape>& shapes);
   bool fill_scalars(Run& run, const Variant& variant, const int64_t* symbols, char* scalars);
+  // Runs a step's nodes by their calls.
+  bool call_step(Run& run, size_t step);
   // Runs nodes by their calls. False if the run is over: `run.outcome` says how.
   bool call_nodes(Run& run, int32_t begin, int32_t end);
   void leave(Run& run, int32_t node, bool raised);
@@ -54,6 +62,7 @@ class NativeExecutable final : public backends::Executable {
 
   const graph::Graph& graph_;
   const backends::ExitAt exit_at_;
+  const bool is_patient_;
   const Meanings meanings_;
   const graph::ExitPoint end_;
   std::set<int32_t> as_calls_;    // nodes that kernels can't do for the layouts met, so that what stands around them is still fused

@@ -77,9 +77,12 @@ template <class Make> auto without_signal_handlers(Make make) {
   return *std::move(made);
 }
 
+bool is_loaded = false;
+
 Ref llvm_module() {
   Ref module = Ref::steal(PyImport_ImportModule("evalframe._llvm"));
   if (!module) throw_python_error("loading llvmlite");
+  is_loaded = true;
   return module;
 }
 
@@ -189,6 +192,10 @@ std::map<std::string, void*>& known_code() {
 
 }  // namespace
 
+thread_local bool CompilesLater::is_on = false;
+
+bool llvm_is_loaded() { return is_loaded; }
+
 void forget_machine_code() { known_code().clear(); }
 
 const std::string& target() {
@@ -216,10 +223,16 @@ void* machine_code_at_hand(const std::string& ir) {
   return code_at_hand(key_of(ir, Effort::kFull));
 }
 
+bool is_at_hand(const std::string& ir) {
+  const Gil gil;
+  return code_at_hand(key_of(ir, Effort::kFull)) || code_at_hand(key_of(ir, Effort::kQuick));
+}
+
 void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
   const std::string key = key_of(ir, effort);
   if (void* const known = code_at_hand(key)) return known;
+  if (CompilesLater::is_on) throw NotCompiled();
   const std::string object = compile_object(with_name(std::move(ir), name_of(key)), effort);
   cache_object(key, object);
   return known_code()[key] = link(object, name_of(key));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace evalframe::native {
 
@@ -18,6 +20,29 @@ enum class Effort : uint8_t { kQuick, kFull };
 void* machine_code(std::string ir, Effort effort = Effort::kFull);
 // The same, of what needn't be compiled in full any more, in this process or an earlier one; null where it has to be.
 void* machine_code_at_hand(const std::string& ir);
+// Whether it, or what is made quickly of it, is in this process or on disk.
+bool is_at_hand(const std::string& ir);
+// Seconds that compiling begins with, for all of the process; whether they are over.
+inline constexpr double kSecondsOfLoading = 0.05;
+bool llvm_is_loaded();
+
+// What is thrown in the place of compiling.
+struct NotCompiled : std::runtime_error {
+  NotCompiled() : std::runtime_error("it isn't worth compiling, yet") {}
+};
+// As long as it lives, this thread compiles nothing.
+class CompilesLater {
+ public:
+  explicit CompilesLater(bool on) : before_(std::exchange(is_on, is_on || on)) {}
+  ~CompilesLater() { is_on = before_; }
+  CompilesLater(const CompilesLater&) = delete;
+  CompilesLater& operator=(const CompilesLater&) = delete;
+  static thread_local bool is_on;
+
+ private:
+  const bool before_;
+};
+
 // For tests: what has been compiled is compiled again where it is asked for.
 void forget_machine_code();
 
