@@ -320,7 +320,7 @@ SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1.7e3
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool"])
-@pytest.mark.parametrize("count", [0, 1, 4, 9, 300])
+@pytest.mark.parametrize("count", [0, 1, 4, 9, 25, 300])
 def test_medians_have_the_bits_of_numpys(dtype: str, count: int) -> None:
     def of_rows(rows: Any, out: Any) -> None:
         for i in range(len(rows)):

@@ -99,14 +99,12 @@ native::FloatFlags AxisFold::run(const char* from, char* to) const {
 void AxisFold::fold_from(size_t first, const char* from, char* to) const {
   if (first == kept_.size()) return fold(from, to);
   const Axis& axis = kept_[first];
+  if (!has_columns_ && first + 1 == kept_.size()) return reducer_.fold_rows(to, axis.to, from, axis.from, axis.size, count_);
   for (int64_t i = 0; i < axis.size; i++) fold_from(first + 1, from + i * axis.from, to + i * axis.to);
 }
 
 void AxisFold::fold(const char* from, char* to) const {
-  if (!has_columns_) {
-    reducer_.start(to);
-    return reducer_.fold(to, from, count_, 0);
-  }
+  if (!has_columns_) return reducer_.fold_rows(to, 0, from, 0, 1, count_);
   std::memcpy(to, starts_.data(), starts_.size());
   for (const int64_t place : places_) reducer_.accumulate(to, size_, from + place, count_, 0);
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <stdexcept>
 
@@ -41,15 +40,14 @@ class KernelRoutine final : public LoadedRoutine {
     }
     sizes_.push_back(graph::size_of(kernel_->outputs[0].dtype));
     row_ += static_cast<char>(Access::kUnit);
-    missing_ = row_;
+    missing_ = kRowsOfNeighbours;
     make_missing();
-    unit_ = versions_.at(row_);
   }
 
   void make_missing() override {
-    if (missing_.empty()) return;
-    const std::string access = std::exchange(missing_, {});
-    versions_[access] = reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access, true).ir));
+    if (!missing_) return;
+    const uint64_t walks = *std::exchange(missing_, std::nullopt);
+    versions_.push_back({walks, reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access_of(walks), true).ir))});
   }
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
@@ -57,29 +55,45 @@ class KernelRoutine final : public LoadedRoutine {
   }
 
  private:
+  // How the rows of all operands are walked, two bits for each.
+  static constexpr int kBits = 2;
+  static constexpr uint64_t kUnit = 0, kBroadcast = 1, kStrided = 2, kRowsOfNeighbours = 0;
+  static_assert(kBits * kMostOperands <= 64);
+  struct Version {
+    uint64_t walks;
+    native::KernelFunction function;
+  };
+
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     constexpr int32_t kRefused = -1;
     if (rows > kManyElements || columns > kManyElements || rows * columns > kManyElements) return kRefused;
-    bool unit = true;
-    for (size_t i = 0; i < sizes_.size(); i++) unit &= inner[i] == sizes_[i] || row_[i] == static_cast<char>(Access::kScalar);
-    if (unit) return unit_(data, outer, inner, rows, columns);
-    std::string access = row_;
+    uint64_t walks = 0;
     for (size_t i = 0; i < sizes_.size(); i++) {
-      if (row_[i] == static_cast<char>(Access::kScalar) || inner[i] == sizes_[i]) continue;
-      access[i] = static_cast<char>(inner[i] == 0 ? Access::kBroadcast : Access::kStrided);
+      const bool is_unit = inner[i] == sizes_[i] || row_[i] == static_cast<char>(Access::kScalar);
+      walks |= (is_unit ? kUnit : inner[i] == 0 ? kBroadcast : kStrided) << (kBits * i);
     }
-    const auto found = versions_.find(access);
-    if (found != versions_.end()) return found->second(data, outer, inner, rows, columns);
-    missing_ = access;
+    // A few of them, of which the first is the most frequent.
+    for (const Version& version : versions_) {
+      if (version.walks == walks) return version.function(data, outer, inner, rows, columns);
+    }
+    missing_ = walks;
     return kRefused;
+  }
+
+  std::string access_of(uint64_t walks) const {
+    std::string access = row_;
+    for (size_t i = 0; i < access.size(); i++) {
+      const uint64_t walk = walks >> (kBits * i) & (kBroadcast | kStrided);
+      if (walk != kUnit) access[i] = static_cast<char>(walk == kBroadcast ? Access::kBroadcast : Access::kStrided);
+    }
+    return access;
   }
 
   const std::shared_ptr<const Kernel> kernel_;
   std::vector<int64_t> sizes_;  // of the operands' elements
   std::string row_;             // how operands are walked that are rows of neighbours
-  native::KernelFunction unit_ = nullptr;
-  std::map<std::string, native::KernelFunction> versions_;
-  std::string missing_;  // what a call would have needed
+  std::vector<Version> versions_;
+  std::optional<uint64_t> missing_;  // what a call would have needed
 };
 
 class SpaceRoutine final : public LoadedRoutine {
@@ -389,15 +403,61 @@ class MedianRoutine final : public LoadedRoutine {
   static int32_t run(char* const* data, int64_t count) {
     auto* const begin = reinterpret_cast<Number*>(data[0]);
     auto *const end = begin + count, *const middle = begin + count / 2;
-    if (std::any_of(begin, end, [](Number number) { return std::isnan(number); })) return 1;
-    std::nth_element(begin, middle, end);
-    Number median = *middle;
+    bool any_nan = false;
+    for (const Number* number = begin; number != end; number++) any_nan |= std::isnan(*number);
+    if (any_nan) return 1;
+    Number median = count == 9 ? median_of<9>(begin) : count == 25 ? median_of<25>(begin) : middle_of(begin, middle, end);
     if (count % 2 == 0) median = (*std::max_element(begin, middle) + median) / Number(2);
     const auto is_negative_zero = [](Number number) { return number == 0 && std::signbit(number); };
     if (std::isnan(median) || (median == 0 && std::any_of(begin, end, is_negative_zero))) return 1;
     std::memcpy(data[1], &median, sizeof median);
     return 0;
   }
+
+  template <class Number>
+  static Number middle_of(Number* begin, Number* middle, Number* end) {
+    std::nth_element(begin, middle, end);
+    return *middle;
+  }
+
+  // Of windows of images: sorted by Batcher's network, of which the compiler keeps what leads to the middle. Nothing is jumped over, as each
+  // jump would be one that no processor foresees.
+  template <int count, class Number>
+  static Number median_of(const Number* from) {
+    Number numbers[count];
+    std::copy_n(from, count, numbers);
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      (put_in_order(numbers[kNetwork<count>.pairs[i].first], numbers[kNetwork<count>.pairs[i].second]), ...);
+    }(std::make_index_sequence<kNetwork<count>.size>());
+    return numbers[count / 2];
+  }
+
+  template <class Number>
+  static void put_in_order(Number& low, Number& high) {
+    const Number least = low < high ? low : high, most = low < high ? high : low;
+    low = least;
+    high = most;
+  }
+
+  struct Pair {
+    int first = 0, second = 0;
+  };
+  template <int count> struct Network {
+    Pair pairs[count * count] = {};
+    size_t size = 0;
+    constexpr Network() {
+      for (int sorted = 1; sorted < count; sorted *= 2) {
+        for (int apart = sorted; apart >= 1; apart /= 2) {
+          for (int j = apart % sorted; j + apart < count; j += 2 * apart) {
+            for (int i = j; i < j + apart && i + apart < count; i++) {
+              if (i / (2 * sorted) == (i + apart) / (2 * sorted)) pairs[size++] = {i, i + apart};
+            }
+          }
+        }
+      }
+    }
+  };
+  template <int count> static constexpr Network<count> kNetwork = {};
 
   const bool is_wide_;
 };

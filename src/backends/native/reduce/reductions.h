@@ -22,6 +22,8 @@ struct Reducer {
   bool any_order;                                       // pieces may be folded apart and combined by accumulate
   int per_element;                                      // scalars that NumPy's pairwise sum counts for an element
   bool quiet;                                           // flags raised by folding are none of NumPy's
+  // Starts and folds one row into each of several states, with steps of bytes between them. Null for arg reductions.
+  void (*fold_rows)(char* state, int64_t state_step, const char* row, int64_t row_step, int64_t rows, int64_t count) = nullptr;
 };
 
 // Throws std::runtime_error where there is none. dtype: of the elements folded. Needs the GIL.
