@@ -16,6 +16,8 @@ import evalframe
 
 # Of the first, which records, and of those that make a check shorter.
 CALLS = 4
+# ... and behind which a call keeps only what it reads.
+SETTLED = 40
 
 
 class Gain:
@@ -48,6 +50,13 @@ class Plain:
         self.inner = inner
 
 
+def closure(by: float) -> Callable[[Any], Any]:
+    def scaled(x: Any) -> Any:
+        return x * by
+
+    return scaled
+
+
 class Stage:
     def __init__(self) -> None:
         self.gain = Gain(2.0)
@@ -58,6 +67,8 @@ class Stage:
         self.plain = Plain(Gain(9.0))
         self.space = types.SimpleNamespace(inner=Gain(1.5))
         self.sizes = {1, 2}
+        self.scaled = closure(1.25)
+        self.kind = type("Kind", (Gain,), {})
         self.empty: dict[str, Any] = {}
         self.kept = np.arange(3.0)
         for each in (self, self.gain, *self.parts.values(), self.row[0], self.pair[0], self.slotted.inner):
@@ -69,6 +80,7 @@ class Stage:
             x = part.of(x)
         x = self.row[0].of(x) + len(self.row) + self.pair[0].of(x) + self.pair[1]
         x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.space.inner.of(x)
+        x = self.scaled(x) + len(self.scaled.__name__) + len(self.scaled.__qualname__) - len(self.kind.__name__) - len(self.kind.__qualname__)
         if not self.gain.hooks and "key" not in self.empty and 2 in self.sizes:
             x = x + self.kept
         return x if self.named == "seen" and self.gain.named == "seen" else -x
@@ -124,6 +136,13 @@ CHANGES: dict[str, Callable[[Stage], Any]] = {
     "nothing": lambda stage: None,
     "an equal value": lambda stage: setattr(stage.gain, "by", float("2.0")),
     "a value of another type": lambda stage: setattr(stage.gain, "by", 2),
+    "cell": lambda stage: setattr(stage.scaled.__closure__[0], "cell_contents", 0.75),
+    "cell of another type": lambda stage: setattr(stage.scaled.__closure__[0], "cell_contents", np.float32(0.75)),
+    "another cell": lambda stage: setattr(stage, "scaled", closure(0.5)),
+    "name of a function": lambda stage: setattr(stage.scaled, "__name__", "another"),
+    "longer name of a function": lambda stage: setattr(stage.scaled, "__qualname__", "a.longer.name.of.it"),
+    "name of a class": lambda stage: setattr(stage.kind, "__name__", "Another"),
+    "longer name of a class": lambda stage: setattr(stage.kind, "__qualname__", "a.longer.name.of.it"),
     "a dict is made": lambda stage: vars(stage.plain),
 }
 
@@ -133,10 +152,11 @@ def agree(captured: Callable[..., Any], stage: Stage) -> None:
     np.testing.assert_array_equal(captured(stage, x), run(stage, x), strict=True)
 
 
+@pytest.mark.parametrize("calls", [CALLS, SETTLED])
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_change_is_seen(change: str) -> None:
+def test_each_change_is_seen(change: str, calls: int) -> None:
     captured, stage = evalframe.jit(run), Stage()
-    for _ in range(CALLS):
+    for _ in range(calls):
         agree(captured, stage)
     for _ in range(3):
         CHANGES[change](stage) if change not in ("part gone",) or "second" in stage.parts else None
@@ -178,17 +198,48 @@ def test_what_changes_all_the_time_is_read_all_the_time() -> None:
         agree(captured, stage)
 
 
-def test_nothing_is_held() -> None:
+@pytest.mark.parametrize("calls", [CALLS, SETTLED])
+def test_nothing_is_held(calls: int) -> None:
     captured, stage = evalframe.jit(run), Stage()
     x = np.linspace(0.0, 1.0, 3)
     watched = [stage, stage.gain, stage.gain.table, stage.parts, stage.parts["first"], stage.row[0], stage.slotted.inner, stage.kept, vars(stage)]
-    for _ in range(CALLS):
+    for _ in range(calls):
         captured(stage, x)
     before = [sys.getrefcount(each) for each in watched]
     for _ in range(10):
         captured(stage, x)
         stage.row[0] = stage.row[0]
     assert [sys.getrefcount(each) for each in watched] == before
+
+
+def held_over_a_break(stage: Stage, x: Any) -> Any:
+    first, table, element, pair = stage.parts["first"], stage.gain.table, stage.row[0], stage.pair
+    x = first.of(x) * stage.scaled(x)
+    x = x if x.sum() > -1.0 else -x  # a branch on data ends a graph
+    return x + first.by + table["off"], [first, element, pair]
+
+
+def test_what_is_read_behind_a_graph_outlives_what_held_it() -> None:
+    clears = False
+
+    def clearing(graph: evalframe.Graph, examples: list[Any]) -> Any:
+        def run_graph(*inputs: Any) -> Any:
+            if clears:
+                stage.parts, stage.row, stage.pair, stage.gain.table = {}, [Gain(1.0)], (), {}
+                gc.collect()
+            return graph(*inputs)
+
+        return run_graph
+
+    captured, stage = evalframe.jit(held_over_a_break, backend=clearing), Stage()
+    x = np.linspace(0.0, 1.0, 3)
+    for _ in range(SETTLED):
+        captured(stage, x)
+    wanted = held_over_a_break(stage, x)[0]
+    clears = True
+    array, (first, element, pair) = captured(stage, x)
+    np.testing.assert_array_equal(array, wanted)
+    assert (first.by, element.by, pair[0].by) == (3.0, 5.0, 6.0)
 
 
 class Collecting:

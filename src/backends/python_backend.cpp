@@ -8,6 +8,7 @@
 #include "backends/node_call.h"
 #include "backends/reference.h"
 #include "backends/torch_nodes.h"
+#include "core/few.h"
 #include "cpython/codec.h"
 #include "cpython/hook.h"
 #include "frontends/numpy/numpy_api.h"
@@ -562,7 +563,8 @@ class Python final : public Executable {
 
   // serves: whether these are sizes for which the function was made.
   bool call(Run& run, const Stretch& stretch, std::string& problem, bool& serves) const {
-    std::vector<PyObject*> arguments(1);
+    Few<PyObject*, 64> arguments(1);
+    arguments.reserve(1 + stretch.inputs.size());
     for (const Operand operand : stretch.inputs) arguments.push_back(object(run, operand));
     const size_t count = stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET;
     std::optional<cpython::HooksSuspended> suspended;
@@ -597,12 +599,17 @@ class Python final : public Executable {
       return false;
     }
     // Outputs are new arrays of their own: the program may write into them.
-    bool shared = PyArray_CheckExact(value) && !PyArray_ISWRITEABLE(numpy::as_array(value));
-    for (const Operand operand : stretch.inputs) shared = shared || may_overlap(value, object(run, operand));
-    for (Py_ssize_t i = 0; i < index; i++) shared = shared || may_overlap(value, run.results[stretch.outputs[i]].get());
-    const bool copies = shared && PyArray_CheckExact(value);
+    const bool copies = PyArray_CheckExact(value) && is_shared(run, stretch, index, value);
     run.results[node] = copies ? Ref::steal(PyArray_NewCopy(numpy::as_array(value), NPY_KEEPORDER)) : Ref::borrow(value);
     return static_cast<bool>(run.results[node]);
+  }
+
+  // Whether the array can't be written into, or may have elements of an input or of an output before it.
+  bool is_shared(const Run& run, const Stretch& stretch, Py_ssize_t index, PyObject* array) const {
+    if (!PyArray_ISWRITEABLE(numpy::as_array(array))) return true;
+    const auto overlaps = [&](Operand operand) { return may_overlap(array, object(run, operand)); };
+    const auto overlaps_node = [&](int32_t node) { return may_overlap(array, run.results[node].get()); };
+    return std::any_of(stretch.inputs.begin(), stretch.inputs.end(), overlaps) || std::any_of(stretch.outputs.begin(), stretch.outputs.begin() + index, overlaps_node);
   }
 
   static std::string described(PyObject* value) {

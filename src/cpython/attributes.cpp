@@ -111,6 +111,22 @@ AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
 
 bool is_slot(PyTypeObject* type, PyObject* descriptor) { return offset_of_slot(type, descriptor, false) >= 0; }
 
+// What getters of functions and of classes of Python's read: Objects/funcobject.c, Objects/typeobject.c (type_name, type_qualname).
+static constexpr std::pair<const char*, Py_ssize_t> kFunctionNames[] = {{"__name__", offsetof(PyFunctionObject, func_name)}, {"__qualname__", offsetof(PyFunctionObject, func_qualname)}},
+                                                    kClassNames[] = {{"__name__", offsetof(PyHeapTypeObject, ht_name)}, {"__qualname__", offsetof(PyHeapTypeObject, ht_qualname)}};
+
+Py_ssize_t offset_of_field(PyObject* object, PyObject* name) {
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* found;
+  if (!find_in_class(type, name, found)) return -1;
+  const bool is_class = type == &PyType_Type && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
+  if (!is_class && !PyFunction_Check(object)) return offset_of_slot(type, found, false);
+  for (const auto& [known, offset] : is_class ? kClassNames : kFunctionNames) {
+    if (PyUnicode_CompareWithASCIIString(name, known) == 0) return offset;
+  }
+  return -1;
+}
+
 AttributePlace place_to_load(PyObject* object, PyObject* name) {
   if (PyModule_CheckExact(object)) return place_in_module(object, name);
   PyTypeObject* const type = Py_TYPE(object);

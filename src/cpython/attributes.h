@@ -46,6 +46,9 @@ struct DictPlace {
 };
 // Nothing: they are in the object itself, or are stored past the dict.
 std::optional<DictPlace> dict_place(PyObject* object);
+// Where the object has the very thing that reading the attribute gives, in bytes from its beginning: a slot, and names that functions
+// and classes keep. Good as long as its class has this version. -1: nowhere, or it isn't known where.
+Py_ssize_t offset_of_field(PyObject* object, PyObject* name);
 // Whether the class has no descriptor that stands before what the dict has under the name.
 bool dict_comes_first(PyTypeObject* type, PyObject* name);
 // `object.name` where reading it runs no Python code, whatever has become of object and class. Null, with an exception or

@@ -142,15 +142,30 @@ bool state_holds(const torch::State& state) {
 
 }  // namespace
 
+// In builds that check, what isn't owned is taken away, so that who reads it finds nothing.
+#ifdef EVALFRAME_ASSERTIONS
+constexpr bool kForgets = true;
+#else
+constexpr bool kForgets = false;
+#endif
+
 // --- the objects of one call -----------------------------------------------------------------------------------------
 
 void Objects::prepare(const Program& program) {
   program_ = &program;
+  owned_ = &program.owned_;
   slots_owned_ = false;
   if (program.count_ <= room_) return;
-  many_ = std::make_unique<PyObject*[]>(program.count_);
+  many_ = std::make_unique_for_overwrite<PyObject*[]>(program.count_);
   items_ = many_.get();
   room_ = program.count_;
+}
+
+void Objects::forget_others() {
+  std::vector<PyObject*> kept;
+  for (const int32_t i : *owned_) kept.push_back(items_[i]);
+  for (const int32_t i : program_->owned_) items_[i] = nullptr;
+  for (size_t at = 0; at < kept.size(); at++) items_[(*owned_)[at]] = kept[at];
 }
 
 void Objects::own_slots() {
@@ -163,7 +178,7 @@ void Objects::own_slots() {
 void Objects::clear() {
   const int32_t count = std::exchange(count_, 0);
   if (!count || (program_->only_slots_ && !slots_owned_)) return;
-  for (const int32_t i : program_->owned_) {
+  for (const int32_t i : *owned_) {
     if (i < count) Ref::steal(items_[i]);
   }
   if (!slots_owned_) return;
@@ -265,8 +280,17 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, Failures* 
     return false;
   }
   objects.prepare(*this);
+  if (!shortcut_.is_made() || !shortcut_.holds(steps_, frames, objects.items_)) return check_steps(frames, objects, failures, line);
+  objects.count_ = count_;
+  if (kept_.empty()) return true;
+  objects.owned_ = &kept_;
+  if (kForgets) objects.forget_others();
+  return true;
+}
+
+// The objects are prepared; `line` is how many guards there are besides the steps.
+bool Program::check_steps(PyObject* const* const* frames, Objects& objects, Failures* failures, int32_t line) const {
   PyObject** const items = objects.items_;
-  if (shortcut_.is_made() && shortcut_.holds(steps_, frames, items)) return objects.count_ = count_, true;
   cpython::OwnNames names;
   for (const Step& step : steps_) {
     const bool is_slot = step.reach == Reach::kSlot;
@@ -316,6 +340,19 @@ void Program::add_costs_of_surroundings(Costs& costs) const {
   }
 }
 
+bool Program::reaches_many() const {
+  constexpr size_t kMany = 16;
+  return owned_.size() >= kMany;
+}
+
+void Program::keep_only(std::vector<uint8_t> read) {
+  if (!kept_.empty()) return;
+  for (const int32_t source : owned_) {
+    if (read[source]) kept_.push_back(source);
+  }
+  if (!kept_.empty()) shortcut_.keep_only(std::move(read));
+}
+
 Costs Program::costs(PyObject* const* const* frames) const {
   Costs costs;
   Objects objects;
@@ -323,7 +360,8 @@ Costs Program::costs(PyObject* const* const* frames) const {
     Objects found;
     return check(frames, found, nullptr);
   });
-  if (!check(frames, objects, nullptr)) return {};
+  objects.prepare(*this);
+  if (!surroundings_hold() || !check_steps(frames, objects, nullptr, 0)) return {};
   add_costs_of_surroundings(costs);
   cpython::OwnNames names;
   for (const Step& step : steps_) {

@@ -30,7 +30,8 @@ struct Step {
   mutable cpython::AttributeHint hint = {};  // kAttribute
 };
 
-// The objects of a program's sources in one call. What came from a slot is the caller's, all else is owned.
+// The objects of a program's sources in one call. What came from a slot is the caller's, all else is owned, or of that what the call
+// will read (Program::keep_only).
 class Objects {
  public:
   Objects() = default;
@@ -49,6 +50,7 @@ class Objects {
   friend class Program;
   static constexpr int32_t kFew = 24;
   void prepare(const Program& program);
+  void forget_others();  // that aren't owned
 
   PyObject* few_[kFew];
   PyObject** items_ = few_;
@@ -57,6 +59,7 @@ class Objects {
   int32_t count_ = 0;
   bool slots_owned_ = false;
   const Program* program_ = nullptr;
+  const std::vector<int32_t>* owned_ = nullptr;  // sources, of the program's
 };
 
 class Program {
@@ -68,6 +71,10 @@ class Program {
   // On failure it is empty, and `failures`, if any, is told which guard it was and what it found.
   // Runs no Python code; no exception is left set.
   bool check(PyObject* const* const* frames, Objects& objects, Failures* failures) const;
+  // Whether it takes time to own all objects.
+  bool reaches_many() const;
+  // Sources, by number, that are read behind a check: from here on it need not leave others.
+  void keep_only(std::vector<uint8_t> read);
   // What a check of these frames, which holds, costs. Takes some hundred times as long.
   Costs costs(PyObject* const* const* frames) const;
   // All objects are in slots, `Objects` owns none, and each is looked at alone.
@@ -90,6 +97,7 @@ class Program {
   template <class Visit>
   void visit_failed(PyObject* const* const* frames, Visit visit) const;
   friend class Objects;
+  bool check_steps(PyObject* const* const* frames, Objects& objects, Failures* failures, int32_t line) const;
   bool check_surroundings(int32_t& line) const;
   void note_surroundings(int32_t line, Failures& failures) const;
   void add_costs_of_surroundings(Costs& costs) const;
@@ -99,6 +107,7 @@ class Program {
   std::vector<Step> steps_;
   int32_t count_;  // sources
   std::vector<int32_t> owned_;  // those of them that aren't slots
+  std::vector<int32_t> kept_;   // ... and are read behind a check; filled once
   bool only_slots_ = true;
   mutable Shortcut shortcut_;
 };

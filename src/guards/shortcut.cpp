@@ -20,6 +20,11 @@ bool is_constant(PyObject* object) {
          PyBytes_CheckExact(object);
 }
 
+// What a step of these ways reads from: a cell of its own, or its parent.
+PyObject* holder_of(const Step& step, PyObject* const* items) { return step.reach == Reach::kCell && step.object ? step.object : items[step.parent]; }
+
+PyObject* field(PyObject* holder, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(holder) + offset); }
+
 // Modules may be given a class of the program's.
 bool keeps_its_class(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE) && !PyModule_Check(object); }
 
@@ -42,8 +47,8 @@ class NoCollection {
 
 class Shortcut::Maker {
  public:
-  Maker(const std::vector<Step>& steps, int32_t sources, PyObject* const* items, const std::vector<uint8_t>& restless)
-      : steps_(steps), items_(items), restless_(restless), states_(sources) {
+  Maker(const std::vector<Step>& steps, int32_t sources, PyObject* const* items, const std::vector<uint8_t>& restless, const std::vector<uint8_t>& read)
+      : steps_(steps), items_(items), restless_(restless), read_(read), states_(sources) {
     made_.kept.resize(sources);
     for (const Step& step : steps) {
       const bool through_dict = step.reach == Reach::kItem || step.reach == Reach::kAttribute || step.reach == Reach::kMethod;
@@ -59,8 +64,11 @@ class Shortcut::Maker {
       const bool is_read = !step.again && !begin(step, static_cast<int32_t>(i));
       if (!is_read && !is_implied(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
     }
-    for (size_t source = 0; source < made_.kept.size(); source++) {
-      if (made_.kept[source]) made_.unread.push_back(static_cast<int32_t>(source));
+    for (const Step& step : steps_) {
+      if (step.again || step.reach == Reach::kSlot) continue;
+      const bool is_read = read_.empty() || read_[step.source], is_kept = made_.kept[step.source];
+      if (is_read && is_kept) made_.taken.push_back(step.source);
+      if (!is_read && !is_kept) made_.dropped.push_back(step.source);
     }
     return std::move(made_);
   }
@@ -81,7 +89,7 @@ class Shortcut::Maker {
   bool begin(const Step& step, int32_t number) {
     State& state = states_[step.source];
     PyObject* const object = items_[step.source];
-    state.is_stable = is_stable(step, object);
+    state.is_stable = is_stable(step, object) || tell_field(step, object);
     state.is_known = state.is_stable;
     if (state.is_stable) made_.kept[step.source] = object;
     else mark({.what = What::kRead, .source = step.source, .step = number});
@@ -92,6 +100,23 @@ class Shortcut::Maker {
   }
 
   void mark(Mark mark) { made_.marks.push_back(mark); }
+
+  bool tell_field(const Step& step, PyObject* object) {
+    if (restless_[step.source] || (step.reach != Reach::kCell && step.reach != Reach::kAttribute)) return false;
+    PyObject* const holder = holder_of(step, items_);
+    const Py_ssize_t offset = step.reach == Reach::kCell ? offsetof(PyCellObject, ob_ref) : offset_of_field(step, holder);
+    if (offset < 0 || field(holder, offset) != object) return false;
+    if (holder != step.object) {
+      if (restless_[step.parent]) return false;
+      know(step.parent, holder);
+    }
+    mark({.what = What::kField, .source = step.source, .step = static_cast<int32_t>(&step - steps_.data()), .object = object, .place = {offset}});
+    return true;
+  }
+
+  Py_ssize_t offset_of_field(const Step& step, PyObject* holder) const {
+    return states_[step.parent].tells_attributes || keeps_its_class(holder) ? cpython::offset_of_field(holder, step.object) : -1;
+  }
 
   void know(int32_t source, PyObject* object) {
     if (!states_[source].is_known) mark({.what = What::kSame, .source = source, .object = object});
@@ -184,6 +209,7 @@ class Shortcut::Maker {
   const std::vector<Step>& steps_;
   PyObject* const* items_;
   const std::vector<uint8_t>& restless_;
+  const std::vector<uint8_t>& read_;
   std::vector<State> states_;
   Made made_;
 };
@@ -197,8 +223,13 @@ void Shortcut::learn(const std::vector<Step>& steps, int32_t sources, PyObject* 
   }
   failed_ = -1;
   served_ = 0;
-  made_ = Maker(steps, sources, items, restless_).run();
+  made_ = Maker(steps, sources, items, restless_, read_).run();
   if (made_.marks.size() >= steps.size() || tries_ > kMostTries) give_up();
+}
+
+void Shortcut::keep_only(std::vector<uint8_t> read) {
+  read_ = std::move(read);
+  made_ = {};
 }
 
 void Shortcut::give_up() {
@@ -251,6 +282,7 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
         break;
       }
       case What::kFact: good = evalframe::guards::holds(steps[mark.step], items[mark.source], items); break;
+      case What::kField: good = field(holder_of(steps[mark.step], items), mark.place.offset) == mark.object; break;
       case What::kSame: good = items[mark.source] == mark.object; break;
       case What::kContents:
       case What::kNoDict:
@@ -261,7 +293,8 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
     release(steps, mark, items);
     return false;
   }
-  for (const int32_t source : made_.unread) Py_INCREF(items[source]);
+  for (const int32_t source : made_.taken) Py_INCREF(items[source]);
+  for (const int32_t source : made_.dropped) Py_DECREF(items[source]);
   failed_ = -1;
   served_++;
   return true;

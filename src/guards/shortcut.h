@@ -16,9 +16,11 @@ struct Step;
 class Shortcut {
  public:
   // Whether everything holds that the steps ask for, as far as this can tell; fills `items` as the steps would. False: they
-  // have to be gone through, and `items` owns nothing.
+  // have to be gone through, and `items` owns nothing. Else it owns what the steps have reached, or of that what `keep_only` says.
   bool holds(const std::vector<Step>& steps, PyObject* const* const* frames, PyObject** items) const;
   bool is_made() const { return !made_.marks.empty(); }
+  // Sources, by number, that are read behind the check, and the only ones that have to be there then.
+  void keep_only(std::vector<uint8_t> read);
   // The steps hold, with these objects.
   void learn(const std::vector<Step>& steps, int32_t sources, PyObject* const* items);
 
@@ -27,6 +29,7 @@ class Shortcut {
     kRead,        // of `step` the object, and what it asks
     kFact,        // what `step` asks
     kSame,        // the source is `object`
+    kField,       // what reaches the source by `step` has it, `object`, at `place`
     kDicts,       // of `count` dicts from `first` on the versions, as they are the very ones
     kContents,    // its version, as it is a dict
     kAttributes,  // its class and its dict, and the versions of these
@@ -51,7 +54,7 @@ class Shortcut {
     std::vector<Dict> dicts;
     std::vector<int32_t> of_dicts;  // their sources
     std::vector<PyObject*> kept;  // by source; null: read anew
-    std::vector<int32_t> unread;  // sources that are kept
+    std::vector<int32_t> taken, dropped;  // sources that are kept and that `items` is to own; that are reached, and that it isn't to own
   };
   class Maker;
 
@@ -61,6 +64,7 @@ class Shortcut {
   void release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const;
 
   Made made_;
+  std::vector<uint8_t> read_;  // see keep_only; empty: all
   std::vector<uint8_t> restless_;   // by source: changes all the time, and so nothing is told by it
   mutable uint32_t served_ = 0;     // since it was made
   mutable int32_t failed_ = -1;     // the source at which it failed last

@@ -39,6 +39,8 @@ struct Recording::Cursor {
     stores.push_back({name, value});
   }
 
+  std::vector<uint8_t> sources;  // those met in all searches, if anyone asks: one for each
+
   // Values met in the present search carry its number: marking costs nothing for those that aren't met.
   std::vector<uint32_t> met;
   uint32_t search = 0;

@@ -126,7 +126,7 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
     case Value::Kind::kList:
     case Value::Kind::kDict:
     case Value::Kind::kReplayed:
-      if (containers[value.a].outer) return;
+      if (containers[value.a].outer) return collect(containers[value.a].outer, cursor, operands);
       if (containers[value.a].instance) return collect(containers[value.a].instance, cursor, operands);
       [[fallthrough]];
     case Value::Kind::kMapping:
@@ -148,8 +148,10 @@ void Recording::collect(uint32_t index, Cursor& cursor, std::vector<Operand>& op
       return collect_ended(trace_points[value.b].frame, cursor, operands);
     case Value::Kind::kGenerator: return collect_generator(value.a, cursor, operands);
     case Value::Kind::kFrame: return collect_ended(value.b, cursor, operands);
-    case Value::Kind::kNull:
     case Value::Kind::kSource:
+      if (!cursor.sources.empty()) cursor.sources[static_cast<size_t>(value.a)] = 1;
+      return;
+    case Value::Kind::kNull:
     case Value::Kind::kOuterException:
     case Value::Kind::kConstant: return;
   }
@@ -225,6 +227,16 @@ graph::ExitPoint Recording::find_exit(int32_t node) const {
     for (size_t slot = live.frame->base; slot < end; slot++) collect(cursor.slots[slot], cursor, exit.values);
   }
   return exit;
+}
+
+std::vector<uint8_t> Recording::sources_read() const {
+  cursor_.reset();
+  cursor_to(0).sources.resize(guards.sources.size());
+  for (size_t node = 0; node <= graph.nodes.size(); node++) find_exit(static_cast<int32_t>(node));
+  std::vector<uint8_t> read = std::move(cursor_->sources);
+  for (const int32_t source : input_sources) read[static_cast<size_t>(source)] = 1;
+  if (iterator >= 0) read[static_cast<size_t>(iterator)] = 1;
+  return read;
 }
 
 graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<size_t>(node) == graph.nodes.size() ? landing_at(node)->exit : find_exit(node); }

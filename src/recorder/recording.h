@@ -274,6 +274,8 @@ struct Recording {
   uint32_t handled_by(int32_t generator, int32_t node) const;
   // The graph values that this state is made of.
   graph::ExitPoint exit_at(int32_t node) const;
+  // By source: whether inputs, or the exit before any node or at the end, are made of it.
+  std::vector<uint8_t> sources_read() const;
   // All of these at once. Kept for the end, where most graphs are left.
   Held<Landing> landing_at(int32_t node) const;
   int traverse(visitproc visit, void* arg) const;

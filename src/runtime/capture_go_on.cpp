@@ -86,13 +86,16 @@ void Capture::Worth::count_recording(const Compilation& compilation) {
   if (barren > kMostBarren && barren > 2 * nodes) pays = false;
 }
 
+// An entry that has served so often will serve again: what is looked at once for all calls to come pays for itself.
+constexpr uint64_t kSettled = 32;
+
 bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* frames, guards::Objects& objects) {
   const recorder::Recording& recording = *entry.recording;
   entry.is_spent = entry.is_spent || (recording.awaited && recorder::is_loaded(recording.awaited.get()));
   if (entry.is_spent) return false;
   const bool same_slots = at_start || same_bound_slots(recording, frames);
   if (same_slots && entry.guards.check(frames, objects, &entry.failures)) {
-    entry.hits++;
+    if (++entry.hits == kSettled && entry.guards.reaches_many()) entry.guards.keep_only(recording.sources_read());
     count(&Counters::served);
     return true;
   }

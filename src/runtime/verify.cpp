@@ -53,7 +53,7 @@ bool Verification::can_be_run_twice(const recorder::Recording& recording) {
 bool ArraySnapshot::take(const guards::Objects& objects, size_t count) {
   for (size_t i = 0; i < count; i++) {
     PyObject* const object = objects[i];
-    if (!PyArray_CheckExact(object) || !PyArray_ISWRITEABLE(numpy::as_array(object))) continue;
+    if (!object || !PyArray_CheckExact(object) || !PyArray_ISWRITEABLE(numpy::as_array(object))) continue;
     Ref copy = Ref::steal(PyArray_NewCopy(numpy::as_array(object), NPY_KEEPORDER));
     if (!copy) return false;
     arrays_.push_back(Ref::borrow(object));

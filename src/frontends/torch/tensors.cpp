@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/few.h"
 #include "core/object_text.h"
 #include "frontends/torch/default_device.h"
 #include "frontends/torch/names.h"
@@ -28,6 +29,16 @@ using ReadNumbers = int32_t (*)(Handle, int64_t**);
 using ReadAddress = int32_t (*)(Handle, void**);
 using AsksImpl = bool (*)(const char*);
 
+// Where a TensorImpl has its numbers, in bytes.
+struct Layout {
+  size_t rank = 0, sizes = 0, strides = 0;  // of tensors of few dimensions; sizes 0: they aren't known
+  size_t kind = 0;                          // dtype and device, and what follows from these up to the set of dispatch keys
+  size_t keys = 0;                          // the set of dispatch keys
+  bool operator==(const Layout&) const = default;
+  size_t most_dimensions() const { return (strides - sizes) / sizeof(int64_t); }
+  std::string_view kind_of(const char* impl) const { return {impl + kind, keys + sizeof(uint64_t) - kind}; }
+};
+
 struct Torch {
   Ref tensor, parameter, size;
   std::vector<Ref> immutable;  // types
@@ -37,10 +48,11 @@ struct Torch {
   ReadNumbers sizes = nullptr, strides = nullptr;
   PyGetSetDef* requires_grad = nullptr;
   AsksImpl impl_requires_grad = nullptr;  // the same, ten times as fast
-  ReadCount storage_offset = nullptr;  // in elements; this and the next two may be missing
+  ReadCount storage_offset = nullptr;  // in elements; this and the next three may be missing
+  ReadCount element_count = nullptr;
   ReadAddress data = nullptr;
   size_t (*element_size)(int32_t dtype) = nullptr;  // bytes
-  size_t keys_at = 0;     // of the set of dispatch keys in a TensorImpl
+  Layout layout;
   bool is_fast = false;   // all of these are there, and say what Python says
   std::unordered_map<uint64_t, bool> plain;  // by set of dispatch keys
 };
@@ -62,7 +74,7 @@ bool is_true(PyObject* tensor, const char* name) { return attribute(tensor, name
 
 uint64_t keys_of(PyObject* tensor) {
   uint64_t keys;
-  std::memcpy(&keys, impl_of(tensor) + known().keys_at, sizeof keys);
+  std::memcpy(&keys, impl_of(tensor) + known().layout.keys, sizeof keys);
   return keys;
 }
 
@@ -115,12 +127,22 @@ std::vector<Ref> samples() {
   if (!globals || !torch || PyDict_SetItemString(globals.get(), "torch", torch.get()) < 0) return made;
   for (const char* const text : {"torch.empty(2, 3)", "torch.empty(5, dtype=torch.int64)", "torch.empty((), dtype=torch.bool)",
                                  "torch.empty(4, 6, 2, dtype=torch.float64)[1:, ::2].transpose(0, 2)", "torch.empty(3, dtype=torch.complex64).conj()",
-                                 "torch.empty(2, 2, device='meta')", "torch.nn.Parameter(torch.empty(3, 1))"}) {
+                                 "torch.empty(2, 2, device='meta')", "torch.empty(7, 1, dtype=torch.int32)", "torch.empty(1, 1, 1, 1, 1, dtype=torch.float16)", "torch.nn.Parameter(torch.empty(3, 1))"}) {
     Ref one = Ref::steal(PyRun_String(text, Py_eval_input, globals.get(), globals.get()));
     if (!one) return PyErr_Clear(), std::vector<Ref>{};
     made.push_back(std::move(one));
   }
   return made;
+}
+
+// Whether Python's attributes say that they are of one kind.
+bool is_alike(PyObject* one, PyObject* other) {
+  return std::ranges::all_of(std::array{"dtype", "device"}, [&](const char* name) {
+    const Ref left = attribute(one, name), right = attribute(other, name);
+    const int same = left && right ? PyObject_RichCompareBool(left.get(), right.get(), Py_EQ) : 0;
+    if (same < 0) PyErr_Clear();
+    return same > 0;
+  }) && keys_of(one) == keys_of(other);
 }
 
 uint64_t keys_by_python(PyObject* tensor) {
@@ -145,6 +167,40 @@ size_t find_keys(const std::vector<Ref>& tensors) {
     if (all) return at;
   }
   return 0;
+}
+
+// Where a tensor has its sizes and strides, and what else is between these and the keys; none: somewhere else.
+Layout layout_of(PyObject* tensor) {
+  const Torch& torch = known();
+  const char* const impl = impl_of(tensor);
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  torch.rank(handle_of(tensor), &rank);
+  torch.sizes(handle_of(tensor), &sizes);
+  torch.strides(handle_of(tensor), &strides);
+  const size_t keys = torch.layout.keys;
+  const auto place = [&](const int64_t* numbers) { return static_cast<size_t>(reinterpret_cast<const char*>(numbers) - impl); };
+  const size_t sizes_at = place(sizes), strides_at = place(strides);
+  constexpr size_t kWord = sizeof rank, kBetween = 2 * kWord;  // the place in the storage, and how many elements there are
+  if (sizes_at < kWord || sizes_at >= strides_at || strides_at >= keys) return {.keys = keys};
+  const Layout found{sizes_at - kWord, sizes_at, strides_at, 2 * strides_at - sizes_at + kBetween, keys};
+  const bool has_rank = std::memcmp(impl + found.rank, &rank, sizeof rank) == 0;
+  return has_rank && found.kind < keys && (keys - found.kind) % kWord == 0 ? found : Layout{.keys = keys};
+}
+
+// Tensors that differ by dtype, device or keys must differ by what lies there, and those made alike must not.
+void find_layout(const std::vector<Ref>& tensors) {
+  Layout& layout = known().layout;
+  const Layout found = layout_of(tensors[0].get());
+  const std::vector<Ref> others = samples();
+  if (!found.sizes || others.size() != tensors.size()) return;
+  for (size_t i = 0; i < tensors.size(); i++) {
+    if (layout_of(tensors[i].get()) != found) return;
+    for (size_t k = 0; k < others.size(); k++) {
+      const bool same = found.kind_of(impl_of(tensors[i].get())) == found.kind_of(impl_of(others[k].get()));
+      if (same ? !is_alike(tensors[i].get(), others[k].get()) : i == k) return;
+    }
+  }
+  layout = found;
 }
 
 template <class Function>
@@ -175,6 +231,7 @@ bool find_entry_points() {
   find(torch.sizes, "aoti_torch_get_sizes");
   find(torch.strides, "aoti_torch_get_strides");
   find(torch.storage_offset, "aoti_torch_get_storage_offset");
+  find(torch.element_count, "aoti_torch_get_numel");
   find(torch.data, "aoti_torch_get_data_ptr");
   find(torch.element_size, "aoti_torch_dtype_element_size");
   PyObject* const flag = _PyType_Lookup(torch.tensor.as<PyTypeObject>(), Ref::steal(PyUnicode_InternFromString("requires_grad")).get());
@@ -185,12 +242,13 @@ bool find_entry_points() {
     // `_cdata` is where the TensorImpl lies.
     if (number(attribute(tensor.get(), "_cdata")) != reinterpret_cast<int64_t>(impl_of(tensor.get()))) return false;
   }
-  torch.keys_at = find_keys(tensors);
-  if (tensors.empty() || !torch.keys_at) return false;
+  torch.layout.keys = find_keys(tensors);
+  if (tensors.empty() || !torch.layout.keys) return false;
   for (const Ref& tensor : tensors) {
     if (fast_numbers_of(tensor.get()) != numbers_of(tensor.get())) return false;
   }
   find_requires_grad(tensors);
+  find_layout(tensors);
   return true;
 }
 
@@ -358,6 +416,8 @@ std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> var
     torch.dtype(handle_of(tensor), &facts->dtype);
     torch.device_index(handle_of(tensor), &facts->device_index);
     facts->keys = keys_of(tensor);
+    const bool is_near = torch.layout.sizes && facts->varies.empty() && facts->sizes_and_strides.size() / 2 <= torch.layout.most_dimensions();
+    if (is_near) facts->kind = torch.layout.kind_of(impl_of(tensor));
   } else {
     facts->told = told_of(tensor);
   }
@@ -389,7 +449,30 @@ static bool has_facts_where(PyObject* object, const Facts& facts, Numbers holds)
   return device_index == facts.device_index && holds(sizes, strides, rank) && requires_grad(object) == facts.requires_grad;
 }
 
+// Whether the tensor lies in memory as one with these facts did, so that it has them, too. Flags that are no facts may say no.
+static bool lies_as(PyObject* object, const Facts& facts) {
+  const Layout& layout = known().layout;
+  const char* const impl = impl_of(object);
+  const size_t rank = facts.sizes_and_strides.size() / 2;
+  const auto number_at = [](const char* at) {
+    int64_t number;
+    std::memcpy(&number, at, sizeof number);
+    return number;
+  };
+  const auto is_number = [&](const char* at, int64_t wanted) { return number_at(at) == wanted; };
+  if (!impl || !is_number(impl + layout.rank, static_cast<int64_t>(rank))) return false;
+  for (size_t at = 0; at < facts.kind.size(); at += sizeof(int64_t)) {
+    if (!is_number(impl + layout.kind + at, number_at(facts.kind.data() + at))) return false;
+  }
+  for (size_t i = 0; i < rank; i++) {
+    const bool same = is_number(impl + layout.sizes + i * sizeof(int64_t), facts.sizes_and_strides[i]) && is_number(impl + layout.strides + i * sizeof(int64_t), facts.sizes_and_strides[rank + i]);
+    if (!same) return false;
+  }
+  return requires_grad(object) == facts.requires_grad;
+}
+
 bool has_facts(PyObject* object, const Facts& facts) {
+  if (!facts.kind.empty() && Py_TYPE(object) == facts.type && lies_as(object, facts)) return true;
   if (!known().is_fast) {
     const Ref told = Py_TYPE(object) == facts.type ? told_of(object) : Ref();
     const int same = told && facts.told ? PyObject_RichCompareBool(told.get(), facts.told.get(), Py_EQ) : 0;
@@ -419,8 +502,9 @@ std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts) {
 }
 
 static bool has_elements(PyObject* tensor) {
-  const std::vector<int64_t> numbers = fast_numbers_of(tensor);
-  return std::find(numbers.begin(), numbers.begin() + numbers.size() / 2, 0) == numbers.begin() + numbers.size() / 2;
+  int64_t count = 1;
+  known().element_count(handle_of(tensor), &count);
+  return count != 0;
 }
 
 // Where the tensor's storage begins; null: that can't be told, as its elements are nowhere.
@@ -435,8 +519,9 @@ static const char* storage_of(PyObject* tensor) {
 
 std::optional<bool> share_no_memory(PyObject* const* values, Py_ssize_t count) {
   const Torch& torch = known();
-  if (!torch.is_fast || !torch.data || !torch.storage_offset || !torch.element_size) return std::nullopt;
-  std::vector<const char*> storages;
+  if (!torch.is_fast || !torch.data || !torch.storage_offset || !torch.element_count || !torch.element_size) return std::nullopt;
+  Few<const char*, 64> storages;
+  storages.reserve(static_cast<size_t>(count));
   for (Py_ssize_t i = 0; i < count; i++) {
     if (!is_tensor(values[i])) continue;
     if (!is_plain(values[i])) return std::nullopt;

@@ -46,6 +46,7 @@ struct Facts {
   uint64_t keys = 0;  // torch's set of dispatch keys: kind of device, layout, conjugation and the like
   std::vector<int64_t> sizes_and_strides;
   std::vector<uint8_t> varies;  // by dimension: any size from kLeastVarying on will do; empty: none varies
+  std::string kind;  // dtype, device and keys as they lie in a tensor, where its sizes do, too, and none varies; empty: torch has to be asked
   std::vector<uint8_t> order;   // its dimensions, the innermost last, where some vary and no gaps are between its elements; empty: strides are facts
   Ref told;          // in place of the numbers, where they can't be read in C: a tuple of attributes
   std::string text;  // such as `float32[2, 3]`
