@@ -348,6 +348,21 @@ def torch_matmul(x):
     return x @ x
 
 
+def test_tensors_that_differ_by_nothing_that_is_asked_are_served_alike():
+    compiled, x = evalframe.torch.compile(lambda x: x * 2 + 1), numbers(4, 6)
+    twice = numbers(8, 6)
+    with torch.no_grad():
+        computed = twice.clone().requires_grad_() * 1
+    for alike in (x, x.detach(), x.data, x.clone(), twice[4:], twice[:4].detach(), x.T.contiguous().T.contiguous(), computed[2:6], torch.from_numpy(x.cpu().numpy()).to(x.device)):
+        assert same(compiled(alike), alike * 2 + 1)
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+    others = [x.T, x.double(), x.half(), x.int(), x[:3], x[:, :5], x[None], x.reshape(2, 2, 6), x.flatten(), twice[::2], x.expand(1, 4, 6), x.to("meta"), x.clone().requires_grad_(), nn.Parameter(x)]
+    others += [x.reshape(2, 2, 1, 1, 1, 6), x.bfloat16(), x.to(torch.complex64).conj(), torch._neg_view(x), x[0, 0], x[:0], twice[4:].t()]
+    for other in others:
+        assert same(compiled(other), other * 2 + 1) if other.device.type != "meta" else compiled(other).device == other.device
+        assert same(compiled(x), x * 2 + 1)
+
+
 def test_autocast_is_guarded():
     compiled = evalframe.torch.compile(torch_matmul, backend="eager")
     x = numbers(2, 2)
