@@ -196,6 +196,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   PyObject* const code_object = entries.place.frames[0].code;
   const bytecode::Code* const code = cpython::decoded(code_object);
   if (!code) return PyErr_Clear();
+  const RegionTrial::Pause pause;
   State state;
   Region region = find_region(run, entries, state);
   entries.region_trial.begin();
@@ -226,6 +227,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
 void Capture::optimise(const Held<LoopRegion>& region) {
   count(&Counters::optimised_loops);
   if (settings_.background && run_in_background([region] { region->optimise(); })) return;
+  const RegionTrial::Pause pause;
   const double before = region->compile_seconds;
   region->optimise();
   counters_.compile_seconds += region->compile_seconds - before;

@@ -16,6 +16,7 @@ using Kind = Type::Kind;
 
 int64_t LoopRegion::most_turns = INT64_MAX;
 double RegionTrial::least_seconds = 0.02;
+RegionTrial::Clock::duration RegionTrial::paused{};
 
 LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
     : region_(std::move(region)), guards_(region_.guards), routines_(region_.routines), code_(code), variables_(code, region_.names), function_(reinterpret_cast<regions::Function>(native::machine_code_at_hand(region_.ir))),
@@ -250,7 +251,7 @@ bool LoopRegion::leave(Chain& chain, const std::vector<PyObject*>& slots, const 
 bool RegionTrial::is_due(const void* run) {
   if (is_fruitless()) return false;
   if (++arrivals_ % 8 && least_seconds > 0) return false;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = Clock::now() - paused;
   if (run_ == run) seconds_ += std::chrono::duration<double>(now - last_).count();
   run_ = run;
   last_ = now;

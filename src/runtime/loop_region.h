@@ -109,6 +109,8 @@ class RegionTrial {
   // Whether something may come of it, as far as is known: asked once before each try.
   std::optional<bool> hope;
 
+  // Compiling, as long as one lives, isn't the time of any loop.
+  class Pause;
   // Seconds that a loop has to take first.
   static double least_seconds;
   // For tests: nothing is waited for.
@@ -116,12 +118,24 @@ class RegionTrial {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static Clock::duration paused;  // by all that there was
   uint64_t arrivals_ = 0, next_ = 1;
   const void* run_ = nullptr;
   Clock::time_point last_;
   double seconds_ = 0, wait_ = 0;
   static constexpr int kMostTries = 3;
   int fruitless_ = 0;
+};
+
+class RegionTrial::Pause {
+ public:
+  Pause() = default;
+  ~Pause() { paused += Clock::now() - begin_; }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  const Clock::time_point begin_ = Clock::now();
 };
 
 }  // namespace evalframe::runtime
