@@ -266,7 +266,9 @@ void Capture::take_region() {
   counters_.compile_seconds += made->compile_seconds;
   count(&Counters::native_loops);
   for (const State& entry : made->region().entries) {
-    entries_at(Place{{{code, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}})->region = made;
+    Entries& there = *entries_at(Place{{{code, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}});
+    there.region = made;
+    there.region_trial.begin();
   }
   const Held<NativeCall> call = std::move(native_call_);
   native_tries_ = 0;

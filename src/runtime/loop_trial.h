@@ -20,13 +20,13 @@ class LoopTrial {
   bool add(double seconds);
   // Whether the loop is to be left alone this time.
   bool skips();
-  // Whether a turn that is left alone is served all the same where more than one trial's turns are to be known: one in seven, which few loops repeat in.
+  // Whether a turn that is left alone is served all the same where more than one trial's turns are to be known: one in thirteen, which few loops repeat in.
   bool is_sample() const { return skipped_ % kOfSamples == 0; }
 
  private:
   static constexpr uint64_t kFirst = 32;
   static constexpr std::size_t kPairs = 6;
-  static constexpr uint64_t kOfSamples = 7;
+  static constexpr uint64_t kOfSamples = 13;
   // Our evaluator is a little slower than CPython's: serving has to be better than it by more than that.
   static constexpr double kBetter = 0.9;
 

@@ -46,7 +46,7 @@ TEST(OneTurnThatWasHeldUpDoesNotDecide) {
   EXPECT(!trial.skips());
 }
 
-TEST(OneInSevenTurnsThatAreLeftAloneIsASample) {
+TEST(OneInThirteenTurnsThatAreLeftAloneIsASample) {
   LoopTrial trial;
   turns_to_trial(trial);
   decide(trial, 2.0, 1.0);
@@ -55,5 +55,5 @@ TEST(OneInSevenTurnsThatAreLeftAloneIsASample) {
     EXPECT(trial.skips());
     samples += trial.is_sample();
   }
-  EXPECT(samples == 2);
+  EXPECT(samples == 1);
 }
