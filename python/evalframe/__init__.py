@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from evalframe import bytecode, stand_ins  # noqa: F401
 from evalframe._core import FrameInfo, Hook, Result, hook
-from evalframe.code_object import CodeObject, code
 from evalframe.dis import dis
 from evalframe.headers import get_include
 from evalframe.jit import Break, Explanation, GraphBreakError, Limit, Loop, enabled, explain, jit, stats
 from evalframe.modes import disable, enable, enable_as_asked, evaluation_counts
 from evalframe.policy import constant, followed, leaf, mark, reset, skip_modules, uncaptured
-from evalframe.steps import Slot, Step, Trace, step
 from evalframe.user_backends import BackendError, backends, register_backend
 from evalframe.variables import Variable, VariableTable, variables
 
@@ -75,13 +73,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from evalframe.captured import CapturedGraph, GuardTree, graphs, guards
+    from evalframe.code_object import CodeObject, code
     from evalframe.decompiler import DecompileError, DecompileReport, decompile, decompile_report
     from evalframe.graph import Graph, Node, Value
     from evalframe.sources import debug_source
+    from evalframe.steps import Slot, Step, Trace, step
 else:
     _LATER = {
         **dict.fromkeys(("Graph", "Node", "Value"), "evalframe.graph"),
         **dict.fromkeys(("CapturedGraph", "GuardTree", "graphs", "guards"), "evalframe.captured"),
+        **dict.fromkeys(("CodeObject", "code"), "evalframe.code_object"),
+        **dict.fromkeys(("Slot", "Step", "Trace", "step"), "evalframe.steps"),
         **dict.fromkeys(("DecompileError", "DecompileReport", "decompile", "decompile_report"), "evalframe.decompiler"),
         "debug_source": "evalframe.sources",
     }
