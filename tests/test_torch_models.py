@@ -11,6 +11,10 @@ import evalframe.torch
 pytestmark = pytest.mark.torch
 
 
+# Called until their entries own only what they read.
+SETTLED = ("bert", "t5", "mixtral")
+
+
 def tensors(result):
     if isinstance(result, torch.Tensor):
         return [result]
@@ -42,7 +46,7 @@ def test_outputs_of_transformers_are_those_of_eager(name):
     compiled = evalframe.torch.compile(function, backend="eager", max_entries=30)
     with torch.no_grad():
         wanted = function(*args, **kwargs)
-        for _ in range(4):
+        for _ in range(40 if name in SETTLED else 4):
             got = compiled(*args, **kwargs)
             assert type(got) is type(wanted)
             assert list(got) == list(wanted)
