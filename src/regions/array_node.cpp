@@ -13,6 +13,7 @@
 #include "regions/expression.h"
 #include "regions/gather.h"
 #include "regions/numbers.h"
+#include "regions/rolls.h"
 #include "regions/views.h"
 
 namespace evalframe::regions {
@@ -391,8 +392,11 @@ class ArrayNode {
     const Operand along = argument(2, "axis");
     if (node_.keywords > 1 || (node_.keywords && !along) || node_.count != (along ? 3 : 2)) throw Unsupported("such a call of roll()");
     nodes_.before_reading();
-    const Strided from = located(nodes_.graph.operands_of(node_)[0]);
-    const int rank = static_cast<int>(from.sizes.size());
+    const Operand rolls = nodes_.graph.operands_of(node_)[0];
+    const auto is_rolled = [](const Written& array) { return array.expression && !array.expression->made && array.expression->is_rolled(); };
+    if (!is_rolled(value(rolls))) computed(block_, value(rolls));
+    const Written array = value(rolls);
+    const int rank = array.type.rank;
     int64_t axis = 0;
     if (along) {
       PyObject* const known = along.space == Operand::Space::kConstant ? nodes_.graph.constants[static_cast<size_t>(along.index)].get() : nullptr;
@@ -400,32 +404,14 @@ class ArrayNode {
       axis = PyLong_AsLongLong(known);
       if (axis < 0) axis += rank;
     }
-    if (rank > 2 || (rank == 2 && !along) || axis < 0 || axis >= rank) throw Unsupported("such a call of roll()");
-    require_c_order(block_, from);
-    for (const Term& size : from.sizes) block_.leave_unless(compare("ult", size - 1.0, kMostSize));
-    const Term none = emitter().integer("i64", 0), one = emitter().integer("i64", 1);
-    const auto a = static_cast<size_t>(axis);
-    const Term length = from.sizes[a], rest = binary("srem", as_int(block_, value(nodes_.graph.operands_of(node_)[1])), length);
-    const Term moved = select(compare("slt", rest, 0), rest + length, rest), kept = length - moved;
-    Written result{.type = fresh_type(from.type.dtype, rank)};
-    Term bytes = emitter().integer("i64", graph::size_of(from.type.dtype));
-    for (const Term& size : from.sizes) bytes = bytes * size;
-    result.words = {block_.allocate(bytes)};
-    result.words.insert(result.words.end(), from.sizes.begin(), from.sizes.end());
-    const Strided to = strided(block_, result);
-    const auto copy = [&](const Term& begin, const Term& end, const Term& count) {
-      const auto rows_of = [&](const Strided& array, const Term& first) -> Block::Rows {
-        const Term data = emitter().let("ptr", "getelementptr i8, ptr " + array.data.ref + ", i64 " + (first * array.strides[a]).ref);
-        return {data, rank == 2 ? array.strides[0] : none, array.strides.back()};
-      };
-      std::vector<Term> sizes = from.sizes;
-      sizes[a] = count;
-      const Routine routine{.kind = rank == 2 ? Routine::Kind::kMove : Routine::Kind::kMoveRow, .dtype = from.type.dtype};
-      block_.call(routine, {rows_of(from, begin), rows_of(to, end)}, rank == 2 ? sizes[0] : one, sizes.back(), true);
-    };
-    copy(none, moved, kept);
-    copy(kept, none, moved);
-    return result;
+    if (!array.type.is_array() || rank > 2 || (rank == 2 && !along) || axis < 0 || axis >= rank) throw Unsupported("such a call of roll()");
+    const std::vector<Term> sizes = sizes_of(block_, array);
+    if (!is_rolled(array)) {
+      require_c_order(block_, strided(block_, array));
+      for (const Term& size : sizes) block_.leave_unless(compare("ult", size - 1.0, kMostSize));
+    }
+    const Term &length = sizes[static_cast<size_t>(axis)], rest = binary("srem", as_int(block_, value(nodes_.graph.operands_of(node_)[1])), length);
+    return written_array(rolled(block_, array, static_cast<size_t>(axis), select(compare("slt", rest, 0), rest + length, rest)));
   }
 
   Written median() const {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "regions/rolls.h"
 #include "regions/views.h"
 
 namespace evalframe::regions {
@@ -80,10 +81,11 @@ class KernelOf {
     find_leaves(root);
     const int32_t value = add(root);
     kernel_.outputs.push_back({value, root.dtype});
-    if (leaves_.size() >= kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
+    const size_t operands = leaves_.size() * (has_rolled_ ? 2 : 1) + 1;
+    if (operands > kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
   }
 
-  Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = native::print(kernel_)}; }
+  Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = std::string(has_rolled_ ? kRolled : "") + native::print(kernel_)}; }
 
   // Of any dimensions.
   std::vector<Block::Place> places(Block& block) const {
@@ -99,12 +101,24 @@ class KernelOf {
     std::vector<Block::Rows> all;
     const Term none = block.emitter.integer("i64", 0);
     for (const Expression* leaf : leaves_) {
-      if (!leaf->array) {
-        all.push_back({number(block, *leaf, all.size()), none, none});
+      const Expression& from = leaf->is_rolled() ? *leaf->operands[0] : *leaf;
+      if (!from.array) {
+        all.push_back({number(block, from, all.size()), none, none});
         continue;
       }
       const size_t rank = root_.sizes.size();
-      all.push_back({leaf->array->data, rank == 2 ? stride(block, *leaf, 2) : none, stride(block, *leaf, 1)});
+      all.push_back({from.array->data, rank == 2 ? stride(block, from, 2) : none, stride(block, from, 1)});
+    }
+    return all;
+  }
+
+  // Behind the operands, if any is rolled: by how many rows and columns each is.
+  std::vector<Block::Rows> moves(Block& block, const Term& place) const {
+    std::vector<Block::Rows> all;
+    const Term none = block.emitter.integer("i64", 0);
+    for (const Expression* leaf : leaves_) {
+      if (!has_rolled_) break;
+      all.push_back({place, leaf->moved.size() == 2 ? leaf->moved[0] : none, leaf->is_rolled() ? leaf->moved.back() : none});
     }
     return all;
   }
@@ -127,10 +141,11 @@ class KernelOf {
   // Inputs stand before all operations.
   void find_leaves(const Expression& expression) {
     if (numbers_.count(&expression)) return;
-    if (expression.is_leaf()) {
+    if (expression.is_leaf() || expression.is_rolled()) {
+      has_rolled_ |= expression.is_rolled();
       numbers_[&expression] = static_cast<int32_t>(leaves_.size());
       leaves_.push_back(&expression);
-      kernel_.inputs.push_back({expression.dtype, !expression.array});
+      kernel_.inputs.push_back({expression.dtype, expression.is_leaf() && !expression.array});
       return;
     }
     for (const ExpressionRef& operand : expression.operands) find_leaves(*operand);
@@ -150,6 +165,7 @@ class KernelOf {
   Kernel kernel_;
   std::vector<const Expression*> leaves_;
   std::map<const Expression*, int32_t> numbers_;
+  bool has_rolled_ = false;
 };
 
 void visit_arrays(const Expression& expression, const std::function<void(const Strided&)>& visit) {
@@ -167,6 +183,25 @@ Term count_of(Block& block, const std::vector<Term>& sizes) {
     if (axis > 0 && sizes.size() > 2) block.leave_unless(compare("ult", all, kMostSize));
   }
   return all;
+}
+
+size_t count_leaves(const Expression& expression) {
+  if (expression.is_leaf() || expression.is_rolled()) return 1;
+  size_t all = 0;
+  for (const ExpressionRef& operand : expression.operands) all += count_leaves(*operand);
+  return all;
+}
+
+// Kernels of more dimensions, or of very many operands, aren't computed in parts.
+void copy_rolled(Block& block, Expression& expression) {
+  for (ExpressionRef& operand : expression.operands) {
+    if (!operand->is_rolled()) {
+      copy_rolled(block, *operand);
+      continue;
+    }
+    computed(block, written_array(operand));
+    operand = leaf(block, written_array(operand));
+  }
 }
 
 }  // namespace
@@ -197,6 +232,12 @@ Written computed(Block& block, const Written& array) {
   if (rank == 0 || rank > kMostDimensions) throw Unsupported("arrays of " + std::to_string(rank) + " dimensions");
   Emitter& emitter = block.emitter;
   const Term count = count_of(block, expression.sizes);
+  if (expression.is_rolled()) {
+    expression.is_computed = true;
+    expression.made = std::make_shared<Written>(rolled_copy(block, expression));
+    return *expression.made;
+  }
+  if (rank > 2 || 2 * count_leaves(expression) + 1 > kMostOperands) copy_rolled(block, expression);
   const KernelOf kernel(expression);
   Written made{.type = array.type};
   const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
@@ -211,7 +252,9 @@ Written computed(Block& block, const Written& array) {
   }
   std::vector<Block::Rows> operands = kernel.operands(block);
   const Term rows = rank == 2 ? expression.sizes[0] : emitter.integer("i64", 1);
+  const std::vector<Block::Rows> moves = kernel.moves(block, made.words[0]);
   operands.push_back({made.words[0], expression.sizes.back() * size, size});
+  operands.insert(operands.end(), moves.begin(), moves.end());
   block.call(kernel.routine(Routine::Kind::kKernel), operands, rows, expression.sizes.back(), true);
   return made;
 }

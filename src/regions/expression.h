@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "regions/block.h"
@@ -19,11 +20,14 @@ struct Expression {
   native::Value number = {};
   native::ScalarOp op = native::ScalarOp::add;
   std::vector<ExpressionRef> operands = {};
+  // Of what is rolled (rolls.h): the elements of its one operand, an array, are moved on by so many along each axis.
+  std::vector<Term> moved = {};
   // Where it stands in memory, once it was computed. A part of another one may be computed with that alone.
   std::shared_ptr<Written> made = {};
   bool is_computed = false;
 
   bool is_leaf() const { return operands.empty(); }
+  bool is_rolled() const { return !moved.empty(); }
 };
 
 ExpressionRef leaf(Block& block, const Written& array);
@@ -44,6 +48,10 @@ inline constexpr int64_t kMostSize = 1 << 20;
 void require_c_order(Block& block, const Strided& array);
 // ... and all arrays that it is made of, where someone sees its order.
 void require_c_order(Block& block, const Written& array);
+
+// What the text of a kKernel begins with where operands are rolled: as many rows of no elements follow its operands, whose steps say by how
+// many rows and columns each of them is moved on.
+inline constexpr std::string_view kRolled = "rolled ";
 
 // Computes it, if that wasn't done: an array in memory.
 Written computed(Block& block, const Written& array);

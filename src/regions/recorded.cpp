@@ -454,7 +454,8 @@ void RecordingWriter::write_node(int32_t index) {
     result = is_call ? write_object_call(index) : result_of(index, node);
   }
   // What several take is computed once.
-  if (result.expression && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
+  // What is rolled is read where it was, by as many as there are.
+  if (result.expression && !result.expression->is_rolled() && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
   if (!block_.stores.empty() && (reads_arrays_from(index + 1) || grows_lists_from(index))) commit_behind(index);
 }

@@ -18,6 +18,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "regions/axis_fold.h"
 #include "regions/contraction.h"
+#include "regions/expression.h"
 #include "regions/gather.h"
 #include "regions/object_routine.h"
 #include "regions/rows.h"
@@ -31,7 +32,7 @@ namespace {
 // Elements from which on a graph's kernels do better: with threads, and what belongs together in one.
 constexpr int64_t kManyElements = 1 << 16;
 
-class KernelRoutine final : public LoadedRoutine {
+class KernelRoutine : public LoadedRoutine {
  public:
   explicit KernelRoutine(std::shared_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {
     for (const native::KernelInput& input : kernel_->inputs) {
@@ -54,19 +55,8 @@ class KernelRoutine final : public LoadedRoutine {
     return static_cast<KernelRoutine*>(self)->run(data, outer, inner, rows, columns);
   }
 
- private:
-  // How the rows of all operands are walked, two bits for each.
-  static constexpr int kBits = 2;
-  static constexpr uint64_t kUnit = 0, kBroadcast = 1, kStrided = 2, kRowsOfNeighbours = 0;
-  static_assert(kBits * kMostOperands <= 64);
-  struct Version {
-    uint64_t walks;
-    native::KernelFunction function;
-  };
-
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    constexpr int32_t kRefused = -1;
-    if (rows > kManyElements || columns > kManyElements || rows * columns > kManyElements) return kRefused;
+    if (are_many(rows, columns)) return kRefused;
     uint64_t walks = 0;
     for (size_t i = 0; i < sizes_.size(); i++) {
       const bool is_unit = inner[i] == sizes_[i] || row_[i] == static_cast<char>(Access::kScalar);
@@ -79,6 +69,21 @@ class KernelRoutine final : public LoadedRoutine {
     missing_ = walks;
     return kRefused;
   }
+
+ protected:
+  static constexpr int32_t kRefused = -1;
+  static bool are_many(int64_t rows, int64_t columns) { return rows > kManyElements || columns > kManyElements || rows * columns > kManyElements; }
+  size_t inputs() const { return sizes_.size() - 1; }
+
+ private:
+  // How the rows of all operands are walked, two bits for each.
+  static constexpr int kBits = 2;
+  static constexpr uint64_t kUnit = 0, kBroadcast = 1, kStrided = 2, kRowsOfNeighbours = 0;
+  static_assert(kBits * kMostOperands <= 64);
+  struct Version {
+    uint64_t walks;
+    native::KernelFunction function;
+  };
 
   std::string access_of(uint64_t walks) const {
     std::string access = row_;
@@ -94,6 +99,46 @@ class KernelRoutine final : public LoadedRoutine {
   std::string row_;             // how operands are walked that are rows of neighbours
   std::vector<Version> versions_;
   std::optional<uint64_t> missing_;  // what a call would have needed
+};
+
+// Operands that are rolled are read where their elements were: in parts of the rows and columns in which these stand one behind the other.
+class RolledRoutine final : public KernelRoutine {
+ public:
+  using KernelRoutine::KernelRoutine;
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    return static_cast<RolledRoutine*>(self)->run_parts(data, outer, inner, rows, columns);
+  }
+
+ private:
+  int32_t run_parts(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    if (are_many(rows, columns)) return kRefused;
+    const int64_t *const down = outer + inputs() + 1, *const along = inner + inputs() + 1;
+    find_borders(down, rows, row_borders_);
+    find_borders(along, columns, column_borders_);
+    for (size_t r = 0; r + 1 < row_borders_.size(); r++) {
+      for (size_t c = 0; c + 1 < column_borders_.size(); c++) {
+        const int64_t row = row_borders_[r], column = column_borders_[c];
+        char* part[kMostOperands];
+        for (size_t i = 0; i < inputs(); i++) part[i] = data[i] + before(row, down[i], rows) * outer[i] + before(column, along[i], columns) * inner[i];
+        part[inputs()] = data[inputs()] + row * outer[inputs()] + column * inner[inputs()];
+        if (const int32_t met = run(part, outer, inner, row_borders_[r + 1] - row, column_borders_[c + 1] - column)) return met;
+      }
+    }
+    return 0;
+  }
+
+  // Where what stands at a place was before it was moved.
+  static int64_t before(int64_t place, int64_t moved, int64_t size) { return place < moved ? place - moved + size : place - moved; }
+
+  void find_borders(const int64_t* moved, int64_t size, std::vector<int64_t>& borders) const {
+    borders.assign(moved, moved + inputs());
+    borders.insert(borders.end(), {0, size});
+    std::sort(borders.begin(), borders.end());
+    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  }
+
+  std::vector<int64_t> row_borders_, column_borders_;
 };
 
 class SpaceRoutine final : public LoadedRoutine {
@@ -547,7 +592,7 @@ RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Argumen
 
 RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
-    case Routine::Kind::kKernel: return loaded<KernelRoutine>(owners, routine.kernel);
+    case Routine::Kind::kKernel: return routine.text.starts_with(kRolled) ? loaded<RolledRoutine>(owners, routine.kernel) : loaded<KernelRoutine>(owners, routine.kernel);
     case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel);
     case Routine::Kind::kMoveSpace: return loaded<MoveSpaceRoutine>(owners, routine.dtype, routine.rank);
     case Routine::Kind::kMove:
