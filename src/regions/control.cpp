@@ -3,6 +3,7 @@
 #include "cpython/frame.h"
 #include "cpython/layout.h"
 #include "regions/iterators.h"
+#include "regions/loops.h"
 #include "regions/many_turns.h"
 #include "regions/numbers.h"
 #include "regions/writer.h"
@@ -47,7 +48,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     return emitter.line("br label %" + exit_of(state, must_run, within_.leads && state == blocks_[0].state) + (block.is_done() ? ".sure" : ""));
   }
   blocks_[number].next.insert(next);
-  const std::string target = block.is_done() ? save_of(next) : "block" + std::to_string(next);
+  const std::string target = block.is_done() ? save_of(next) : block_label(next);
   if (instruction > blocks_[number].state.instruction) return emitter.line("br label %" + target);
   blocks_[next].is_entry = true;
   const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;

@@ -9,7 +9,6 @@ namespace {
 // Of a loop, in characters of its text: longer ones gain little, and take long to compile.
 constexpr size_t kLongestLoop = 20'000;
 
-std::string name_of(int block) { return "block" + std::to_string(block); }
 std::string copied_name(int block) { return "first" + std::to_string(block); }
 
 }  // namespace
@@ -23,7 +22,7 @@ FirstTurns::FirstTurns(const std::deque<BlockOf>& blocks, const Loops& loops, co
 
 std::string FirstTurns::label_of(int block) const {
   const auto head = heads_.find(block);
-  return head != heads_.end() && head->second == block ? copied_name(block) : name_of(block);
+  return head != heads_.end() && head->second == block ? copied_name(block) : block_label(block);
 }
 
 bool FirstTurns::has_own_turn(int head, const std::set<int>& loop) const {

@@ -4,11 +4,15 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "regions/writer.h"
 
 namespace evalframe::regions {
+
+// Of a block in the text of its region's function.
+inline std::string block_label(int block) { return "block" + std::to_string(block); }
 
 class Loops {
  public:

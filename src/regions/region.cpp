@@ -233,7 +233,7 @@ void RegionWriter::write_block(int number) {
 
 void RegionWriter::write_block_text(int number) {
   const State state = blocks_[number].state;
-  const std::string name = "block" + std::to_string(number);
+  const std::string name = block_label(number);
   const std::string exit = exit_of(state, false);
   const Instruction& first = code_.instructions[state.instruction];
   const Kind top = state.types.empty() ? Kind::kUnbound : state.types.back().kind;
@@ -266,7 +266,7 @@ void RegionWriter::write_block_text(int number) {
 }
 
 void RegionWriter::write_many_turns(int number) {
-  const std::string name = "block" + std::to_string(number);
+  const std::string name = block_label(number);
   if (text_.find("br label %" + name + ".many\n") == std::string::npos) return;
   // Where turns of other types can't be written, the others may.
   constexpr size_t kMostHeads = 3;
@@ -281,7 +281,7 @@ void RegionWriter::write_many_turns(int number) {
 }
 
 std::optional<std::string> RegionWriter::many_turns(int number, size_t most_heads, std::string& why) {
-  const std::string name = "block" + std::to_string(number);
+  const std::string name = block_label(number);
   ManyTurns many(*this, number, most_heads, false);
   std::optional<std::string> text = many_turns(many, number, name + ".0", why);
   if (!text || !many.divides()) return text;

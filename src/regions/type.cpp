@@ -33,6 +33,12 @@ bool may_enter_as(const Type& wanted, const Type& there) {
   return std::equal(wanted.asked.begin(), wanted.asked.end(), there.asked.begin(), may_enter_as);
 }
 
+bool may_enter_slot(Type wanted, const Type& there) {
+  if (wanted.kind == Kind::kUnread) return may_be_unread(there);
+  if (wanted.kind == Kind::kObject) wanted.object = -1;
+  return may_enter_as(wanted, there);
+}
+
 Type fresh_type(DType dtype, int rank) {
   return {.kind = Kind::kFresh, .dtype = dtype, .rank = static_cast<int8_t>(rank), .flags = guards::kArrayFlags, .is_close = rank > 0};
 }

@@ -76,6 +76,8 @@ Type gone_through(Type items);
 Type of_any_strides(Type type);
 // Whether what is of the type `there` may enter as `wanted`: one that stands close is one of any strides, too.
 bool may_enter_as(const Type& wanted, const Type& there);
+// The same of what a slot holds where a region is entered: a number for a kUnread, and any object that is carried along.
+bool may_enter_slot(Type wanted, const Type& there);
 // A new array.
 Type fresh_type(DType dtype, int rank);
 // Of an array's words, the one that tells it from others of its kind.

@@ -8,6 +8,7 @@
 #include "cpython/codec.h"
 #include "frontends/numpy/error_state.h"
 #include "runtime/measure.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -111,14 +112,9 @@ int LoopRegion::find_entry(const std::vector<PyObject*>& slots, int32_t instruct
     if (types_.empty()) {
       for (size_t i = 0; i < slots.size(); i++) types_.push_back(i < variables_.count() ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]));
     }
-    const auto may_enter = [](Type wanted, const Type& there) {
-      if (wanted.kind == Kind::kUnread) return regions::may_be_unread(there);
-      if (there.kind == Kind::kObject) wanted.object = -1;
-      return regions::may_enter_as(wanted, there);
-    };
-    const auto may_enter_else = [&](const Type& wanted, const Type& there) { return may_enter(regions::of_any_strides(wanted), there); };
+    const auto may_enter_else = [](const Type& wanted, const Type& there) { return regions::may_enter_slot(regions::of_any_strides(wanted), there); };
     const auto all = [&](const auto& may) { return std::equal(entry.types.begin(), entry.types.end(), types_.begin(), may); };
-    if (all(may_enter) && bind(slots, entry)) return static_cast<int>(e);
+    if (all(regions::may_enter_slot) && bind(slots, entry)) return static_cast<int>(e);
     met_other_strides |= all(may_enter_else);
   }
   return -1;
@@ -167,11 +163,13 @@ LoopRegion::Left LoopRegion::run(PyThreadState* thread, Chain& chain, int32_t in
   if (!at) return {};
   const regions::Exit& exit = *at;
   const bool stays = turns_done == 0 && !exit.steps && exit.state.instruction == instruction;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);  // that a handler of a signal raised
-  Left left{true, !stays && !leave(chain, slots, from, exit, before, words, bound), exit.steps, stays, turns_done};
-  release(held_before);
-  if (type && !left.failed) PyErr_Restore(type, value, traceback), left.failed = true;
+  Left left{true, false, exit.steps, stays, turns_done};
+  {
+    const PendingException pending;  // that a handler of a signal raised
+    left.failed = !stays && !leave(chain, slots, from, exit, before, words, bound);
+    release(held_before);
+  }
+  left.failed = left.failed || PyErr_Occurred();
   if (!left.failed) make_missing();
   return left;
 }

@@ -5,6 +5,7 @@
 
 #include "cpython/codec.h"
 #include "cpython/variables.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -34,12 +35,6 @@ bool leads_to(const regions::Region& from, const State& there, const regions::Re
     if (number >= from.objects.size() || number >= to.objects.size() || from.objects[number].get() != to.objects[number].get()) return false;
   }
   return true;
-}
-
-bool may_enter(Type wanted, const Type& there) {
-  if (wanted.kind == Kind::kUnread) return regions::may_be_unread(there);
-  if (wanted.kind == Kind::kObject) wanted.object = -1;
-  return regions::may_enter_as(wanted, there);
 }
 
 // Whether the words are still those of the object.
@@ -122,7 +117,7 @@ bool NativeCall::bind_slots(PyObject* const* slots, Bound& bound) const {
   for (const Ref& object : pieces_[0].region->region().objects) bound.push_back(object.get());
   const std::vector<Type>& types = from().types;
   for (size_t i = 0; i < types.size(); i++) {
-    if (!may_enter(types[i], i < variables_ ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]))) return false;
+    if (!regions::may_enter_slot(types[i], i < variables_ ? regions::type_in_variable(slots[i]) : regions::type_of(slots[i]))) return false;
     if (types[i].kind != Kind::kObject) continue;
     PyObject*& object = bound[static_cast<size_t>(types[i].object)];
     if (object && object != slots[i]) return false;
@@ -178,10 +173,8 @@ bool NativeCall::go(Run& run, size_t number, int entry, const Bound& bound, int 
   if (!goes_on && !PyErr_Occurred()) PyErr_NoMemory();
   run.left.failed = !goes_on;
   if (region.held_count() > held_before) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    const PendingException pending;
     region.release(held_before);
-    PyErr_Restore(type, value, traceback);
   }
   if (goes_on) region.make_missing();
   return true;
