@@ -509,3 +509,19 @@ def test_the_loops_of_a_module_are_captured(tmp_path: Path, backend: str) -> Non
     assert ours.returncode == plain.returncode == 1
     summary = ours.stderr.splitlines()[-1]
     assert int(summary.split(" run ")[1].split()[0].replace(",", "")) > 150, summary
+
+
+def test_a_program_waits_for_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
+    program = "import sys; print(*(name for name in sys.modules if name.startswith('evalframe.')))"
+    loaded = set(evalframe("run", "-c", program, cwd=tmp_path).stdout.split())
+    others = {"code_commands", "step_command", "completion", "steps", "captured", "report_page", "code_object", "decompiler"}
+    assert "evalframe.report" in loaded
+    assert not loaded & {f"evalframe.{name}" for name in others}
+
+
+@pytest.mark.parametrize("command", [("explain", "-c"), ("explain", "--json", "--code", "-c"), ("explain", "--html", "{page}", "-c"), ("graph", "-c"), ("guards", "-c"), ("run", "--report", "{page}", "-c")])
+def test_a_program_may_leave_nothing_to_import_from(tmp_path: Path, command: tuple[str, ...]) -> None:
+    program = "import numpy as np, sys\ndef f(x): return x * 2 + 1\nfor _ in range(9): f(np.ones(3))\nsys.path.clear(); sys.meta_path.clear()"
+    done = evalframe(*(part.format(page=tmp_path / "page.html") for part in command), program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,21 +1,28 @@
 """The command line: ``evalframe`` and ``python -m evalframe``."""
 
 import argparse
+import importlib
 import signal
 import sys
 from collections.abc import Callable, Sequence
 
 import evalframe
-from evalframe import commands, completion, lookup, program, run_command, step_command
+from evalframe import lookup, program
 from evalframe.program_forms import split_at_program
 
 _RUN_PROGRAMS = ("run", "explain", "graph", "guards", "step")
+_FILES = {
+    "evalframe.run_command": ("run", "explain", "graph", "guards"),
+    "evalframe.code_commands": ("variables", "dis", "code", "decompile"),
+    "evalframe.step_command": ("step",),
+    "evalframe.completion": ("completion",),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser, commands_by_name = command_line()
+    parser, commands_by_name = command_line(given[0] if given else None)
     rest: list[str] = []
     if given[:1] and given[0] in _RUN_PROGRAMS:
         head, rest = split_at_program(commands_by_name[given[0]], given[1:])
@@ -37,8 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def command_line() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser of the command line, and those of its commands by name."""
+def command_line(command: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the command line, and those of its commands by name.
+
+    ``command``: if there is one of this name, only what its file has, as a program that is run waits for all others.
+    """
     parser = argparse.ArgumentParser(
         prog="evalframe", description=(evalframe.__doc__ or "").splitlines()[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,8 +57,8 @@ def command_line() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"evalframe {evalframe.__version__}")
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (run_command, commands, step_command, completion):
-        module.add_to(added)
+    for file in [file for file, names in _FILES.items() if command in names] or _FILES:
+        importlib.import_module(file).add_to(added)
     return parser, added.choices
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from evalframe import _core, notebook, terminal
 from evalframe.graph_svg import svg
-from evalframe.jit import counted, failures_of, nanoseconds
+from evalframe.jit import counted, failures_of, nanoseconds, start_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -248,11 +248,6 @@ def guards_of(captures: Captures) -> Listed[GuardTree]:
         for capture in captures
         for number, entry in enumerate(capture["entries"])
     )
-
-
-def start_of(entry: Mapping[str, Any]) -> str:
-    """Where a graph begins: "start" of its function, or a line."""
-    return "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
 
 
 def _head(capture: Mapping[str, Any], number: int, entry: Mapping[str, Any]) -> tuple[str, str, int, int, str]:

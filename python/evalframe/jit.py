@@ -409,6 +409,11 @@ def _entry_lines(number: int, entry: dict[str, Any]) -> Iterator[str]:
     )
 
 
+def start_of(entry: Mapping[str, Any]) -> str:
+    """Where a graph begins: "start" of its function, or a line."""
+    return "start" if entry["instruction"] == 0 and entry["depth"] == 1 else f"line {entry['line']}"
+
+
 def failures_of(guard: Mapping[str, Any], before: str = "") -> str:
     """How often a guard said no, and what it found then, behind `before`; "" where it didn't."""
     failed, found = guard["failed"], guard["found"]

@@ -9,9 +9,7 @@ import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evalframe.captured import start_of
-from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds, nanoseconds
-from evalframe.report_page import Page
+from evalframe.jit import Break, Explanation, Limit, Loop, counted, milliseconds, nanoseconds, start_of
 
 Stats = Mapping[str, Any]
 Captures = Sequence[Mapping[str, Any]]
@@ -85,6 +83,8 @@ def _code(module: str) -> dict[str, str]:
 
 def html(stats: Stats, title: str, captures: Captures = ()) -> str:
     """Everything, as one page that needs no other file."""
+    from evalframe.report_page import Page
+
     told = _with_recordings(captures)
     page = Page(title, summary(stats).removeprefix("evalframe: "), told)
     return page.html({"Functions": _table([_function_row(capture) for capture in told])}, _sections(stats, told))

@@ -1,21 +1,30 @@
 """The commands that run a program with its frames captured: `run`, `explain`, `graph` and `guards`."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
+import importlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import evalframe
 from evalframe import _core, program, report
-from evalframe.captured import Listed, graphs_of, guards_of
 from evalframe.commands import Commands, add_command, add_output, checked_file, document, show, show_all
 from evalframe.modes import evaluating
 from evalframe.program_forms import Program, add_program, chosen_program, command, module, script, usage
-from evalframe.report_page import with_code
-from evalframe.steps import Chosen
 from evalframe.user_backends import resolve
+
+if TYPE_CHECKING:
+    from evalframe.captured import Listed
+    from evalframe.steps import Chosen
+
+
+# What tells of more than counters: loaded in front of the program, which may leave nothing to import from.
+_READERS = ("evalframe.captured", "evalframe.report_page", "evalframe.steps")
+_READERS_OF_CODE = ("evalframe._llvm", "evalframe.decompiler")
 
 
 def add_to(commands: Commands) -> None:
@@ -68,6 +77,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    _load_readers(code=options.html is not None or options.code)
     if options.json:
         return _show_told(parser, options, lambda told: document(report.json_rows(told, options.code)))
     asked = chosen_program(parser, options)
@@ -86,6 +96,11 @@ def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> in
     return _run_program(asked.prepare, evalframe.enabled(), tell, page is not None)
 
 
+def _load_readers(code: bool = False) -> None:
+    for name in (*_READERS, *(_READERS_OF_CODE if code else ())):
+        importlib.import_module(name)
+
+
 def _write_page(path: Path, stats: report.Stats, title: str, captures: report.Captures) -> None:
     try:
         path.write_text(report.html(stats, title, captures), encoding="utf-8", errors="replace")
@@ -94,10 +109,14 @@ def _write_page(path: Path, stats: report.Stats, title: str, captures: report.Ca
 
 
 def _graph(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    from evalframe.captured import graphs_of
+
     return _show_captured(parser, options, graphs_of)
 
 
 def _guards(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    from evalframe.captured import guards_of
+
     _core.set_measuring_guards(options.costs)
     return _show_captured(parser, options, guards_of)
 
@@ -114,6 +133,7 @@ def _show_told(
     parser: argparse.ArgumentParser, options: argparse.Namespace, of: Callable[[report.Captures], str | Listed[Any]]
 ) -> int:
     """Shows what is made of all that was captured: a text, or objects, which a terminal draws."""
+    _load_readers()
     asked, output = chosen_program(parser, options), checked_file(parser, options.output)
     stdout = sys.stdout
     _core.keep_modules(True)
@@ -136,6 +156,8 @@ def told_of(asked: Program, captures: report.Captures) -> report.Captures:
     none is named."""
     if not asked.name:
         return captures
+    from evalframe.steps import Chosen
+
     wanted = Chosen((asked.name,), asked.files)
     return [part for capture in captures if (part := _part_of(capture, wanted)) is not None]
 
@@ -167,6 +189,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         if report_path is not None:
             parser.error("--report tells of what was captured, and --mode evaluate captures nothing")
         return _run_evaluated(asked.prepare)
+    if report_path is not None:
+        _load_readers(code=True)
     # Without a page only counters are told, and what was captured of modules may go with them.
     _core.keep_modules(report_path is not None)
 
@@ -214,7 +238,11 @@ def _run_captured(
 
 def _captures(for_page: bool) -> list[dict[str, Any]]:
     """What is captured now; for a page with the code that is made of it."""
-    return with_code(_core.captures(), _core.captured_code()) if for_page else _core.captures()
+    if not for_page:
+        return _core.captures()
+    from evalframe.report_page import with_code
+
+    return with_code(_core.captures(), _core.captured_code())
 
 
 def _run_evaluated(prepare: Callable[[], Callable[[], object]]) -> int:
