@@ -3876,3 +3876,27 @@ def test_is_seen(name: str, backend: str, request: pytest.FixtureRequest) -> Non
 @pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.__name__ == name and name != "closure_cell_changed"])
 def test_is_seen_of_globals(name: str, request: pytest.FixtureRequest) -> None:
     check_is_seen(with_globals(CASES[name]), "reference", request)
+
+
+def test_what_loads_a_module_is_left_to_importlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loaded_by_a_test.py").write_text("gain = 2.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def load() -> types.ModuleType:
+        return importlib.import_module("loaded_by_a_test")
+
+    def function(x: Any) -> Any:
+        return x * load().gain
+
+    captured, x = evalframe.jit(function), np.ones(3)
+    try:
+        np.testing.assert_array_equal(captured(x), 2.0 * x)
+        (found,) = evalframe.explain(captured)(x).breaks
+        assert "import of loaded_by_a_test" in str(found)
+        np.testing.assert_array_equal(captured(x), 2.0 * x)
+        loaded = evalframe.jit(function)
+        np.testing.assert_array_equal(loaded(x), 2.0 * x)
+        assert not evalframe.explain(loaded)(x).breaks
+    finally:
+        sys.modules.pop("loaded_by_a_test", None)

@@ -735,6 +735,25 @@ def test_aliased_inputs_that_are_written_into():
         assert same(compiled(x[1:], x[:-1]), f(y[1:], y[:-1])) and same(x, y)
 
 
+def test_aliased_inputs_of_what_only_draws_are_the_backends():
+    served = []
+
+    def backend(module, examples):
+        assert examples[0].data_ptr() == examples[1].data_ptr()
+        return lambda *inputs: (served.append(len(inputs)), module.forward(*inputs))[1]
+
+    def draws(x, y):
+        return F.dropout(x, 0.5) * torch.bernoulli(y.abs().clamp(max=1)) + torch.rand_like(x)
+
+    compiled, x = evalframe.torch.compile(draws, backend=backend), numbers(4, 4)
+    for count in range(4):  # the first one is recorded
+        torch.manual_seed(3)
+        wanted = draws(x, x.view(4, 4))
+        torch.manual_seed(3)
+        assert same(compiled(x, x.view(4, 4)), wanted)
+        assert served == [2] * count
+
+
 @pytest.mark.raises_in_kernels
 def test_exceptions_in_a_graph_are_those_of_eager():
     def f(x, index):

@@ -31,6 +31,7 @@ struct Stretch {
   std::vector<int32_t> apart;    // of these: done once, whoever runs the rest
   Ref told;                      // until the function is made: by the first run, where what goes in isn't known before
   bool acts = false;             // it mustn't be run twice
+  bool writes = false;           // ... as it writes into tensors
   bool handled = false;          // ... and its frames handle what it raises
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
 };
@@ -79,6 +80,14 @@ class Planner {
   bool acts(const Stretch& stretch) const {
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
       if (acts(node, stretch.begin)) return true;
+    }
+    return false;
+  }
+
+  // ... the one of these.
+  bool writes(const Stretch& stretch) const {
+    for (int32_t node = stretch.begin; node < stretch.end; node++) {
+      if (acts(node, stretch.begin) && !only_draws(graph_, graph_.nodes[node])) return true;
     }
     return false;
   }
@@ -145,7 +154,7 @@ class Planner {
   }
 
   void add(int32_t begin, int32_t end) {
-    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}, Ref(), false, false, {}};
+    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}, Ref(), false, false, false, {}};
     for (int32_t node = begin; node < end; node++) {
       if (effects_[node] == Effect::kApart) stretch.apart.push_back(node);
     }
@@ -347,6 +356,7 @@ class Python final : public Executable {
       if (!given) return false;
       if (of_torch_) {
         stretch.acts = planner.acts(stretch);
+        stretch.writes = planner.writes(stretch);
         if (!compile_torch(stretch, backend, told, given)) return false;
       } else {
         stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
@@ -452,7 +462,7 @@ class Python final : public Executable {
 
   bool make_function(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
     const cpython::HooksSuspended suspended;
-    Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.acts, stretch.handled, records_gradients(stretch.begin)));
+    Ref function = Ref::steal(PyObject_CallFunction(backend.get(), "OOiii", told.get(), given.get(), stretch.writes, stretch.handled, records_gradients(stretch.begin)));
     if (!function) return false;
     if (function.get() != Py_None) stretch.function = std::move(function);
     return true;

@@ -1,6 +1,7 @@
 #include "backends/torch_nodes.h"
 
 #include <algorithm>
+#include <array>
 
 #include "bytecode/operators.h"
 #include "core/builtins.h"
@@ -234,14 +235,23 @@ bool writes_into_new(const Graph& graph, const Node& node, int32_t begin) {
   return writes && is_new(graph, *graph.operands_of(node), begin);
 }
 
+// An argument of a call says that it acts.
+static bool is_asked_to_act(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(std::array{"out", "inplace", "generator"}, [&](const char* name) {
+    const Operand* const given = named_operand(graph, node, name);
+    return given && !is_nothing(graph, *given);
+  });
+}
+
+bool only_draws(const Graph& graph, const Node& node) {
+  return node.form == Form::kCall && torch::only_draws(graph.constants[node.callable].get()) && !is_asked_to_act(graph, node);
+}
+
 bool acts_on_tensors(const Graph& graph, const Node& node) {
   if (node.form == Form::kSetItem) return true;
   if (node.form == Form::kBinary) return is_in_place(graph, node);
   if (node.form != Form::kCall) return false;
-  for (const char* const name : {"out", "inplace", "generator"}) {
-    const Operand* const given = named_operand(graph, node, name);
-    if (given && !is_nothing(graph, *given)) return true;
-  }
+  if (is_asked_to_act(graph, node)) return true;
   PyObject* const callable = graph.constants[node.callable].get();
   if (torch::is_builtin_operation(callable)) return std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name).starts_with("i");
   return torch::has_effect(callable) && !torch::changes_gradient_mode(callable) && !is_switched_off(graph, node, callable);

@@ -14,6 +14,8 @@ std::vector<Effect> torch_effects_of(const graph::Graph& graph);
 bool varies(const graph::Graph& graph);
 // Whether it writes into a tensor that is there already, or draws random numbers.
 bool acts_on_tensors(const graph::Graph& graph, const graph::Node& node);
+// Whether that is all: no tensor that is there already is another one behind it.
+bool only_draws(const graph::Graph& graph, const graph::Node& node);
 // Whether it writes into a tensor that an operator has made from node `begin` on, and that nobody else has: doing both again does no harm.
 bool writes_into_new(const graph::Graph& graph, const graph::Node& node, int32_t begin);
 // Whether an exception that the node raises would be caught in one of its frames.

@@ -63,17 +63,17 @@ class Lowering:
         self._options = options
         self._keeps = parameters == "attributes"
 
-    def __call__(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
+    def __call__(self, told: Any, examples: list[Any], writes: int, handled: int, gradients: int) -> Any:
         """Called by the core for a stretch of a graph; None: it is to be run by the recorded calls.
 
-        ``acts``: the stretch writes into tensors or draws random numbers; ``handled``: and what it raises is handled in
-        the frames that it was recorded in.
+        ``writes``: the stretch writes into tensors; ``handled``: it does, or draws random numbers, and what it raises
+        is handled in the frames that it was recorded in.
         """
         with _one_at_a_time:
-            return self._lowered(told, examples, acts, handled, gradients)
+            return self._lowered(told, examples, writes, handled, gradients)
 
-    def _lowered(self, told: Any, examples: list[Any], acts: int, handled: int, gradients: int) -> Any:
-        stretch = Stretch(told, examples, bool(acts), bool(gradients), self._keeps)
+    def _lowered(self, told: Any, examples: list[Any], writes: int, handled: int, gradients: int) -> Any:
+        stretch = Stretch(told, examples, bool(writes), bool(gradients), self._keeps)
         if self._backend is None or handled:
             self._module(stretch, graph_of(stretch, examples)[0], examples, runs=self._backend is not None)
             return None
@@ -92,10 +92,10 @@ class Lowering:
 
     def _for_these(self, stretch: Stretch, inputs: Sequence[Any]) -> Callable[..., Any]:
         module = self._module(stretch, graph_of(stretch, inputs)[0], inputs)
-        return self._compiled(stretch, module, _separated(inputs) if stretch.acts else inputs)
+        return self._compiled(stretch, module, _separated(inputs) if stretch.writes else inputs)
 
     def _for_sizes(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
-        apart = _separated(inputs) if stretch.acts else inputs
+        apart = _separated(inputs) if stretch.writes else inputs
         symbolic, graph = self._propagated(stretch, apart, stretch.dimensions)
         module = self._module(stretch, graph, inputs)
         with symbolic.tracing():
@@ -133,7 +133,7 @@ class Lowering:
         function = stretch.called_with_all(
             self._asked(stretch, module, [*symbols, *stretch.rest(inputs)]), len(symbols)
         )
-        return _apart(function, stretch.called_with_all(module, len(symbols))) if stretch.acts else function
+        return _apart(function, stretch.called_with_all(module, len(symbols))) if stretch.writes else function
 
     def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         assert self._backend is not None

@@ -16,14 +16,14 @@ Guard = Callable[..., bool]
 class Stretch:
     """What the core tells of a stretch.
 
-    ``told`` has the place it is from, and rows for its inputs, operations and outputs; ``acts``: it writes into tensors
-    or draws random numbers; ``gradients``: they are recorded where it runs; ``kept``: the numbers of the inputs that
-    are attributes of its module.
+    ``told`` has the place it is from, and rows for its inputs, operations and outputs; ``writes``: it writes into
+    tensors that are there already; ``gradients``: they are recorded where it runs; ``kept``: the numbers of the inputs
+    that are attributes of its module.
     """
 
-    def __init__(self, told: Any, examples: Sequence[Any], acts: bool, gradients: bool, keeps: bool) -> None:
+    def __init__(self, told: Any, examples: Sequence[Any], writes: bool, gradients: bool, keeps: bool) -> None:
         self.told = told
-        self.acts = acts
+        self.writes = writes
         self.gradients = gradients
         self.dimensions: list[int] = [dimensions for _, _, dimensions in told[1]]
         """For each input a bit for each dimension whose size varies."""

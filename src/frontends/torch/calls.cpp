@@ -44,19 +44,27 @@ CallKind kind_by_name(std::string_view name, CallKind otherwise) {
 struct Callable {
   Ref object;
   CallKind kind;
-  bool has_effect;
+  bool has_effect, only_draws;
   bool is_recurrent;
   bool is_of_attention;
 };
 
-// They change what they are given, or draw numbers. In-place ones end with an underscore.
-bool acts_by_name(std::string_view name) {
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+bool is_in_place_by_name(std::string_view name) {
   if (name.ends_with("_") && !name.ends_with("__")) return true;
-  for (const char* const part : {"rand", "dropout", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "batch_norm", "instance_norm", "attention", "gumbel",
-                                 "lstm", "gru", "rnn", "_set_grad", "binomial", "embedding"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
   return name.starts_with("__i") && name != "__invert__" && name != "__index__" && name != "__int__";
+}
+
+bool draws_by_name(std::string_view name) {
+  return has_any(name, {"rand", "dropout", "normal", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "attention"});
+}
+
+// They change what they are given, or draw numbers.
+bool acts_by_name(std::string_view name) {
+  return is_in_place_by_name(name) || draws_by_name(name) || has_any(name, {"rrelu", "batch_norm", "instance_norm", "lstm", "gru", "rnn", "_set_grad", "embedding"});
 }
 
 bool is_recurrent_by_name(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu"; }
@@ -69,7 +77,7 @@ using Callables = std::unordered_map<PyObject*, Callable>;
 
 void add(Callables& all, PyObject* object, std::string_view name, CallKind otherwise) {
   if (!PyCallable_Check(object) || PyType_Check(object)) return;
-  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), is_recurrent_by_name(name), is_of_attention_by_name(name)});
+  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), draws_by_name(name) && !is_in_place_by_name(name), is_recurrent_by_name(name), is_of_attention_by_name(name)});
 }
 
 // Of an object that keeps operations: a module in C, or torch._C._VariableFunctions.
@@ -259,6 +267,11 @@ CallKind attribute_kind(Borrowed name) {
 bool has_effect(PyObject* callable) {
   const Callable* const known = find(callable);
   return !known || known->has_effect;
+}
+
+bool only_draws(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return known && known->only_draws;
 }
 
 bool is_recurrent(PyObject* callable) {

@@ -606,6 +606,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (recorder.value_at(call.callable).kind == Value::Kind::kMade) return call_of_bound(site, call);
   if (policy_of(callable) != Policy::kFollowed) return marked_call(recorder, recorder.label(call.callable), callable, given_at(site, call)).value();
   if (PyFunction_Check(callable)) {
+    if (std::optional<Plan> breaks = loading_call(site, call, callable)) return *std::move(breaks);
     if (std::optional<Plan> followed = stand_in_call(site, call)) return *std::move(followed);
   }
   // No rule is for the functions of a program.

@@ -1,5 +1,6 @@
 // Rules for imports inside of functions: a module that is loaded already is a constant, as long as sys.modules has it.
 #include "core/builtins.h"
+#include "core/object_text.h"
 #include "cpython/frame.h"
 #include "recorder/imports.h"
 #include "recorder/rules/rules.h"
@@ -80,6 +81,16 @@ PyObject* loaded(Recorder& recorder, PyObject* name) {
   recorder.guards().require_name(modules, name, module);
   recorder.guards().require_module(module);
   return module;
+}
+
+std::optional<Plan> loading_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* function) {
+  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  const auto is = [](PyObject* text, const char* name) { return PyUnicode_CompareWithASCIIString(text, name) == 0; };
+  if (call.count < 1 || !is(code->co_name, "_find_and_load") || !is(code->co_filename, "<frozen importlib._bootstrap>")) return std::nullopt;
+  PyObject* const name = site.frame.slot(call.first);
+  if (!PyUnicode_CheckExact(name) || is_loaded(name)) return std::nullopt;
+  site.recorder.recording().awaited = Ref::borrow(name);
+  return plan_break(Break::kUnknownCall, "import of " + std::string(utf8(name)));
 }
 
 void add_import_rules(RuleTable& table) {

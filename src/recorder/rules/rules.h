@@ -199,6 +199,8 @@ std::optional<Plan> group_call(const Site& site, const evaluator::Activation::Ca
 bool has_text_of_groups(Recorder& recorder, const Operated& exception);
 // Whether these, of an `except`, are always the same classes, by the guards.
 bool fixes_classes(Recorder& recorder, uint32_t label, PyObject* object);
+// A break in front of importlib's own code for a module that isn't loaded: it runs the module, once.
+std::optional<Plan> loading_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* function);
 // issubclass of fixed classes.
 std::optional<Plan> class_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // str(exception), and methods of exceptions.
