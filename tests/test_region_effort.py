@@ -96,3 +96,27 @@ def test_a_loop_that_cant_be_optimised_runs_as_it_is(
         assert captured(X, turns) == summed(X, turns)
     assert not any(loop["optimised"] for loop in _core.jit_loops(captured))
     assert _core.jit_counters(captured)["native_turns"] > 700
+
+
+def generations(steps: int, board: np.ndarray) -> int:
+    for _ in range(steps):
+        neighbours = sum(np.roll(np.roll(board, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i != 0 or j != 0))
+        board[:] = (neighbours == 3) | ((board == 1) & (neighbours == 2))
+    return int(board.sum())
+
+
+def test_a_loop_stays_native_when_its_calls_are_tried(soon: None) -> None:
+    """In front of it is a graph, and its calls can't be native from end to end: each try of that left it to graphs."""
+    captured, board, steps = evalframe.jit(generations), np.random.default_rng(3).integers(0, 2, (40, 100)), 40
+    turns = lambda: int(_core.jit_counters(captured)["native_turns"])  # noqa: E731
+    wanted, tried = generations(steps, board.copy()), 0
+    while not _core.jit_counters(captured)["optimised_loops"]:
+        assert captured(steps, board.copy()) == wanted
+        tried += 1
+        assert tried < 20_000
+    for _ in range(150):
+        assert captured(steps, board.copy()) == wanted
+    before = turns()
+    for _ in range(20):
+        captured(steps, board.copy())
+    assert turns() - before >= 15 * (steps - 1)  # a few are timed in plain Python

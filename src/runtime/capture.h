@@ -201,7 +201,7 @@ class Capture {
   std::shared_ptr<RegionInTheMaking> making_;
   Held<NativeCall> native_call_;  // from the start through some of regions_
   bool begins_with_graph_ = false;  // what stands in front of the loop isn't native
-  uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0;
+  uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0, native_in_vain_ = 0;
   LongLoops long_loops_;      // of which recordings have one turn
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   struct Callee {

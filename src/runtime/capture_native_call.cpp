@@ -20,6 +20,8 @@ constexpr uint64_t kFewEntries = 32;
 constexpr uint32_t kMostTries = 4;
 // Calls from one look at that to the next, and calls in a row with other arguments after which it is made for those.
 constexpr uint32_t kFewCalls = 16, kManyMisses = 64;
+// Calls in a row that have left it before any turn of a loop, behind which it isn't tried any more: the loop by itself is better.
+constexpr uint32_t kManyInVain = 32;
 
 // Where a loop over a range or an array begins: makes its iterator, which runs no code of the program's. True: the next instruction is to be run.
 bool begin_iteration(const bytecode::Code& code, int32_t instruction, std::vector<Ref>& slots) {
@@ -140,10 +142,16 @@ void Capture::count_entry(bool entered) {
 Ref Capture::end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left left) {
   counters_.native_turns += static_cast<uint64_t>(left.turns);
   if (left.result) {
+    native_in_vain_ = 0;
     count(&Counters::native_calls);
     return std::move(left.result);
   }
   worth_.nodes += static_cast<uint64_t>(left.turns) + 1;
+  native_in_vain_ = left.turns ? 0 : native_in_vain_ + 1;
+  if (native_in_vain_ > kManyInVain) {
+    const Held<NativeCall> call = std::move(native_call_);
+    native_tries_ = kMostTries;
+  }
   Ref result;
   if (left.steps) {
     count(&Counters::exits);
@@ -178,7 +186,8 @@ Ref Capture::go_on_natively(PyThreadState* thread, const recorder::Recording& re
   outcome.values.clear();
   objects.clear();
   Chain chain(thread);
-  const int32_t next = state.next + begin_iteration(*state.code, state.next, slots);
+  const bool begun = begin_iteration(*state.code, state.next, slots);
+  const int32_t next = state.next + begun;
   look_at_native_call(next, {pointers(slots.data()), slots.size()});
   const Held<NativeCall> call = native_call_;
   if (call && call->instruction() == next && call->count() == slots.size()) {
@@ -190,7 +199,8 @@ Ref Capture::go_on_natively(PyThreadState* thread, const recorder::Recording& re
   if (!chain.push(function_.get(), *state.code, std::move(slots), next)) return Ref();
   count(&Counters::exits);
   Ref result;
-  return chain.step(result) == Ended::kRunning ? finish(thread, chain) : std::move(result);
+  // The loop's head, at which it may be entered yet, isn't to be run through with what stood in front of it.
+  return begun || chain.step(result) == Ended::kRunning ? finish(thread, chain) : std::move(result);
 }
 
 }  // namespace evalframe::runtime
