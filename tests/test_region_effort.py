@@ -108,7 +108,6 @@ def generations(steps: int, board: np.ndarray) -> int:
 def test_a_loop_stays_native_when_its_calls_are_tried(soon: None) -> None:
     """In front of it is a graph, and its calls can't be native from end to end: each try of that left it to graphs."""
     captured, board, steps = evalframe.jit(generations), np.random.default_rng(3).integers(0, 2, (40, 100)), 40
-    turns = lambda: int(_core.jit_counters(captured)["native_turns"])  # noqa: E731
     wanted, tried = generations(steps, board.copy()), 0
     while not _core.jit_counters(captured)["optimised_loops"]:
         assert captured(steps, board.copy()) == wanted
@@ -116,7 +115,7 @@ def test_a_loop_stays_native_when_its_calls_are_tried(soon: None) -> None:
         assert tried < 20_000
     for _ in range(150):
         assert captured(steps, board.copy()) == wanted
-    before = turns()
+    before = _core.jit_counters(captured)["native_turns"]
     for _ in range(20):
         captured(steps, board.copy())
-    assert turns() - before >= 15 * (steps - 1)  # a few are timed in plain Python
+    assert _core.jit_counters(captured)["native_turns"] - before >= 15 * (steps - 1)  # a few are timed in plain Python

@@ -154,7 +154,7 @@ class Planner {
   }
 
   void add(int32_t begin, int32_t end) {
-    Stretch stretch{begin, end, Ref(), Ref(), {}, {}, {}, {}, Ref(), false, false, false, {}};
+    Stretch stretch{.begin = begin, .end = end};
     for (int32_t node = begin; node < end; node++) {
       if (effects_[node] == Effect::kApart) stretch.apart.push_back(node);
     }

@@ -1,6 +1,7 @@
 // Compiles a guard table to its flat form, and runs that.
 #include "guards/program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -162,10 +163,9 @@ void Objects::prepare(const Program& program) {
 }
 
 void Objects::forget_others() {
-  std::vector<PyObject*> kept;
-  for (const int32_t i : *owned_) kept.push_back(items_[i]);
-  for (const int32_t i : program_->owned_) items_[i] = nullptr;
-  for (size_t at = 0; at < kept.size(); at++) items_[(*owned_)[at]] = kept[at];
+  for (const int32_t i : program_->owned_) {
+    if (!std::binary_search(owned_->begin(), owned_->end(), i)) items_[i] = nullptr;
+  }
 }
 
 void Objects::own_slots() {

@@ -150,6 +150,7 @@ Ref Capture::end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left 
   native_in_vain_ = left.turns ? 0 : native_in_vain_ + 1;
   if (native_in_vain_ > kManyInVain) {
     const Held<NativeCall> call = std::move(native_call_);
+    native_in_vain_ = 0;
     native_tries_ = kMostTries;
   }
   Ref result;
