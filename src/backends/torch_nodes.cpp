@@ -131,7 +131,7 @@ class Effects {
       PyObject* const callable = callable_of(node);
       if (torch::is_recurrent(callable)) return false;
       const torch::CallKind kind = torch::call_kind(callable);
-      if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kDescribed || kind == torch::CallKind::kState) return true;
+      if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kDescribed || kind == torch::CallKind::kState || kind == torch::CallKind::kMark) return true;
       return torch::is_builtin_operation(callable) && (node.meta.kind == Kind::kTensor || node.meta.kind == Kind::kObject);
     }
     if (has_tensor(node)) return true;

@@ -4,6 +4,7 @@
 
 #include "cpython/classes.h"
 #include "frontends/torch/autograd.h"
+#include "frontends/torch/checkpoints.h"
 #include "module/bindings.h"
 #include "recorder/caches.h"
 #include "recorder/keyed.h"
@@ -30,6 +31,8 @@ void bind_stand_ins(nb::module_& module) {
   module.attr("check_class_cell") = nb::borrow(cpython::checker_of_class_cells());
   module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
   module.attr("is_new_result") = nb::borrow(torch::is_new_result());
+  module.attr("begin_checkpoint") = nb::borrow(torch::begin_checkpoint());
+  module.attr("end_checkpoint") = nb::borrow(torch::end_checkpoint());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
   module.attr("group") = nb::borrow(recorder::group_of_lazies());

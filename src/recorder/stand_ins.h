@@ -12,8 +12,9 @@ struct Site;
 
 struct StandIn {
   Ref function;
-  int through = 0;  // the argument that it goes through; -1: none; kOnlyCompiling: the same, and it stands in only then (recorder/purpose.h)
-  static constexpr int kOnlyCompiling = -2;
+  int through = 0;  // the argument that it goes through; -1: none; less: none, and where it stands in
+  static constexpr int kOnlyCompiling = -2;   // only then (recorder/purpose.h)
+  static constexpr int kCheckpoint = -3;      // in graphs for torch's backends, in code whose checkpoints are followed
 };
 
 // The function's code is changed so that nobody sees its frames. False with an exception.

@@ -6,12 +6,15 @@
 
 #include "cpython/codec.h"
 #include "cpython/variables.h"
+#include "frontends/torch/checkpoints.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/imports.h"
 #include "recorder/policy.h"
 #include "runtime/capture.h"
 #include "runtime/capture_run.h"
+#include "runtime/checkpoints.h"
 #include "runtime/dead_functions.h"
+#include "runtime/pending_exception.h"
 #include "runtime/recursion_level.h"
 
 namespace evalframe::runtime {
@@ -203,6 +206,18 @@ void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* co
   }
 }
 
+// Checkpoints whose calls the recording has left, by an exception, are over; CPython runs what is left where it is in the midst of one.
+static Ended without_recording(Chain& chain, Ref& result, Ended ended, const recorder::Recording& recording, size_t checkpoints) {
+  const size_t within = ended == Ended::kRunning ? checkpoints_within(chain, recording) : 0;
+  if (within > 0) {
+    torch::leave_checkpoints(checkpoints + within);
+    ended = finished(chain.finish_in_cpython(false), result);
+  }
+  const PendingException pending;
+  torch::leave_checkpoints(checkpoints);
+  return ended;
+}
+
 // Runs and records, up to a break.
 Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
   // They would see the recorder look at tensors.
@@ -212,8 +227,9 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
   const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling};
-  const size_t long_loops = long_loops_.size();
+  const size_t long_loops = long_loops_.size(), checkpoints = torch::open_checkpoints();
   const Ended ended = run.chain.record(varying, run.result, recording, past_exception, purpose, is_tried() ? &long_loops_ : nullptr);
+  if (drop_for_checkpoints(*recording)) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);

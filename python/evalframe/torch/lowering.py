@@ -19,6 +19,7 @@ from torch.fx.graph import _illegal_names, _Namespace
 
 from evalframe import _core
 from evalframe._core.bytecode import OPERATORS
+from evalframe.torch.checkpoints import Checkpoint
 from evalframe.torch.default_device import named, set_aside
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
@@ -39,6 +40,7 @@ _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
     "slice": lambda parts: slice(*parts),
 }
+_MARKS = _core.begin_checkpoint, _core.end_checkpoint
 _REPLAYED = "eager"
 """The backend that runs graphs as they are: the recorded calls do so without Python in between."""
 
@@ -74,7 +76,7 @@ class Lowering:
 
     def _lowered(self, told: Any, examples: list[Any], writes: int, handled: int, gradients: int) -> Any:
         stretch = Stretch(told, examples, bool(writes), bool(gradients), self._keeps)
-        if self._backend is None or handled:
+        if handled or (self._backend is None and not stretch.checkpoints):
             self._module(stretch, graph_of(stretch, examples)[0], examples, runs=self._backend is not None)
             return None
         if not stretch.varies and not stretch.kept:
@@ -105,7 +107,8 @@ class Lowering:
     def _module(self, stretch: Stretch, graph: fx.Graph, inputs: Sequence[Any], runs: bool = True) -> fx.GraphModule:
         kept = (node for node in graph.nodes if node.op == "get_attr")
         values = (value for index, value in enumerate(inputs) if index in stretch.kept)
-        module = graph_module(graph, runs, {node.target: value for node, value in zip(kept, values, strict=True)})
+        attributes = {node.target: value for node, value in zip(kept, values, strict=True)}
+        module = graph_module(graph, runs, attributes)
         self.graph_modules.append(module)
         return module
 
@@ -136,7 +139,8 @@ class Lowering:
         return _apart(function, stretch.called_with_all(module, len(symbols))) if stretch.writes else function
 
     def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        assert self._backend is not None
+        if self._backend is None:  # torch's own checkpoints call the graph's modules
+            return module
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
@@ -237,32 +241,117 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     graph = fx.Graph()
     graph._graph_namespace = _Names()
     inputs: list[Any] = []
-    checks: list[tuple[Any, Any]] = []
-    device = _core.torch_default_device()
     for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
         node = (_attribute if index in stretch.kept else _placeholder)(graph, _identifier(name))
         node.meta["example_value"] = example
         inputs.append(node)
-    values: list[Any] = []
-    spaces = {"i": inputs, "n": values}
-    for form, code, callable_, keywords, operand_rows, (kind, _, _), origin in rows:
-        operands = [spaces[space][at] if space in spaces else at for space, at in operand_rows]
+    built = _Rows(graph, stretch, inputs)
+    built.add(0, len(rows))
+    graph.output(tuple(built.values[index] for index in output_rows))
+    return graph, built.checks
+
+
+class _Rows:
+    """Makes nodes of the core's rows; ``values`` are nodes, and containers of such, by row."""
+
+    def __init__(self, graph: fx.Graph, stretch: Stretch, inputs: list[Any]) -> None:
+        self.values: dict[int, Any] = {}
+        self.checks: list[tuple[Any, Any]] = []
+        self._graph = graph
+        self._stretch = stretch
+        self._inputs = inputs
+        self._rows = stretch.told[2]
+        self._device = _core.torch_default_device()
+
+    def add(self, begin: int, end: int) -> None:
+        index = begin
+        while index < end:
+            last = self._stretch.checkpoints.get(index)
+            if last is None:
+                self._add_row(index)
+            else:
+                self._add_checkpoint(index, last)
+            index = (index if last is None else last) + 1
+
+    def value(self, space: str, at: Any) -> Any:
+        return at if space == "c" else self._inputs[at] if space == "i" else self.values[at]
+
+    def _add_row(self, index: int) -> None:
+        form, code, callable_, keywords, operand_rows, (kind, _, _), origin = self._rows[index]
+        operands = [self.value(space, at) for space, at in operand_rows]
         if form in _CONTAINERS:
-            values.append(_CONTAINERS[form](operands))
-            continue
+            self.values[index] = _CONTAINERS[form](operands)
+            return
         if form == "check":
-            checks.append((operands[0], operands[1]))
-            values.append(None)
-            continue
-        node = _node(graph, form, code, callable_, keywords, operands, device)
+            self.checks.append((operands[0], operands[1]))
+            return
+        if callable_ in _MARKS:  # of one that ends elsewhere
+            self.values[index] = None
+            return
+        node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
         node.meta["fact"] = kind in _NUMBERS or (form == "getattr" and kind == "object")
         node.meta["part"] = (
-            form == "getitem" and operand_rows[0][0] == "n" and rows[operand_rows[0][1]][5][0] == "object"
+            form == "getitem"
+            and operand_rows[0][0] == "n"
+            and self._rows[operand_rows[0][1]][5][0] == "object"
         )
         node.meta["stack_trace"] = _trace(*origin)
-        values.append(node)
-    graph.output(tuple(values[index] for index in output_rows))
-    return graph, checks
+        self.values[index] = node
+
+    def _add_checkpoint(self, begin: int, end: int) -> None:
+        """What is between the rows is a module, whose results are what is asked for behind them."""
+        inner = _Inner(self, self._stretch)
+        inner.add(begin + 1, end)
+        asked = [index for index in inner.values if self._last_use(index) > end]
+        results: dict[fx.Node, Any] = {}
+        fx.map_arg([inner.values[index] for index in asked] + inner.checks, lambda node: results.setdefault(node, None))
+        inner.graph.output(tuple(results))
+        ((_, preserves),) = self._rows[begin][4]
+        module = Checkpoint(graph_module(inner.graph), preserves)
+        node = self._graph.create_node("call_module", "checkpoint", args=tuple(inner.taken.values()))
+        node.target = node.name
+        node.meta["module"] = module
+        node.meta["stack_trace"] = _trace(*self._rows[begin + 1][6])
+        for at, result in enumerate(results):
+            results[result] = _made(self._graph, "call_function", operator.getitem, [node, at])
+        for index in asked:
+            self.values[index] = fx.map_arg(inner.values[index], results.__getitem__)
+        self.checks += fx.map_arg(inner.checks, results.__getitem__)
+
+    def _last_use(self, index: int) -> int:
+        if self._uses is None:
+            self._uses = {}
+            for at, row in enumerate(self._rows):
+                self._uses |= {operand: at for space, operand in row[4] if space == "n"}
+            self._uses |= dict.fromkeys(self._stretch.told[3], len(self._rows))
+        return self._uses.get(index, -1)
+
+    _uses: dict[int, int] | None = None
+
+
+class _Inner(_Rows):
+    """Of a graph within another; ``taken`` are the nodes of that one that it needs, by its own placeholders."""
+
+    def __init__(self, outer: _Rows, stretch: Stretch) -> None:
+        super().__init__(fx.Graph(), stretch, [])
+        self.graph = self._graph
+        self.taken: dict[fx.Node, fx.Node] = {}
+        self._outer = outer
+        self._given: dict[fx.Node, fx.Node] = {}
+
+    def value(self, space: str, at: Any) -> Any:
+        if space == "c":
+            return at
+        if space == "n" and at in self.values:
+            return self.values[at]
+        return fx.map_arg(self._outer.value(space, at), self._take)
+
+    def _take(self, node: fx.Node) -> fx.Node:
+        if node not in self._given:
+            placeholder = self.graph.placeholder(node.name)
+            placeholder.meta.update(node.meta)
+            self._given[node], self.taken[placeholder] = placeholder, node
+        return self._given[node]
 
 
 def _placeholder(graph: fx.Graph, name: str) -> fx.Node:
@@ -356,7 +445,8 @@ def graph_module(graph: fx.Graph, runs: bool = True, attributes: dict[str, Any] 
     for node in reversed(graph.nodes):
         if not node.users and (node.meta.get("part") or node.meta.get("fact")):
             graph.erase_node(node)
-    root = attributes or _EMPTY
+    modules = {node.target: node.meta["module"] for node in graph.nodes if node.op == "call_module"}
+    root = (attributes or {}) | modules or _EMPTY
     return fx.GraphModule(root, graph) if runs else _LazyGraphModule(root, graph)
 
 

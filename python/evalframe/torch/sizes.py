@@ -141,7 +141,7 @@ def _without_base(value: Any) -> Any:
 def _called(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-    target: Any = node.target
+    target: Any = node.meta["module"] if node.op == "call_module" else node.target
     return target(*args, **kwargs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import forward_ad
 from torch.autograd.function import Function, FunctionCtx
 
@@ -13,6 +14,7 @@ from evalframe import _core
 _cuda, _forward_ad = torch.cuda, forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
+_begin, _end, _is_grad_enabled = _core.begin_checkpoint, _core.end_checkpoint, torch.is_grad_enabled
 _base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
 _bind_apply = vars(_base)["apply"].__get__
 
@@ -55,6 +57,46 @@ def autograd_apply(cls: Any, /, *arguments: Any) -> Any:
     return (*result,) if several else result
 
 
+_checkpoint = torch_checkpoint.checkpoint
+_no_contexts, _DETERMINISM = torch_checkpoint.noop_context_fn, torch_checkpoint._DEFAULT_DETERMINISM_MODE
+
+
+def checkpoint(
+    function: Any,
+    *args: Any,
+    use_reentrant: Any = None,
+    context_fn: Any = _no_contexts,
+    determinism_check: Any = _DETERMINISM,
+    debug: Any = False,
+    early_stop: Any = True,
+    preserve_rng_state: Any = True,
+    **kwargs: Any,
+) -> Any:
+    """What is called again when gradients are asked for stands between two marks (frontends/torch/checkpoints.h)."""
+    plain = use_reentrant is False and context_fn is _no_contexts and debug is False and early_stop is True
+    plain = plain and determinism_check == _DETERMINISM and (preserve_rng_state is True or preserve_rng_state is False)
+    plain = plain and torch_checkpoint._checkpoint_debug_enabled is None
+    if not plain or torch_checkpoint._enable_checkpoint_early_stop is not None:
+        if use_reentrant is not None:
+            kwargs["use_reentrant"] = use_reentrant
+        return _checkpoint(
+            function,
+            *args,
+            context_fn=context_fn,
+            determinism_check=determinism_check,
+            debug=debug,
+            early_stop=early_stop,
+            preserve_rng_state=preserve_rng_state,
+            **kwargs,
+        )
+    if not _is_grad_enabled():
+        return function(*args, **kwargs)
+    begun = _begin(function, args, kwargs, preserve_rng_state)
+    result = function(*args, **kwargs)
+    _end(begun)
+    return result
+
+
 _is_bf16_supported: Any = torch.cuda.is_bf16_supported
 
 
@@ -78,4 +120,5 @@ def is_compiling() -> bool:
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
     rows = {torch.cuda.is_bf16_supported: (is_bf16_supported, -1), torch.compiler.is_compiling: (is_compiling, -2)}
+    rows[_checkpoint] = (checkpoint, -3)
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from evalframe.torch.checkpoints import ends_of
+
 PARAMETERS = ("inputs", "attributes")
 """What parameters and buffers of modules are in a graph."""
 
@@ -18,7 +20,7 @@ class Stretch:
 
     ``told`` has the place it is from, and rows for its inputs, operations and outputs; ``writes``: it writes into
     tensors that are there already; ``gradients``: they are recorded where it runs; ``kept``: the numbers of the inputs
-    that are attributes of its module.
+    that are attributes of its module; ``checkpoints``: the rows of operations where one ends, by those where it begins.
     """
 
     def __init__(self, told: Any, examples: Sequence[Any], writes: bool, gradients: bool, keeps: bool) -> None:
@@ -28,6 +30,7 @@ class Stretch:
         self.dimensions: list[int] = [dimensions for _, _, dimensions in told[1]]
         """For each input a bit for each dimension whose size varies."""
         self.varies = any(self.dimensions) or any(type(example) is int for example in examples)
+        self.checkpoints = ends_of(told[2])
         self.kept = frozenset(_of_modules(told[1], examples) if keeps else ())
 
     def rest(self, inputs: Sequence[Any]) -> list[Any]:

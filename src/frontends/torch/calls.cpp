@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/object_text.h"
+#include "frontends/torch/checkpoints.h"
 #include "frontends/torch/tensors.h"
 
 namespace evalframe::torch {
@@ -44,9 +45,9 @@ CallKind kind_by_name(std::string_view name, CallKind otherwise) {
 struct Callable {
   Ref object;
   CallKind kind;
-  bool has_effect, only_draws;
-  bool is_recurrent;
-  bool is_of_attention;
+  bool has_effect = false, only_draws = false;
+  bool is_recurrent = false;
+  bool is_of_attention = false;
 };
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
@@ -169,6 +170,7 @@ Callables& callables() {
       if (const Ref module = module_named(name)) add_functions(*all, module.get(), name);
     }
     add_inference_mode(*all);
+    for (PyObject* const mark : {begin_checkpoint(), end_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
     // What torch._C itself has is known by its row alone.
     const Ref functorch = module_named("torch._C._functorch");
     for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get()), Ref::borrow(functorch.get())}) {

@@ -21,6 +21,7 @@ enum class CallKind : uint8_t {
   kValue,      // a Python value or a size that depends on elements
   kAsked,      // a Python value that the guards ask for, as it depends on what isn't recorded
   kItself,     // gives the plain tensor that it gets
+  kMark,       // does nothing in a graph, and says where something begins or ends (frontends/torch/checkpoints.h)
 };
 // kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.
 CallKind call_kind(PyObject* callable);

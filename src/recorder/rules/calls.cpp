@@ -81,6 +81,8 @@ void add_arguments(const Site& site, const Activation::CallSite& call, Plan& pla
   for (int i = call.first; i < call.first + call.count; i++) give(plan, {site.recorder.label(i), site.frame.slot(i)});
 }
 
+}  // namespace
+
 Given given_at(const Site& site, const Activation::CallSite& call) {
   Given given{{}, {}, call.keyword_names};
   given.labels.reserve(static_cast<size_t>(call.count));
@@ -91,6 +93,8 @@ Given given_at(const Site& site, const Activation::CallSite& call) {
   }
   return given;
 }
+
+namespace {
 
 std::optional<Plan> pure_call_at(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   return pure_function_call(site.recorder, callable, given_at(site, call));
@@ -540,6 +544,11 @@ Plan call_spread(const Site& site) {
     if (bound.function) given = given_with(bound, std::move(given));
     if (std::optional<Plan> plan = torch_call(recorder, label, callable, given)) return *std::move(plan);
   }
+  if (!bound.function && is_partial(callable)) {
+    Plan starred;
+    if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
+    if (std::optional<Plan> plan = call_of_partial(site, label, callable, {std::move(starred.contents), std::move(starred.arguments), starred.keyword_names})) return *std::move(plan);
+  }
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
   if (!node && !followed && recorder.constant_of(label)) {
@@ -557,7 +566,8 @@ Plan call_spread(const Site& site) {
     plan.arguments.insert(plan.arguments.begin(), bound.object);
   }
   if (followed) {
-    Plan inlined = inlined_call(site, label, callable, plan.keyword_names);
+    PyObject* const instead = bound.function ? nullptr : stand_in_function(site, callable);
+    Plan inlined = instead ? inlined_call(site, recorder.constant(instead), instead, plan.keyword_names) : inlined_call(site, label, callable, plan.keyword_names);
     inlined.contents = std::move(plan.contents);
     inlined.arguments = std::move(plan.arguments);
     inlined.held = std::move(plan.held);

@@ -62,29 +62,6 @@ bool is_made_by(const Recorder& recorder, uint32_t label, PyObject* callable) {
   return value.kind == Value::Kind::kMade && callable && recorder.constant_of(recorder.elements(value)[0]) == callable;
 }
 
-// partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
-std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
-  Recorder& recorder = site.recorder;
-  const int keywords = keywords_of(call);
-  if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
-  std::vector<uint32_t> labels;
-  for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
-  if (type == types().partial) {
-    // One of another takes that one's arguments over.
-    if (!PyCallable_Check(site.frame.slot(call.first)) || Py_IS_TYPE(site.frame.slot(call.first), reinterpret_cast<PyTypeObject*>(type))) return std::nullopt;
-    return plan_value(recorder.made(type, call.keyword_names, labels));
-  }
-  if (type == types().method) {
-    const bool named = PyUnicode_CheckExact(site.frame.slot(call.first)) && recorder.known(labels[0], site.frame.slot(call.first));
-    return named && !keywords ? std::optional<Plan>(plan_value(recorder.made(type, nullptr, labels))) : std::nullopt;
-  }
-  for (int i = call.first; i < call.first + call.count; i++) {
-    if (keywords || !recorder.known(recorder.label(i), site.frame.slot(i))) return std::nullopt;
-    if (type == types().attribute && !PyUnicode_CheckExact(site.frame.slot(i))) return std::nullopt;
-  }
-  return plan_value(recorder.made(type, nullptr, labels));
-}
-
 Plan call_of_stand_in(const Site& site, const char* name) {
   std::optional<Plan> plan = stand_in_call(site, name);
   return plan ? *std::move(plan) : plan_break(Break::kUnknownCall, name);
@@ -121,15 +98,14 @@ struct PassedOn {
   std::vector<Operated> arguments;
   PyObject* names = nullptr;  // of the last of them
 };
-std::optional<PassedOn> passed_on(const Site& site, const Activation::CallSite& call, const std::vector<uint32_t>& parts, PyObject* arguments, PyObject* keywords) {
-  Recorder& recorder = site.recorder;
+std::optional<PassedOn> passed_on(Recorder& recorder, const Given& given, const std::vector<uint32_t>& parts, PyObject* arguments, PyObject* keywords) {
   PyObject* const names = parts[1] ? recorder.constant_of(parts[1]) : nullptr;
   const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
   if (static_cast<size_t>(PyTuple_GET_SIZE(arguments)) != positional) return std::nullopt;
   PassedOn passed;
-  const int more = call.count - keywords_of(call);
+  const size_t named = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0, more = given.labels.size() - named;
   for (size_t i = 0; i < positional; i++) passed.arguments.push_back({parts[3 + i], PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i))});
-  for (int i = call.first; i < call.first + more; i++) passed.arguments.push_back({recorder.label(i), site.frame.slot(i)});
+  for (size_t i = 0; i < more; i++) passed.arguments.push_back({given.labels[i], given.objects[i]});
   std::vector<Operated> values;
   const Ref all_names = Ref::steal(PyList_New(0));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
@@ -138,10 +114,9 @@ std::optional<PassedOn> passed_on(const Site& site, const Activation::CallSite& 
     if (!object || PyList_Append(all_names.get(), name) < 0) return PyErr_Clear(), std::nullopt;
     values.push_back({parts[3 + positional + static_cast<size_t>(i)], object});
   }
-  for (int i = 0; i < keywords_of(call); i++) {
-    PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
-    const int slot = call.first + more + i;
-    const Operated value{recorder.label(slot), site.frame.slot(slot)};
+  for (size_t i = 0; i < named; i++) {
+    PyObject* const name = PyTuple_GET_ITEM(given.keyword_names.get(), static_cast<Py_ssize_t>(i));
+    const Operated value{given.labels[more + i], given.objects[more + i]};
     const Py_ssize_t place = PySequence_Contains(all_names.get(), name) ? PySequence_Index(all_names.get(), name) : -1;
     if (place < 0 && PyList_Append(all_names.get(), name) < 0) return PyErr_Clear(), std::nullopt;
     place < 0 ? values.push_back(value) : void(values[static_cast<size_t>(place)] = value);
@@ -150,6 +125,47 @@ std::optional<PassedOn> passed_on(const Site& site, const Activation::CallSite& 
   if (tuple && PyTuple_GET_SIZE(tuple.get()) > 0) passed.names = recorder.constant_of(recorder.constant(tuple.get()));
   passed.arguments.insert(passed.arguments.end(), values.begin(), values.end());
   return passed;
+}
+
+// partial(partial(f, ...), ...): what the inner one was made of, and more. One with attributes of its own is called as it is.
+std::optional<Plan> partial_of_partial(const Site& site, const Activation::CallSite& call, PyObject* inner) {
+  Recorder& recorder = site.recorder;
+  PyObject** const attributes = _PyObject_GetDictPtr(inner);
+  const Ref function = Ref::steal(PyObject_GetAttrString(inner, "func")), arguments = Ref::steal(PyObject_GetAttrString(inner, "args"));
+  const Ref keywords = Ref::steal(PyObject_GetAttrString(inner, "keywords"));
+  if (!function || !arguments || !keywords || !attributes || *attributes) return PyErr_Clear(), std::nullopt;
+  const auto parts = parts_of_partial(recorder, recorder.label(call.first), inner, function.get(), arguments.get(), keywords.get());
+  Given more = given_at(site, call);
+  more.labels.erase(more.labels.begin());
+  more.objects.erase(more.objects.begin());
+  const std::optional<PassedOn> passed = parts ? passed_on(recorder, more, *parts, arguments.get(), keywords.get()) : std::nullopt;
+  if (!passed) return std::nullopt;
+  std::vector<uint32_t> labels{(*parts)[2]};
+  for (const Operated& argument : passed->arguments) labels.push_back(argument.label);
+  return plan_value(recorder.made(Py_TYPE(inner), passed->names, labels));
+}
+
+// partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
+std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
+  Recorder& recorder = site.recorder;
+  const int keywords = keywords_of(call);
+  if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
+  std::vector<uint32_t> labels;
+  for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
+  if (type == types().partial) {
+    PyObject* const function = site.frame.slot(call.first);
+    if (Py_IS_TYPE(function, reinterpret_cast<PyTypeObject*>(type))) return partial_of_partial(site, call, function);
+    return PyCallable_Check(function) ? std::optional(plan_value(recorder.made(type, call.keyword_names, labels))) : std::nullopt;
+  }
+  if (type == types().method) {
+    const bool named = PyUnicode_CheckExact(site.frame.slot(call.first)) && recorder.known(labels[0], site.frame.slot(call.first));
+    return named && !keywords ? std::optional<Plan>(plan_value(recorder.made(type, nullptr, labels))) : std::nullopt;
+  }
+  for (int i = call.first; i < call.first + call.count; i++) {
+    if (keywords || !recorder.known(recorder.label(i), site.frame.slot(i))) return std::nullopt;
+    if (type == types().attribute && !PyUnicode_CheckExact(site.frame.slot(i))) return std::nullopt;
+  }
+  return plan_value(recorder.made(type, nullptr, labels));
 }
 
 // A function in C: of torch's, or one that is called without keywords.
@@ -167,20 +183,27 @@ std::optional<Plan> passed_to_c(const Site& site, const Operated& callee, const 
   return plan;
 }
 
-std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite& call, PyObject* partial) {
+}  // namespace
+
+bool is_partial(PyObject* callable) { return types().partial && reinterpret_cast<PyObject*>(Py_TYPE(callable)) == types().partial; }
+
+std::optional<Plan> call_of_partial(const Site& site, uint32_t label, PyObject* partial, const Given& given) {
   Recorder& recorder = site.recorder;
+  const bool from_outside = is_partial(partial) && recorder.value(label).kind == Value::Kind::kSource;
+  if (!is_a_partial(recorder, label) && !from_outside) return std::nullopt;
   const Ref function = Ref::steal(PyObject_GetAttrString(partial, "func")), arguments = Ref::steal(PyObject_GetAttrString(partial, "args"));
   const Ref keywords = Ref::steal(PyObject_GetAttrString(partial, "keywords"));
   if (!function || !arguments || !keywords) return PyErr_Clear(), std::nullopt;
-  const auto parts = parts_of_partial(recorder, recorder.label(call.callable), partial, function.get(), arguments.get(), keywords.get());
-  const std::optional<PassedOn> passed = parts ? passed_on(site, call, *parts, arguments.get(), keywords.get()) : std::nullopt;
+  const auto parts = parts_of_partial(recorder, label, partial, function.get(), arguments.get(), keywords.get());
+  const std::optional<PassedOn> passed = parts ? passed_on(recorder, given, *parts, arguments.get(), keywords.get()) : std::nullopt;
   if (!passed) return std::nullopt;
   const auto [callee, self] = called_by_partial(recorder, (*parts)[2], function.get());
   const bool followed = is_plain_function(callee.object) && numpy::call_kind(callee.object) == numpy::CallKind::kUnknown;
   std::optional<Plan> plan;
   if (followed) {
     if (!fixes_object(recorder, callee.label, callee.object)) return std::nullopt;
-    plan = inlined_call(site, callee.label, callee.object, passed->names);
+    PyObject* const instead = self ? nullptr : stand_in_function(site, callee.object);
+    plan = instead ? inlined_call(site, recorder.constant(instead), instead, passed->names) : inlined_call(site, callee.label, callee.object, passed->names);
     if (self) give(*plan, *self);
     for (const Operated& argument : passed->arguments) give(*plan, argument);
   } else {
@@ -189,6 +212,8 @@ std::optional<Plan> call_of_partial(const Site& site, const Activation::CallSite
   if (plan) plan->held.push_back(Ref::borrow(partial));
   return plan;
 }
+
+namespace {
 
 // What the getter was made of, from the object itself.
 std::optional<Plan> call_of_getter(const Site& site, const Activation::CallSite& call, PyObject* getter) {
@@ -271,9 +296,8 @@ std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& c
     if (call.count != 1 || call.keyword_names) return std::nullopt;
     return plan_value(recorder.made(maker_of_keys(), nullptr, {label, recorder.label(call.first)}));
   }
-  if (is_a_partial(recorder, label)) return call_of_partial(site, call, callable);
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
-  if (type == types().partial && recorder.value(label).kind == Value::Kind::kSource) return call_of_partial(site, call, callable);
+  if (is_a_partial(recorder, label) || is_partial(callable)) return call_of_partial(site, label, callable, given_at(site, call));
   const bool made_now = recorder.value(label).kind == Value::Kind::kMade;
   if (type == types().method) return made_now && is_written_in_c(type) ? call_of_methodcaller(site, call, callable) : std::nullopt;
   if (type != types().item && type != types().attribute) return std::nullopt;

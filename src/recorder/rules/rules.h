@@ -213,6 +213,8 @@ struct Given {
   std::vector<PyObject*> objects;
   Borrowed keyword_names;
 };
+// What the call gives.
+Given given_at(const Site& site, const evaluator::Activation::CallSite& call);
 // Classes that the recorded code makes, and what stands in their bodies; none: another callable.
 std::optional<Plan> class_making(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 std::optional<Plan> class_statement(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
@@ -328,8 +330,13 @@ std::optional<Plan> call_of_cache(const Site& site, const evaluator::Activation:
 std::optional<Plan> cache_step(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // functools.partial and cmp_to_key, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
 std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::CallSite& call);
+// functools.partial, of that very type; none: it isn't known what it calls.
+bool is_partial(PyObject* callable);
+std::optional<Plan> call_of_partial(const Site& site, uint32_t label, PyObject* partial, const Given& given);
 // A call of a C function that calls back into Python, as that of its stand-in; none: it has none, or isn't to be followed.
 std::optional<Plan> stand_in_call(const Site& site, const evaluator::Activation::CallSite& call);
+// The Python function that is followed in the place of a Python function here; null: itself.
+PyObject* stand_in_function(const Site& site, PyObject* function);
 
 // Calls of what `pure.def` names, with arguments that are known; none: of others.
 std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, const Given& given);

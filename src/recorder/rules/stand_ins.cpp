@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/builtins.h"
+#include "recorder/checkpoints.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -74,7 +75,21 @@ bool compares_by_methods(PyObject* keys) {
   return false;
 }
 
+bool stands_in_here(const Site& site, const StandIn& stand_in) {
+  const Purpose& purpose = site.recorder.purpose();
+  if (stand_in.through == StandIn::kOnlyCompiling) return purpose.compiling;
+  return stand_in.through != StandIn::kCheckpoint || (purpose.fixes_numbers && follows_checkpoints(site.frame.code().code));
+}
+
+// The function itself leaves what it doesn't do to what it stands for.
+bool is_itself(const Site& site, const StandIn& stand_in) { return site.frame.code().code.get() == stand_in.function.as<PyFunctionObject>()->func_code; }
+
 }  // namespace
+
+PyObject* stand_in_function(const Site& site, PyObject* function) {
+  const StandIn* const stand_in = PyFunction_Check(function) ? stand_in_of(function) : nullptr;
+  return stand_in && stands_in_here(site, *stand_in) && !is_itself(site, *stand_in) ? stand_in->function.get() : nullptr;
+}
 
 std::optional<Plan> extension_call(const Site& site) {
   const int list = site.depth - 2, more = site.depth - 1;
@@ -93,12 +108,11 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   PyObject* const callable = site.frame.slot(call.callable);
   const StandIn* const stand_in = stand_in_at(callable);
   if (PyFunction_Check(callable) && !stand_in) return std::nullopt;
-  if (stand_in && stand_in->through == StandIn::kOnlyCompiling && !recorder.purpose().compiling) return std::nullopt;
+  if (stand_in && !stands_in_here(site, *stand_in)) return std::nullopt;
   if (std::optional<Plan> plan = call_of_made(site, call)) return plan;
   if (std::optional<Plan> plan = call_of_cache(site, call)) return plan;
   if (!stand_in || !fixes_object(recorder, recorder.label(call.callable), callable)) return std::nullopt;
-  // The function itself leaves what it doesn't do to C.
-  if (site.frame.code().code.get() == stand_in->function.as<PyFunctionObject>()->func_code) return std::nullopt;
+  if (is_itself(site, *stand_in)) return std::nullopt;
   // Methods of a subclass may be others than those that the stand-in calls.
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && (call.count < 1 || !Py_IS_TYPE(site.frame.slot(call.first), PyDescr_TYPE(callable)))) return std::nullopt;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && PyDescr_TYPE(callable) == &PyDict_Type) {

@@ -156,6 +156,14 @@ Plan asked(Recorder& recorder, PyObject* callable, const Given& given) {
   return present_state(recorder, asks.get());
 }
 
+// In the graph it is told the last argument alone.
+Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (given.keyword_names || given.labels.empty()) return plan_break(Break::kUnknownCall, callable_name(callable));
+  Plan plan = operation(recorder, callable, {{given.labels.back()}, {given.objects.back()}, nullptr});
+  plan.of_torch = false;
+  return plan;
+}
+
 bool picks_by_elements(PyObject* key) {
   if (torch::is_tensor(key)) return torch::is_mask(key);
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
@@ -208,6 +216,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kItself:
       if (given.labels.size() == 1 && torch::is_tensor(given.objects[0]) && recorder.operand(given.labels[0], given.objects[0])) return plan_value(given.labels[0]);
       break;
+    case CallKind::kMark: return mark(recorder, callable, given);
     case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: break;
   }
@@ -318,7 +327,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
+    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kMark: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();

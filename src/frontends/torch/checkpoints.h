@@ -1,0 +1,22 @@
+// torch.utils.checkpoint, which keeps nothing of what a function computes and calls it once more when gradients are asked for: two marks
+// around the function's operations in a graph (python/evalframe/torch/checkpoints.py makes a module of what is between them).
+#pragma once
+
+#include <cstddef>
+
+#include "core/ref.h"
+
+namespace evalframe::torch {
+
+// begin_checkpoint(function, arguments, keywords, preserve_rng_state): what torch does in front of the function. Gives what
+// end_checkpoint(begun) is to be told. In a graph it is called with `preserve_rng_state` alone, and does nothing.
+PyObject* begin_checkpoint();
+PyObject* end_checkpoint();
+// 1: the callable begins one; -1: ends one; 0: neither.
+int checkpoint_step(PyObject* callable);
+
+// How many this thread has begun and not ended. `leave` ends those behind so many; no exception is set.
+size_t open_checkpoints();
+void leave_checkpoints(size_t count);
+
+}  // namespace evalframe::torch
