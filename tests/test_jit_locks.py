@@ -75,6 +75,36 @@ def fails(x: Any, n: Any) -> Any:
     return y
 
 
+STATE = False
+
+
+def is_on() -> Any:
+    return STATE and True
+
+
+def under_the_lock() -> Any:
+    with LOCK:
+        return 1 if is_on() else getattr(np, "nothing", 2)
+
+
+def breaks(x: Any, n: Any) -> Any:
+    y = x * under_the_lock()
+    return y + n
+
+
+def holds_its_frame() -> Any:
+    frames, total = [sys._getframe()], 0
+    for _ in range(300):
+        total += len(frames[0].f_code.co_name)
+    return total
+
+
+def holds_frames(x: Any, n: Any) -> Any:
+    total = holds_its_frame()
+    y = x * 2
+    return y + n * total
+
+
 def told(function: Callable[..., Any], *arguments: Any) -> Any:
     global TOTAL
     TOTAL, ACCOUNT.total, ACCOUNT.log = 0, 0, []
@@ -83,7 +113,7 @@ def told(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("function", [pure, local, counts, deposits, fails])
+@pytest.mark.parametrize("function", [pure, local, counts, deposits, fails, breaks, holds_frames])
 def test_locks_are_taken_as_in_plain_python(function: Callable[..., Any], backend: str) -> None:
     captured = evalframe.jit(function, backend=backend)
     for n in (1, 1, 5, 5):
@@ -94,6 +124,23 @@ def test_locks_are_taken_as_in_plain_python(function: Callable[..., Any], backen
 def test_arrays_under_a_lock_are_one_graph() -> None:
     captured = evalframe.jit(pure, backend="reference", fullgraph=True)
     assert same(told(captured, X, 1), told(pure, X, 1)) and _core.jit_counters(captured)["recordings"] == 1
+
+
+def test_a_break_under_a_lock_is_recorded_once() -> None:
+    captured = evalframe.jit(breaks, backend="reference")
+    recordings = []
+    for _ in range(4):
+        assert same(told(captured, X, 1), told(breaks, X, 1))
+        recordings.append(_core.jit_counters(captured)["recordings"])
+    assert recordings[0] == recordings[-1]
+
+
+def test_a_frame_that_is_held_is_no_reason_to_give_up() -> None:
+    captured = evalframe.jit(holds_frames, backend="reference")
+    for _ in range(4):
+        assert same(told(captured, X, 1), told(holds_frames, X, 1))
+    assert _core.jit_counters(captured)["given_up"] == 0
+    assert "binary *" in str(evalframe.explain(captured)(X, 1))
 
 
 @pytest.mark.parametrize("function", [counts, deposits])

@@ -242,6 +242,9 @@ bool is_plain_to_load(PyObject* object, PyObject* name) {
   if (PyType_Check(object)) return find_in_class(type, name, found) && found && found == _PyType_Lookup(&PyType_Type, name) && Py_IS_TYPE(found, &PyGetSetDescr_Type);
   if (!looks_up_plainly(type) || !find_in_class(type, name, found)) return false;
   if (type == &PyFunction_Type && found) return Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type);
+  if (type == &PyCFunction_Type && found && Py_IS_TYPE(found, &PyGetSetDescr_Type)) {  // others may ask the class of what it is bound to
+    return PyUnicode_CompareWithASCIIString(name, "__name__") == 0 || PyUnicode_CompareWithASCIIString(name, "__self__") == 0;
+  }
   if (!found && type->tp_getattro != PyObject_GenericGetAttr) return own_value(object, name);
   if (!found) return true;
   if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return type->tp_getattro == PyObject_GenericGetAttr || own_value(object, name);

@@ -62,6 +62,7 @@ bool implies(const Fact& fact, Check other) {
     case Check::kArray:
     case Check::kTensor:
     case Check::kKeys:
+    case Check::kOrderedKeys:
     case Check::kElements:
     case Check::kHas:
     case Check::kHasNot:
@@ -326,11 +327,11 @@ void GuardTable::require_length_of(int32_t index, Borrowed object, Py_ssize_t le
 }
 
 void GuardTable::require_keys(int32_t index, Borrowed dict) {
-  if (says(sources[index], Check::kKeys)) return;
-  Ref keys = Ref::steal(PyDict_Keys(dict.get()));
-  Ref tuple = keys ? Ref::steal(PyList_AsTuple(keys.get())) : Ref();
+  const Check check = PyODict_Check(dict.get()) ? Check::kOrderedKeys : Check::kKeys;
+  if (says(sources[index], check)) return;
+  const Ref tuple = Ref::steal(PySequence_Tuple(dict.get()));
   if (!tuple) throw std::bad_alloc();
-  require(index, fact_of(Check::kKeys, tuple.get()));
+  require(index, fact_of(check, tuple.get()));
 }
 
 // A fact that no other implies, and of which there may be several.

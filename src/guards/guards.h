@@ -76,7 +76,7 @@ bool is_class_data(Borrowed object);
 // Something that must hold of an object.
 struct Fact {
   Check check = Check::kNone;
-  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys, kElements: a tuple; kHas, kHasNot: the element; kLacks: the name; kPattern: the class
+  Ref want;                   // kEqual, kIdentity: the object; kType, kTypeVersion, kClassVersion, kLength: the type; kArray: the descr; kKeys, kOrderedKeys, kElements: a tuple; kHas, kHasNot: the element; kLacks: the name; kPattern: the class
   uint32_t type_version = 0;  // kTypeVersion, kClassVersion
   Py_ssize_t length = 0;      // kLength; kPattern: of kPatternFlags
   graph::Meta meta;           // kArray
@@ -173,7 +173,7 @@ class GuardTable {
   void fix_attribute(Borrowed type, Borrowed name);
   void require_length(int32_t source, Borrowed object);
   void require_length_of(int32_t source, Borrowed object, Py_ssize_t length);  // ... where it has another length by now
-  void require_keys(int32_t source, Borrowed dict);  // these keys, in this order, which must be immutable
+  void require_keys(int32_t source, Borrowed dict);  // of a dict or OrderedDict: these keys, in this order, which must be immutable
   void require_lacks(int32_t source, Borrowed name);  // no attribute of its own of this name; its class, which has none, is guarded
   void require_pattern(int32_t source, Borrowed type);  // sequence and mapping patterns go on matching instances of the class, or not
   void require_elements(int32_t source, Borrowed set);  // the same of a set's elements

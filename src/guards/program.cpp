@@ -48,6 +48,7 @@ struct Found {
     return has_type(step, object) ? "length " + std::to_string(PyObject_Size(object)) : type_text(object);
   }
   static std::string kKeys(const Step&, PyObject* object) { return PyDict_CheckExact(object) ? "the keys " + elements_text(object) : type_text(object); }
+  static std::string kOrderedKeys(const Step&, PyObject* object) { return PyODict_CheckExact(object) ? "the keys " + elements_text(object) : type_text(object); }
   static std::string kElements(const Step&, PyObject* object) {
     return PySet_CheckExact(object) ? "the elements " + elements_text(object) : type_text(object);
   }
@@ -109,6 +110,7 @@ void note(Failures& failures, int32_t line, uint64_t mark, const auto& text) {
 // The object is of the type that was seen.
 bool may_be(const Step& step, PyObject* object) {
   if (step.check == Check::kKeys) return PyDict_CheckExact(object);
+  if (step.check == Check::kOrderedKeys) return PyODict_CheckExact(object);
   if (step.check == Check::kElements) return PySet_CheckExact(object);
   return step.check == Check::kLength ? has_type(step, object) : Py_TYPE(object) == Py_TYPE(step.want);
 }

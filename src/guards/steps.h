@@ -96,6 +96,17 @@ struct Checks {
     }
     return true;
   }
+  // It has an order of its own, which its version as a dict doesn't tell of.
+  static bool kOrderedKeys(const Step& step, PyObject* object, Items) {
+    if (!PyODict_CheckExact(object) || PyODict_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
+    const Ref keys = Ref::steal(PyODict_Type.tp_iter(object));
+    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(step.want); i++) {
+      PyObject* const want = PyTuple_GET_ITEM(step.want, i);
+      const Ref key = Ref::steal(PyODictIter_Type.tp_iternext(keys.get()));
+      if (!key || (key.get() != want && !equal(key.get(), want))) return PyErr_Clear(), false;
+    }
+    return keys ? true : (PyErr_Clear(), false);
+  }
   static bool kElements(const Step& step, PyObject* object, Items) {
     if (!PySet_CheckExact(object) || PySet_GET_SIZE(object) != PyTuple_GET_SIZE(step.want)) return false;
     PyObject* element = nullptr;

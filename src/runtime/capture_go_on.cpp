@@ -34,6 +34,8 @@ constexpr uint64_t kColdTurns = 200'000;
 
 // Instructions that the evaluator runs while someone holds the frame object of a call in a chain, before CPython gets the rest.
 constexpr uint64_t kHeldSteps = 200;
+// So many frames are left so, before all are.
+constexpr uint64_t kHeldFrames = 16;
 
 // Recordings at one place, of a loop's turns for all that is known; where others are asked for because dicts have other keys, or sets
 // other elements, these differ in each turn.
@@ -263,15 +265,16 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
   Run run{thread, chain, stretch, worth, result, {}, {stretch, measure}};
   uint64_t held_steps = 0;
   while (true) {
-    if (!settings_.everything) worth.count_exit();
     if (cpython::is_traced(thread)) return finished(chain.finish_in_cpython(false), result);
     if (chain.is_callee_held()) {
-      // By a traceback, most likely, until the exception is handled.
-      if (++held_steps > kHeldSteps) return finished(chain.finish_in_cpython(false), result);
-      const Ended stepped = chain.step(result);
+      // By a traceback, most likely, until the exception is handled; or by what goes through the frames of the stack.
+      const bool waits = ++held_steps % kHeldSteps != 0;
+      if (held_steps > kHeldFrames * kHeldSteps) return finished(chain.finish_in_cpython(false), result);
+      const Ended stepped = waits ? chain.step(result) : chain.finish_last_in_cpython(result);
       if (stepped != Ended::kRunning) return stepped;
       continue;
     }
+    if (!settings_.everything) worth.count_exit();
     if (cpython::breaker_is_set(thread)) {
       if (!cpython::service_breaker(thread)) return finished(chain.finish_in_cpython(true), result);
       // By the handler of a signal.

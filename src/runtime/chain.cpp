@@ -259,6 +259,21 @@ Ended Chain::finish_call(const std::function<Ref(cpython::Frame*)>& finish, Ref&
   return settle(live, live.back().finish_call(std::move(value)), result);
 }
 
+Ended Chain::finish_last_in_cpython(Ref& result) {
+  const Ref generator = Ref::borrow(generators_.back().get());
+  cpython::Frame* const frame = take_last();
+  if (frames_.empty()) {
+    result = run_outermost_in_cpython(frame, false);
+    return result ? Ended::kReturned : Ended::kRaised;
+  }
+  Live live(thread_, frames_, true);
+  const Ref asked = generator ? Ref() : asked_for_attribute(frame, calling(live.back()));
+  bool yielded = false;
+  Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, false, yielded) : cpython::run_in_cpython(thread_, frame, false);
+  if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
+  return settle(live, generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value)), result);
+}
+
 Ref Chain::finish_in_cpython(bool raise) {
   while (true) {
     const Ref generator = Ref::borrow(generators_.back().get());

@@ -74,6 +74,8 @@ class Chain {
   // Runs the rest of all frames in CPython's evaluator. raise: the exception that is set is thrown at the innermost's
   // present instruction. Empties the chain. Null with an exception.
   Ref finish_in_cpython(bool raise);
+  // Runs the rest of the innermost frame there: the chain stands behind its call, or what has resumed it.
+  Ended finish_last_in_cpython(Ref& result);
   // The innermost frame is a call's, and no generator's or class body's.
   bool ends_in_call() const;
   // `finish`, which takes that frame, runs the rest of it: its caller goes on with what comes of it.

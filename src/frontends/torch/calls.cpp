@@ -170,6 +170,9 @@ Callables& callables() {
       if (const Ref module = module_named(name)) add_functions(*all, module.get(), name);
     }
     add_inference_mode(*all);
+    const Ref size = torch ? Ref::steal(PyObject_GetAttrString(torch.get(), "Size")) : Ref(), product = size ? Ref::steal(PyObject_GetAttrString(size.get(), "numel")) : Ref();
+    if (product) add(*all, product.get(), "numel", CallKind::kSize);
+    PyErr_Clear();
     for (PyObject* const mark : {begin_checkpoint(), end_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
     // What torch._C itself has is known by its row alone.
     const Ref functorch = module_named("torch._C._functorch");

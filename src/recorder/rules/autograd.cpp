@@ -56,9 +56,7 @@ std::optional<Plan> step_of_autograd(const Site& site, const Activation::CallSit
   if (callable != torch::is_new_result() || call.count != 2) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const result = site.frame.slot(call.first);
-  const std::vector<Ref>& inputs = recorder.recording().examples;
-  const bool all_known = inputs.size() == recorder.recording().graph.inputs.size();
-  const bool made = recorder.value_at(call.first).kind == Value::Kind::kNode && all_known && std::none_of(inputs.begin(), inputs.end(), [&](const Ref& input) { return input.get() == result; });
+  const bool made = is_made_in_each_run(recorder, {recorder.label(call.first), result});
   const bool is_new = torch::is_tensor(result) ? made && torch::is_new(result, site.frame.slot(call.first + 1)) : recorder.known(recorder.label(call.first), result);
   return is_new ? plan_constant() : plan_break(Break::kUnknownCall, "torch.autograd.Function that gives what it was given");
 }

@@ -326,12 +326,14 @@ std::optional<Plan> binding(const Site& site, const Activation::CallSite& call, 
   return plan_value(recorder.made(callable, nullptr, {made_here ? label : recorder.constant(function), recorder.label(call.first + 1)}));
 }
 
+bool is_of_frame(Recorder& recorder, const Value& value) {
+  return value.kind == Value::Kind::kSource && recorder.recording().guards.sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
+}
+
 // Whether it's a bound method that something keeps: random.uniform, or a global `step = machine.step`. One that a frame has was
 // made by the call, most likely, and never is the same.
 bool is_kept(Recorder& recorder, uint32_t label, PyObject* callable) {
-  const Value value = recorder.value(label);
-  const bool of_frame = value.kind == Value::Kind::kSource && recorder.guards().sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
-  return !of_frame && fixes_object(recorder, label, callable);
+  return !is_of_frame(recorder, recorder.value(label)) && fixes_object(recorder, label, callable);
 }
 bool is_kept_method(Recorder& recorder, uint32_t label, PyObject* callable) {
   if (!PyMethod_Check(callable) || !is_plain_function(PyMethod_GET_FUNCTION(callable)) || numpy::call_kind(callable) != CallKind::kUnknown) return false;
@@ -356,6 +358,35 @@ std::optional<Plan> call_of_kept_c_method(const Site& site, const Activation::Ca
   if (!method || !Py_IS_TYPE(method, &PyMethodDescr_Type)) return PyErr_Clear(), std::nullopt;
   Given given = given_at(site, call);
   given.labels.insert(given.labels.begin(), recorder.constant(self));
+  given.objects.insert(given.objects.begin(), self);
+  return call_of_c(recorder, method, given);
+}
+
+uint32_t attribute_source(Recorder& recorder, int32_t parent, const char* name) {
+  guards::Source source{guards::Reach::kAttribute};
+  source.parent = parent;
+  source.object = Ref::steal(PyUnicode_InternFromString(name));
+  return recorder.source(std::move(source));
+}
+
+// A method in C that a frame has, as `with` keeps __exit__: it is bound anew in each run, and known by its name and by what it is bound to.
+// None: another callable, or one of a class that may have inherited it.
+std::optional<Plan> call_of_passed_c_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  Recorder& recorder = site.recorder;
+  const Value value = recorder.value_at(call.callable);
+  PyObject* const self = PyCFunction_CheckExact(callable) && is_of_frame(recorder, value) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (!self || PyModule_Check(self) || PyType_Check(self) || !is_written_in_c(Py_TYPE(self)) || Py_TYPE(self)->tp_base != &PyBaseObject_Type) return std::nullopt;
+  PyMethodDef* const definition = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  const Ref name = Ref::steal(PyUnicode_InternFromString(definition->ml_name));
+  PyObject* const method = name ? _PyType_Lookup(Py_TYPE(self), name.get()) : nullptr;
+  const bool own = method && Py_IS_TYPE(method, &PyMethodDescr_Type) && reinterpret_cast<PyMethodDescrObject*>(method)->d_method == definition;
+  if (!own || PyDescr_TYPE(method) != Py_TYPE(self)) return PyErr_Clear(), std::nullopt;
+  recorder.guards().require_type(value.a, callable);
+  const uint32_t called = attribute_source(recorder, value.a, "__name__"), of = attribute_source(recorder, value.a, "__self__");
+  if (!recorder.known(called, name.get())) return std::nullopt;
+  recorder.guards().require_type(recorder.value(of).a, self);
+  Given given = given_at(site, call);
+  given.labels.insert(given.labels.begin(), of);
   given.objects.insert(given.objects.begin(), self);
   return call_of_c(recorder, method, given);
 }
@@ -655,6 +686,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   const auto& instructions = site.frame.code().instructions;
   const bool drops_result = instructions[static_cast<size_t>(site.frame.next()) + 1].op == bytecode::Op::POP_TOP;
   if (collects_garbage(callable) && !drops_result) return plan_break(Break::kGarbage, callable_name(callable));
+  if (std::optional<Plan> plan = call_of_passed_c_method(site, call, callable)) return *std::move(plan);
   if (kind == CallKind::kUnknown && has_effect(callable) && fixes_object(recorder, recorder.label(call.callable), callable)) return effect_call(recorder, callable, given_at(site, call));
   if (is_kept_method(recorder, recorder.label(call.callable), callable)) return call_of_kept_method(site, call, callable);
   if (std::optional<Plan> plan = call_of_kept_c_method(site, call, callable)) return *std::move(plan);

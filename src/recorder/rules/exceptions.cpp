@@ -1,5 +1,6 @@
 // Rules for exceptions: making, raising, catching and asking them.
 #include "core/builtins.h"
+#include "cpython/attributes.h"
 #include "cpython/exceptions.h"
 #include "cpython/objects.h"
 #include "recorder/rules/rules.h"
@@ -297,15 +298,18 @@ std::optional<Plan> store_into_exception(Recorder& recorder, const Operated& exc
   return std::nullopt;
 }
 
-// issubclass(kind, classes), where no class has a say in it.
+// issubclass(kind, classes), where none of the classes has a say in it: kind isn't asked.
 std::optional<Plan> class_test(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   static PyObject* const issubclass = builtin<"issubclass">().get();
   if (callable != issubclass || call.count != 2 || call.keyword_names) return std::nullopt;
   Recorder& recorder = site.recorder;
   PyObject* const kind = site.frame.slot(call.first);
   PyObject* const classes = site.frame.slot(call.first + 1);
-  const auto is_plain = [](PyObject* object) { return PyType_Check(object) && Py_IS_TYPE(object, &PyType_Type); };
-  bool plain = is_plain(kind) && (PyTuple_Check(classes) || is_plain(classes));
+  const auto is_plain = [](PyObject* object) {
+    PyTypeObject* const metaclass = Py_TYPE(object);
+    return PyType_Check(object) && (metaclass == &PyType_Type || (is_written_in_c(metaclass) && cpython::lookup(metaclass, "__subclasscheck__") == cpython::lookup(&PyType_Type, "__subclasscheck__")));
+  };
+  bool plain = PyType_Check(kind) && (PyTuple_Check(classes) || is_plain(classes));
   for (Py_ssize_t i = 0; PyTuple_Check(classes) && i < PyTuple_GET_SIZE(classes); i++) plain = plain && is_plain(PyTuple_GET_ITEM(classes, i));
   if (!plain || !fixes_classes(recorder, recorder.label(call.first), kind) || !fixes_classes(recorder, recorder.label(call.first + 1), classes)) return std::nullopt;
   if (PyType_HasFeature(reinterpret_cast<PyTypeObject*>(kind), Py_TPFLAGS_HEAPTYPE) && !recorder.fix_class(kind)) return std::nullopt;

@@ -438,13 +438,17 @@ bool is_for_mapping(const Method& method, PyObject* object) {
   return method.type == &PyDict_Type && method.plan != copy && (method.plan == dict_get || !PyODict_Check(object));
 }
 
-// A view of an OrderedDict from outside that is empty: the order of others isn't guarded.
-std::optional<Plan> view_of_nothing(const Site& site, const Activation::CallSite& call) {
+// A view of an OrderedDict from outside, whose keys are guarded from here on.
+std::optional<Plan> view_of_ordered(const Site& site, const Activation::CallSite& call) {
   const Operated dict = argument(site, call, 0);
   const Value value = site.recorder.value(dict.label);
-  if (PyDict_GET_SIZE(dict.object) != 0 || site.recorder.varies(value.a)) return std::nullopt;
-  site.recorder.guards().require_type(value.a, dict.object);
-  site.recorder.guards().require_length(value.a, dict.object);
+  if (site.recorder.varies(value.a)) return std::nullopt;
+  if (PyDict_GET_SIZE(dict.object) == 0) {
+    site.recorder.guards().require_type(value.a, dict.object);
+    site.recorder.guards().require_length(value.a, dict.object);
+  } else if (site.recorder.keys_vary(value.a) || PyDict_GET_SIZE(dict.object) > kMaxParts || !require_keys(site.recorder, value, dict.object)) {
+    return std::nullopt;
+  }
   return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {dict.label}));
 }
 
@@ -459,7 +463,7 @@ std::optional<Plan> method_call(const Site& site, const Activation::CallSite& ca
     const bool mapping = kind == Value::Kind::kMapping && is_for_mapping(method, self.object);
     const bool made = mapping || (method.type != &PyODict_Type && kind == (method.type == &PyList_Type ? Value::Kind::kList : Value::Kind::kDict));
     const bool source = kind == Value::Kind::kSource && Py_TYPE(self.object) == method.type;
-    if (source && method.plan == dict_view && PyODict_CheckExact(self.object)) return view_of_nothing(site, call);
+    if (source && method.plan == dict_view && PyODict_CheckExact(self.object)) return view_of_ordered(site, call);
     if (made || (source && (method.of_sources || enter(site.recorder, self)))) return method.plan(site, call);
   }
   return std::nullopt;
@@ -670,7 +674,7 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
 std::optional<bool> has_key(Recorder& recorder, const Operated& dict, const Operated& key) {
   const Value value = recorder.value(dict.label);
   const bool made = is_made_dict(value);
-  if ((!made && !PyDict_CheckExact(dict.object)) || !is_known_key(recorder, key, &dict) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
+  if ((!made && !PyDict_CheckExact(dict.object) && !PyODict_CheckExact(dict.object)) || !is_known_key(recorder, key, &dict) || (!made && value.kind != Value::Kind::kSource)) return std::nullopt;
   if (!made && (recorder.keys_vary(value.a) || !require_keys(recorder, value, dict.object))) return std::nullopt;
   return is_key_of(dict.object, key.object);
 }

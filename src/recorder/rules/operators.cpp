@@ -505,6 +505,9 @@ Plan store_slice(const Site& site) {
 
 bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& right) {
   if (left.label == right.label) return true;
+  // What an operation gives is new, or what it was given, by what is guarded of its arguments.
+  const bool tensors = torch::is_tensor(left.object) && torch::is_tensor(right.object) && !recorder.sizes_vary();
+  if (tensors && (is_made_in_each_run(recorder, left) || is_made_in_each_run(recorder, right))) return true;
   const bool with_none = left.object == Py_None || right.object == Py_None;
   bool open = false;  // one of them is known by its place only
   for (const Input& input : {left, right}) {

@@ -41,6 +41,8 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
 // one that isn't followed.
 std::optional<Plan> apply_of_function(const Site& site, uint32_t type, PyObject* callable, const Given& given);
 std::optional<Plan> step_of_autograd(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+// Whether an operation of the graph has made the tensor, and it is none of the inputs: another object in each run.
+bool is_made_in_each_run(Recorder& recorder, const Operated& tensor);
 // What such a node gave that can't be recorded; empty: nothing. And its value: tensors that it gave together are known one by one.
 std::string tensor_obstacle(const Plan& plan, PyObject* result);
 uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result);

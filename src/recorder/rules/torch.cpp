@@ -291,6 +291,13 @@ std::optional<Plan> attribute_of_results(Recorder& recorder, const Asked& asked)
   return PyErr_Clear(), std::nullopt;
 }
 
+bool is_made_in_each_run(Recorder& recorder, const Operated& tensor) {
+  const std::vector<Ref>& inputs = recorder.recording().examples;
+  const bool all_known = inputs.size() == recorder.recording().graph.inputs.size();
+  const bool given = !all_known || std::any_of(inputs.begin(), inputs.end(), [&](const Ref& input) { return input.get() == tensor.object; });
+  return !given && recorder.value(tensor.label).kind == Value::Kind::kNode;
+}
+
 namespace {
 
 // Whether the tensor has no attribute of this name in any run. What an operation has made is new, as long as it is none of the inputs.
@@ -300,9 +307,7 @@ bool lacks_in_every_run(Recorder& recorder, const Asked& asked) {
   const bool plain = Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr && cpython::lacks_attribute(object, name);
   if (!plain || !recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(object)))) return false;
   if (value.kind == Value::Kind::kSource) return recorder.guards().require_lacks(value.a, name), true;
-  const std::vector<Ref>& inputs = recorder.recording().examples;
-  const bool all_known = inputs.size() == recorder.recording().graph.inputs.size();
-  return value.kind == Value::Kind::kNode && all_known && std::none_of(inputs.begin(), inputs.end(), [&](const Ref& input) { return input.get() == object; });
+  return is_made_in_each_run(recorder, {label, object});
 }
 
 }  // namespace
