@@ -56,7 +56,17 @@ def asks_for_classes(x):
     return x + issubclass(type(x), torch.Tensor) if not issubclass(type(x), tuple) else x
 
 
-WHOLE = [with_hooks, attends, is_another, counts_elements, of_partials, of_partials_with_names, asks_for_classes]
+def of_partials_with_starred_arguments(x):
+    names = {"alpha": 2}
+    return functools.partial(torch.add, *(x,), **names)(x + 1)
+
+
+def asks_for_gradients_again(x):
+    y = layer(x)
+    return y.requires_grad_() * 2 if y.requires_grad else y
+
+
+WHOLE = [of_partials_with_starred_arguments, asks_for_gradients_again, with_hooks, attends, is_another, counts_elements, of_partials, of_partials_with_names, asks_for_classes]
 
 
 @pytest.mark.parametrize("gradients", [False, True])

@@ -20,7 +20,7 @@ def _is_in(*keys: Any) -> bool:
     return any(torch._C._get_dispatch_mode(key) is not None for key in keys)
 
 
-class Checkpoint(torch.nn.Module):
+class Checkpoint(torch.nn.Module):  # type: ignore[misc, unused-ignore]
     """Calls a graph as ``torch.utils.checkpoint`` does. It gives a tuple."""
 
     def __init__(self, graph: fx.GraphModule, preserve_rng_state: bool) -> None:

@@ -140,7 +140,8 @@ class Lowering:
 
     def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         if self._backend is None:  # torch's own checkpoints call the graph's modules
-            return module
+            forward: Callable[..., Any] = module.forward
+            return forward
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}

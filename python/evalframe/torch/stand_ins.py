@@ -119,6 +119,9 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
-    rows = {torch.cuda.is_bf16_supported: (is_bf16_supported, -1), torch.compiler.is_compiling: (is_compiling, -2)}
-    rows[_checkpoint] = (checkpoint, -3)
+    rows: dict[Any, tuple[Any, int]] = {
+        torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
+        torch.compiler.is_compiling: (is_compiling, -2),
+        _checkpoint: (checkpoint, -3),
+    }
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

@@ -128,21 +128,17 @@ std::optional<PassedOn> passed_on(Recorder& recorder, const Given& given, const 
 }
 
 // partial(partial(f, ...), ...): what the inner one was made of, and more. One with attributes of its own is called as it is.
-std::optional<Plan> partial_of_partial(const Site& site, const Activation::CallSite& call, PyObject* inner) {
-  Recorder& recorder = site.recorder;
-  PyObject** const attributes = _PyObject_GetDictPtr(inner);
-  const Ref function = Ref::steal(PyObject_GetAttrString(inner, "func")), arguments = Ref::steal(PyObject_GetAttrString(inner, "args"));
-  const Ref keywords = Ref::steal(PyObject_GetAttrString(inner, "keywords"));
+std::optional<Plan> partial_of_partial(Recorder& recorder, const Operated& inner, const Given& more) {
+  PyObject** const attributes = _PyObject_GetDictPtr(inner.object);
+  const Ref function = Ref::steal(PyObject_GetAttrString(inner.object, "func")), arguments = Ref::steal(PyObject_GetAttrString(inner.object, "args"));
+  const Ref keywords = Ref::steal(PyObject_GetAttrString(inner.object, "keywords"));
   if (!function || !arguments || !keywords || !attributes || *attributes) return PyErr_Clear(), std::nullopt;
-  const auto parts = parts_of_partial(recorder, recorder.label(call.first), inner, function.get(), arguments.get(), keywords.get());
-  Given more = given_at(site, call);
-  more.labels.erase(more.labels.begin());
-  more.objects.erase(more.objects.begin());
+  const auto parts = parts_of_partial(recorder, inner.label, inner.object, function.get(), arguments.get(), keywords.get());
   const std::optional<PassedOn> passed = parts ? passed_on(recorder, more, *parts, arguments.get(), keywords.get()) : std::nullopt;
   if (!passed) return std::nullopt;
   std::vector<uint32_t> labels{(*parts)[2]};
   for (const Operated& argument : passed->arguments) labels.push_back(argument.label);
-  return plan_value(recorder.made(Py_TYPE(inner), passed->names, labels));
+  return plan_value(recorder.made(Py_TYPE(inner.object), passed->names, labels));
 }
 
 // partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
@@ -152,11 +148,7 @@ std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call
   if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
   std::vector<uint32_t> labels;
   for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
-  if (type == types().partial) {
-    PyObject* const function = site.frame.slot(call.first);
-    if (Py_IS_TYPE(function, reinterpret_cast<PyTypeObject*>(type))) return partial_of_partial(site, call, function);
-    return PyCallable_Check(function) ? std::optional(plan_value(recorder.made(type, call.keyword_names, labels))) : std::nullopt;
-  }
+  if (type == types().partial) return making_of_partial(recorder, type, given_at(site, call));
   if (type == types().method) {
     const bool named = PyUnicode_CheckExact(site.frame.slot(call.first)) && recorder.known(labels[0], site.frame.slot(call.first));
     return named && !keywords ? std::optional<Plan>(plan_value(recorder.made(type, nullptr, labels))) : std::nullopt;
@@ -184,6 +176,16 @@ std::optional<Plan> passed_to_c(const Site& site, const Operated& callee, const 
 }
 
 }  // namespace
+
+std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given given) {
+  const size_t names = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  if (type != types().partial || !is_written_in_c(type) || given.labels.size() <= names) return std::nullopt;
+  const Operated function{given.labels[0], given.objects[0]};
+  if (!is_partial(function.object)) return PyCallable_Check(function.object) ? std::optional(plan_value(recorder.made(type, given.keyword_names, given.labels))) : std::nullopt;
+  given.labels.erase(given.labels.begin());
+  given.objects.erase(given.objects.begin());
+  return partial_of_partial(recorder, function, given);
+}
 
 bool is_partial(PyObject* callable) { return types().partial && reinterpret_cast<PyObject*>(Py_TYPE(callable)) == types().partial; }
 

@@ -332,6 +332,8 @@ std::optional<Plan> call_of_cache(const Site& site, const evaluator::Activation:
 std::optional<Plan> cache_step(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // functools.partial and cmp_to_key, operator.itemgetter and attrgetter: what makes them, and calls of them; none: another callable.
 std::optional<Plan> call_of_made(const Site& site, const evaluator::Activation::CallSite& call);
+// functools.partial(...); none: another type, or it isn't known what it calls.
+std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given given);
 // functools.partial, of that very type; none: it isn't known what it calls.
 bool is_partial(PyObject* callable);
 std::optional<Plan> call_of_partial(const Site& site, uint32_t label, PyObject* partial, const Given& given);

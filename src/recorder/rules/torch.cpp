@@ -164,6 +164,16 @@ Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
   return plan;
 }
 
+// x.requires_grad_() of one that requires gradients already, which the guards ask for.
+bool requires_gradients_already(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool asks = callable_name(callable).ends_with("requires_grad_") && !given.keyword_names && (given.labels.size() == 1 || given.labels.size() == 2);
+  if (!asks || !torch::is_tensor(given.objects[0]) || !recorder.operand(given.labels[0], given.objects[0])) return false;
+  PyObject* const wanted = given.objects.size() == 2 ? given.objects[1] : Py_True;
+  const Ref requires_grad = Ref::steal(PyObject_GetAttrString(given.objects[0], "requires_grad"));
+  if (!requires_grad) PyErr_Clear();
+  return requires_grad.get() == Py_True && wanted == Py_True && (given.objects.size() == 1 || recorder.known(given.labels[1], wanted));
+}
+
 bool picks_by_elements(PyObject* key) {
   if (torch::is_tensor(key)) return torch::is_mask(key);
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
@@ -218,7 +228,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       break;
     case CallKind::kMark: return mark(recorder, callable, given);
     case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
-    case CallKind::kUnknown: break;
+    case CallKind::kUnknown: if (requires_gradients_already(recorder, callable, given)) return plan_value(given.labels[0]); break;
   }
   return plan_break(Break::kUnknownCall, callable_name(callable));
 }
