@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E4
 import evalframe.torch  # noqa: E402
 
 layer = torch.nn.Linear(8, 8)
-recurrent = torch.nn.LSTM(8, 8)
+recurrent, total = torch.nn.LSTM(8, 8), torch.zeros(())
 kept = functools.partial(checkpoint, use_reentrant=False)
 
 
@@ -62,7 +62,14 @@ def switched(x):
         return checkpoint(lambda y: layer(y).relu(), x, use_reentrant=False)
 
 
-WHOLE = [one_argument, several_results, in_a_loop, one_in_another, without_random_state, of_partials]
+def with_drawing_handled(x):
+    try:
+        return checkpoint(lambda y: torch.dropout(layer(y).exp(), 0.5, True), x, use_reentrant=False)
+    except ValueError:
+        return x
+
+
+WHOLE = [one_argument, several_results, in_a_loop, one_in_another, without_random_state, of_partials, with_drawing_handled]
 
 
 def breaks_inside(x):
@@ -95,9 +102,13 @@ def handles_inside(x):
     return checkpoint(inner, x * 2, use_reentrant=False) + 1
 
 
-def with_drawing_handled(x):
+def writing_handled(x):
+    def inner(y):
+        total.add_(1)
+        return layer(y).exp() * total.detach().clone()
+
     try:
-        return checkpoint(lambda y: torch.dropout(layer(y).exp(), 0.5, True), x, use_reentrant=False)
+        return checkpoint(inner, x, use_reentrant=False)
     except ValueError:
         return x
 
@@ -110,7 +121,7 @@ def with_a_recurrent_layer(x):
     return checkpoint(lambda y: recurrent(y[:, None])[0].exp(), x, use_reentrant=False)
 
 
-PARTLY = [breaks_inside, raises_inside, handles_inside, with_drawing_handled, reentrant, switched, in_turn, with_a_recurrent_layer]
+PARTLY = [breaks_inside, raises_inside, handles_inside, writing_handled, reentrant, switched, in_turn, with_a_recurrent_layer]
 
 
 def outcome(function, x):
@@ -122,6 +133,7 @@ def outcome(function, x):
         return tensor
 
     layer.zero_grad()
+    total.zero_()
     x.grad = None
     torch.manual_seed(7)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):

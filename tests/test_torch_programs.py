@@ -443,3 +443,34 @@ def test_operations_that_could_act_in_place_and_do_not_are_compiled_where_a_call
     for _ in range(2):
         assert same(compiled(X), handled(X))
     assert graphs == [["x", "sub", "relu", "mul", "mul_1", "output"]]
+
+
+def test_what_draws_numbers_is_compiled_where_a_caller_handles_exceptions():
+    ran = []
+
+    def backend(graph_module, examples):
+        ran.append(0)
+
+        def run(*inputs):
+            ran[-1] += 1
+            return graph_module(*inputs)
+
+        return run
+
+    def handled(x, places):
+        z = torch.dropout(x, 0.5, True) + 1
+        try:
+            z = torch.dropout(z, 0.5, True)
+            z = torch.embedding(z, places) * 2
+        except IndexError:
+            return torch.dropout(z, 0.5, True) * 3
+        return z
+
+    compiled = evalframe.torch.compile(handled, backend=backend)
+    x, inside, outside = torch.ones(4, 4), torch.tensor([0, 3]), torch.tensor([0, 7])
+    for places in (inside, inside, outside, inside, outside):
+        torch.manual_seed(2)
+        want = handled(x, places)
+        torch.manual_seed(2)
+        assert same(compiled(x, places), want)
+    assert ran[0] == 4

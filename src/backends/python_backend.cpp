@@ -33,6 +33,7 @@ struct Stretch {
   bool acts = false;             // it mustn't be run twice
   bool writes = false;           // ... as it writes into tensors
   bool handled = false;          // ... and its frames handle what it raises
+  bool draws = false;            // it draws random numbers, and its frames handle what it raises: it may be run twice, as they are set back
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
 };
 
@@ -422,7 +423,8 @@ class Python final : public Executable {
     bool handled = false;
     for (int32_t node = stretch.begin; node < stretch.end; node++) handled = handled || is_handled(graph_, graph_.nodes[node]);
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
-    stretch.handled = stretch.acts && handled;
+    stretch.handled = stretch.writes && handled;
+    stretch.draws = stretch.acts && !stretch.writes && handled;
     // What a backend makes depends on the modes that hold, too.
     if ((!all_known || is_behind_mode(stretch.begin)) && !replays(backend)) return stretch.told = Ref::borrow(told.get()), true;
     return make_function(stretch, backend, told, given);
@@ -527,6 +529,8 @@ class Python final : public Executable {
     std::string problem;
     const bool recorded_gradients = of_torch_ && torch::records_gradients();
     bool serves = true;
+    const Ref random = stretch.draws ? Ref::steal(PyObject_CallMethod(backend_.get(), "random_state", nullptr)) : Ref();
+    if (stretch.draws && !random) return leave(run, stretch.begin, true), false;
     if (call(run, stretch, problem, serves) && run_late(run, stretch)) return true;
     if (!serves) return run_nodes(run, stretch);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
@@ -534,7 +538,7 @@ class Python final : public Executable {
       leave(run, stretch.begin, true);
       return false;
     }
-    if (stretch.acts) {  // nothing in its frames handles it
+    if (stretch.acts && !stretch.draws) {  // nothing in its frames handles it
       if (!PyErr_Occurred()) raise_failure(stretch, problem, Ref());
       forget(run, stretch);
       leave(run, stretch.begin, true);
@@ -542,6 +546,7 @@ class Python final : public Executable {
     }
     const Ref cause = take_exception();
     if (of_torch_) torch::set_records_gradients(recorded_gradients);
+    if (random && !Ref::steal(PyObject_CallMethod(backend_.get(), "set_random_state", "(O)", random.get()))) return forget(run, stretch), leave(run, stretch.begin, true), false;
     // Whatever the program itself would raise or check is found by its own calls, at its own line.
     forget(run, stretch);
     if (!run_nodes(run, stretch)) return false;

@@ -22,7 +22,8 @@ int step_of(const Graph& graph, const Node& node) {
 // Whether a backend's function may run the node as part of what it was made for.
 bool is_part_of_function(const Graph& graph, const Node& node, backends::Effect effect) {
   if (effect == backends::Effect::kEffect || effect == backends::Effect::kApart) return false;
-  return !(backends::acts_on_tensors(graph, node) && backends::is_handled(graph, node));
+  const bool writes = backends::acts_on_tensors(graph, node) && !backends::only_draws(graph, node);
+  return !(writes && backends::is_handled(graph, node));
 }
 
 // The code that called the function in which the node is.

@@ -68,8 +68,8 @@ class Lowering:
     def __call__(self, told: Any, examples: list[Any], writes: int, handled: int, gradients: int) -> Any:
         """Called by the core for a stretch of a graph; None: it is to be run by the recorded calls.
 
-        ``writes``: the stretch writes into tensors; ``handled``: it does, or draws random numbers, and what it raises
-        is handled in the frames that it was recorded in.
+        ``writes``: the stretch writes into tensors; ``handled``: it does, and what it raises is handled in the frames
+        that it was recorded in.
         """
         with _one_at_a_time:
             return self._lowered(told, examples, writes, handled, gradients)
@@ -83,6 +83,15 @@ class Lowering:
             return self._for_these(stretch, examples)
         served = Served(lambda inputs: self._for_others_too(stretch, inputs))
         return served if served.add(examples) else None
+
+    @staticmethod
+    def random_state() -> Any:
+        """The core asks, in front of a function that draws numbers and may have to be run again by the recorded calls."""
+        return _random_state()
+
+    @staticmethod
+    def set_random_state(state: Any) -> None:
+        _set_random_state(state)
 
     def _for_others_too(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
         """What serves these inputs, and which others it serves."""
@@ -155,17 +164,25 @@ class Lowering:
         return function
 
 
+def _random_state() -> tuple[Any, Any]:
+    on_device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+    return torch.random.get_rng_state(), on_device
+
+
+def _set_random_state(state: tuple[Any, Any]) -> None:
+    torch.random.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1])
+
+
 @contextlib.contextmanager
 def _random_kept() -> Iterator[None]:
     """Numbers that are drawn meanwhile aren't missing in the program's."""
-    random = torch.random.get_rng_state()
-    on_device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+    state = _random_state()
     try:
         yield
     finally:
-        torch.random.set_rng_state(random)
-        if on_device is not None:
-            torch.cuda.set_rng_state(on_device)
+        _set_random_state(state)
 
 
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
