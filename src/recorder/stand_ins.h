@@ -14,7 +14,7 @@ struct StandIn {
   Ref function;
   int through = 0;  // the argument that it goes through; -1: none; less: none, and where it stands in
   static constexpr int kOnlyCompiling = -2;   // only then (recorder/purpose.h)
-  static constexpr int kCheckpoint = -3;      // in graphs for torch's backends, in code whose checkpoints are followed
+  static constexpr int kOnlyTorch = -3;       // in graphs for torch's backends
 };
 
 // The function's code is changed so that nobody sees its frames. False with an exception.

@@ -230,8 +230,11 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   const guards::Paths varying = entries.varying;
   const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling};
   const size_t long_loops = long_loops_.size(), checkpoints = torch::open_checkpoints();
+  torch::forget_checkpoints();
   const Ended ended = run.chain.record(varying, run.result, recording, past_exception, purpose, is_tried() ? &long_loops_ : nullptr);
-  if (drop_for_checkpoints(*recording)) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
+  const bool drops = drop_for_checkpoints(*recording);
+  torch::forget_checkpoints();
+  if (drops) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);

@@ -7,7 +7,6 @@
 #include "backends/torch_nodes.h"
 #include "cpython/frame.h"
 #include "frontends/torch/checkpoints.h"
-#include "recorder/checkpoints.h"
 
 namespace evalframe::runtime {
 
@@ -20,16 +19,10 @@ int step_of(const Graph& graph, const Node& node) {
 }
 
 // Whether a backend's function may run the node as part of what it was made for.
-bool is_part_of_function(const Graph& graph, const Node& node, backends::Effect effect) {
+bool is_part_of_function(const Graph& graph, const Node& node, backends::Effect effect, size_t begin) {
   if (effect == backends::Effect::kEffect || effect == backends::Effect::kApart) return false;
-  const bool writes = backends::acts_on_tensors(graph, node) && !backends::only_draws(graph, node);
+  const bool writes = backends::acts_on_tensors(graph, node) && !backends::only_draws(graph, node) && !backends::writes_into_new(graph, node, static_cast<int32_t>(begin));
   return !(writes && backends::is_handled(graph, node));
-}
-
-// The code that called the function in which the node is.
-void follow_none_of_caller(const Graph& graph, const Node& begin) {
-  const int32_t caller = graph.frames[begin.origin.frame].parent;
-  if (caller >= 0) recorder::follow_no_checkpoints(graph.frames[caller].code);
 }
 
 }  // namespace
@@ -39,16 +32,17 @@ bool drop_for_checkpoints(const recorder::Recording& recording) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return step_of(graph, node) != 0; })) return false;
   const std::vector<backends::Effect> effects = backends::torch_effects_of(graph);
   struct Open {
-    size_t begin;
+    size_t number, begin;
     bool whole;
   };
   std::vector<Open> open;
+  size_t count = 0;
   bool drops = false;
-  const auto refuse = [&](const Open& one) { drops = true, follow_none_of_caller(graph, graph.nodes[one.begin]); };
+  const auto refuse = [&](const Open& one) { drops = true, torch::follow_no_more(one.number); };
   for (size_t i = 0; i < graph.nodes.size(); i++) {
     const int step = step_of(graph, graph.nodes[i]);
-    if (step > 0) open.push_back({i, true});
-    if (step == 0 && !is_part_of_function(graph, graph.nodes[i], effects[i])) {
+    if (step > 0) open.push_back({count++, i, true});
+    if (step == 0 && !open.empty() && !is_part_of_function(graph, graph.nodes[i], effects[i], open.front().begin)) {
       for (Open& one : open) one.whole = false;
     }
     if (step >= 0 || open.empty()) continue;

@@ -1,4 +1,4 @@
-// Recordings in which a call of torch.utils.checkpoint is followed (recorder/checkpoints.h).
+// Recordings in which calls of torch.utils.checkpoint are followed (frontends/torch/checkpoints.h).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace evalframe::runtime {
 
 // Whether the recording is of no use: it ends in the midst of such a call, or a call's operations would be run by several functions, or
-// once more one by one, so that no module of a graph could have all of them. Then the code that made the call is to make it by itself.
+// once more one by one, so that no module of a graph could have all of them. Then the function is left to torch from now on.
 bool drop_for_checkpoints(const recorder::Recording& recording);
 // How many of its calls the chain is in the midst of.
 size_t checkpoints_within(const Chain& chain, const recorder::Recording& recording);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
-import logging
 import operator
 import re
 import threading
@@ -21,7 +20,7 @@ from evalframe import _core
 from evalframe._core.bytecode import OPERATORS
 from evalframe.torch.checkpoints import Checkpoint
 from evalframe.torch.default_device import named, set_aside
-from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, with_sizes
+from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.user_backends import BackendError
 
@@ -86,7 +85,7 @@ class Lowering:
 
     @staticmethod
     def random_state() -> Any:
-        """The core asks, in front of a function that draws numbers and may have to be run again by the recorded calls."""
+        """The core asks, in front of a function that draws numbers, for the recorded calls may have to run it again."""
         return _random_state()
 
     @staticmethod
@@ -127,7 +126,7 @@ class Lowering:
         symbolic = Symbolic(inputs, varies)
         graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside(), _unlogged():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside(), unlogged():
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise
@@ -183,23 +182,6 @@ def _random_kept() -> Iterator[None]:
         yield
     finally:
         _set_random_state(state)
-
-
-_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
-
-
-@contextlib.contextmanager
-def _unlogged() -> Iterator[None]:
-    """What doesn't go with symbols is tried without, and is no error that a user is to read of."""
-
-    def nothing(_: logging.LogRecord) -> bool:
-        return False
-
-    _FAKE_LOG.addFilter(nothing)
-    try:
-        yield
-    finally:
-        _FAKE_LOG.removeFilter(nothing)
 
 
 def _found(backend: str | Backend) -> Backend:
@@ -309,9 +291,7 @@ class _Rows:
         node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
         node.meta["fact"] = kind in _NUMBERS or (form == "getattr" and kind == "object")
         node.meta["part"] = (
-            form == "getitem"
-            and operand_rows[0][0] == "n"
-            and self._rows[operand_rows[0][1]][5][0] == "object"
+            form == "getitem" and operand_rows[0][0] == "n" and self._rows[operand_rows[0][1]][5][0] == "object"
         )
         node.meta["stack_trace"] = _trace(*origin)
         self.values[index] = node

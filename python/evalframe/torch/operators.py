@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evalframe import _core
+from evalframe.torch.sizes import unlogged
 
 _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
 
@@ -45,7 +46,7 @@ def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str
         torch.Tensor, lambda tensor: mode.from_tensor(tensor, static_shapes=True), (arguments, keywords)
     )
     try:
-        with mode:
+        with unlogged(), mode:
             results = tree_leaves(operator(*given, **named))
             _go_back(tree_leaves((given, named)), results)
     except Exception:

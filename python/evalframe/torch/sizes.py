@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,23 @@ from torch.fx.experimental.symbolic_shapes import (
 _INPUTS = ("placeholder", "get_attr")
 _MOST_FUNCTIONS = 8
 """Of one graph. Behind them, other sizes are served by the recorded calls."""
+
+
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def unlogged() -> Iterator[None]:
+    """What doesn't go with symbols is tried without, and is no error that a user is to read of."""
+
+    def nothing(_: logging.LogRecord) -> bool:
+        return False
+
+    _FAKE_LOG.addFilter(nothing)
+    try:
+        yield
+    finally:
+        _FAKE_LOG.removeFilter(nothing)
 
 
 class OtherSizesError(Exception):

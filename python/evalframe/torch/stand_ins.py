@@ -14,7 +14,8 @@ from evalframe import _core
 _cuda, _forward_ad = torch.cuda, forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
-_begin, _end, _is_grad_enabled = _core.begin_checkpoint, _core.end_checkpoint, torch.is_grad_enabled
+_begin, _end, _follows = _core.begin_checkpoint, _core.end_checkpoint, _core.follows_checkpoint
+_is_grad_enabled = torch.is_grad_enabled
 _base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
 _bind_apply = vars(_base)["apply"].__get__
 
@@ -76,7 +77,7 @@ def checkpoint(
     plain = use_reentrant is False and context_fn is _no_contexts and debug is False and early_stop is True
     plain = plain and determinism_check == _DETERMINISM and (preserve_rng_state is True or preserve_rng_state is False)
     plain = plain and torch_checkpoint._checkpoint_debug_enabled is None
-    if not plain or torch_checkpoint._enable_checkpoint_early_stop is not None:
+    if not plain or torch_checkpoint._enable_checkpoint_early_stop is not None or not _follows(function):
         if use_reentrant is not None:
             kwargs["use_reentrant"] = use_reentrant
         return _checkpoint(

@@ -173,7 +173,7 @@ Callables& callables() {
     const Ref size = torch ? Ref::steal(PyObject_GetAttrString(torch.get(), "Size")) : Ref(), product = size ? Ref::steal(PyObject_GetAttrString(size.get(), "numel")) : Ref();
     if (product) add(*all, product.get(), "numel", CallKind::kSize);
     PyErr_Clear();
-    for (PyObject* const mark : {begin_checkpoint(), end_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
+    for (PyObject* const mark : {begin_checkpoint(), end_checkpoint(), follows_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
     // What torch._C itself has is known by its row alone.
     const Ref functorch = module_named("torch._C._functorch");
     for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get()), Ref::borrow(functorch.get())}) {

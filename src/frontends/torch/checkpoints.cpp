@@ -1,6 +1,7 @@
 #include "frontends/torch/checkpoints.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,37 @@ namespace {
 struct Begun {
   Ref token, generator;
 };
-// A thread that ends has none.
+// Not destroyed where a thread ends, which may not touch objects then.
 std::vector<Begun>& begun() {
-  thread_local std::vector<Begun> all;
-  return all;
+  thread_local auto* const all = new std::vector<Begun>();
+  return *all;
 }
+
+// What is called in the end: a function's code, or a type.
+Ref code_of(PyObject* callable) {
+  Ref function = Ref::borrow(callable);
+  while (!PyFunction_Check(function.get())) {
+    Ref inner = PyMethod_Check(function.get()) ? Ref::borrow(PyMethod_GET_FUNCTION(function.get())) : attribute(function.get(), "func");
+    if (!inner) inner = attribute(function.get(), "forward");  // of a module
+    if (!inner) return Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(function.get())));
+    function = std::move(inner);
+  }
+  return Ref::borrow(PyFunction_GET_CODE(function.get()));
+}
+
+// Those that this thread has begun.
+std::vector<Ref>& called() {
+  thread_local auto* const all = new std::vector<Ref>();
+  return *all;
+}
+
+// Lives as long as the process, and so does the code.
+std::unordered_map<PyObject*, Ref>& not_followed() {
+  static auto* const made = new std::unordered_map<PyObject*, Ref>();
+  return *made;
+}
+
+PyObject* follows(PyObject*, PyObject* function) { return PyBool_FromLong(!not_followed().contains(code_of(function).get())); }
 
 // checkpoint's defaults: neither contexts nor other checks, no report, and an end as soon as all is there.
 Ref generator_of(PyObject* const* arguments) {
@@ -39,6 +66,7 @@ PyObject* begin(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count != 4 || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) return PyErr_Format(PyExc_TypeError, "a function, a tuple, a dict and a bool are wanted");
   Ref generator = generator_of(arguments), token = Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
   if (!generator || !token || !goes_on(generator.get())) return nullptr;
+  called().push_back(code_of(arguments[0]));
   begun().push_back({Ref::borrow(token.get()), std::move(generator)});
   return token.release();
 }
@@ -58,6 +86,14 @@ PyObject* end(PyObject*, PyObject* token) {
 
 PyObject* begin_checkpoint() { return c_function<begin>("begin_checkpoint"); }
 PyObject* end_checkpoint() { return c_function<end>("end_checkpoint"); }
+
+PyObject* follows_checkpoint() { return c_function<follows>("follows_checkpoint"); }
+
+void forget_checkpoints() { called().clear(); }
+
+void follow_no_more(size_t which) {
+  if (which < called().size()) not_followed().try_emplace(called()[which].get(), Ref::borrow(called()[which].get()));
+}
 
 int checkpoint_step(PyObject* callable) { return callable == begin_checkpoint() ? 1 : callable == end_checkpoint() ? -1 : 0; }
 

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "core/builtins.h"
-#include "recorder/checkpoints.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -78,7 +77,7 @@ bool compares_by_methods(PyObject* keys) {
 bool stands_in_here(const Site& site, const StandIn& stand_in) {
   const Purpose& purpose = site.recorder.purpose();
   if (stand_in.through == StandIn::kOnlyCompiling) return purpose.compiling;
-  return stand_in.through != StandIn::kCheckpoint || (purpose.fixes_numbers && follows_checkpoints(site.frame.code().code));
+  return stand_in.through != StandIn::kOnlyTorch || purpose.fixes_numbers;
 }
 
 // The function itself leaves what it doesn't do to what it stands for.

@@ -4,6 +4,7 @@
 #include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
+#include "frontends/torch/checkpoints.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
@@ -158,6 +159,7 @@ Plan asked(Recorder& recorder, PyObject* callable, const Given& given) {
 
 // In the graph it is told the last argument alone.
 Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (callable == torch::follows_checkpoint()) return plan_constant();  // whether it did is part of what is recorded
   if (given.keyword_names || given.labels.empty()) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = operation(recorder, callable, {{given.labels.back()}, {given.objects.back()}, nullptr});
   plan.of_torch = false;
