@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E4
 import evalframe.torch  # noqa: E402
 
 layer = torch.nn.Linear(8, 8)
+normalisation = torch.nn.BatchNorm1d(8)
 recurrent, total = torch.nn.LSTM(8, 8), torch.zeros(())
 kept = functools.partial(checkpoint, use_reentrant=False)
 
@@ -69,7 +70,17 @@ def with_drawing_handled(x):
         return x
 
 
-WHOLE = [one_argument, several_results, in_a_loop, one_in_another, without_random_state, of_partials, with_drawing_handled]
+def writes_into_its_own(x):
+    def inner(y):
+        z = y * 2
+        z += 1
+        z *= y
+        return z.sin()
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+WHOLE = [one_argument, several_results, in_a_loop, one_in_another, without_random_state, of_partials, with_drawing_handled, writes_into_its_own]
 
 
 def breaks_inside(x):
@@ -113,6 +124,24 @@ def writing_handled(x):
         return x
 
 
+def writes_into_what_others_made(x):
+    scale = torch.zeros(8)
+
+    def inner(y):
+        scale.add_(1)
+        return y * scale.clone()
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+def normalises(x):
+    return checkpoint(lambda y: normalisation(layer(y)), x, use_reentrant=False)
+
+
+def draws_anew(x):
+    return checkpoint(lambda y: torch.dropout(y, 0.5, True), x, use_reentrant=False, preserve_rng_state=False)
+
+
 def reentrant(x):
     return checkpoint(lambda y: layer(y).exp(), x, use_reentrant=True) + 1
 
@@ -121,7 +150,7 @@ def with_a_recurrent_layer(x):
     return checkpoint(lambda y: recurrent(y[:, None])[0].exp(), x, use_reentrant=False)
 
 
-PARTLY = [breaks_inside, raises_inside, handles_inside, writing_handled, reentrant, switched, in_turn, with_a_recurrent_layer]
+PARTLY = [breaks_inside, raises_inside, handles_inside, writing_handled, writes_into_what_others_made, normalises, draws_anew, reentrant, switched, in_turn, with_a_recurrent_layer]
 
 
 def outcome(function, x):
@@ -134,6 +163,7 @@ def outcome(function, x):
 
     layer.zero_grad()
     total.zero_()
+    normalisation.reset_running_stats()
     x.grad = None
     torch.manual_seed(7)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):

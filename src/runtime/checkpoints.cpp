@@ -18,11 +18,17 @@ int step_of(const Graph& graph, const Node& node) {
   return node.form == graph::Form::kCall ? torch::checkpoint_step(graph.constants[node.callable].get()) : 0;
 }
 
-// Whether a backend's function may run the node as part of what it was made for.
-bool is_part_of_function(const Graph& graph, const Node& node, backends::Effect effect, size_t begin) {
+bool preserves_random_state(const Graph& graph, const Node& begin) {
+  const graph::Operand preserves = *graph.operands_of(begin);
+  return preserves.space == graph::Operand::Space::kConstant && graph.constants[preserves.index].get() == Py_True;
+}
+
+// Whether the node may be run once more as part of a module that node `begin` begins. What is written into must be the function's own: a module's
+// inputs are kept, and looked at for changes. Numbers that are to be others then are so in torch's own way alone.
+bool is_part_of_module(const Graph& graph, const Node& node, backends::Effect effect, int32_t begin) {
   if (effect == backends::Effect::kEffect || effect == backends::Effect::kApart) return false;
-  const bool writes = backends::acts_on_tensors(graph, node) && !backends::only_draws(graph, node) && !backends::writes_into_new(graph, node, static_cast<int32_t>(begin));
-  return !(writes && backends::is_handled(graph, node));
+  if (backends::only_draws(graph, node)) return preserves_random_state(graph, graph.nodes[static_cast<size_t>(begin)]) || !backends::acts_on_tensors(graph, node);
+  return !backends::acts_on_tensors(graph, node) || backends::writes_into_new(graph, node, begin);
 }
 
 }  // namespace
@@ -32,7 +38,8 @@ bool drop_for_checkpoints(const recorder::Recording& recording) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return step_of(graph, node) != 0; })) return false;
   const std::vector<backends::Effect> effects = backends::torch_effects_of(graph);
   struct Open {
-    size_t number, begin;
+    size_t number;
+    int32_t begin;
     bool whole;
   };
   std::vector<Open> open;
@@ -41,10 +48,8 @@ bool drop_for_checkpoints(const recorder::Recording& recording) {
   const auto refuse = [&](const Open& one) { drops = true, torch::follow_no_more(one.number); };
   for (size_t i = 0; i < graph.nodes.size(); i++) {
     const int step = step_of(graph, graph.nodes[i]);
-    if (step > 0) open.push_back({count++, i, true});
-    if (step == 0 && !open.empty() && !is_part_of_function(graph, graph.nodes[i], effects[i], open.front().begin)) {
-      for (Open& one : open) one.whole = false;
-    }
+    if (step > 0) open.push_back({count++, static_cast<int32_t>(i), true});
+    for (Open& one : open) one.whole = one.whole && (step != 0 || is_part_of_module(graph, graph.nodes[i], effects[i], one.begin));
     if (step >= 0 || open.empty()) continue;
     if (!open.back().whole) refuse(open.back());
     open.pop_back();

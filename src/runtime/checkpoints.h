@@ -8,8 +8,8 @@
 
 namespace evalframe::runtime {
 
-// Whether the recording is of no use: it ends in the midst of such a call, or a call's operations would be run by several functions, or
-// once more one by one, so that no module of a graph could have all of them. Then the function is left to torch from now on.
+// Whether the recording is of no use: it ends in the midst of such a call, or a call has operations that no module of a graph could run again:
+// such as are run between two functions of a backend's, or write into what others have made. Then the function is left to torch from now on.
 bool drop_for_checkpoints(const recorder::Recording& recording);
 // How many of its calls the chain is in the midst of.
 size_t checkpoints_within(const Chain& chain, const recorder::Recording& recording);
