@@ -3,13 +3,13 @@
 import functools
 
 import pytest
+import torch
+import torch.utils.checkpoint as torch_checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-torch = pytest.importorskip("torch")
+import evalframe.torch
 
-import torch.utils.checkpoint as torch_checkpoint  # noqa: E402
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
-
-import evalframe.torch  # noqa: E402
+pytestmark = pytest.mark.torch
 
 layer = torch.nn.Linear(8, 8)
 normalisation = torch.nn.BatchNorm1d(8)
@@ -274,3 +274,20 @@ def test_a_program_that_puts_another_one_in_its_place():
         assert not same(compiled(x), before)
     finally:
         globals()["checkpoint"] = torch_checkpoint.checkpoint
+
+
+@pytest.mark.parametrize("prints", [False, True])
+def test_what_is_called_again_has_the_same_answer_about_compiling(prints):
+    def asks(x):
+        def inner(y):
+            if prints:
+                print(end="")
+            return layer(y).exp().sin() if torch.compiler.is_compiling() else layer(y).exp()
+
+        return checkpoint(inner, x, use_reentrant=False)
+
+    compiled = evalframe.torch.compile(asks, backend="eager", is_compiling=True)
+    x = torch.ones(4, 8, requires_grad=True)
+    for _ in range(3):
+        compiled(x).sum().backward()
+    assert not torch.compiler.is_compiling()

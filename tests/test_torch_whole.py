@@ -3,10 +3,11 @@
 import functools
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+import evalframe.torch
 
-import evalframe.torch  # noqa: E402
+pytestmark = pytest.mark.torch
 
 layer = torch.nn.Linear(8, 8)
 attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)

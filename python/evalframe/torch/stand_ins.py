@@ -15,7 +15,7 @@ _cuda, _forward_ad = torch.cuda, forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
 _begin, _end, _follows = _core.begin_checkpoint, _core.end_checkpoint, _core.follows_checkpoint
-_is_grad_enabled = torch.is_grad_enabled
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
 _bind_apply = vars(_base)["apply"].__get__
 
@@ -62,6 +62,10 @@ _checkpoint = torch_checkpoint.checkpoint
 _no_contexts, _DETERMINISM = torch_checkpoint.noop_context_fn, torch_checkpoint._DEFAULT_DETERMINISM_MODE
 
 
+def _uncaptured_checkpoint(*args: Any, **kwargs: Any) -> Any:
+    return _checkpoint(*args, **kwargs)
+
+
 def checkpoint(
     function: Any,
     *args: Any,
@@ -80,7 +84,9 @@ def checkpoint(
     if not plain or torch_checkpoint._enable_checkpoint_early_stop is not None or not _follows(function):
         if use_reentrant is not None:
             kwargs["use_reentrant"] = use_reentrant
-        return _checkpoint(
+        # What is called again then isn't captured, and answered otherwise whether it's compiling.
+        call = _uncaptured_checkpoint if _is_compiling() else _checkpoint
+        return call(
             function,
             *args,
             context_fn=context_fn,
@@ -92,7 +98,7 @@ def checkpoint(
         )
     if not _is_grad_enabled():
         return function(*args, **kwargs)
-    begun = _begin(function, args, kwargs, preserve_rng_state)
+    begun = _begin(function, args, kwargs, _is_compiling(), preserve_rng_state)
     result = function(*args, **kwargs)
     _end(begun)
     return result
@@ -120,6 +126,7 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
+    _core.set_policy(_uncaptured_checkpoint, "uncaptured")
     rows: dict[Any, tuple[Any, int]] = {
         torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
         torch.compiler.is_compiling: (is_compiling, -2),

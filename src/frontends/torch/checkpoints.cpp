@@ -53,7 +53,7 @@ Ref generator_of(PyObject* const* arguments) {
   const Ref maker = attribute_of("torch.utils.checkpoint", "_checkpoint_without_reentrant_generator");
   const Ref contexts = attribute_of("torch.utils.checkpoint", "noop_context_fn"), check = attribute_of("torch.utils.checkpoint", "_DEFAULT_DETERMINISM_MODE");
   if (!maker || !contexts || !check) return PyErr_SetString(PyExc_RuntimeError, "torch.utils.checkpoint has other parts than those of torch 2.13"), Ref();
-  const Ref own = Ref::steal(PyTuple_Pack(6, arguments[0], arguments[3], contexts.get(), check.get(), Py_False, Py_True));
+  const Ref own = Ref::steal(PyTuple_Pack(6, arguments[0], arguments[4], contexts.get(), check.get(), Py_False, Py_True));
   const Ref all = own ? Ref::steal(PySequence_Concat(own.get(), arguments[1])) : Ref();
   return all ? Ref::steal(PyObject_Call(maker.get(), all.get(), arguments[2])) : Ref();
 }
@@ -63,10 +63,11 @@ bool goes_on(PyObject* generator) { return static_cast<bool>(Ref::steal(PyIter_N
 
 PyObject* begin(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count == 1) Py_RETURN_NONE;
-  if (count != 4 || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) return PyErr_Format(PyExc_TypeError, "a function, a tuple, a dict and a bool are wanted");
+  if (count != 5 || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) return PyErr_Format(PyExc_TypeError, "a function, a tuple, a dict and two bools are wanted");
+  called().push_back(code_of(arguments[0]));
+  if (arguments[3] == Py_True) Py_RETURN_NONE;
   Ref generator = generator_of(arguments), token = Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
   if (!generator || !token || !goes_on(generator.get())) return nullptr;
-  called().push_back(code_of(arguments[0]));
   begun().push_back({Ref::borrow(token.get()), std::move(generator)});
   return token.release();
 }

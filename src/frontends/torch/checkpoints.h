@@ -8,8 +8,9 @@
 
 namespace evalframe::torch {
 
-// begin_checkpoint(function, arguments, keywords, preserve_rng_state): what torch does in front of the function. Gives what
-// end_checkpoint(begun) is to be told. In a graph it is called with `preserve_rng_state` alone, and does nothing.
+// begin_checkpoint(function, arguments, keywords, compiling, preserve_rng_state): what torch does in front of the function. Gives what
+// end_checkpoint(begun) is to be told. If `compiling`, nothing is done: what is called again for gradients had another answer from
+// torch.compiler.is_compiling() than what is recorded. In a graph it is called with `preserve_rng_state` alone, and does nothing.
 PyObject* begin_checkpoint();
 PyObject* end_checkpoint();
 // follows_checkpoint(function): whether a call is to stand between marks: not of a function of which a recording has been dropped before.
