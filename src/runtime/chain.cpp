@@ -2,6 +2,7 @@
 #include "runtime/chain.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bytecode/stack.h"
 #include "cpython/codec.h"
@@ -259,6 +260,15 @@ Ended Chain::finish_call(const std::function<Ref(cpython::Frame*)>& finish, Ref&
   return settle(live, live.back().finish_call(std::move(value)), result);
 }
 
+// What comes of the rest of a frame that was taken off the chain, for the one behind it, which is live.
+static Event run_taken_in_cpython(PyThreadState* thread, Live& live, cpython::Frame* frame, PyObject* generator, bool raise) {
+  const Ref asked = generator ? Ref() : asked_for_attribute(frame, calling(live.back()));
+  bool yielded = false;
+  Ref value = generator ? cpython::run_generator_in_cpython(thread, frame, raise, yielded) : cpython::run_in_cpython(thread, frame, raise);
+  if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
+  return generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
+}
+
 Ended Chain::finish_last_in_cpython(Ref& result) {
   const Ref generator = Ref::borrow(generators_.back().get());
   cpython::Frame* const frame = take_last();
@@ -267,11 +277,7 @@ Ended Chain::finish_last_in_cpython(Ref& result) {
     return result ? Ended::kReturned : Ended::kRaised;
   }
   Live live(thread_, frames_, true);
-  const Ref asked = generator ? Ref() : asked_for_attribute(frame, calling(live.back()));
-  bool yielded = false;
-  Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, false, yielded) : cpython::run_in_cpython(thread_, frame, false);
-  if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
-  return settle(live, generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value)), result);
+  return settle(live, run_taken_in_cpython(thread_, live, frame, generator.get(), false), result);
 }
 
 Ref Chain::finish_in_cpython(bool raise) {
@@ -280,12 +286,7 @@ Ref Chain::finish_in_cpython(bool raise) {
     cpython::Frame* frame = take_last();
     if (frames_.empty()) return run_outermost_in_cpython(frame, raise);
     Live live(thread_, frames_, true);
-    const Ref asked = generator ? Ref() : asked_for_attribute(frame, calling(live.back()));
-    bool yielded = false;
-    Ref value = generator ? cpython::run_generator_in_cpython(thread_, frame, raise, yielded) : cpython::run_in_cpython(thread_, frame, raise);
-    raise = false;
-    if (asked && !value) add_attribute_context(asked.get(), names_of(live.back()), calling(live.back()));
-    const Event event = generator ? live.back().finish_resumption(std::move(value), yielded) : live.back().finish_call(std::move(value));
+    const Event event = run_taken_in_cpython(thread_, live, frame, generator.get(), std::exchange(raise, false));
     Ref result;
     if (event == Event::kRaised) {
       if (finish_inner(live, Ref(), result) != Ended::kRunning) return result;
