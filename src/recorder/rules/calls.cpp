@@ -575,22 +575,14 @@ Plan call_spread(const Site& site) {
     if (bound.function) given = given_with(bound, std::move(given));
     if (std::optional<Plan> plan = torch_call(recorder, label, callable, given)) return *std::move(plan);
   }
-  if (!bound.function && (is_partial(callable) || PyType_Check(callable))) {
-    Plan starred;
-    if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
-    Given given{std::move(starred.contents), std::move(starred.arguments), starred.keyword_names};
-    std::optional<Plan> plan;
-    if (is_partial(callable)) plan = call_of_partial(site, label, callable, given);
-    else if (recorder.constant_of(label)) plan = making_of_partial(recorder, callable, std::move(given));
-    if (plan) return *std::move(plan);
-  }
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
-  if (!node && !followed && recorder.constant_of(label)) {
+  if (!node && !followed && (recorder.constant_of(label) || is_partial(callable))) {
     Plan starred;
     if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
     Given given{std::move(starred.contents), std::move(starred.arguments), starred.keyword_names};
     if (bound.function) given = given_with(bound, std::move(given));
+    if (std::optional<Plan> plan = is_partial(callable) ? call_of_partial(site, label, callable, given) : making_of_partial(recorder, callable, given)) return *std::move(plan);
     if (std::optional<Plan> plan = call_of_c(recorder, callable, given)) return *std::move(plan);
   }
   if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
