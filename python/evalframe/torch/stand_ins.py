@@ -14,7 +14,10 @@ from evalframe import _core
 _cuda, _forward_ad = torch.cuda, forward_ad
 _isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
 _is_new_result = _core.is_new_result
-_begin, _end, _follows = _core.begin_checkpoint, _core.end_checkpoint, _core.follows_checkpoint
+# Stubs of what C makes don't say what it is called with.
+_begin: Any = _core.begin_checkpoint
+_end: Any = _core.end_checkpoint
+_follows: Any = _core.follows_checkpoint
 _is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _base: Any = torch._C._FunctionBase  # type: ignore[attr-defined, unused-ignore]
 _bind_apply = vars(_base)["apply"].__get__
