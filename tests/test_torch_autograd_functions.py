@@ -1,17 +1,19 @@
-"""torch.autograd.Function: followed where no gradients are recorded, called where some are."""
+"""torch.autograd.Function: its forward is followed, and where gradients are recorded, its results go backward as it says."""
 
 import traceback
 
 import pytest
 import torch
 from torch.autograd import Function, forward_ad
+from torch.autograd.function import once_differentiable
 
 import evalframe.torch
 
 pytestmark = pytest.mark.torch
 
-BACKENDS = ["eager", "aot_eager"]
+BACKENDS = ["eager", "aot_eager", lambda module, examples: module.forward]
 SEEN = []
+SCALE = 3.0
 
 
 class Saves(Function):
@@ -153,6 +155,61 @@ class HasJvp(Function):
         return tangent * 7
 
 
+class HasTwoOfItsResults(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y, places = x.sort(descending=True)
+        ctx.save_for_backward(places, None, y)
+        ctx.mark_non_differentiable(places)
+        return y, places
+
+    @staticmethod
+    def backward(ctx, gradient, of_places):
+        places, nothing, y = ctx.saved_tensors
+        if nothing is not None or of_places is None or not isinstance(of_places, torch.Tensor):
+            raise AssertionError
+        return torch.zeros_like(y).index_put((places,), gradient * y)
+
+
+class IsOnce(Function):
+    @staticmethod
+    def forward(ctx, x, choices):
+        ctx.sign, ctx.choices = -1, choices
+        if choices[0] == "none":
+            ctx.unused = None
+        return x.abs()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        return gradient * ctx.sign * len(ctx.choices), None
+
+
+def _scaled(gradient):
+    return [each * SCALE for each in (gradient,)][0]
+
+
+class ReadsGlobals(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _scaled(gradient)
+
+
+class Notes(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        SEEN.append(len(SEEN))
+        return gradient * len(SEEN)
+
+
 def saves(x):
     return Saves.apply(x + 1) * 2
 
@@ -190,6 +247,23 @@ def has_setup(x):
     return HasSetup.apply(x + 1, 3) * 2
 
 
+def two_of_its_results(x):
+    y, places = HasTwoOfItsResults.apply(x * 2)
+    return y + places, places.requires_grad, y.requires_grad
+
+
+def is_once(x):
+    return IsOnce.apply(x - 0.5, ("some", "of them")) * 3
+
+
+def reads_globals(x):
+    return ReadsGlobals.apply(x * 2) + 1
+
+
+def notes(x):
+    return Notes.apply(x * 2) + 1
+
+
 def tells_context(x):
     return TellsContext.apply(x + 1) * 2
 
@@ -222,14 +296,14 @@ def outcome(function, x):
     return told, gradients, [result._is_view() for result in tensors], list(SEEN)
 
 
-ONE_GRAPH = [saves, several, nested, raises]
-OTHERS = [gives_input, gives_view, in_place, has_setup, tells_context, asks_name, unhelpful, by_keyword]
+ONE_GRAPH = [saves, several, nested, has_setup, reads_globals, is_once, two_of_its_results]
+OTHERS = [raises, gives_input, gives_view, in_place, tells_context, asks_name, unhelpful, by_keyword, notes]
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("function", ONE_GRAPH + OTHERS, ids=lambda function: function.__name__)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS, ids=["eager", "aot_eager", "own"])
 def test_does_what_it_does_under_torch(backend, function, grad, requires_grad):
     compiled = evalframe.torch.compile(function, backend=backend)
     for number in range(3):
@@ -238,14 +312,78 @@ def test_does_what_it_does_under_torch(backend, function, grad, requires_grad):
             assert outcome(compiled, x) == outcome(function, x)
 
 
-@pytest.mark.parametrize("function", ONE_GRAPH[:3], ids=lambda function: function.__name__)
-def test_is_followed_where_no_gradients_are_recorded(function):
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("function", ONE_GRAPH, ids=lambda function: function.__name__)
+def test_is_one_graph(function, grad):
     compiled = evalframe.torch.compile(function, backend="eager", fullgraph=True)
-    with torch.no_grad():
+    with torch.set_grad_enabled(grad):
         for _ in range(2):
-            compiled(torch.ones(3))
+            compiled(torch.linspace(0, 1, 3, requires_grad=True))
     (graph,) = evalframe.torch.graph_modules(compiled)
     assert not any("apply" in str(node.target) for node in graph.graph.nodes)
+
+
+def test_is_a_call_of_the_graph():
+    compiled = evalframe.torch.compile(saves, backend="eager")
+    compiled(torch.ones(3, requires_grad=True))
+    (graph,) = evalframe.torch.graph_modules(compiled)
+    assert [str(node.name) for node in graph.graph.nodes] == [
+        "x", "add", "_set_grad_enabled", "mul", "tanh", "_set_grad_enabled_1", "finish_saves", "mul_1", "output",
+    ]
+
+
+def test_goes_backward_twice():
+    compiled = evalframe.torch.compile(saves, backend="eager")
+    x = torch.linspace(-1, 1, 4, requires_grad=True)
+
+    def second(function):
+        (first,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+        return torch.autograd.grad((first**2).sum(), x)[0].tolist()
+
+    for _ in range(3):
+        assert second(compiled) == second(saves)
+
+
+def test_nodes_of_gradients_have_the_name_of_the_class():
+    compiled = evalframe.torch.compile(lambda x: Saves.apply(x), backend="eager")
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(2):
+        y = compiled(x)
+        assert y.grad_fn.name() == Saves.apply(x).grad_fn.name() == "SavesBackward"
+        assert y.grad_fn.scale == 2.0 and y.grad_fn.saved_tensors[0] is x
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=["eager", "aot_eager", "own"])
+def test_another_backward_is_seen(backend):
+    global SCALE, _scaled
+    compiled = evalframe.torch.compile(reads_globals, backend=backend)
+    x = torch.ones(2, requires_grad=True)
+
+    def gradient(called=compiled):
+        return torch.autograd.grad(called(x).sum(), x)[0].tolist()
+
+    helper, backward = _scaled, ReadsGlobals.backward
+    try:
+        for SCALE in (3.0, 5.0, 3.0):
+            assert gradient() == gradient(reads_globals) == [2 * SCALE] * 2
+        _scaled = torch.neg
+        assert gradient() == [-2.0, -2.0]
+        ReadsGlobals.backward = staticmethod(lambda ctx, given: given * 10)
+        assert gradient() == [20.0, 20.0]
+    finally:
+        SCALE, _scaled, ReadsGlobals.backward = 3.0, helper, staticmethod(backward)
+    assert gradient() == [6.0, 6.0]
+
+
+def test_what_goes_backward_elsewhere_is_left_to_torch():
+    """It notes something, of which a compiled graph would know nothing."""
+    compiled = evalframe.torch.compile(notes, backend="aot_eager")
+    for number in range(1, 4):
+        SEEN.clear()
+        x = torch.ones(2, requires_grad=True)
+        torch.autograd.grad(compiled(x).sum(), x)
+        assert SEEN == [0], number
+    assert any("Notes" in str(one) or "apply" in str(one) for one in evalframe.torch.explain(compiled)(x).breaks)
 
 
 def test_versions_of_what_is_written_into_are_torchs():

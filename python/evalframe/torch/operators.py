@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evalframe import _core
+from evalframe.torch.autograd_functions import Finish
 from evalframe.torch.sizes import unlogged
 
 _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
@@ -28,6 +29,8 @@ def kind_of(operator: Any) -> tuple[str, bool]:
     """How calls are recorded, by the name of a kind of ``frontends/torch/calls.h``, and whether it mustn't be called
     twice: it writes into an argument, draws random numbers, or is registered as one with effects. Of others torch's
     own passes leave out calls, too, or repeat them."""
+    if type(operator) is Finish:
+        return "operation", False
     overloads = _overloads(operator)
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
@@ -66,4 +69,4 @@ def _go_back(arguments: list[Any], results: list[Any]) -> None:
 
 
 def watch_operators() -> None:
-    _core.watch_torch_operators((OpOverload, OpOverloadPacket), kind_of, results_follow)
+    _core.watch_torch_operators((OpOverload, OpOverloadPacket, Finish), kind_of, results_follow)

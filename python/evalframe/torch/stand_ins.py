@@ -10,9 +10,11 @@ from torch.autograd import forward_ad
 from torch.autograd.function import Function, FunctionCtx
 
 from evalframe import _core
+from evalframe.torch.autograd_functions import finish_of
 
 _cuda, _forward_ad = torch.cuda, forward_ad
-_isinstance, _tuple, _Tensor = isinstance, tuple, torch.Tensor
+_isinstance, _tuple, _getattr, _Tensor = isinstance, tuple, getattr, torch.Tensor
+_set_grad_enabled: Any = torch._C._set_grad_enabled  # type: ignore[attr-defined, unused-ignore]
 _is_new_result = _core.is_new_result
 # Stubs of what C makes don't say what it is called with.
 _begin: Any = _core.begin_checkpoint
@@ -26,39 +28,86 @@ _bind_apply = vars(_base)["apply"].__get__
 class _Context(FunctionCtx):  # type: ignore[misc, unused-ignore]
     """What a forward gets that is followed: the core has looked that it asks for nothing else."""
 
-    dirty_tensors: Any = None
-    non_differentiable: Any = None
     needs_input_grad: tuple[bool, ...] = ()
 
 
-class _Given(Function):  # type: ignore[misc, unused-ignore]
-    """Gives the results of a forward that has run, in torch's own way."""
-
-    @staticmethod
-    def forward(ctx: Any, context: Any, result: Any, *arguments: Any) -> Any:  # type: ignore[override, unused-ignore]
-        for name in ("dirty_tensors", "non_differentiable"):
-            if (told := getattr(context, name)) is not None:
-                setattr(ctx, name, told)
-        return result[0]
+_TOLD = "to_save", "saved_for_forward", "dirty_tensors", "non_differentiable", "materialize_grads"
+_MISSING = object()
+_plain_setup: Any = Function.setup_context
 
 
-def autograd_apply(cls: Any, /, *arguments: Any) -> Any:
-    # As THPFunction_apply (torch/csrc/autograd/python_function.cpp) where no gradients are recorded.
-    if _forward_ad._current_level >= 0:
-        return _bind_apply(None, cls)(*arguments)
-    context = _Context()
+def _needs(arguments: Any) -> Any:
     needs = []
     for argument in arguments:
         needs.append(_isinstance(argument, _Tensor) and argument.requires_grad)
-    context.needs_input_grad = _tuple(needs)
-    result = cls.forward(context, *arguments)
-    several = _isinstance(result, _tuple)
-    plain = context.dirty_tensors is None and context.non_differentiable is None
-    for part in result if several else (result,):
+    return _tuple(needs)
+
+
+def _attributes(context: Any, names: Any) -> tuple[Any, Any]:
+    there, values = [], []
+    for name in names:
+        value = _getattr(context, name, _MISSING)
+        if value is not _MISSING:
+            there.append(name)
+            values.append(value)
+    return _tuple(there), _tuple(values)
+
+
+def _is_plain(context: Any, result: Any, arguments: Any) -> bool:
+    """Whether torch gives the results of the forward as they are."""
+    plain = _getattr(context, "dirty_tensors", None) is None
+    for part in _getattr(context, "non_differentiable", ()):
+        plain = plain and _isinstance(part, _Tensor)
+    for part in result if _isinstance(result, _tuple) else (result,):
         plain = plain and _is_new_result(part, arguments)
+    return plain
+
+
+def _put_in(tensors: Any, result: Any) -> Any:
+    """A graph has a call give tensors; other results are known."""
+    if not _isinstance(result, _tuple):
+        return tensors
+    place, parts = 0, []
+    for part in result:
+        if _isinstance(part, _Tensor):
+            parts.append(tensors[place])
+            place += 1
+        else:
+            parts.append(part)
+    return _tuple(parts)
+
+
+def _uncaptured_finish(cls: Any, *told: Any) -> Any:
+    return finish_of(cls).apply(*told)
+
+
+def autograd_apply(cls: Any, finish: Any, names: Any, /, *arguments: Any) -> Any:
+    """Where gradients are recorded, ``finish`` makes the results such that go backward, and ``names`` are those of the
+    attributes that the class sets in its context; None where they aren't."""
+    # As THPFunction_apply (torch/csrc/autograd/python_function.cpp).
+    if _forward_ad._current_level >= 0:
+        return _bind_apply(None, cls)(*arguments)
+    context = _Context()
+    context.needs_input_grad = _needs(arguments)
+    if names is not None:
+        _set_grad_enabled(False)
+    try:
+        if cls.setup_context is _plain_setup:
+            result = cls.forward(context, *arguments)
+        else:
+            result = cls.forward(*arguments)
+            cls.setup_context(context, arguments, result)
+        plain = _is_plain(context, result, arguments)
+    finally:
+        if names is not None:
+            _set_grad_enabled(True)
     if not plain:
-        return _bind_apply(None, _Given)(context, (result,), *arguments)
-    return (*result,) if several else result
+        there, values = _attributes(context, _TOLD if names is None else (*_TOLD, *names))
+        return _uncaptured_finish(cls, (result,), there, values, *arguments)
+    if names is not None:
+        there, values = _attributes(context, (*_TOLD, *names))
+        result = _put_in(finish((result,), there, values, *arguments), result)
+    return (*result,) if _isinstance(result, _tuple) else result
 
 
 _checkpoint = torch_checkpoint.checkpoint
@@ -129,7 +178,8 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
-    _core.set_policy(_uncaptured_checkpoint, "uncaptured")
+    for function in (_uncaptured_checkpoint, _uncaptured_finish):
+        _core.set_policy(function, "uncaptured")
     rows: dict[Any, tuple[Any, int]] = {
         torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
         torch.compiler.is_compiling: (is_compiling, -2),

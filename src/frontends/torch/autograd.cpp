@@ -25,6 +25,14 @@ PyMethodDef* apply_of_functions() {
 // The class of the context that a forward gets, which is the class of the node that goes backward.
 Ref context_class(PyObject* type) { return attribute(type, "_backward_cls"); }
 
+// A static method of the class's own, in Python; null: it is torch.autograd.Function's, or another callable.
+Ref own_function(PyObject* type, const char* name) {
+  const Ref function = attribute_of("torch.autograd", "Function");
+  const Ref plain = function ? attribute(function.get(), name) : Ref();
+  Ref own = attribute(type, name);
+  return own && own.get() != plain.get() && PyFunction_Check(own.get()) ? std::move(own) : Ref();
+}
+
 PyObject* ask_new(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count != 2 || !PyTuple_Check(arguments[1])) return PyErr_Format(PyExc_TypeError, "a result and a tuple of arguments are wanted");
   return PyBool_FromLong(is_new(arguments[0], arguments[1]));
@@ -37,12 +45,25 @@ bool is_apply_of_function(PyObject* callable) {
   return of_class && is_watched() && apply_of_functions() && reinterpret_cast<PyCFunctionObject*>(callable)->m_ml == apply_of_functions();
 }
 
-Ref forward_of_function(PyObject* type) {
-  const Ref function = attribute_of("torch.autograd", "Function");
-  const Ref plain = function ? attribute(function.get(), "setup_context") : Ref(), own = attribute(type, "setup_context");
-  if (!plain || plain.get() != own.get()) return Ref();
-  Ref forward = attribute(type, "forward");
-  return forward && PyFunction_Check(forward.get()) ? std::move(forward) : Ref();
+Ref told_context(PyObject* type) {
+  Ref setup = own_function(type, "setup_context");
+  return setup ? std::move(setup) : own_function(type, "forward");
+}
+
+Ref backward_of_function(PyObject* type) { return own_function(type, "vjp") ? Ref() : own_function(type, "backward"); }
+
+Ref finish_of_function(PyObject* type) {
+  const Ref maker = attribute_of("evalframe.torch.autograd_functions", "finish_of");
+  Ref made = maker ? Ref::steal(PyObject_CallOneArg(maker.get(), type)) : Ref();
+  if (!made) PyErr_Clear();
+  return made;
+}
+
+bool is_of_autograd(PyObject* code) {
+  const Ref wrapper = attribute_of("torch.autograd.function", "once_differentiable");
+  if (!wrapper || !PyFunction_Check(wrapper.get())) return false;
+  const auto file = [](PyObject* of) { return reinterpret_cast<PyCodeObject*>(of)->co_filename; };
+  return PyUnicode_Compare(file(code), file(PyFunction_GET_CODE(wrapper.get()))) == 0;
 }
 
 bool is_of_any_context(PyObject* type, PyObject* name, bool stores) {
