@@ -1,4 +1,4 @@
-"""Sets of objects that are hashed by their places, as walks through trees and graphs of objects keep them."""
+"""Sets of objects that are hashed by their places, as walks through trees and graphs of objects keep them, and of dicts' keys."""
 
 from __future__ import annotations
 
@@ -51,6 +51,28 @@ def walked(x: Any, top: Any) -> Any:
     for part in top.walk():
         x = x * part.factor + 1
     return x
+
+
+@case
+def keys_of_what_was_made(x: Any, top: Any) -> Any:
+    values = {f"part {number}": x * number for number in range(20)}
+    values.pop("part 3")
+    keys = set(values)
+    keys.add("more")
+    return x, list(keys), sorted(keys - set({"part 1": top}))
+
+
+@case
+def keys_of_keywords(x: Any, top: Any) -> Any:
+    def same(**given: Any) -> bool:
+        return set(given) == {"x", "top"}
+
+    return x + same(x=x, top=top)
+
+
+@breaking
+def keys_that_are_hashed_by_the_program(x: Any, top: Any) -> Any:
+    return x + len(set({Equal(1.0): x}))
 
 
 @case

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import io
+import itertools
 import logging
 import random
 import sys
@@ -13,6 +14,7 @@ import threading
 
 import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 import evalframe.torch
 from evalframe import GraphBreakError
@@ -474,3 +476,26 @@ def test_what_draws_numbers_is_compiled_where_a_caller_handles_exceptions():
         torch.manual_seed(2)
         assert same(compiled(x, places), want)
     assert ran[0] == 4
+
+
+TREE = {"a": X, "b": [X + 1, (X + 2,)]}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tree_map(lambda leaf: leaf + x, TREE)["b"][1][0],
+        lambda x: tree_map(lambda one, other: one * other + x, TREE, TREE)["b"][0],
+        lambda x: [one + other for one, other in zip(x, x * 2)][1],
+        lambda x: torch.stack([row * scale for scale, row in zip((1, 2), x)]),
+        lambda x: sum(itertools.islice(x, 1, 2)),
+        lambda x: torch.stack(list(map(torch.add, *(x, x + 1)))),
+        lambda x: list(itertools.accumulate(x))[-1],
+    ],
+    ids=["tree_map", "tree_map of two", "zip", "zip with numbers", "islice", "starred map", "accumulate"],
+)
+def test_rows_of_tensors_and_trees_are_gone_through(function):
+    compiled = evalframe.torch.compile(function, backend="eager", fullgraph=True)
+    for x in (X, X + 1):
+        assert torch.equal(compiled(x), function(x))
+    assert len(evalframe.torch.graph_modules(compiled)) == 1

@@ -833,6 +833,18 @@ _CALLS: list[Callable[..., Any]] = [
     lambda call, a, b, c, d, e: call(a, b, c, d, e),
 ]
 
+# ... that would ask some of their arguments for iterators: nobody else has these.
+_OVER_ITERATORS: list[Callable[..., Any]] = [
+    lambda call, asks, a: call(iter(a) if asks[0] else a),
+    lambda call, asks, a, b: call(iter(a) if asks[0] else a, iter(b) if asks[1] else b),
+    lambda call, asks, a, b, c: call(
+        iter(a) if asks[0] else a, iter(b) if asks[1] else b, iter(c) if asks[2] else c
+    ),
+    lambda call, asks, a, b, c, d: call(
+        iter(a) if asks[0] else a, iter(b) if asks[1] else b, iter(c) if asks[2] else c, iter(d) if asks[3] else d
+    ),
+]
+
 
 # What each C function goes through, by the number of the argument, or -1.
 _core.add_stand_ins(
@@ -908,5 +920,6 @@ _core.add_stand_ins(
         "class_initialised": (class_initialised, 0),
         "enum_made": (enum_made, 0),
         **{f"call_of_{count}": (function, 0) for count, function in enumerate(_CALLS)},
+        **{f"over_iterators_{count}": (function, 0) for count, function in enumerate(_OVER_ITERATORS, 1)},
     }
 )

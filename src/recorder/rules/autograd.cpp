@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "cpython/codec.h"
-#include "frontends/numpy/calls.h"
 #include "frontends/torch/autograd.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
@@ -114,17 +113,8 @@ class Reads {
   }
 
   bool is_guarded(PyObject* value) {
-    const bool of_c = PyType_Check(value) && !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(value), Py_TPFLAGS_HEAPTYPE);
-    if (of_c || value == torch::tensor_type() || is_immutable(value) || torch::is_torchs(value) || looks_at_arguments(value)) return true;
+    if (value == torch::tensor_type() || is_immutable(value) || torch::is_torchs(value) || looks_at_arguments_alone(value)) return true;
     return PyFunction_Check(value) && are_guarded(value);
-  }
-
-  static bool looks_at_arguments(PyObject* callable) {
-    static constexpr std::string_view kBuiltins[] = {"all", "any", "callable", "getattr", "hasattr", "isinstance", "issubclass", "len", "max", "min", "sorted"};
-    if (numpy::call_kind(callable) == numpy::CallKind::kPure) return true;
-    const auto* const function = PyCFunction_CheckExact(callable) ? reinterpret_cast<PyCFunctionObject*>(callable) : nullptr;
-    const bool is_builtin = function && function->m_module && PyUnicode_Check(function->m_module) && PyUnicode_CompareWithASCIIString(function->m_module, "builtins") == 0;
-    return is_builtin && std::find(std::begin(kBuiltins), std::end(kBuiltins), function->m_ml->ml_name) != std::end(kBuiltins);
   }
 
   Recorder& recorder_;

@@ -83,6 +83,18 @@ void add_arguments(const Site& site, const Activation::CallSite& call, Plan& pla
 
 }  // namespace
 
+bool looks_at_arguments_alone(PyObject* callable) {
+  if (numpy::call_kind(callable) == CallKind::kPure) return true;
+  if (PyType_Check(callable)) {  // a class is made in the module of who calls
+    const bool asks_caller = callable == reinterpret_cast<PyObject*>(&PyType_Type) || callable == reinterpret_cast<PyObject*>(&PySuper_Type);
+    return !asks_caller && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable));
+  }
+  static constexpr std::string_view kFunctions[] = {"all", "any", "callable", "getattr", "hasattr", "isinstance", "issubclass", "iter", "len", "max", "min", "next", "sorted"};
+  const auto* const function = PyCFunction_CheckExact(callable) ? reinterpret_cast<PyCFunctionObject*>(callable) : nullptr;
+  const bool is_builtin = function && function->m_module && PyUnicode_Check(function->m_module) && PyUnicode_CompareWithASCIIString(function->m_module, "builtins") == 0;
+  return is_builtin && std::find(std::begin(kFunctions), std::end(kFunctions), function->m_ml->ml_name) != std::end(kFunctions);
+}
+
 Given given_at(const Site& site, const Activation::CallSite& call) {
   Given given{{}, {}, call.keyword_names};
   given.labels.reserve(static_cast<size_t>(call.count));
@@ -584,6 +596,9 @@ Plan call_spread(const Site& site) {
     if (bound.function) given = given_with(bound, std::move(given));
     if (std::optional<Plan> plan = is_partial(callable) ? call_of_partial(site, label, callable, given) : making_of_partial(recorder, callable, given)) return *std::move(plan);
     if (std::optional<Plan> plan = call_of_c(recorder, callable, given)) return *std::move(plan);
+    if (looks_at_arguments_alone(callable)) {
+      if (std::optional<Plan> plan = call_by_count(site, {label, callable}, given)) return *std::move(plan);
+    }
   }
   if ((!node && !followed) || !fixes_object(recorder, label, callable)) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan;

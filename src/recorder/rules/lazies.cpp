@@ -285,6 +285,33 @@ std::optional<Plan> making(const Site& site, const Activation::CallSite& call, c
   return labels.empty() ? std::nullopt : made_lazily(recorder, row, std::move(labels));
 }
 
+// An instance whose __iter__ is a function of Python's, or a tensor, and which isn't an iterator itself.
+bool is_asked_for_iterator(Recorder& recorder, const Operated& operand) {
+  return !PyIter_Check(operand.object) && !is_lazy(recorder, operand.label) && !recorder.is_iterator(operand.label) && has_method(recorder, operand, "__iter__");
+}
+
+// zip(instance, ...), map(f, instance), islice(instance, 2): the instances are asked before the call.
+std::optional<Plan> over_instances(const Site& site, const Activation::CallSite& call, const Lazy& row) {
+  Recorder& recorder = site.recorder;
+  const std::string_view parameters(row.parameters);
+  if (call.keyword_names || std::string_view(row.name) == "chain") return std::nullopt;
+  const Ref asks = Ref::steal(PyTuple_New(call.count));
+  bool any = false;
+  for (int i = 0; i < call.count; i++) {
+    const char kind = parameters[std::min(static_cast<size_t>(i), parameters.size() - 1)];
+    const bool is_gone_through = kind == 'I' || (kind == 'i' && static_cast<size_t>(i) < parameters.size());
+    const bool asked = is_gone_through && is_asked_for_iterator(recorder, {recorder.label(call.first + i), site.frame.slot(call.first + i)});
+    PyTuple_SET_ITEM(asks.get(), i, Py_NewRef(asked ? Py_True : Py_False));
+    any = any || asked;
+  }
+  std::optional<Plan> plan = any ? stand_in_call(site, ("over_iterators_" + std::to_string(call.count)).c_str()) : std::nullopt;
+  if (!plan) return std::nullopt;
+  give(*plan, {recorder.constant(row.type), row.type});
+  give(*plan, {recorder.constant(asks.get()), recorder.constant_of(recorder.constant(asks.get()))});
+  for (int i = 0; i < call.count; i++) give(*plan, {recorder.label(call.first + i), site.frame.slot(call.first + i)});
+  return plan;
+}
+
 // chain.from_iterable(...), which is a new object each time that it is looked up.
 std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   const Lazy* const row = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) ? row_of(PyCFunction_GET_SELF(callable)) : nullptr;
@@ -428,7 +455,9 @@ std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call
   if (callable == builtin<"iter">().get() && call.count > 0) return iter_of_iterator(site, call);
   if (std::optional<Plan> plan = making_chain(site, call, callable)) return plan;
   const Lazy* const row = row_of(callable);
-  return row ? making(site, call, *row) : std::nullopt;
+  if (!row) return std::nullopt;
+  std::optional<Plan> plan = over_instances(site, call, *row);
+  return plan ? std::move(plan) : making(site, call, *row);
 }
 
 std::optional<Plan> lazy_step(const Site& site) { return step(site, {site.recorder.label(site.depth - 1), site.frame.slot(site.depth - 1)}); }

@@ -162,20 +162,24 @@ std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call
 
 // A function in C: of torch's, or one that is called without keywords.
 std::optional<Plan> passed_to_c(const Site& site, const Operated& callee, const PassedOn& passed) {
+  Given given{{}, {}, passed.names};
+  for (const Operated& argument : passed.arguments) given.labels.push_back(argument.label), given.objects.push_back(argument.object);
   if (torch::is_watched()) {
-    Given given{{}, {}, passed.names};
-    for (const Operated& argument : passed.arguments) given.labels.push_back(argument.label), given.objects.push_back(argument.object);
     if (std::optional<Plan> plan = torch_call(site.recorder, callee.label, callee.object, given)) return plan;
   }
-  const std::string by_count = "call_of_" + std::to_string(passed.arguments.size());
-  if (passed.names || !stand_in_named(by_count.c_str())) return std::nullopt;
-  Plan plan = call_of_stand_in(site, by_count.c_str());
-  give(plan, callee);
-  for (const Operated& argument : passed.arguments) give(plan, argument);
-  return plan;
+  return call_by_count(site, callee, given);
 }
 
 }  // namespace
+
+std::optional<Plan> call_by_count(const Site& site, const Operated& callee, const Given& given) {
+  const std::string name = "call_of_" + std::to_string(given.labels.size());
+  if (given.keyword_names || !stand_in_named(name.c_str())) return std::nullopt;
+  Plan plan = call_of_stand_in(site, name.c_str());
+  give(plan, callee);
+  for (size_t i = 0; i < given.labels.size(); i++) give(plan, {given.labels[i], given.objects[i]});
+  return plan;
+}
 
 std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given given) {
   const size_t names = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;

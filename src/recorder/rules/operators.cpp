@@ -251,6 +251,18 @@ Plan is_op(const Site& site) {
   return fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1)) ? plan_constant() : plan_break(Break::kUnknownObject, "identity of a computed value");
 }
 
+// Whether all elements with this hash are told apart without code of the program's.
+bool is_found_plainly(PyObject* set, PyObject* wanted) {
+  const Py_hash_t hash = PyObject_Hash(wanted);
+  if (hash == -1) return PyErr_Clear(), false;
+  PyObject* element = nullptr;
+  Py_hash_t of_element = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &of_element);) {
+    if (of_element == hash && element != wanted && !is_immutable(element)) return false;
+  }
+  return true;
+}
+
 // type(x) in (Row, Column): classes whose metaclass has no say are equal where they are the same, and hashed by their places.
 bool is_plain_type(Recorder& recorder, const Operated& operand) {
   const bool plain = PyType_Check(operand.object) && Py_TYPE(operand.object)->tp_hash == PyType_Type.tp_hash && compares_by_identity(Py_TYPE(operand.object));
@@ -258,7 +270,10 @@ bool is_plain_type(Recorder& recorder, const Operated& operand) {
 }
 bool is_class_among_known(Recorder& recorder, const Operated& item, const Operated& container) {
   if (!is_plain_type(recorder, item)) return false;
-  if (PyFrozenSet_CheckExact(container.object)) return recorder.known(container.label, container.object);
+  if (PyFrozenSet_CheckExact(container.object)) {
+    if (recorder.known(container.label, container.object)) return true;
+    return is_found_plainly(container.object, item.object) && fixes_object(recorder, container.label, container.object);
+  }
   if (!PyTuple_CheckExact(container.object) && !PyList_CheckExact(container.object)) return false;
   const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, container.label, container.object);
   for (size_t i = 0; parts && i < parts->size(); i++) {
@@ -279,18 +294,6 @@ bool is_among_plain(Recorder& recorder, const Operated& item, const Operated& co
     if (!compares_plainly(recorder, part.label, part.object)) return false;
     // One of them alone is immutable: they are of two types.
     if (!is_immutable(item.object) && !is_immutable(part.object) && !fixes_identity(recorder, item, part)) return false;
-  }
-  return true;
-}
-
-// Whether all elements with this hash are told apart without code of the program's.
-bool is_found_plainly(PyObject* set, PyObject* wanted) {
-  const Py_hash_t hash = PyObject_Hash(wanted);
-  if (hash == -1) return PyErr_Clear(), false;
-  PyObject* element = nullptr;
-  Py_hash_t of_element = 0;
-  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &of_element);) {
-    if (of_element == hash && element != wanted && !is_immutable(element)) return false;
   }
   return true;
 }

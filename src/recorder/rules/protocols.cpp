@@ -10,6 +10,7 @@
 #include "cpython/objects.h"
 #include "evaluator/rest.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -46,6 +47,8 @@ bool is_instance(Recorder& recorder, const Operated& operand) {
   if (PyType_Check(operand.object)) {
     return is_of_python(Py_TYPE(operand.object)) && fixes_object(recorder, operand.label, operand.object) && fixes_metaclass(recorder, operand.object);
   }
+  const bool computed = value.kind == Value::Kind::kNode && torch::is_tensor(operand.object);
+  if (computed) return static_cast<bool>(recorder.operand(operand.label, operand.object)) && recorder.fix_class(reinterpret_cast<PyObject*>(Py_TYPE(operand.object)));
   return is_of_python(Py_TYPE(operand.object)) && is_object(value) && fixes_class(recorder, value, operand.object);
 }
 

@@ -219,9 +219,28 @@ const Effect* effect_of_method(PyObject* callable) {
   return method == rows().methods.end() ? nullptr : &method->second;
 }
 
+// set(dict), whose values may be anything. None: another call. A set is as large as the dict that it's made of says, so it's made of one.
+std::optional<Plan> set_of_keys(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const bool makes_set = callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
+  if (!makes_set || call.count != 1 || call.keyword_names || !PyDict_CheckExact(site.frame.slot(call.first))) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  const std::optional<std::vector<uint32_t>> keys = parts_of(recorder, recorder.label(call.first), site.frame.slot(call.first));
+  std::vector<uint32_t> items;
+  for (size_t i = 0; keys && i < keys->size(); i++) {
+    PyObject* const key = recorder.constant_of((*keys)[i]);
+    if (!key || !is_immutable(key)) return std::nullopt;
+    items.insert(items.end(), {(*keys)[i], recorder.constant(Py_None)});
+  }
+  return keys ? std::optional(made_by(recorder, recorder.made(callable, nullptr, {recorder.container(Value::Kind::kDict, std::move(items))}))) : std::nullopt;
+}
+
 // set(...), of what is known.
 Plan type_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  if (any_iterator(site, call.first, call.count) || !all_known_through(site, call.first, call.count)) return not_known(callable);
+  if (any_iterator(site, call.first, call.count)) return not_known(callable);
+  if (!all_known_through(site, call.first, call.count)) {
+    std::optional<Plan> of_keys = set_of_keys(site, call, callable);
+    return of_keys ? *std::move(of_keys) : not_known(callable);
+  }
   // It shows its argument, and isn't made of it.
   const bool shows = callable == reinterpret_cast<PyObject*>(&PyMemoryView_Type);
   if (shows && (call.count != 1 || !is_immutable(site.frame.slot(call.first)))) return not_known(callable);

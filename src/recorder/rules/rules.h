@@ -215,6 +215,10 @@ struct Given {
   std::vector<PyObject*> objects;
   Borrowed keyword_names;
 };
+// A call of what has no frame of its own, whose arguments are known one by one; none: with keywords, or too many.
+std::optional<Plan> call_by_count(const Site& site, const Operated& callee, const Given& given);
+// A builtin function, or a type written in C, that looks at nothing but its arguments, and not at who calls.
+bool looks_at_arguments_alone(PyObject* callable);
 // What the call gives.
 Given given_at(const Site& site, const evaluator::Activation::CallSite& call);
 // Classes that the recorded code makes, and what stands in their bodies; none: another callable.
