@@ -1,5 +1,6 @@
 """Calls of C's functions and types whose arguments are starred, and of those that ask instances for iterators."""
 
+import functools
 import itertools
 import sys
 import traceback
@@ -58,6 +59,11 @@ class TellsCaller:
         return iter([sys._getframe(1).f_code.co_name])
 
 
+@functools.lru_cache
+def doubled(number):
+    return number * 2
+
+
 RECORDED = {
     "zip of instances": lambda: [x + y for x, y in zip(Bag(1, 2), Bag(4, 5))],
     "map of instances": lambda: list(map(lambda p, q: p * q, Bag(1, 2), Bag(3, 4))),
@@ -71,9 +77,11 @@ RECORDED = {
     "starred types": lambda: (list(*["ab"]), tuple(*[(1,)]), list(reversed(*[[1, 2]]))),
     "starred questions": lambda: (isinstance(*(3, int)), callable(*[3]), len(*["ab"])),
     "starred map of arrays": lambda: [float(x) for x in map(np.add, *[[1.0, 2.0], [3.0, 4.0]])],
+    "starred cache": lambda: doubled(*(3,)),
     "a type among others": lambda: (type([]) in KINDS, type({}) not in KINDS),
 }
 OTHERS = {
+    "starred cache with keywords": lambda: doubled(*[], **{"number": 4}),
     "zip that ends early": lambda: [x + y for x, y in zip(Bag(1, 2, 3), Bag(4, 5))],
     "zip of generators": lambda: [x + y for x, y in zip(Yields(1, 2, 3), [4, 5])],
     "map of generators": lambda: list(map(lambda p, q: p * q, Bag(1, 2), Yields(3, 4))),

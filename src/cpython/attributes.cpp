@@ -256,9 +256,23 @@ Ref plain_attribute(PyObject* object, PyObject* name) {
   return is_plain_to_load(object, name) ? Ref::steal(PyObject_GenericGetAttr(object, name)) : Ref();
 }
 
+namespace {
+
+// By a property of a type written in C.
+bool is_computed_by_c(PyObject* object, PyObject* name) {
+  PyObject* const found = PyType_Check(object) || Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr ? nullptr : _PyType_Lookup(Py_TYPE(object), name);
+  return found && Py_IS_TYPE(found, &PyGetSetDescr_Type) && !PyType_HasFeature(PyDescr_TYPE(found), Py_TPFLAGS_HEAPTYPE);
+}
+
+}  // namespace
+
 Ref attribute_past_hooks(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
+  if (is_computed_by_c(object, name)) {
+    Ref computed = Ref::steal(PyObject_GenericGetAttr(object, name));
+    return computed ? std::move(computed) : (PyErr_Clear(), Ref());
+  }
   if (PyType_Check(object) || !PyFunction_Check(_PyType_Lookup(type, name_of_lookup()))) return plain_attribute(object, name);
   if (!find_in_class(type, name, found)) return Ref();
   const bool of_class = found && Py_TYPE(found)->tp_descr_set && !is_slot(type, found);

@@ -353,7 +353,10 @@ class _Inner(_Rows):
 
 
 def _placeholder(graph: fx.Graph, name: str) -> fx.Node:
-    return graph.create_node("placeholder", name, name=_name_for(name))
+    node = graph.create_node("placeholder", name, name=_name_for(name))
+    if node.name != _name_for(name):  # objects that are keys look alike
+        node.target = node.name
+    return node
 
 
 def _attribute(graph: fx.Graph, name: str) -> fx.Node:

@@ -171,6 +171,37 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return _has_bf16(_cuda.current_device(), including_emulation)
 
 
+_group: Any = torch._C._group_tensors_by_device_and_dtype  # type: ignore[attr-defined, unused-ignore]
+_len, _list, _type, _float32, _float64 = len, list, type, torch.float32, torch.float64
+
+
+def _uncaptured_group(*arguments: Any) -> Any:
+    return _group(*arguments)
+
+
+def group_tensors(lists: Any, *rest: Any) -> Any:
+    """What optimizers ask in front of operations on lists: as a rule there is one group."""
+    # As _group_tensors_by_first_tensors_device_and_dtype (aten/src/ATen/native/ForeachUtils.h).
+    plain = _len(rest) == 1 and (rest[0] is True or rest[0] is False) and _type(lists) is _list and _len(lists) > 0
+    for tensors in lists if plain else ():
+        plain = plain and _type(tensors) is _list and 0 < _len(tensors) == _len(lists[0])
+    first: Any = lists[0][0] if plain else None
+    plain = plain and _isinstance(first, _Tensor)
+    for number, tensors in enumerate(lists if plain else ()):
+        for tensor in tensors:
+            if tensor is None:
+                plain = plain and number > 0
+            elif not _isinstance(tensor, _Tensor):
+                plain = False
+            elif tensor.device != first.device or tensor.dtype != first.dtype:
+                is_step = tensor.device.type == "cpu" and tensor.dtype in (_float32, _float64)
+                plain = plain and number > 0 and is_step
+    if not plain:
+        return _uncaptured_group(lists, *rest)
+    same = [_list(tensors) for tensors in lists]
+    return {(first.device, first.dtype): (same, _list(range(_len(lists[0]))) if rest[0] else [])}
+
+
 def is_compiling() -> bool:
     """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
@@ -178,11 +209,12 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
-    for function in (_uncaptured_checkpoint, _uncaptured_finish):
+    for function in (_uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group):
         _core.set_policy(function, "uncaptured")
     rows: dict[Any, tuple[Any, int]] = {
         torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
         torch.compiler.is_compiling: (is_compiling, -2),
         _checkpoint: (checkpoint, -3),
+        _group: (group_tensors, -1),
     }
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

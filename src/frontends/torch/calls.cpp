@@ -86,7 +86,8 @@ void add_operations(Callables& all, PyObject* holder, bool private_ones) {
   const Ref names = Ref::steal(PyObject_Dir(holder));
   for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names.get()); i++) {
     const std::string_view name = utf8(PyList_GET_ITEM(names.get(), i));
-    const bool is_left_out = name.starts_with("_") && !private_ones && kind_by_name(name, CallKind::kUnknown) == CallKind::kUnknown;
+    const bool is_private = name.starts_with("_") && !name.starts_with("_foreach_");
+    const bool is_left_out = is_private && !private_ones && kind_by_name(name, CallKind::kUnknown) == CallKind::kUnknown;
     const Ref found = is_left_out ? Ref() : Ref::steal(PyObject_GetAttr(holder, PyList_GET_ITEM(names.get(), i)));
     if (!found) PyErr_Clear();
     if (found && PyCFunction_Check(found.get())) add(all, found.get(), name, CallKind::kOperation);

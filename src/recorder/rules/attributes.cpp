@@ -361,10 +361,7 @@ Plan fact_of_class(Recorder& recorder, PyObject* type, PyObject* name) {
   if (!PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE)) return plan_constant();
   guards::Source parent{Reach::kObject};
   parent.object = Ref::borrow(type);
-  guards::Source source{Reach::kAttribute};
-  source.parent = recorder.value(recorder.source(std::move(parent))).a;
-  source.object = Ref::borrow(name);
-  return plan_value(recorder.source(std::move(source)));
+  return plan_value(attribute_source(recorder, recorder.value(recorder.source(std::move(parent))).a, name));
 }
 
 // What the class has under the name, where nothing asks a descriptor for it.
@@ -450,10 +447,7 @@ uint32_t own_attribute(Recorder& recorder, const Asked& asked) {
   const Ref of_member = member ? cpython::plain_attribute(object, name) : Ref();
   if (PyErr_Occurred()) PyErr_Clear();
   if (!of_member && !cpython::own_value(object, name)) return 0;
-  guards::Source source{Reach::kAttribute};
-  source.parent = owner.a;
-  source.object = Ref::borrow(name);
-  return recorder.source(std::move(source));
+  return attribute_source(recorder, owner.a, name);
 }
 
 // A descriptor's __get__, a function of Python's. past_hooks: __getattr__ isn't asked if it raises AttributeError.
@@ -782,10 +776,7 @@ Attribute known_attribute(Recorder& recorder, uint32_t label, PyObject* object, 
     if (missing.state == Attribute::State::kMissing) recorder.guards().require_lacks(owner.a, name);
     return missing;
   }
-  guards::Source source{Reach::kAttribute};
-  source.parent = owner.a;
-  source.object = Ref::borrow(name);
-  return {Attribute::State::kKnown, recorder.source(std::move(source))};
+  return {Attribute::State::kKnown, attribute_source(recorder, owner.a, name)};
 }
 
 bool is_object(const Value& value) { return value.kind == Value::Kind::kSource || is_made(value); }

@@ -7,6 +7,7 @@
 #include "cpython/frame.h"
 #include "core/object_text.h"
 #include "cpython/layout.h"
+#include "cpython/lru_caches.h"
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/error_state.h"
@@ -374,13 +375,6 @@ std::optional<Plan> call_of_kept_c_method(const Site& site, const Activation::Ca
   return call_of_c(recorder, method, given);
 }
 
-uint32_t attribute_source(Recorder& recorder, int32_t parent, const char* name) {
-  guards::Source source{guards::Reach::kAttribute};
-  source.parent = parent;
-  source.object = Ref::steal(PyUnicode_InternFromString(name));
-  return recorder.source(std::move(source));
-}
-
 // A method in C that a frame has, as `with` keeps __exit__: it is bound anew in each run, and known by its name and by what it is bound to.
 // None: another callable, or one of a class that may have inherited it.
 std::optional<Plan> call_of_passed_c_method(const Site& site, const Activation::CallSite& call, PyObject* callable) {
@@ -589,14 +583,14 @@ Plan call_spread(const Site& site) {
   }
   const CallKind kind = numpy::call_kind(callable);
   const bool node = kind == CallKind::kUfunc || kind == CallKind::kOpaque, followed = kind == CallKind::kUnknown && is_plain_function(callable);
-  if (!node && !followed && (recorder.constant_of(label) || is_partial(callable))) {
+  if (!node && !followed && (recorder.constant_of(label) || is_partial(callable) || cpython::is_lru_cache(callable))) {
     Plan starred;
     if (!spread(site, tuple, starred)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with starred arguments");
     Given given{std::move(starred.contents), std::move(starred.arguments), starred.keyword_names};
     if (bound.function) given = given_with(bound, std::move(given));
     if (std::optional<Plan> plan = is_partial(callable) ? call_of_partial(site, label, callable, given) : making_of_partial(recorder, callable, given)) return *std::move(plan);
     if (std::optional<Plan> plan = call_of_c(recorder, callable, given)) return *std::move(plan);
-    if (looks_at_arguments_alone(callable)) {
+    if (looks_at_arguments_alone(callable) || cpython::is_lru_cache(callable)) {
       if (std::optional<Plan> plan = call_by_count(site, {label, callable}, given)) return *std::move(plan);
     }
   }

@@ -64,12 +64,10 @@ bool fixes_text(Recorder& recorder, PyObject* type) {
   if (recorder.is_adopted(type) || is_written_in_c(reinterpret_cast<PyTypeObject*>(type))) return true;
   guards::Source parent{guards::Reach::kObject};
   parent.object = Ref::borrow(type);
-  guards::Source source{guards::Reach::kAttribute};
-  source.parent = recorder.value(recorder.source(std::move(parent))).a;
-  source.object = Ref::steal(PyUnicode_InternFromString("__qualname__"));
-  const Ref text = Ref::steal(PyObject_GetAttr(type, source.object.get()));
+  const uint32_t source = attribute_source(recorder, recorder.value(recorder.source(std::move(parent))).a, "__qualname__");
+  const Ref text = Ref::steal(PyObject_GetAttrString(type, "__qualname__"));
   if (!text) return PyErr_Clear(), false;
-  return recorder.fix_class(type) && recorder.known(recorder.source(std::move(source)), text.get());
+  return recorder.fix_class(type) && recorder.known(source, text.get());
 }
 
 // A class, or what typing makes of such: its text runs no code of the program's, and stays as it is.

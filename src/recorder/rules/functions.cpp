@@ -86,10 +86,7 @@ Plan attribute_of_other(Recorder& recorder, const Asked& asked) {
     recorder.guards().require_lacks(owner.a, name);
     return plan_raise();
   }
-  guards::Source source{Reach::kAttribute};
-  source.parent = owner.a;
-  source.object = Ref::borrow(name);
-  return plan_value(recorder.source(std::move(source)));
+  return plan_value(attribute_source(recorder, owner.a, name));
 }
 
 // Names and values of what was stored into a function, which its __dict__ shows; none: not known.
@@ -107,10 +104,7 @@ std::optional<std::vector<uint32_t>> entries_of(Recorder& recorder, uint32_t lab
     }
     return entries;
   }
-  guards::Source source{Reach::kAttribute};
-  source.parent = of.a;
-  source.object = Ref::steal(PyUnicode_InternFromString("__dict__"));
-  const uint32_t shown = recorder.source(std::move(source));
+  const uint32_t shown = attribute_source(recorder, of.a, "__dict__");
   if (!recorder.may_touch_dict(recorder.value(shown).a, dict, false) || !require_keys(recorder, recorder.value(shown), dict)) return std::nullopt;
   PyObject* key = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr);) entries.insert(entries.end(), {recorder.constant(key), key_source(recorder, recorder.value(shown), key)});

@@ -118,6 +118,17 @@ uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key) {
   return recorder.source(std::move(source));
 }
 
+uint32_t attribute_source(Recorder& recorder, int32_t parent, Borrowed name) {
+  guards::Source source{guards::Reach::kAttribute};
+  source.parent = parent;
+  source.object = Ref::borrow(name);
+  return recorder.source(std::move(source));
+}
+
+uint32_t attribute_source(Recorder& recorder, int32_t parent, const char* name) {
+  return attribute_source(recorder, parent, Ref::steal(PyUnicode_InternFromString(name)).get());
+}
+
 bool require_keys(Recorder& recorder, const Value& source, PyObject* dict) {
   PyObject* key = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr);) {

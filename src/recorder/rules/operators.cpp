@@ -1,6 +1,7 @@
 // Rules for arithmetic, comparison and subscripts.
 #include <optional>
 
+#include "cpython/dict_keys.h"
 #include "cpython/intrinsics.h"
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
@@ -350,6 +351,14 @@ Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice
 }
 
 // A subscript of a Python container that came from outside is a source of its own.
+// A tensor from outside is hashed by its place, as the state of optimizers knows parameters.
+bool is_tensor_in(Recorder& recorder, const Input& key, PyObject* dict) {
+  const Value of = recorder.value(key.label);
+  if (!torch::is_tensor(key.object) || of.kind != Value::Kind::kSource || recorder.varies(of.a) || !cpython::item_of_key(dict, key.object)) return false;
+  recorder.guards().require_identity(of.a, key.object);
+  return true;
+}
+
 Plan item_of_source(const Site& site, const Input& container, const Input& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
@@ -357,7 +366,8 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
   if (owner.kind == Value::Kind::kSource && PyDict_CheckExact(container.object)) return item_of_dict(recorder, container, key);
   // A subclass in C: what is there is given as a dict gives it.
   const bool mapping = owner.kind == Value::Kind::kSource && PyDict_Check(container.object) && is_written_in_c(Py_TYPE(container.object));
-  if (mapping && is_immutable(key.object) && recorder.known(key.label, key.object) && PyDict_GetItemWithError(container.object, key.object)) {
+  const bool by_value = mapping && is_immutable(key.object) && recorder.known(key.label, key.object) && PyDict_GetItemWithError(container.object, key.object);
+  if (by_value || (mapping && is_tensor_in(recorder, key, container.object))) {
     recorder.guards().require_type(owner.a, container.object);
     return plan_value(key_source(recorder, owner, key.object));
   }

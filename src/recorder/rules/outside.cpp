@@ -163,10 +163,7 @@ std::optional<Plan> attributes_as_dict(Recorder& recorder, const Asked& asked, b
   if (!cpython::is_plain_to_hold(asked.object)) return std::nullopt;
   if (made) return keeps_all_in_dict(Py_TYPE(asked.object)) ? std::optional(plan_value(recorder.dict_of_instance(asked.label))) : std::nullopt;
   if (!cpython::gives_its_dict(Py_TYPE(asked.object)) || !fixes_class(recorder, value, asked.object)) return std::nullopt;
-  guards::Source source{guards::Reach::kAttribute};
-  source.parent = value.a;
-  source.object = Ref::borrow(asked.name);
-  return plan_value(recorder.source(std::move(source)));
+  return plan_value(attribute_source(recorder, value.a, asked.name));
 }
 
 // vars(object).

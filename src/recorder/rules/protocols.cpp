@@ -558,13 +558,12 @@ std::optional<Plan> text_of_class(Recorder& recorder, const Operated& of) {
   }
   if (recorder.made_class(of.object) || !fixes_object(recorder, of.label, of.object) || !fixes_metaclass(recorder, of.object)) return std::nullopt;
   for (const char* const part : {"__module__", "__qualname__"}) {
-    guards::Source at{guards::Reach::kObject}, source{guards::Reach::kAttribute};
+    guards::Source at{guards::Reach::kObject};
     at.object = Ref::borrow(of.object);
-    source.parent = recorder.value(recorder.source(std::move(at))).a;
-    source.object = interned(part);
-    const Ref value = Ref::steal(PyObject_GetAttr(of.object, source.object.get()));
+    const uint32_t source = attribute_source(recorder, recorder.value(recorder.source(std::move(at))).a, part);
+    const Ref value = Ref::steal(PyObject_GetAttrString(of.object, part));
     if (!value) return PyErr_Clear(), std::nullopt;
-    if (!PyUnicode_CheckExact(value.get()) || !recorder.known(recorder.source(std::move(source)), value.get())) return std::nullopt;
+    if (!PyUnicode_CheckExact(value.get()) || !recorder.known(source, value.get())) return std::nullopt;
   }
   return plan_constant();
 }

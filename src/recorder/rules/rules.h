@@ -110,6 +110,9 @@ std::optional<std::vector<uint32_t>> parts_of(Recorder& recorder, uint32_t label
 void exhaust(Plan& plan, const Recorder& recorder, uint32_t label, PyObject* object);
 uint32_t item_source(Recorder& recorder, const Value& owner, Py_ssize_t index);
 uint32_t key_source(Recorder& recorder, const Value& owner, PyObject* key);
+// ... and by the name of an attribute, of a source of this number.
+uint32_t attribute_source(Recorder& recorder, int32_t parent, Borrowed name);
+uint32_t attribute_source(Recorder& recorder, int32_t parent, const char* name);
 // A dict from outside is asked for these keys in this order. False: they may run code.
 bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 // enumerate, zip, reversed, iter and next of what has such elements; none: another callable.

@@ -322,6 +322,12 @@ bool lacks_in_every_run(Recorder& recorder, const Asked& asked) {
   return is_made_in_each_run(recorder, {label, object});
 }
 
+// Of a parameter from outside, which is a leaf: others warn. Nothing that is recorded gives it another one: `backward()` and stores are breaks.
+bool is_gradient_of_parameter(const Recorder& recorder, const Asked& asked) {
+  const bool from_outside = recorder.value(asked.label).kind == Value::Kind::kSource && torch::is_parameter_type(reinterpret_cast<PyObject*>(Py_TYPE(asked.object)));
+  return from_outside && PyUnicode_CompareWithASCIIString(asked.name, "grad") == 0;
+}
+
 }  // namespace
 
 Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
@@ -330,6 +336,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   const Operand tensor = recorder.operand(label, object);
   if (!tensor) return plan_break(Break::kUnknownObject, "a tensor that isn't dense");
   recorder.depends_on_torch();
+  if (is_gradient_of_parameter(recorder, asked)) return plan_value(attribute_source(recorder, recorder.value(label).a, name));
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   if (!found && lacks_in_every_run(recorder, asked)) return plan_raise();
   const CallKind kind = torch::attribute_kind(name);

@@ -1,0 +1,156 @@
+"""What training does with gradients: reads them, clips them, and has optimizers step."""
+
+from __future__ import annotations
+
+import collections
+import functools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import evalframe.torch
+
+pytestmark = pytest.mark.torch
+
+X = torch.linspace(-1, 1, 12).reshape(3, 4)
+OPTIMIZERS = {
+    "sgd": lambda of: torch.optim.SGD(of, 0.1, momentum=0.9, nesterov=True),
+    "sgd of lists": lambda of: torch.optim.SGD(of, 0.1, momentum=0.9, foreach=True),
+    "adamw": lambda of: torch.optim.AdamW(of, 1e-2, amsgrad=True),
+    "adamw of lists": lambda of: torch.optim.AdamW(of, 1e-2, foreach=True),
+    "rmsprop of lists": lambda of: torch.optim.RMSprop(of, 1e-2, centered=True, foreach=True),
+    "lbfgs": lambda of: torch.optim.LBFGS(of, 0.5, max_iter=3),
+}
+
+
+def trained(optimizer, wraps):
+    """Losses, norms and parameters of a few steps."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    steps, told = OPTIMIZERS[optimizer](model.parameters()), []
+
+    def loss_of(x):
+        steps.zero_grad()
+        loss = F.mse_loss(model(x), x[:, :2] * 2)
+        loss.backward()
+        told.append(nn.utils.clip_grad_norm_(model.parameters(), 0.5).item())
+        return loss
+
+    def step(x):
+        loss = steps.step(lambda: loss_of(x)) if optimizer == "lbfgs" else loss_of(x)
+        if optimizer != "lbfgs":
+            steps.step()
+        return loss.item()
+
+    called = wraps(step)
+    told += [called(X + number) for number in range(5)]
+    return told, [parameter.tolist() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_steps_are_those_of_eager(optimizer):
+    compiled = functools.partial(evalframe.torch.compile, backend="eager")
+    assert trained(optimizer, compiled) == trained(optimizer, lambda step: step)
+
+
+def test_gradients_are_clipped_in_one_graph():
+    model = nn.Linear(4, 4)
+    model(X).sum().backward()
+    kept = [parameter.grad.clone() for parameter in model.parameters()]
+
+    def clip(x):
+        return nn.utils.clip_grad_norm_(model.parameters(), 1.0) + x
+
+    compiled = evalframe.torch.compile(clip, backend="eager", fullgraph=True)
+    for factor in (1, 2, 3):
+        results = []
+        for called in (clip, compiled):
+            for parameter, gradient in zip(model.parameters(), kept):
+                parameter.grad = gradient * factor
+            results.append((called(X).tolist(), [parameter.grad.tolist() for parameter in model.parameters()]))
+        assert results[0] == results[1]
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
+
+
+def test_gradients_are_read_in_each_call():
+    layer = nn.Linear(4, 4)
+
+    def read(x):
+        gradients = [parameter.grad for parameter in layer.parameters() if parameter.grad is not None]
+        return x + sum(gradient.sum() for gradient in gradients), len(gradients), layer.weight.grad
+
+    compiled = evalframe.torch.compile(read, backend="eager", fullgraph=True)
+    for weight, bias in [(None, None), (torch.ones(4, 4), None), (torch.zeros(4, 4), torch.ones(4)), (None, None)]:
+        layer.weight.grad, layer.bias.grad = weight, bias
+        expected, found = read(X), compiled(X)
+        assert torch.equal(expected[0], found[0]) and expected[1:] == found[1:]
+        assert found[2] is weight
+    assert len(evalframe.torch.graph_modules(compiled)) == 3
+
+
+def test_gradients_of_others_than_leaves_warn_in_their_place():
+    def read(x):
+        y = x * 2
+        return y.grad
+
+    compiled = evalframe.torch.compile(read, backend="eager")
+    x = torch.ones(2, requires_grad=True)
+    for called in (read, compiled, compiled):
+        with pytest.warns(UserWarning, match="not a leaf") as told:
+            assert called(x) is None
+        assert told[0].filename == __file__
+
+
+LISTS = [X[0], X[1]]
+DOUBLE, WHOLE, NOWHERE = X.double()[0], torch.ones(4, dtype=torch.int64), torch.ones(4, device="meta")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([LISTS], False), ([LISTS, LISTS], True), ([LISTS, [None, X]], True), ([[X], [DOUBLE]], True),  # one group
+        ([], False), ([[]], False), ([LISTS, [1]], False), ([[None]], False), (LISTS, False), ((tuple(LISTS),), False), ([LISTS],),
+        ([LISTS, LISTS], 1), ([[X], [WHOLE]], True), ([[DOUBLE, X]], True), ([LISTS, [NOWHERE, NOWHERE]], True), ([[NOWHERE]], True),
+    ],
+)  # fmt: skip
+def test_groups_of_tensors_are_torchs(arguments):
+    group = torch._C._group_tensors_by_device_and_dtype
+
+    def function(*given):
+        return group(*given)
+
+    def outcome(called):
+        try:
+            groups = called(*arguments)
+        except Exception as error:
+            return type(error), str(error)
+        return list(groups), [(list(map(list, lists)), indices) for lists, indices in groups.values()]
+
+    compiled = evalframe.torch.compile(function, backend="eager")
+    for _ in range(3):
+        assert repr(outcome(compiled)) == repr(outcome(function))
+
+
+def test_a_dict_of_tensors_keys_is_looked_into():
+    """Inputs with keys that look alike have names of their own."""
+    parameters = [nn.Parameter(torch.full((2,), float(number))) for number in range(3)]
+    state = collections.defaultdict(dict)
+    for parameter in parameters:
+        state[parameter]["momentum"] = parameter.detach() + 1
+
+    def function(x):
+        return sum(x * state[parameter]["momentum"] for parameter in parameters)
+
+    for backend in ("eager", lambda module, examples: module.forward):
+        compiled = evalframe.torch.compile(function, backend=backend, fullgraph=True)
+        for number in range(3):
+            state[parameters[1]]["momentum"] = torch.full((2,), float(number))
+            assert torch.equal(compiled(X[0, :2]), function(X[0, :2]))
+        assert len(evalframe.torch.graph_modules(compiled)) == 1
+    compiled = evalframe.torch.compile(function, backend="eager")
+    compiled(X[0, :2])
+    state.pop(parameters[0])
+    with pytest.raises(KeyError, match="momentum"):
+        compiled(X[0, :2])
