@@ -846,6 +846,48 @@ def test_dot_of_reversed_and_strided_rows() -> None:
         check(dots, *[((R.random(200) * 9).astype(dtype), (R.random(200) * 9).astype(dtype), np.zeros(200, dtype))] * 3, native=dtype == np.float64)
 
 
+def test_products_of_two_rows_have_the_bits_of_matmuls() -> None:
+    def products(a: Any, b: Any, A: Any, out: Any) -> None:
+        for k in range(1, len(out)):
+            out[k] = a[:k] @ b[:k] + a[k - 1 :: -1] @ b[:k] + a[:k] @ A[:k, k % 3] + a[: 3 * k : 3] @ A[k - 1 :: -1, 1] + a[k:k] @ b[:0] + A[k, ::-2] @ A[0, ::2]
+
+    for dtype in (np.float64, np.float32, np.complex128, np.int32):
+        a, b, A = ((R.normal(size=shape) * 9).astype(dtype) for shape in (300, 300, (100, 5)))
+        args = a, b, A, np.zeros(100, dtype)
+        odd = np.broadcast_to(a[:1], 300), b[::-1], np.asfortranarray(A), np.zeros(100, dtype)
+        check(products, args, args, odd, args, native=dtype == np.float64)
+
+
+def test_rows_are_put_where_they_belong_whatever_the_steps() -> None:
+    def put(A: Any, B: Any, c: Any, n: int) -> None:
+        for i in range(n):
+            k = i % 4
+            A[k] += c[k] * B[k]
+            A[:, k] = 2.0 * A[:, k + 1] + B[0, :6]
+            A[k, ::-1] = A[k] + 1.0
+            A[k, 1:] = A[k, :-1] * 0.5
+            A[k + 1] = B[k, :1] + c[:1]
+
+    A, B, c = R.random((6, 8)), R.random((6, 8)), R.random(6)
+    orders = [lambda x: x, lambda x: x, np.asfortranarray, lambda x: x[::-1, ::-1], lambda x: np.repeat(x, 2, axis=1)[:, ::2], lambda x: x]
+    check(put, *[(how(A), how(B), c, 60) for how in orders])
+
+
+def test_conditions_are_reported_behind_stores_that_meet_none() -> None:
+    def scaled(A: Any, B: Any, c: Any, n: int) -> None:
+        for i in range(n):
+            A[i] = B[i]
+            A[i, 0] = c[i]
+            B[i] = A[i] * c[i]
+            A[i] = 1.0
+            B[i, 1:] = B[i, :-1]
+
+    A, B, c = R.random((60, 5)), R.random((60, 5)), R.random(60)
+    large = c.copy()
+    large[[41, 42]] = 1e308, -1e200
+    check(scaled, (A, B, c, 60), (A, B, c, 60), (A, 9 * B, large, 60), (A, B, c, 60))
+
+
 def test_smallest_and_largest_of_several() -> None:
     def pick(a: Any, b: Any, n: int) -> Any:
         out = np.zeros(n)

@@ -24,6 +24,9 @@ using Kind = Type::Kind;
 
 namespace {
 
+// Of rows, whatever ints the BLAS takes.
+constexpr int64_t kMostBlasSize = int64_t{1} << 30;
+
 class ArrayNode {
  public:
   ArrayNode(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), node_(nodes.graph.nodes[index]), meaning_(nodes.meanings.of(index)) {}
@@ -343,8 +346,11 @@ class ArrayNode {
       if (rows) result.words.push_back(n);
       if (columns) result.words.push_back(m);
     }
-    if (is_dot) {
-      block_.call({.kind = Routine::Kind::kDot, .dtype = dtype}, {{left.data, none, left.strides[0]}, {right.data, none, right.strides[0]}, {to, none, none}}, one, k, false);
+    // numpy.matmul gives two rows that are not too long for BLAS to what numpy.dot calls (NumPy's matmul.c.src).
+    const bool is_dot_of_matmul = rows + columns == 0 && (dtype == DType::float64 || dtype == DType::float32);
+    if (is_dot_of_matmul && !is_dot) block_.leave_unless(compare("ult", k, kMostBlasSize));
+    if (is_dot || is_dot_of_matmul) {
+      block_.call({.kind = is_dot ? Routine::Kind::kDot : Routine::Kind::kDotOfMatmul, .dtype = dtype}, {{left.data, none, left.strides[0]}, {right.data, none, right.strides[0]}, {to, none, none}}, one, k, false);
     } else {
       if (!has_product(dtype)) throw Unsupported("a product of " + text_of(a.type));
       const std::vector<Block::Rows> matrices = {{left.data, rows ? left.strides[0] : none, left.strides.back()},

@@ -91,12 +91,14 @@ void Block::watch(const native::Value& result) {
 void Block::pin() {
   for (const Term& result : watched_) emitter.line("call void asm sideeffect \"\", \"x\"(" + result.type + " " + result.ref + ")");
   meets_conditions_ |= !watched_.empty();
+  may_have_met_ |= !watched_.empty();
   watched_.clear();
 }
 
 void Block::look_at_conditions() {
   if (pass != Pass::kTurn) throw Unsupported("conditions in the midst of many turns");
   pin();
+  if (!std::exchange(may_have_met_, false)) return;
   emitter.line("call void asm sideeffect \"stmxcsr $0\", \"=*m\"(ptr elementtype(i32) %conditions)");
   const Term met = emitter.let("i32", "load volatile i32, ptr %conditions");
   const Term reported = {&emitter, "i32", "%reported"};
@@ -167,8 +169,44 @@ void Block::write_store(const Store& store) {
   Rows from{number_at(0), none, none};
   if (store.from) from = rows_of(*store.from);
   else native::store_element(emitter, store.value, from.data.ref, "");
-  const Routine::Kind kind = rank == 2 ? Routine::Kind::kMove : Routine::Kind::kMoveRow;
-  call(Routine{.kind = kind, .dtype = store.to->type.dtype}, {from, rows_of(*store.to)}, rank == 2 ? store.to->sizes[0] : one, store.to->sizes.back(), true);
+  const Rows to = rows_of(*store.to);
+  if (rank == 2) return call({.kind = Routine::Kind::kMove, .dtype = store.to->type.dtype}, {from, to}, store.to->sizes[0], store.to->sizes[1], true);
+  // What the block has put into memory of its own for this overlaps nothing else.
+  const bool is_apart = store.from && taken_.count(store.from->memory) > 0 && store.from->memory != store.to->memory;
+  if (is_apart) return copy_row(store.to->type.dtype, from, to, store.to->sizes[0]);
+  call({.kind = Routine::Kind::kMoveRow, .dtype = store.to->type.dtype}, {from, to}, one, store.to->sizes[0], true);
+}
+
+// Between places that don't overlap.
+void Block::copy_row(DType dtype, const Rows& from, const Rows& to, const Term& count) {
+  const Term size = emitter.integer("i64", graph::size_of(dtype));
+  const std::string whole = new_label(), some = new_label(), each = new_label(), behind = new_label();
+  emitter.line("br i1 " + (compare("eq", from.inner, size) & compare("eq", to.inner, size)).ref + ", label %" + whole + ", label %" + some);
+  emitter.label(whole);
+  emitter.need("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
+  emitter.line("call void @llvm.memcpy.p0.p0.i64(ptr " + to.data.ref + ", ptr " + from.data.ref + ", i64 " + (count * size).ref + ", i1 false)");
+  emitter.line("br label %" + behind);
+  emitter.label(some);
+  // Along the target's memory, upwards, as NumPy does: elements of it may overlap each other.
+  const Term is_turned = compare("slt", to.inner, 0), last = count - 1.0;
+  const auto upwards = [&](const Rows& row) -> Rows {
+    const Term offset = select(is_turned, last * row.inner, emitter.integer("i64", 0));
+    return {emitter.let("ptr", "getelementptr i8, ptr " + row.data.ref + ", i64 " + offset.ref), {}, select(is_turned, -row.inner, row.inner)};
+  };
+  const Rows source = upwards(from), target = upwards(to);
+  emitter.line("br i1 " + compare("sgt", count, 0).ref + ", label %" + each + ", label %" + behind);
+  emitter.label(each);
+  const std::string next = "%" + each + ".next";
+  const Term at = emitter.let("i64", "phi i64 [ 0, %" + some + " ], [ " + next + ", %" + each + " ]");
+  const std::string type = "i" + std::to_string(8 * std::min(graph::size_of(dtype), 8));
+  const auto part = [&](const Rows& row, int offset) { return emitter.let("ptr", "getelementptr i8, ptr " + row.data.ref + ", i64 " + (at * row.inner + static_cast<double>(offset)).ref).ref; };
+  for (int offset = 0; offset < graph::size_of(dtype); offset += 8) {
+    const Term value = emitter.let(type, "load " + type + ", ptr " + part(source, offset) + ", align 1");
+    emitter.line("store " + type + " " + value.ref + ", ptr " + part(target, offset) + ", align 1");
+  }
+  emitter.line(next + " = add nsw i64 " + at.ref + ", 1");
+  emitter.line("br i1 " + compare("slt", Term{&emitter, "i64", next}, count).ref + ", label %" + each + ", label %" + behind);
+  emitter.label(behind);
 }
 
 // As a LogEntry.
@@ -297,15 +335,41 @@ Term Block::called(const Routine& routine, const std::vector<Rows>& operands, co
     put("%inner", i, operands[i].inner);
   }
   const auto part_of_entry = [&](const char* part) {
-    const Term at = emitter.let("ptr", "getelementptr { ptr, ptr }, ptr %routines, i64 " + number + ", i32 " + part);
+    const Term at = emitter.let("ptr", "getelementptr { ptr, ptr, ptr }, ptr %routines, i64 " + number + ", i32 " + part);
     return emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
   };
-  const Term function = part_of_entry("0"), loaded = part_of_entry("1");
-  const Term given = emitter.let("i32", "call i32 " + function.ref + "(ptr " + loaded.ref + ", ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ")");
-  emitter.line("br label %" + behind);
+  std::string given = "[ 0, %" + before + " ]";
+  const auto call_part = [&](const std::string& label, const char* part, const std::string& first) {
+    const Term function = part_of_entry(part);
+    const Term result = emitter.let("i32", "call i32 " + function.ref + "(" + first + "ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ")");
+    emitter.line("br label %" + behind);
+    given += ", [ " + result.ref + ", %" + label + " ]";
+  };
+  const std::string any_rows = new_label();
+  if (routine.has_kernel_of_neighbours()) {
+    const std::string neighbours = new_label();
+    emitter.line("br i1 " + are_neighbours(routine, operands, rows, columns).ref + ", label %" + neighbours + ", label %" + any_rows + ", !prof !0");
+    emitter.label(neighbours);
+    call_part(neighbours, "2", "");
+  } else {
+    emitter.line("br label %" + any_rows);
+  }
+  emitter.label(any_rows);
+  call_part(any_rows, "0", "ptr " + part_of_entry("1").ref + ", ");
   emitter.label(behind);
   meets_conditions_ |= routine.reports();
-  return emitter.let("i32", "phi i32 [ 0, %" + before + " ], [ " + given.ref + ", %" + calls + " ]");
+  may_have_met_ |= routine.reports();
+  return emitter.let("i32", "phi i32 " + given);
+}
+
+// Whether a kernel's inputs are rows of neighbours, as most are, and not too many of them.
+Term Block::are_neighbours(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns) {
+  Term all = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements) & compare("ule", rows * columns, kManyElements);
+  for (size_t i = 0; i < routine.kernel->inputs.size(); i++) {
+    const native::KernelInput& input = routine.kernel->inputs[i];
+    if (!input.scalar) all = all & compare("eq", operands[i].inner, graph::size_of(input.dtype));
+  }
+  return all;
 }
 
 }  // namespace evalframe::regions

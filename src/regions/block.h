@@ -88,7 +88,8 @@ class Block {
     if (pass != Pass::kProbe) watched_.push_back(result);
   }
   void watch(const native::Value& result);
-  // Leaves where there was a condition that is reported, in this block or since the loop's last checkpoint.
+  // Leaves where there was a condition that is reported, in this block or since the loop's last checkpoint. Nothing is looked at where nothing
+  // can have met one since the last look.
   void look_at_conditions();
   std::string new_label() { return name_ + ".l" + std::to_string(labels_++); }
 
@@ -158,10 +159,10 @@ class Block {
   struct Saved {
     std::vector<Store> stores;
     std::vector<Term> watched;
-    bool done;
+    bool done, may_have_met;
   };
-  Saved save() const { return {stores, watched_, done_}; }
-  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done; }
+  Saved save() const { return {stores, watched_, done_, may_have_met_}; }
+  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done, may_have_met_ = saved.may_have_met; }
 
   // What is watched, which isn't from now on.
   std::vector<Term> take_watched() { return std::exchange(watched_, {}); }
@@ -194,6 +195,7 @@ class Block {
   size_t even_loads_ = 0;
   std::vector<Term> watched_;
   bool done_ = false, meets_conditions_ = false;
+  bool may_have_met_ = true;  // a condition, since the last look
   int logged_ = 0;  // elements that may have to be put back
   std::vector<Routine>& routines_;
   std::set<std::string> taken_, own_;
@@ -203,6 +205,8 @@ class Block {
 
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
+  Term are_neighbours(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns);
+  void copy_row(DType dtype, const Rows& from, const Rows& to, const Term& count);
   void put(const char* list, size_t index, const Term& value);
   void log(const Store& store);
   void pin();

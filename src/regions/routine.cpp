@@ -29,9 +29,6 @@ using native::Access, native::Kernel;
 
 namespace {
 
-// Elements from which on a graph's kernels do better: with threads, and what belongs together in one.
-constexpr int64_t kManyElements = 1 << 16;
-
 class KernelRoutine : public LoadedRoutine {
  public:
   explicit KernelRoutine(std::shared_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {
@@ -54,6 +51,8 @@ class KernelRoutine : public LoadedRoutine {
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     return static_cast<KernelRoutine*>(self)->run(data, outer, inner, rows, columns);
   }
+
+  native::KernelFunction for_neighbours() const { return versions_[0].function; }
 
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     if (are_many(rows, columns)) return kRefused;
@@ -377,7 +376,7 @@ class ProductRoutine final : public LoadedRoutine {
 
 class DotRoutine final : public LoadedRoutine {
  public:
-  explicit DotRoutine(graph::DType dtype) : dot_(PyDataType_GetArrFuncs(numpy::dtype_object(dtype).as<PyArray_Descr>())->dotfunc), size_(graph::size_of(dtype)) {}
+  DotRoutine(graph::DType dtype, bool is_of_matmul) : dot_(PyDataType_GetArrFuncs(numpy::dtype_object(dtype).as<PyArray_Descr>())->dotfunc), size_(graph::size_of(dtype)), is_of_matmul_(is_of_matmul) {}
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t*, const int64_t* inner, int64_t, int64_t columns) {
     static_cast<DotRoutine*>(self)->run(data, inner, columns);
@@ -389,8 +388,9 @@ class DotRoutine final : public LoadedRoutine {
     char* rows[2] = {data[0], data[1]};
     int64_t steps[2] = {inner[0], inner[1]};
     for (int i = 0; i < 2; i++) {
-      // What BLAS can't walk, numpy.dot copies (_bad_strides in NumPy's cblasfuncs.c): it is added up in another order.
-      if (count <= 1 || (steps[i] > 0 && steps[i] % size_ == 0)) continue;
+      // What BLAS can't walk, numpy.dot copies (_bad_strides in NumPy's cblasfuncs.c): it is added up in another order. numpy.matmul has it added
+      // up as it stands.
+      if (is_of_matmul_ || count <= 1 || (steps[i] > 0 && steps[i] % size_ == 0)) continue;
       copies_[i].resize(static_cast<size_t>(count * size_));
       copy_elements(size_, rows[i], steps[i], copies_[i].data(), size_, count);
       rows[i] = copies_[i].data();
@@ -401,6 +401,7 @@ class DotRoutine final : public LoadedRoutine {
 
   PyArray_DotFunc* const dot_;
   const int64_t size_;
+  const bool is_of_matmul_;
   std::vector<char> copies_[2];
 };
 
@@ -590,9 +591,16 @@ RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Argumen
   return {&Loaded::call, owners.back().get()};
 }
 
+RoutineEntry kernel_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+  if (!routine.has_kernel_of_neighbours()) return loaded<RolledRoutine>(owners, routine.kernel);
+  RoutineEntry entry = loaded<KernelRoutine>(owners, routine.kernel);
+  entry.for_neighbours = static_cast<const KernelRoutine*>(entry.routine)->for_neighbours();
+  return entry;
+}
+
 RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
-    case Routine::Kind::kKernel: return routine.text.starts_with(kRolled) ? loaded<RolledRoutine>(owners, routine.kernel) : loaded<KernelRoutine>(owners, routine.kernel);
+    case Routine::Kind::kKernel: return kernel_entry(routine, owners);
     case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel);
     case Routine::Kind::kMoveSpace: return loaded<MoveSpaceRoutine>(owners, routine.dtype, routine.rank);
     case Routine::Kind::kMove:
@@ -604,7 +612,8 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kMedian: return loaded<MedianRoutine>(owners, routine.dtype);
     case Routine::Kind::kListItem: return loaded<ListItemRoutine>(owners, routine.dtype, routine.text);
     case Routine::Kind::kAppend: return loaded<AppendRoutine>(owners, routine.numbers);
-    case Routine::Kind::kDot: return loaded<DotRoutine>(owners, routine.dtype);
+    case Routine::Kind::kDot:
+    case Routine::Kind::kDotOfMatmul: return loaded<DotRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kDotOfMatmul);
     case Routine::Kind::kContract: return contraction_entry(routine, owners);
     case Routine::Kind::kGather:
     case Routine::Kind::kScatter:
@@ -615,6 +624,8 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
 }
 
 }  // namespace
+
+bool Routine::has_kernel_of_neighbours() const { return kind == Kind::kKernel && !text.starts_with(kRolled); }
 
 int Routine::traverse(visitproc visit, void* arg) const {
   for (size_t i = 0; object && i < object->graph.constants.size(); i++) Py_VISIT(object->graph.constants[i].get());

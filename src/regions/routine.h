@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "backends/native/code/kernel.h"
+#include "backends/native/machine/machine.h"
 #include "core/ref.h"
 #include "regions/type.h"
 
 namespace evalframe::regions {
 
 inline constexpr size_t kMostOperands = 24;
+// Elements from which on a graph's kernels do better: with threads, and what belongs together in one.
+inline constexpr int64_t kManyElements = 1 << 16;
 inline constexpr size_t kBytesOfNumber = 32;  // room for an element of any type
 
 struct ObjectCall;
@@ -32,6 +35,7 @@ struct Routine {
                // and its numbers; rows: which one. 1: it is another object, or the list is
     kAppend,   // puts numbers at the ends of lists, all or none: numbers in memory (number_at), the first word of each is the list; see `numbers`
     kDot,      // of two rows, as numpy.dot has it: the rows, the element
+    kDotOfMatmul,  // ... as numpy.matmul has it, of floats
     kContract, // sums of products over axes, see contraction.h: the factors, the sums; as kSpace
     kGather,   // copies elements, or rows of them, that rows of ints name (`numbers`: of which types): the copy; where they come from (bytes from element
                // to element of a row); for each axis its size and bytes from one to the next, and the ints. 1: one is out of range
@@ -51,6 +55,7 @@ struct Routine {
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
   bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep); }
+  bool has_kernel_of_neighbours() const;
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind < Kind::kGather; }
   int traverse(visitproc visit, void* arg) const;
@@ -73,6 +78,8 @@ using RoutineFunction = int32_t (*)(LoadedRoutine*, char* const* data, const int
 struct RoutineEntry {
   RoutineFunction call;
   LoadedRoutine* routine;
+  // Of a kernel: its code for inputs that are rows of neighbours, which needs no routine.
+  native::KernelFunction for_neighbours = nullptr;
 };
 
 // Objects that calls have made, until the loop is left, and how the calls are to behave.
