@@ -210,6 +210,37 @@ class Notes(Function):
         return gradient * len(SEEN)
 
 
+class KeepsList(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.seen = SEEN
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.seen.append("backward")
+        return gradient * 2
+
+
+class HasList(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient, seen=SEEN):
+        seen.append("backward")
+        return gradient * 2
+
+
+def keeps_list(x):
+    return KeepsList.apply(x + 1)
+
+
+def has_list(x):
+    return HasList.apply(x + 1)
+
+
 def saves(x):
     return Saves.apply(x + 1) * 2
 
@@ -297,7 +328,7 @@ def outcome(function, x):
 
 
 ONE_GRAPH = [saves, several, nested, has_setup, reads_globals, is_once, two_of_its_results]
-OTHERS = [raises, gives_input, gives_view, in_place, tells_context, asks_name, unhelpful, by_keyword, notes]
+OTHERS = [raises, gives_input, gives_view, in_place, tells_context, asks_name, unhelpful, by_keyword, notes, keeps_list, has_list]
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])

@@ -13,7 +13,7 @@ from evalframe import _core
 from evalframe.torch.autograd_functions import finish_of
 
 _cuda, _forward_ad = torch.cuda, forward_ad
-_isinstance, _tuple, _getattr, _Tensor = isinstance, tuple, getattr, torch.Tensor
+_isinstance, _tuple, _type, _getattr, _Tensor = isinstance, tuple, type, getattr, torch.Tensor
 _set_grad_enabled: Any = torch._C._set_grad_enabled  # type: ignore[attr-defined, unused-ignore]
 _is_new_result = _core.is_new_result
 # Stubs of what C makes don't say what it is called with.
@@ -33,6 +33,7 @@ class _Context(FunctionCtx):  # type: ignore[misc, unused-ignore]
 
 _TOLD = "to_save", "saved_for_forward", "dirty_tensors", "non_differentiable", "materialize_grads"
 _MISSING = object()
+_IMMUTABLE = bool, int, float, complex, str, bytes, _type(None), torch.Size, torch.dtype, torch.device
 _plain_setup: Any = Function.setup_context
 
 
@@ -53,9 +54,19 @@ def _attributes(context: Any, names: Any) -> tuple[Any, Any]:
     return _tuple(there), _tuple(values)
 
 
-def _is_plain(context: Any, result: Any, arguments: Any) -> bool:
-    """Whether torch gives the results of the forward as they are."""
-    plain = _getattr(context, "dirty_tensors", None) is None
+def _is_kept(value: Any) -> bool:
+    """Whether a graph gives the context the object itself, or one that nothing tells from it."""
+    return _type(value) in _IMMUTABLE or _isinstance(value, _Tensor)
+
+
+def _is_plain(context: Any, names: Any, result: Any, arguments: Any) -> bool:
+    """Whether torch gives the results of the forward as they are, and a graph can tell what the context has got."""
+    plain = True
+    for name in names:
+        value: Any = _getattr(context, name, None)
+        for part in value if _type(value) is _tuple else (value,):
+            plain = plain and _is_kept(part)
+    plain = plain and _getattr(context, "dirty_tensors", None) is None
     for part in _getattr(context, "non_differentiable", ()):
         plain = plain and _isinstance(part, _Tensor)
     for part in result if _isinstance(result, _tuple) else (result,):
@@ -97,7 +108,7 @@ def autograd_apply(cls: Any, finish: Any, names: Any, /, *arguments: Any) -> Any
         else:
             result = cls.forward(*arguments)
             cls.setup_context(context, arguments, result)
-        plain = _is_plain(context, result, arguments)
+        plain = _is_plain(context, names or (), result, arguments)
     finally:
         if names is not None:
             _set_grad_enabled(True)
@@ -172,7 +183,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 _group: Any = torch._C._group_tensors_by_device_and_dtype  # type: ignore[attr-defined, unused-ignore]
-_len, _list, _type, _float32, _float64 = len, list, type, torch.float32, torch.float64
+_len, _list, _float32, _float64 = len, list, torch.float32, torch.float64
 
 
 def _uncaptured_group(*arguments: Any) -> Any:

@@ -28,7 +28,8 @@ Ref names_set(PyObject* type, PyObject* function) {
   const auto* const code = reinterpret_cast<PyCodeObject*>(of);
   const bytecode::Code* const decoded = code->co_argcount > 0 && (code->co_flags & CO_OPTIMIZED) ? cpython::decoded(of) : nullptr;
   if (!decoded) return PyErr_Clear(), Ref();
-  std::unordered_set<PyObject*> stored;
+  std::vector<PyObject*> stored;
+  const auto is_stored = [&stored](PyObject* name) { return std::find(stored.begin(), stored.end(), name) != stored.end(); };
   const std::vector<bytecode::Instruction>& all = decoded->instructions;
   for (size_t i = 0; i < all.size(); i++) {
     const bytecode::Instruction& instruction = all[i];
@@ -39,12 +40,11 @@ Ref names_set(PyObject* type, PyObject* function) {
     const bool loads = loads_attribute(next);
     if (!loads && next.op != Op::STORE_ATTR) return Ref();
     PyObject* const name = name_at(of, next);
-    if (!loads) stored.insert(name);
-    if (!torch::is_of_any_context(type, name, !loads) && !(loads && stored.contains(name))) return Ref();
+    if (!loads && !is_stored(name)) stored.push_back(name);
+    if (!torch::is_of_any_context(type, name, !loads) && !(loads && is_stored(name))) return Ref();
   }
   Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(stored.size())));
-  Py_ssize_t at = 0;
-  for (PyObject* const name : stored) PyTuple_SET_ITEM(names.get(), at++, Py_NewRef(name));
+  for (size_t i = 0; names && i < stored.size(); i++) PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), Py_NewRef(stored[i]));
   return names;
 }
 
@@ -58,6 +58,7 @@ class Reads {
     if (!seen_.insert(function).second) return true;
     recorder_.guards().require_function(function);
     const auto* const made = reinterpret_cast<PyFunctionObject*>(function);
+    if (made->func_kwdefaults || (made->func_defaults && !is_immutable(made->func_defaults))) return false;
     if (torch::is_of_autograd(made->func_code)) return cells_are_guarded(made->func_closure);  // once_differentiable
     return !made->func_closure && are_guarded(made->func_code, made->func_globals, made->func_builtins);
   }
