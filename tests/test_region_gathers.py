@@ -56,6 +56,24 @@ def test_rows_columns_and_pairs(index: str) -> None:
     check(space["f"], (A, o, p), (A, o, p), (np.asfortranarray(A), o, p), (A[::-1], o, p), (A, o, p[:1]), (A[:5], o, p), (A[:, ::-1], o, p), (A, o[:0], p[:0]), (A, o[:, None], p))
 
 
+@pytest.mark.parametrize("index", ["[i % 9, 1]", "[i % 9, b[i] % 4, -1]", "[b[i] % 9]", "[i % 9, 2], i % 5", "i % 9, [2, i % 5, 2]", "[i % 9, 2], [b[i] % 5, 1]", "[i % 9, 2], o", "[i, 0]", "-i, [0, 1]", "[i % 9, b[i] - 7]"])
+@pytest.mark.parametrize("index_type", ["int64", "int8", "uint16"])
+def test_lists_of_ints_are_indices(index: str, index_type: str) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec(f"def f(A, b, o):\n    s = 0.0\n    for i in range(len(b)):\n        taken = A[{index}]\n        s += taken.sum() + taken.size\n        A[1, 1] = i\n    return s, taken, taken.base is None", space)
+    A, b, o = R.random((9, 5)), R.integers(0, 9, 60).astype(index_type), np.array([3, 0])
+    check(space["f"], (A, b, o), (A, b, o), (A.T.copy().T, b, o), (A[::-1], b, o), (A, b[:3], o), (A[:4], b, o), (A, b, o[:1]), native=False)
+
+
+@pytest.mark.parametrize(("index", "calls"), [("[k, 3]", 0), ("[k, len(x) - 1 - k]", 0), ("[u[k], 1]", None), ("[k > 2, k > 5] + [False] * 4", None), ("[]", None)])
+def test_lists_of_what_numpy_has_other_arrays_for_are_its_own(index: str, calls: int | None) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec(f"def f(x, u, n):\n    s = 0.0\n    for i in range(n):\n        k = i % 6\n        s += x[{index}].sum()\n        x[0] = i\n    return s", space)
+    usual = R.random(6), np.arange(6, dtype=np.uint64), 80
+    assert calls is None or numpy_calls(space["f"], *usual) == calls
+    check(space["f"], usual, usual, (usual[0][:4], *usual[1:]), native=False)
+
+
 def test_what_is_taken_stays_as_it_was() -> None:
     def swap(x: Any, order: Any, n: int) -> Any:
         y = z = x[order]
@@ -200,6 +218,13 @@ STORES = [
     ("x[m] = w[:1]", 0),
     ("x[o] = w", None),
     ("x[o] = -1 + b[o]", 0),
+    ("x[[i % 5, -1]] = v[:2]", 0),
+    ("x[[0, i % 3, 0]] = x[[2, 1, i % 6]]", 0),
+    ("A[[i % 6, b[1] % 6]] = A[[b[1] % 6, i % 6]]", 0),
+    ("A[[i % 6, o[0]], [o[2], 1]] += 0.5", 0),
+    ("A[:, [i % 6, 0]] = 0.5", None),
+    ("x[[i > 40, i < 9, True, False, True, False]] = i", 1),
+    ("x[[i, 1]] = 0.25", None),
 ]
 
 

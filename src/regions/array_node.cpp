@@ -557,11 +557,17 @@ class ArrayNode {
     }
     const DType dtype = node_.meta.dtype;
     if (!std::all_of(numbers.begin(), numbers.end(), [&](const Written& number) { return becomes(number, dtype); })) throw Unsupported("array() of such numbers");
-    Written result{.type = fresh_type(dtype, node_.meta.rank)};
+    return array_of(numbers, dtype, node_.meta.rank, rows[0]->count);
+  }
+
+  // A new one, of rows of so many.
+  Written array_of(const std::vector<Written>& numbers, DType dtype, int rank, int64_t columns) const {
+    Written result{.type = fresh_type(dtype, rank)};
+    const auto count = static_cast<int64_t>(numbers.size());
     const int size = graph::size_of(dtype);
-    result.words = {block_.allocate(emitter().integer("i64", static_cast<int64_t>(numbers.size()) * size))};
-    if (node_.meta.rank == 2) result.words.push_back(emitter().integer("i64", outer->count));
-    result.words.push_back(emitter().integer("i64", rows[0]->count));
+    result.words = {block_.allocate(emitter().integer("i64", count * size))};
+    if (rank == 2) result.words.push_back(emitter().integer("i64", count / columns));
+    result.words.push_back(emitter().integer("i64", columns));
     for (size_t i = 0; i < numbers.size(); i++) {
       const Term address = emitter().let("ptr", "getelementptr i8, ptr " + result.words[0].ref + ", i64 " + std::to_string(i * static_cast<size_t>(size)));
       native::store_element(emitter(), as_element(block_, numbers[i], dtype), address.ref, "");
@@ -623,10 +629,26 @@ class ArrayNode {
     block_.store(std::move(store), to.memory);
   }
 
+  // NumPy makes an array of a list in an index. Of bools it is a mask, and of none a row of no ints.
+  Written index_of_list(const Node& list) const {
+    std::vector<Written> numbers;
+    for (uint32_t i = 0; i < list.count; i++) {
+      const Written number = value(nodes_.graph.operands_of(list)[i]);
+      if (!is_index(number) || number.number.dtype == DType::uint64) throw Unsupported("a list of " + text_of(number.type) + " as an index");
+      numbers.push_back(written_int(as_int(block_, number)));
+    }
+    if (numbers.empty()) throw Unsupported("an empty list as an index");
+    return array_of(numbers, DType::int64, 1, list.count);
+  }
+
   Written index_of_arrays(Operand operand) const {
-    const auto in_memory = [&](const Written& index) { return index.type.is_array() ? computed(block_, index) : index; };
-    Written index = in_memory(nodes_.operand(operand));
-    for (Written& item : index.items) item = in_memory(item);
+    const Node* const made = node_of(operand);
+    if (made && made->form == Form::kList) return index_of_list(*made);
+    Written index = nodes_.operand(operand);
+    if (index.type.is_array()) return computed(block_, index);
+    for (size_t i = 0; i < index.items.size(); i++) {
+      if (made && made->form == Form::kTuple) index.items[i] = index_of_arrays(nodes_.graph.operands_of(*made)[i]);
+    }
     return index;
   }
 
