@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -879,12 +880,15 @@ def test_squares_are_those_of_the_c_library() -> None:
     many = R.random(20_000) * np.where(np.arange(20_000) % 2, -1.0, 1e130)
     # Where multiplying wouldn't do.
     assert any(x * x != x**2 for x in many.tolist())
+    # Whose squares are nearly in the middle between two numbers, of sizes on both sides of those for which pow() is known to be nearest.
+    some = np.ldexp(R.random(20_000) + 0.5, R.integers(-130, 131, 20_000))
+    nearly = np.array([x for x in some.tolist() if abs(abs(Fraction(x) ** 2 - Fraction(x * x)) / Fraction(math.ulp(x * x)) - Fraction(1, 2)) < Fraction(1, 20)])
     limits = np.array([0.0, -0.0, 1e-155, 1e-300, 5e-324, 1.3e154, -3e-136, 3e135, 1e150])
     large = np.array([1e10, math.nan, -math.inf, math.inf, 1e155, 2.0])
     for function in (of_elements, of_floats):
         for precision in (np.float64, np.float32):
             with np.errstate(over="ignore"):
-                calls = [(x.astype(precision), np.empty(len(x))) for x in (many, limits, large)]
+                calls = [(x.astype(precision), np.empty(len(x))) for x in (many, nearly, limits, large)]
             check(function, *calls)
 
 
