@@ -892,6 +892,27 @@ def test_squares_are_those_of_the_c_library() -> None:
             check(function, *calls)
 
 
+@pytest.mark.parametrize("base", [1.01, -0.97, np.float64(1.5), 1e30, 0.0, -0.0, 1e-160, math.inf, math.nan, np.float32(1.25)])
+def test_powers_that_come_again_are_those_of_the_c_library(base: Any) -> None:
+    def of_turns(base: Any, n: int, out: Any) -> Any:
+        for step in range(n):
+            for i in range(step + 1):
+                out[i] = out[i] * 0.5 + base ** (2 * i - step)
+        return out
+
+    def of_elements(base: Any, n: int, out: Any, exponents: Any) -> Any:
+        for i in range(n):
+            out[i % 9] = base ** exponents[i]
+            out[9] += (base + i) ** exponents[i]
+        return out
+
+    with np.errstate(all="ignore"):
+        check(of_turns, *[(base, n, np.zeros(60)) for n in (20, 30, 60, 30)], native=False)
+        for exponent_type in (np.int64, np.int8, np.uint64):
+            exponents = R.integers(0 if exponent_type is np.uint64 else -20, 21, 200).astype(exponent_type)
+            check(of_elements, *[(base, n, np.zeros(10), exponents) for n in (100, 200, 200)], native=False)
+
+
 def test_numbers_of_enumerate_grow() -> None:
     def last(a: Any) -> int:
         t = 0

@@ -8,6 +8,7 @@
 #include "core/ref.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "regions/elements.h"
 
 namespace evalframe::regions {
 
@@ -271,6 +272,7 @@ Term power_of_two(Block& block, const Term& a, const Term& two) {
 
 Term power(Block& block, const Term& a, const Term& b, const Written& exponent) {
   if (kPowIsNear && native::vector_bytes() >= 32 && a.type == "double" && is_two(exponent)) return power_of_two(block, a, b);
+  if (a.type == "double" && !exponent.constant && is_index(exponent)) return call_c("evalframe_pow_of_whole", {a, b});
   return call_c(a.type == "double" ? "pow" : "powf", {a, b});
 }
 

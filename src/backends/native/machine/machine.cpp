@@ -22,6 +22,7 @@
 #include "backends/native/machine/object_loader.h"
 #include "backends/native/machine/processor.h"
 #include "backends/native/machine/sha256.h"
+#include "backends/native/math/power_memory.h"
 #include "backends/native/math/vector_library.h"
 #include "core/made_once.h"
 #include "core/ref.h"
@@ -101,6 +102,7 @@ template <class Function> void* address(Function function) { return reinterpret_
 // What generated code may call besides the elementary functions.
 const LibraryFunction kFunctions[] = {
     {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},
+    {"evalframe_pow_of_whole", address(pow_of_whole)},
     {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},
 };
 
