@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections.abc
 import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evalframe
@@ -329,3 +331,28 @@ def test_what_was_recorded_before_a_module_was_loaded_gives_way(tmp_path: Any, m
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "loaded_late.py").write_text("GAIN = 5.0\n")
     assert same(captured(A), (A + 1) * 15)
+
+
+def test_a_recording_gives_way_to_classes_registered_since() -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = x * 2
+        return z + y if isinstance(y, collections.abc.Sized) else z
+
+    captured = evalframe.jit(f, backend="reference")
+    a, b = np.arange(3.0), np.arange(3.0) + 1
+
+    class Registered:
+        pass
+
+    for _ in range(3):
+        assert (captured(a, b) == f(a, b)).all()
+    collections.abc.Sized.register(Registered)
+    for _ in range(2):
+        assert (captured(a, b) == f(a, b)).all()
+    before = _core.jit_counters(captured)
+    for _ in range(4):
+        assert (captured(a, b) == f(a, b)).all()
+    after = _core.jit_counters(captured)
+    assert (after["hits"] - before["hits"], after["recordings"] - before["recordings"]) == (4, 0)
+    (entry,) = [entry for entry in _core.jit_entries(captured) if entry["instruction"] == 0]
+    assert entry["hits"] == 4, "the first one serves still"

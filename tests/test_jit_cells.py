@@ -159,3 +159,39 @@ def test_is_one_graph(make: Callable[[], Any]) -> None:
     for _ in range(6):
         captured(A, B)
     assert _core.jit_counters(captured)["recordings"] <= 3
+
+
+COUNTED = 0
+
+
+class Telling:
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def __del__(self) -> None:
+        self.told.append(f"ended at {COUNTED}")
+
+
+def keeps_in_cell(thing: Any, x: Any, drops: bool) -> Any:
+    global COUNTED
+    inner = lambda: thing  # noqa: E731
+    if drops:
+        thing = None
+    COUNTED += 1
+    return x * 2, inner() is None
+
+
+def test_what_a_closure_has_is_held_while_stores_wait() -> None:
+    global COUNTED
+    captured = evalframe.jit(keeps_in_cell, backend="reference")
+    for _ in range(4):
+        found = []
+        for call in (keeps_in_cell, captured):
+            COUNTED, told = 0, []
+            made, is_none = call(Telling(told), A, False)
+            found.append((made.tolist(), is_none, told, COUNTED))
+        assert found[0] == found[1]
+    assert _core.jit_counters(captured)["breaks"] == 0
+    # What dies on the way has to see what is stored.
+    captured(Telling([]), A, True)
+    assert "finaliser" in str(_core.jit_breaks(captured))

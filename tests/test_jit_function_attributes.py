@@ -156,6 +156,28 @@ def stack_that_lets_through(a: Any, b: Any) -> Any:
     return b
 
 
+@one_graph
+def taken_out(a: Any, b: Any) -> Any:
+    def inner(c: Any) -> Any:
+        return c * 2
+
+    inner.gain = 3  # type: ignore[attr-defined]
+    inner.other = 4  # type: ignore[attr-defined]
+    taken = inner.__dict__.pop("gain"), inner.__dict__.pop("gain", None), inner.__dict__.pop("missing", b), inner.__dict__.pop("__name__", 5)
+    return inner(a), taken, hasattr(inner, "gain"), inner.other, inner.__name__  # type: ignore[attr-defined]
+
+
+@case
+def taken_out_of_nothing(a: Any, b: Any) -> Any:
+    def inner(c: Any) -> Any:
+        return c * 2
+
+    try:
+        inner.__dict__.pop("missing")
+    except KeyError as error:
+        return inner(a) + b, str(error)
+
+
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
 def test_behaves_as_plain(function: Callable[..., Any]) -> None:
     check_behaves_as_plain(function, "reference", [(A, B), (B, A), (A, B), (B[:4], A[:4])], outcome)

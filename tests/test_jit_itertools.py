@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import operator
 from collections.abc import Callable
@@ -363,6 +364,28 @@ def told_of_kept(function: Callable[..., Any], *arguments: Any) -> Any:
     if came[0] == "value" and isinstance(came[1], tuple):
         came = "value", [what_it_gives(part) if isinstance(part, KEPT) else part for part in came[1]]
     return came, seen, warned
+
+
+@case
+def gone_through_by_a_deque(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+
+    def note(value: Any) -> Any:
+        seen.append(value)
+        return value * 2
+
+    nothing = collections.deque(map(note, (a, b)), maxlen=0)
+    last = collections.deque((note(value) for value in (1, 2, 3)), 2)
+    return list(nothing), list(last), last.maxlen, list(collections.deque(map(note, [a]))), seen
+
+
+@breaking
+def a_deque_that_cannot_be(a: Any, b: Any) -> Any:
+    seen: list[Any] = []
+    try:
+        collections.deque(map(seen.append, (a, b)), maxlen=-1)
+    except ValueError as error:
+        return str(error), seen, a + b
 
 
 test_is_one_graph = one_graph_tests(CASES, (A, B), told)

@@ -195,6 +195,25 @@ def generic_classes(a: Any, b: Any) -> Any:
     return box.item + other.item, box.__orig_class__ is Box[int], same, type(box) is Box, Two[int, str]().made
 
 
+@case
+def unions_that_are_made(a: Any, b: Any) -> Any:
+    rows = list[tuple[int, ...] | None]
+    other = None | dict[str, rows | int] | list[int]
+    return a + b, rows, other
+
+
+@breaking
+def unions_that_are_none(a: Any, b: Any) -> Any:
+    rows = list[int] | None
+    told: list[Any] = [a + b, rows == list[int] | None, rows.__args__, len(rows.__args__)]
+    for wrong in (lambda: list[int] | 3, lambda: 3 | list[int], lambda: list[int] | Kind, lambda: list[int] | "Box"):
+        try:
+            told.append(wrong())
+        except TypeError as error:
+            told.append(str(error))
+    return told
+
+
 @breaking
 def generic_classes_of_all_kinds(a: Any, b: Any) -> Any:
     class Local(Generic[T]):

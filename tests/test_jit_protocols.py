@@ -486,10 +486,40 @@ def released_in_order(x, y):
     return z + y, list(TOLD)
 
 
+class Noting:
+    def __init__(self, value, log):
+        self.value, self.log = value, log
+
+    def __eq__(self, other):
+        self.log.append((self.value, getattr(other, "value", other)))
+        return self.value == getattr(other, "value", other)
+
+
+def rows_of_instances(x, y):
+    log = []
+    a, b, c = (Noting(value, log) for value in (1, 2, 3))
+    z = x + y
+    found = [a, b] == [a, c], [a, b] != [Noting(1, log), Noting(2, log)], (a, b, c) == (a, b), (a, b) != (a, c), [a] == [a, b], [] == [a]
+    return z, found, [1, b] == [1, Noting(2, log)], [[a], (b, 3)] == [[a], (Noting(2, log), 3)], [a] == (a,), log
+
+
+def rows_that_raise(x, y):
+    class Raises:
+        def __eq__(self, other):
+            raise KeyError(len(found))
+
+    found = [x + y]
+    try:
+        found.append([1, Raises()] == [1, Raises()])
+    except KeyError as error:
+        found.append(str(error))
+    return found
+
+
 FUNCTIONS = [value for name, value in list(globals().items()) if getattr(value, "__code__", None) and value.__code__.co_varnames[:2] == ("x", "y")]
 CALLS: list[tuple[Any, ...]] = [(A, B), (A, B), (B, A), (A[:5], B[:5]), (A, B)]
 SINGLE = ["left_operator", "reflected_only", "plain_equalities", "lengths", "memberships",
-          "called", "unpacked", "indexes", "negated", "fallback", "total_ordering", "enums", "by_name", "classes_of_objects", "missing_by_name"]  # fmt: skip
+          "called", "unpacked", "indexes", "negated", "fallback", "total_ordering", "enums", "by_name", "classes_of_objects", "missing_by_name", "rows_of_instances"]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["reference", "native"])

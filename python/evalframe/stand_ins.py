@@ -9,7 +9,7 @@ function, whose errors are its own.
 import builtins
 import functools
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -21,6 +21,7 @@ _MISSING: Any = object()
 _HEAP_TYPE = 1 << 9
 _reduce = functools.reduce
 _OrderedDict = OrderedDict
+_deque = deque
 _places_in_order = _core.places_in_order
 _progress = _core.progress
 _group = _core.group
@@ -205,6 +206,14 @@ def ordered_dict_of(iterable: Iterable[Any], /, **more: Any) -> OrderedDict[Any,
     return result
 
 
+def deque_of(iterable: Iterable[Any], maxlen: Any = None) -> deque[Any]:
+    result: deque[Any] = _deque(maxlen=maxlen)
+    for item in iterable:
+        result.append(item)
+        del item
+    return result
+
+
 def join(text: str, iterable: Iterable[str], /) -> str:
     parts = []
     for item in iterable:
@@ -325,6 +334,18 @@ def compared(function: Callable[[Any, Any], Any], left: Any, right: Any, number:
             return True
         result = False
     return result
+
+
+def sequences_equal(left: Any, right: Any, differ: bool, /) -> bool:
+    # Of two lists, or two tuples: lists of different lengths aren't looked into.
+    if type(left) is list and len(left) != len(right):
+        return differ
+    place = 0
+    while place < len(left) and place < len(right):
+        if not (left[place] is right[place] or left[place] == right[place]):
+            return differ
+        place += 1
+    return differ if len(left) != len(right) else not differ
 
 
 # What a dict does with a key whose class has methods for that: it compares those of its keys that have the same hash.
@@ -861,6 +882,7 @@ _core.add_stand_ins(
         frozenset: (frozenset_of, 0),
         dict: (dict_of, 0),
         OrderedDict: (ordered_dict_of, 0),
+        deque: (deque_of, 0),
         str.join: (join, 1),
         list.extend: (extend, 1),
         sorted: (sorted_of, 0),
@@ -874,6 +896,7 @@ _core.add_stand_ins(
         "dict.fromkeys": (dict_from_keys, 0),
         "cached_call": (cached_call, 0),
         "compared": (compared, 0),
+        "sequences_equal": (sequences_equal, 0),
         "unpacked": (unpacked, 0),
         "called_with": (called_with, 1),
         "extended_list": (extended_list, 1),

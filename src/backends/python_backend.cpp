@@ -33,6 +33,7 @@ struct Stretch {
   bool acts = false;             // it mustn't be run twice
   bool writes = false;           // ... as it writes into tensors
   bool handled = false;          // ... and its frames handle what it raises
+  bool transforms = false;       // transformations of torch.func begin and end in it
   bool draws = false;            // it draws random numbers, and its frames handle what it raises: it may be run twice, as they are set back
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
 };
@@ -358,6 +359,8 @@ class Python final : public Executable {
       if (of_torch_) {
         stretch.acts = planner.acts(stretch);
         stretch.writes = planner.writes(stretch);
+        stretch.transforms = transforms(graph_, stretch.begin, stretch.end);
+        if (takes_or_gives_wrapped(stretch)) continue;
         if (!compile_torch(stretch, backend, told, given)) return false;
       } else {
         stretch.function = Ref::steal(PyObject_CallFunction(compiled.get(), "OsOO", backend.get(), name_.c_str(), told.get(), given.get()));
@@ -374,11 +377,13 @@ class Python final : public Executable {
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
     Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
+    // Inside of a transformation of torch.func the same calls do something else.
+    const bool transformed = of_torch_ && torch::transforms_are_active();
     for (Stretch& stretch : stretches_) {
-      if (stretch.told && !make_now(run, stretch)) return std::move(run.outcome);
+      if (stretch.told && !transformed && !make_now(run, stretch)) return std::move(run.outcome);
       const bool leaves_inside = leave_before > stretch.begin && leave_before < stretch.end;
       if (leave_before == stretch.begin) return leave(run, stretch.begin, false), std::move(run.outcome);
-      const bool done = stretch.function && !leaves_inside ? run_function(run, stretch) : run_nodes(run, stretch);
+      const bool done = stretch.function && !leaves_inside && !transformed ? run_function(run, stretch) : run_nodes(run, stretch);
       if (!done) return std::move(run.outcome);
       for (const int32_t dead : stretch.dead) run.results[dead].reset();
     }
@@ -425,8 +430,9 @@ class Python final : public Executable {
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
     stretch.handled = stretch.writes && handled;
     stretch.draws = stretch.acts && !stretch.writes && handled;
-    // What a backend makes depends on the modes that hold, too.
-    if ((!all_known || is_behind_mode(stretch.begin)) && !replays(backend)) return stretch.told = Ref::borrow(told.get()), true;
+    // What a backend makes depends on the modes that hold, too, and on transformations of torch.func that the recording was left in.
+    const bool here = all_known && !is_behind_mode(stretch.begin) && !torch::transforms_are_active();
+    if (!here && !replays(backend)) return stretch.told = Ref::borrow(told.get()), true;
     return make_function(stretch, backend, told, given);
   }
 
@@ -434,6 +440,14 @@ class Python final : public Executable {
     return std::any_of(graph_.nodes.begin(), graph_.nodes.begin() + node, [this](const Node& before) {
       return before.form == Form::kCall && torch::changes_mode(graph_.constants[before.callable].get());
     });
+  }
+
+  // What a transformation of torch.func has wrapped is nothing that backends know.
+  bool takes_or_gives_wrapped(const Stretch& stretch) const {
+    const auto is_wrapped = [this](int32_t node) { return graph_.nodes[node].meta.kind == Kind::kTensor && graph_.nodes[node].meta.dtype == graph::DType::kNone; };
+    if (!transforms(graph_, 0, stretch.end)) return false;
+    const bool takes = std::ranges::any_of(stretch.inputs, [&](Operand operand) { return operand.space == Operand::Space::kNode && is_wrapped(operand.index); });
+    return takes || std::ranges::any_of(stretch.outputs, is_wrapped);
   }
 
   // Whether the backend has the recorded calls made, whatever goes in.
@@ -528,11 +542,13 @@ class Python final : public Executable {
     run.position.at(stretch.outputs.empty() ? stretch.begin : stretch.outputs.front());
     std::string problem;
     const bool recorded_gradients = of_torch_ && torch::records_gradients();
+    const Ref transforms = stretch.transforms ? torch::transforms_now() : Ref();
     bool serves = true;
     const Ref random = stretch.draws ? Ref::steal(PyObject_CallMethod(backend_.get(), "random_state", nullptr)) : Ref();
     if (stretch.draws && !random) return leave(run, stretch.begin, true), false;
     if (call(run, stretch, problem, serves) && run_late(run, stretch)) return true;
     if (!serves) return run_nodes(run, stretch);
+    if (transforms) set_transforms_back(transforms.get());
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
       forget(run, stretch);
       leave(run, stretch.begin, true);
@@ -555,6 +571,14 @@ class Python final : public Executable {
     raise_failure(stretch, problem, cause);
     leave(run, stretch.begin, true);
     return false;
+  }
+
+  // Those that the function has begun are given up.
+  static void set_transforms_back(Borrowed then) {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    torch::set_transforms_back(then);
+    PyErr_Restore(type, value, traceback);
   }
 
   static bool is_apart(const Stretch& stretch, int32_t node) { return std::binary_search(stretch.apart.begin(), stretch.apart.end(), node); }

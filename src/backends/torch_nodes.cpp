@@ -81,6 +81,49 @@ bool is_switched_off(const Graph& graph, const Node& node, PyObject* callable) {
   return found != std::end(kConditions) && is_off(graph, node, *found);
 }
 
+// What torch.func's transformations look at, where it isn't as it is in front of all of them.
+struct Transforms {
+  int depth = 0, dual_levels = 0;
+  PyObject *message = Py_None, *inplace = Py_False, *forward = Py_True;
+  bool operator==(const Transforms& other) const {
+    return depth == other.depth && dual_levels == other.dual_levels && is_same(message, other.message) && inplace == other.inplace && forward == other.forward;
+  }
+
+ private:
+  static bool is_same(PyObject* left, PyObject* right) { return left == right || (PyUnicode_Check(left) && PyUnicode_Check(right) && PyUnicode_Compare(left, right) == 0); }
+};
+struct Change {
+  std::string_view function;
+  void (*change)(Transforms& transforms, PyObject* argument);
+};
+constexpr Change kChanges[] = {
+    {"_grad_increment_nesting", [](Transforms& transforms, PyObject*) { transforms.depth++; }},
+    {"_grad_decrement_nesting", [](Transforms& transforms, PyObject*) { transforms.depth--; }},
+    {"_jvp_increment_nesting", [](Transforms& transforms, PyObject*) { transforms.depth++; }},
+    {"_jvp_decrement_nesting", [](Transforms& transforms, PyObject*) { transforms.depth--; }},
+    {"_vmap_increment_nesting", [](Transforms& transforms, PyObject*) { transforms.depth++; }},
+    {"_vmap_decrement_nesting", [](Transforms& transforms, PyObject*) { transforms.depth--; }},
+    {"_enter_dual_level", [](Transforms& transforms, PyObject*) { transforms.dual_levels++; }},
+    {"_exit_dual_level", [](Transforms& transforms, PyObject*) { transforms.dual_levels--; }},
+    {"_saved_tensors_hooks_disable", [](Transforms& transforms, PyObject* message) { transforms.message = message; }},
+    {"_saved_tensors_hooks_enable", [](Transforms& transforms, PyObject*) { transforms.message = Py_None; }},
+    {"set_inplace_requires_grad_allowed", [](Transforms& transforms, PyObject* allowed) { transforms.inplace = allowed; }},
+    {"_set_fwd_grad_enabled", [](Transforms& transforms, PyObject* enabled) { transforms.forward = enabled; }},
+};
+
+bool is_transform(const Graph& graph, const Node& node) {
+  return node.form == Form::kCall && torch::call_kind(graph.constants[node.callable].get()) == torch::CallKind::kTransform;
+}
+
+// An argument that the graph computes is none of those that a state begins with.
+void change(Transforms& transforms, const Graph& graph, const Node& node) {
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(graph.constants[node.callable].get())->m_ml->ml_name;
+  const auto* const row = std::find_if(std::begin(kChanges), std::end(kChanges), [&](const Change& known) { return known.function == name; });
+  const Operand* const first = node.count ? graph.operands_of(node) : nullptr;
+  PyObject* const argument = first && first->space == Operand::Space::kConstant ? graph.constants[first->index].get() : Py_Ellipsis;
+  if (row != std::end(kChanges)) row->change(transforms, argument);
+}
+
 // Goes through a graph in order.
 class Effects {
  public:
@@ -94,10 +137,31 @@ class Effects {
     for (size_t i = 0; i < effects_.size(); i++) {
       if (effects_[i] != Effect::kApart && effects_[i] != Effect::kEffect) need_before(graph_.nodes[i]);
     }
+    keep_transforms_whole();
     return std::move(effects_);
   }
 
  private:
+  // A backend gets all that a transformation of torch.func is about, or nothing of it: what that has wrapped has no meaning outside. Where it
+  // isn't known that what holds in front of it was set back, the recorded calls run it.
+  void keep_transforms_whole() {
+    Transforms now;
+    size_t begin = 0;  // where they began to be others than at first
+    for (size_t i = 0; i < effects_.size(); i++) {
+      if (!is_transform(graph_, graph_.nodes[i])) continue;
+      const bool outside = now == Transforms();
+      change(now, graph_, graph_.nodes[i]);
+      if (outside) begin = i;
+      if (now == Transforms()) keep_whole(begin, i + 1);
+    }
+    if (!(now == Transforms())) std::fill(effects_.begin() + static_cast<std::ptrdiff_t>(begin), effects_.end(), Effect::kEffect);
+  }
+
+  void keep_whole(size_t begin, size_t end) {
+    const auto first = effects_.begin() + static_cast<std::ptrdiff_t>(begin), last = effects_.begin() + static_cast<std::ptrdiff_t>(end);
+    if (std::find(first, last, Effect::kEffect) != last) std::fill(first, last, Effect::kEffect);
+  }
+
   // What something is computed of can't be done behind it.
   void need_before(const Node& node) {
     for (uint32_t i = 0; i < node.count; i++) {
@@ -132,6 +196,7 @@ class Effects {
       if (torch::is_recurrent(callable)) return false;
       const torch::CallKind kind = torch::call_kind(callable);
       if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kDescribed || kind == torch::CallKind::kState || kind == torch::CallKind::kMark) return true;
+      if (kind == torch::CallKind::kTransform || kind == torch::CallKind::kTracks) return true;
       return torch::is_builtin_operation(callable) && (node.meta.kind == Kind::kTensor || node.meta.kind == Kind::kObject);
     }
     if (has_tensor(node)) return true;
@@ -191,6 +256,10 @@ class Effects {
 }  // namespace
 
 std::vector<Effect> torch_effects_of(const Graph& graph) { return Effects(graph).all(); }
+
+bool transforms(const Graph& graph, int32_t begin, int32_t end) {
+  return std::any_of(graph.nodes.begin() + begin, graph.nodes.begin() + end, [&](const Node& node) { return is_transform(graph, node); });
+}
 
 bool varies(const Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const graph::Input& input) { return input.varies || is_number(input.meta); });

@@ -10,6 +10,8 @@ namespace evalframe::backends {
 // such, or a number that follows from sizes; kHeld: a check of such numbers; kApart: what sees no tensor, and no operation sees; kEffect: all else, which
 // is run by the recorded calls between them.
 std::vector<Effect> torch_effects_of(const graph::Graph& graph);
+// Whether transformations of torch.func begin or end between these nodes.
+bool transforms(const graph::Graph& graph, int32_t begin, int32_t end);
 // Whether it is a graph for tensors of several sizes.
 bool varies(const graph::Graph& graph);
 // Whether it writes into a tensor that is there already, or draws random numbers.

@@ -386,6 +386,8 @@ void bind_jit(nb::module_& module) {
   module.def("watch_torch", watch_torch);
   module.def("watch_torch_operators", [](nb::tuple types, nb::handle kind_of, nb::handle follow) { torch::watch_operators(types.ptr(), kind_of.ptr(), follow.ptr()); },
              nb::arg("types"), nb::arg("kind_of"), nb::arg("follow"), "Operators of torch.ops are of these types; the functions tell how calls of them are recorded.");
+  module.def("transforms_now", [] { return nb::steal(torch::transforms_now().release()); }, "How torch.func's transformations are in this thread.");
+  module.def("set_transforms_back", [](nb::tuple then) { torch::set_transforms_back(then.ptr()); }, nb::arg("then"), "... and back, where what has begun some won't end them.");
   module.def("watch_torch_modules", [](nb::handle getattr) { torch::watch_module_getattr(getattr.ptr()); }, nb::arg("getattr"),
              "The function is torch.nn.Module.__getattr__, and looks where recording knows it to look.");
   module.def("torch_share_no_memory", [](nb::tuple values) { return torch::share_no_memory(&PyTuple_GET_ITEM(values.ptr(), 0), PyTuple_GET_SIZE(values.ptr())); }, nb::arg("values"),

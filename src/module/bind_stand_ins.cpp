@@ -5,6 +5,7 @@
 #include "cpython/classes.h"
 #include "frontends/torch/autograd.h"
 #include "frontends/torch/checkpoints.h"
+#include "frontends/torch/modules.h"
 #include "module/bindings.h"
 #include "recorder/caches.h"
 #include "recorder/keyed.h"
@@ -32,6 +33,7 @@ void bind_stand_ins(nb::module_& module) {
   module.attr("run_class_body") = nb::borrow(cpython::runner_of_bodies());
   module.attr("is_new_result") = nb::borrow(torch::is_new_result());
   module.attr("begin_checkpoint") = nb::borrow(torch::begin_checkpoint());
+  module.attr("has_tied_tensors") = nb::borrow(torch::has_tied_tensors());
   module.attr("follows_checkpoint") = nb::borrow(torch::follows_checkpoint());
   module.attr("end_checkpoint") = nb::borrow(torch::end_checkpoint());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());

@@ -10,7 +10,8 @@ namespace evalframe::recorder {
 enum class CacheStep : uint8_t { kIsCached, kCached, kCountHit, kCountMiss, kKeep, kCount };
 const char* name_of(CacheStep which);
 PyObject* cache_function(CacheStep which);
-// Whether the node checks that nothing is cached yet: where something is, that seldom comes true again.
-bool expects_empty_cache(const graph::Graph& graph, int32_t node);
+// Whether the node checks what seldom comes true again, once it doesn't hold: that nothing is cached yet, or that no class has been registered
+// with an abstract base since.
+bool expects_the_past(const graph::Graph& graph, int32_t node);
 
 }  // namespace evalframe::recorder

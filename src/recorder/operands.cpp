@@ -312,6 +312,13 @@ void Recorder::depends_on_kernels() {
   kernels_.clear();
 }
 
+void Recorder::depends_on_transforms() {
+  if (std::exchange(looks_at_transforms_, true)) return;
+  recording_->transforms = torch::transforms_now();
+  std::vector<torch::State> states = torch::transform_states();
+  std::move(states.begin(), states.end(), std::back_inserter(guards().states));
+}
+
 void Recorder::keep_torch_modes() {
   if (recording_->torch_modes.empty()) recording_->torch_modes = torch::present_modes();
 }

@@ -74,6 +74,7 @@ struct Plan {
   int holds = 0;               // kNode: locks that it takes (1) or lets go of (-1)
   bool same_object = false;    // kConstant: the result is one object in all runs
   bool stays = false;          // kNode: the result is the same in each run, which is checked in the graph
+  bool follows = false;        // kNode: ... or follows from what the guards ask for
   Borrowed callable, keyword_names;
   std::vector<graph::Operand> operands;
   uint32_t label = 0;
@@ -463,6 +464,9 @@ class Recorder {
   void depends_on_torch();
   // ... which kernels of attention there may be.
   void depends_on_kernels();
+  // ... which transformations of torch.func there are, and what the recorded code has come to by changing that.
+  void depends_on_transforms();
+  bool looks_at_transforms() const { return looks_at_transforms_; }
   // The recorded code is about to change torch's modes.
   void keep_torch_modes();
 
@@ -588,6 +592,7 @@ class Recorder {
   // By dimension, of a tensor from outside; none of an object that isn't one.
   std::vector<uint8_t> sizes_that_vary(int32_t source, PyObject* tensor) const;
   std::vector<torch::State> states_, kernels_;  // at the start; empty once the guards have them
+  bool looks_at_transforms_ = false;
   struct Iterator {
     std::vector<uint32_t> over;  // its arguments
     std::vector<uint32_t> items;

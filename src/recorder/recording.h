@@ -258,6 +258,7 @@ struct Recording {
   uint64_t bytecodes = 0;
   bool records_gradients = false;  // torch does, at the start
   std::vector<Ref> torch_modes;    // calls that set torch's modes as they were at the start, where the recorded code changes some
+  Ref transforms;           // how torch.func's transformations were at the start, where the recorded code looks at them
   double seconds = 0;       // time of the recorded run, execution included
 
   // The state before node `node`, or (== nodes.size()) at the end. Cheap when asked with growing numbers.

@@ -143,7 +143,12 @@ void Recorder::store_in_cell(uint32_t owner, Borrowed cell, uint32_t value) {
 }
 
 bool Recorder::may_put_off() const {
-  return std::all_of(telling_.begin(), telling_.end(), [&](const auto& slot) { return labels_[slot.first] == slot.second; });
+  // Closures have it in a cell.
+  const auto holds = [this](uint32_t held, uint32_t label) {
+    const Value& value = recording_->values[held];
+    return held == label || (value.kind == Value::Kind::kCell && elements(value).back() == label);
+  };
+  return std::all_of(telling_.begin(), telling_.end(), [&](const auto& slot) { return holds(labels_[slot.first], slot.second); });
 }
 
 }  // namespace evalframe::recorder

@@ -236,10 +236,17 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   torch::forget_checkpoints();
   if (drops) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
+  const Ref transforms = Ref::borrow(recording->transforms.get());
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);
   if (ended == Ended::kRaised) return ended;
-  if (!added && PyErr_Occurred()) return finished(Ref(), run.result);
+  if (!added && PyErr_Occurred()) {
+    const PendingException pending;
+    run.result.reset();
+    run.chain.drop();  // generators that have begun transformations of torch.func end them themselves
+    if (transforms) torch::set_transforms_back(transforms.get());
+    return Ended::kRaised;
+  }
   if (ended == Ended::kRunning && !added) return finished(run.chain.finish_in_cpython(false), run.result);
   return ended;
 }

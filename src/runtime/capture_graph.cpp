@@ -42,7 +42,7 @@ Ended Capture::leave_graph(PyThreadState* thread, Compilation& compilation, back
   }
   if (outcome.node != static_cast<int32_t>(recording.graph.nodes.size())) {
     compilation.left_early++;
-    compilation.is_spent = compilation.is_spent || (!outcome.raised && recorder::expects_empty_cache(recording.graph, outcome.node));
+    compilation.is_spent = compilation.is_spent || (!outcome.raised && recorder::expects_the_past(recording.graph, outcome.node));
     left_as_asked += outcome.node == leave_before;
   }
   bool made = false;

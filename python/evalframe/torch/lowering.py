@@ -40,6 +40,10 @@ _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
     "slice": lambda parts: slice(*parts),
 }
 _MARKS = _core.begin_checkpoint, _core.end_checkpoint
+_functorch: Any = torch._C._functorch  # type: ignore[attr-defined, unused-ignore]
+_TRANSFORMS = {function for name, function in vars(_functorch).items() if name.endswith("_nesting")}
+_TRANSFORMS.add(torch._C._enter_dual_level)  # type: ignore[attr-defined, unused-ignore]
+"""They give numbers that nobody asks for, and are no questions."""
 _REPLAYED = "eager"
 """The backend that runs graphs as they are: the recorded calls do so without Python in between."""
 
@@ -126,7 +130,7 @@ class Lowering:
         symbolic = Symbolic(inputs, varies)
         graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside(), unlogged():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _transforms_kept(), set_aside(), unlogged():
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise
@@ -154,7 +158,7 @@ class Lowering:
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), set_aside():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _transforms_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
@@ -182,6 +186,17 @@ def _random_kept() -> Iterator[None]:
         yield
     finally:
         _set_random_state(state)
+
+
+@contextlib.contextmanager
+def _transforms_kept() -> Iterator[None]:
+    """How torch.func's are, where an exception keeps a graph from ending what it begins."""
+    then: Any = _core.transforms_now()
+    try:
+        yield
+    except BaseException:
+        _core.set_transforms_back(then)
+        raise
 
 
 def _found(backend: str | Backend) -> Backend:
@@ -289,7 +304,8 @@ class _Rows:
             self.values[index] = None
             return
         node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
-        node.meta["fact"] = kind in _NUMBERS or (form == "getattr" and kind == "object")
+        asks = kind in _NUMBERS and not (form == "call" and callable_ in _TRANSFORMS)
+        node.meta["fact"] = asks or (form == "getattr" and kind == "object")
         node.meta["part"] = (
             form == "getitem" and operand_rows[0][0] == "n" and self._rows[operand_rows[0][1]][5][0] == "object"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.utils.stateless
 import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import forward_ad
 from torch.autograd.function import Function, FunctionCtx
@@ -213,6 +214,42 @@ def group_tensors(lists: Any, *rest: Any) -> Any:
     return {(first.device, first.dtype): (same, _list(range(_len(lists[0]))) if rest[0] else [])}
 
 
+_pytree: Any = torch.utils._pytree
+_broadcast_to_and_flatten: Any = _pytree._broadcast_to_and_flatten
+_tree_structure, _tree_map, _tree_unflatten = _pytree.tree_structure, _pytree.tree_map_, _pytree.tree_unflatten
+
+
+def broadcast_to_and_flatten(tree: Any, spec: Any, is_leaf: Any = None) -> Any:
+    """What ``vmap`` asks for: torch's own function makes annotations anew, with each call."""
+
+    def add_leaves(x, subtree):  # type: ignore[no-untyped-def]
+        leaves.extend([x] * _tree_structure(subtree, is_leaf=is_leaf).num_leaves)
+
+    full_tree = _tree_unflatten([0] * spec.num_leaves, spec)
+    leaves: list[Any] = []
+    try:
+        _tree_map(add_leaves, tree, full_tree, is_leaf=is_leaf)
+        return leaves
+    except ValueError:
+        return None
+
+
+_stateless: Any = torch.nn.utils.stateless
+_untie: Any = _stateless._untie_named_tensors_map
+_has_tied_tensors: Any = _core.has_tied_tensors
+
+
+def _uncaptured_untie(*arguments: Any) -> Any:
+    return _untie(*arguments)
+
+
+def untie_named_tensors_map(module: Any, parameters_and_buffers: Any) -> Any:
+    """What ``functional_call`` asks first, of each tensor: as a rule none has two names in the module."""
+    if _type(parameters_and_buffers) is not dict or _has_tied_tensors(module):
+        return _uncaptured_untie(module, parameters_and_buffers)
+    return parameters_and_buffers.copy()
+
+
 def is_compiling() -> bool:
     """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
@@ -220,12 +257,14 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
-    for function in (_uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group):
+    for function in (_uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group, _uncaptured_untie):
         _core.set_policy(function, "uncaptured")
     rows: dict[Any, tuple[Any, int]] = {
         torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
         torch.compiler.is_compiling: (is_compiling, -2),
         _checkpoint: (checkpoint, -3),
         _group: (group_tensors, -1),
+        _broadcast_to_and_flatten: (broadcast_to_and_flatten, -1),
+        _untie: (untie_named_tensors_map, -1),
     }
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

@@ -9,6 +9,7 @@
 
 #include "core/object_text.h"
 #include "frontends/torch/checkpoints.h"
+#include "frontends/torch/modules.h"
 #include "frontends/torch/tensors.h"
 
 namespace evalframe::torch {
@@ -94,14 +95,17 @@ void add_operations(Callables& all, PyObject* holder, bool private_ones) {
   }
 }
 
+bool is_of_module(PyObject* function, std::string_view name) {
+  const Ref from = PyFunction_Check(function) ? Ref::steal(PyObject_GetAttrString(function, "__module__")) : Ref();
+  if (!from) PyErr_Clear();
+  return from && PyUnicode_Check(from.get()) && utf8(from.get()) == name;
+}
+
 // The functions of Python's that stand in a graph as they are: what the module itself defines.
 void add_functions(Callables& all, PyObject* module, std::string_view name_of_module) {
   PyObject *name = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(PyModule_GetDict(module), &at, &name, &value);) {
-    if (!PyFunction_Check(value) || utf8(name).starts_with("_")) continue;
-    const Ref from = Ref::steal(PyObject_GetAttrString(value, "__module__"));
-    if (!from) PyErr_Clear();
-    if (from && PyUnicode_Check(from.get()) && utf8(from.get()) == name_of_module) add(all, value, utf8(name), CallKind::kOperation);
+    if (!utf8(name).starts_with("_") && is_of_module(value, name_of_module)) add(all, value, utf8(name), CallKind::kOperation);
   }
 }
 
@@ -175,13 +179,14 @@ Callables& callables() {
     if (product) add(*all, product.get(), "numel", CallKind::kSize);
     PyErr_Clear();
     for (PyObject* const mark : {begin_checkpoint(), end_checkpoint(), follows_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
+    all->try_emplace(has_tied_tensors(), Callable{Ref::borrow(has_tied_tensors()), CallKind::kAsked});
     // What torch._C itself has is known by its row alone.
-    const Ref functorch = module_named("torch._C._functorch");
-    for (const Ref& module : {Ref::borrow(c.get()), Ref::borrow(torch.get()), Ref::borrow(functorch.get())}) {
+    const Ref functorch = module_named("torch._C._functorch"), autograd = module_named("torch._C._autograd"), transforms = module_named("torch._functorch.eager_transforms");
+    for (PyObject* const module : {c.get(), torch.get(), functorch.get(), autograd.get(), transforms.get()}) {
       for (const Row& row : kFunctions) {
-        const Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), row.name)) : Ref();
+        const Ref found = module ? Ref::steal(PyObject_GetAttrString(module, row.name)) : Ref();
         if (!found) PyErr_Clear();
-        if (found && PyCFunction_Check(found.get())) add(*all, found.get(), row.name, CallKind::kUnknown);
+        if (found && (module == transforms.get() ? is_of_module(found.get(), "torch._functorch.eager_transforms") : PyCFunction_Check(found.get()))) add(*all, found.get(), row.name, CallKind::kUnknown);
       }
     }
     return all;

@@ -21,6 +21,9 @@ enum class CallKind : uint8_t {
   kValue,      // a Python value or a size that depends on elements
   kAsked,      // a Python value that the guards ask for, as it depends on what isn't recorded
   kItself,     // gives the plain tensor that it gets
+  kTransform,  // begins or ends a transformation of torch.func, or changes what these do, and gives what follows from transform_states()
+  kTransformState,  // a Python value that follows from these
+  kTracks,     // has a transformation look at the tensor that it gets, which it has wrapped, and gives that
   kMark,       // does nothing in a graph, and says where something begins or ends (frontends/torch/checkpoints.h)
 };
 // kUnknown also where tensors aren't looked at. `is_torchs`: the callable is one of torch's, whatever its kind.

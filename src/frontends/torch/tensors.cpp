@@ -39,6 +39,13 @@ struct Layout {
   std::string_view kind_of(const char* impl) const { return {impl + kind, keys + sizeof(uint64_t) - kind}; }
 };
 
+// A vector of what transformations of torch.func there are.
+struct TransformStack {
+  const void *begin, *end, *limit;
+};
+
+enum class Nature : uint8_t { kOther, kPlain, kWrapped };
+
 struct Torch {
   Ref tensor, parameter, size;
   std::vector<Ref> immutable;  // types
@@ -51,10 +58,11 @@ struct Torch {
   ReadCount storage_offset = nullptr;  // in elements; this and the next three may be missing
   ReadCount element_count = nullptr;
   ReadAddress data = nullptr;
+  const TransformStack& (*transforms)() = nullptr;  // null: Python is asked
   size_t (*element_size)(int32_t dtype) = nullptr;  // bytes
   Layout layout;
   bool is_fast = false;   // all of these are there, and say what Python says
-  std::unordered_map<uint64_t, bool> plain;  // by set of dispatch keys
+  std::unordered_map<uint64_t, Nature> natures;  // by set of dispatch keys
 };
 Torch& known() {
   static auto* const torch = new Torch;  // lives as long as the process
@@ -64,11 +72,22 @@ Torch& known() {
 Handle handle_of(PyObject* tensor) { return reinterpret_cast<char*>(tensor) + sizeof(PyObject); }
 const char* impl_of(PyObject* tensor) { return *static_cast<const char* const*>(handle_of(tensor)); }
 
+// What a function without arguments gives; null: nothing.
+Ref asked(const char* module, const char* name) {
+  const Ref function = attribute_of(module, name);
+  Ref found = function ? Ref::steal(PyObject_CallNoArgs(function.get())) : Ref();
+  if (!found) PyErr_Clear();
+  return found;
+}
+
 int64_t number(const Ref& object) {
   const int64_t value = object ? PyLong_AsLongLong(object.get()) : -1;
   if (PyErr_Occurred()) PyErr_Clear();
   return value;
 }
+
+// How many transformations of torch.func there are.
+int64_t transform_depth() { return number(asked("torch._C._functorch", "get_dynamic_layer_stack_depth")); }
 
 bool is_true(PyObject* tensor, const char* name) { return attribute(tensor, name).get() == Py_True; }
 
@@ -222,6 +241,21 @@ void find_requires_grad(const std::vector<Ref>& tensors) {
   if (agrees) known().impl_requires_grad = asks;
 }
 
+// at::functorch::getDynamicLayerStack, if it says what Python says, without a transformation and in one.
+void find_transforms() {
+  const TransformStack& (*stack)() = nullptr;
+  find(stack, "_ZN2at9functorch20getDynamicLayerStackEv");
+  const Ref begin = attribute_of("torch._C._functorch", "_grad_increment_nesting"), end = attribute_of("torch._C._functorch", "_grad_decrement_nesting");
+  if (!stack || !begin || !end) return;
+  const auto agrees = [&] { return (stack().begin != stack().end) == (transform_depth() > 0); };
+  bool all = agrees();
+  const Ref begun = Ref::steal(PyObject_CallNoArgs(begin.get()));
+  all = all && begun && agrees();
+  const Ref ended = begun ? Ref::steal(PyObject_CallNoArgs(end.get())) : Ref();
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (all && ended && agrees()) known().transforms = stack;
+}
+
 // Whether the entry points are there, and agree with Python on all samples.
 bool find_entry_points() {
   Torch& torch = known();
@@ -318,16 +352,24 @@ std::string text_of(PyObject* tensor, const std::vector<int64_t>& numbers, const
   return requires_grad(tensor) ? text + " with gradients" : text;
 }
 
-bool find_plain(PyObject* tensor) {
+Nature find_nature(PyObject* tensor) {
   const Torch& torch = known();
   const Ref layout = attribute(tensor, "layout");
-  if (!layout || layout.get() != torch.strided.get()) return PyErr_Clear(), false;
+  if (!layout || layout.get() != torch.strided.get()) return PyErr_Clear(), Nature::kOther;
   for (const char* const name : {"is_quantized", "is_nested", "is_mkldnn"}) {
-    if (is_true(tensor, name)) return false;
+    if (is_true(tensor, name)) return Nature::kOther;
   }
   const Ref wrapped = Ref::steal(PyObject_CallOneArg(torch.is_wrapped.get(), tensor));
   if (!wrapped) PyErr_Clear();
-  return wrapped.get() == Py_False;
+  return wrapped.get() == Py_False ? Nature::kPlain : wrapped.get() == Py_True ? Nature::kWrapped : Nature::kOther;
+}
+
+Nature nature_of(PyObject* tensor) {
+  Torch& torch = known();
+  if (!torch.is_fast) return find_nature(tensor);
+  const auto [found, is_new] = torch.natures.try_emplace(keys_of(tensor), Nature::kOther);
+  if (is_new) found->second = find_nature(tensor);
+  return found->second;
 }
 
 bool is_not_known() {
@@ -354,6 +396,7 @@ bool watch() {
   }
   if (Ref type = attribute_of("torch._C", "_SDPBackend")) torch.immutable.push_back(std::move(type));  // which kernels of attention there may be
   torch.is_fast = find_entry_points();
+  find_transforms();
   detail::watched = true;
   return true;
 }
@@ -367,12 +410,14 @@ bool is_tensor(PyObject* object) {
 
 PyObject* tensor_type() { return known().tensor.get(); }
 
-bool is_plain(PyObject* tensor) {
-  Torch& torch = known();
-  if (!torch.is_fast) return find_plain(tensor);
-  const auto [found, is_new] = torch.plain.try_emplace(keys_of(tensor), false);
-  if (is_new) found->second = find_plain(tensor);
-  return found->second;
+bool is_plain(PyObject* tensor) { return nature_of(tensor) == Nature::kPlain; }
+bool is_wrapped(PyObject* tensor) { return nature_of(tensor) == Nature::kWrapped; }
+
+int64_t level_of(PyObject* tensor) {
+  static const auto* const asks = new Ref(attribute_of("torch._C._functorch", "maybe_get_level"));
+  const Ref level = *asks ? Ref::steal(PyObject_CallOneArg(asks->get(), tensor)) : Ref();
+  if (!level) PyErr_Clear();
+  return level && PyLong_Check(level.get()) ? number(level) : -1;
 }
 
 bool is_immutable(PyObject* object) { return is_immutable_type(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
@@ -583,6 +628,70 @@ std::vector<State> present_states() {
   if (default_device().get() != Py_None) add(Ref::borrow(asks_default_device()), "the default device is as before");
   add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before");
   return states;
+}
+
+namespace {
+
+// What says how it is, and what sets that: the first is the number of transformations.
+struct TransformPart {
+  const char *module, *get, *set;
+};
+constexpr TransformPart kTransformParts[] = {
+    {"torch._C._functorch", "get_dynamic_layer_stack_depth", "pop_dynamic_layer_stack_and_undo_to_depth"},
+    {"torch._C._functorch", "get_inplace_requires_grad_allowed", "set_inplace_requires_grad_allowed"},
+    {"torch._C._autograd", "_saved_tensors_hooks_get_disabled_error_message", "_saved_tensors_hooks_disable"},
+    {"torch._C", "_is_fwd_grad_enabled", "_set_fwd_grad_enabled"},
+};
+
+// The level of forward mode that torch's Python code is in, or -1; there is but one.
+Ref dual_level() { return attribute_of("torch.autograd.forward_ad", "_current_level"); }
+
+// A graph has no Python code, but begins that level, too.
+void leave_dual_level(Borrowed then) {
+  const Ref now = dual_level();
+  if (!now || number(Ref::borrow(then)) >= 0) return;
+  const bool told = number(now) >= 0;
+  const Ref leaves = told ? attribute_of("torch.autograd.forward_ad", "exit_dual_level") : attribute_of("torch._C", "_exit_dual_level");
+  const Ref none = Ref::steal(PyTuple_New(0)), level = Ref::steal(Py_BuildValue("{sL}", "level", std::max<long long>(number(now), 0)));
+  if (leaves && none && level && !Ref::steal(PyObject_Call(leaves.get(), none.get(), level.get()))) PyErr_Clear();  // none had begun
+}
+
+void call(const char* module, const char* name, Borrowed argument = {}) {
+  const Ref function = attribute_of(module, name);
+  if (!function || !Ref::steal(argument ? PyObject_CallOneArg(function.get(), argument.get()) : PyObject_CallNoArgs(function.get()))) PyErr_Clear();
+}
+
+}  // namespace
+
+std::vector<State> transform_states() {
+  std::vector<State> states;
+  for (const TransformPart& part : kTransformParts) add_state(states, attribute_of(part.module, part.get), "torch.func's transformations are as before");
+  return states;
+}
+
+Ref transforms_now() {
+  constexpr size_t kCount = std::size(kTransformParts);
+  Ref all = Ref::steal(PyTuple_New(kCount + 1));
+  for (size_t i = 0; all && i < kCount; i++) PyTuple_SET_ITEM(all.get(), i, asked(kTransformParts[i].module, kTransformParts[i].get).release());
+  if (all) PyTuple_SET_ITEM(all.get(), kCount, dual_level().release());
+  return all;
+}
+
+void set_transforms_back(Borrowed then) {
+  const Ref now = transforms_now();
+  for (size_t i = 0; now && i < std::size(kTransformParts); i++) {
+    PyObject *const was = PyTuple_GET_ITEM(then.get(), i), *const is = PyTuple_GET_ITEM(now.get(), i);
+    const int same = was && is ? PyObject_RichCompareBool(was, is, Py_EQ) : 1;
+    if (same < 0) PyErr_Clear();
+    if (same == 0 && was == Py_None) call("torch._C._autograd", "_saved_tensors_hooks_enable");
+    if (same == 0 && was != Py_None) call(kTransformParts[i].module, kTransformParts[i].set, was);
+  }
+  leave_dual_level(PyTuple_GET_ITEM(then.get(), std::size(kTransformParts)));
+}
+
+bool transforms_are_active() {
+  const Torch& torch = known();
+  return torch.transforms ? torch.transforms().begin != torch.transforms().end : transform_depth() > 0;
 }
 
 // The work of this thread goes into a graph of CUDA's. A torch that hasn't used CUDA yet would say no by an exception.

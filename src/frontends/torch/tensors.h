@@ -23,8 +23,11 @@ inline bool is_watched() { return detail::watched; }
 // Exactly a torch.Tensor or a torch.nn.Parameter.
 bool is_tensor(PyObject* object);
 // Whether it is dense and nothing else stands behind it: no sparse, quantized, nested or named tensor, and none that a
-// transformation of torch.func has wrapped.
+// transformation of torch.func has wrapped; or a dense one that one has.
 bool is_plain(PyObject* tensor);
+bool is_wrapped(PyObject* tensor);
+// The level of the transformation that has wrapped it; -1: none has.
+int64_t level_of(PyObject* tensor);
 // torch.Tensor, the class.
 PyObject* tensor_type();
 // Of one of torch's types in C whose objects never change: torch.dtype, torch.device, torch.Size.
@@ -75,6 +78,14 @@ struct State {
 std::vector<State> present_states();
 // ... which kernels of attention there may be.
 std::vector<State> present_kernels();
+
+// ... which transformations of torch.func there are, and what else these look at.
+std::vector<State> transform_states();
+// ... all of it, as a tuple; and how it was, where a graph that changes it has ended halfway: transformations that have begun since are given up.
+Ref transforms_now();
+void set_transforms_back(Borrowed then);
+bool transforms_are_active();
+void leave_transforms(int64_t depth);
 
 // Whether some Python code sees each call of torch, or each operation: it would see the recorder look at tensors, too. The same while
 // torch.jit.trace or torch.compile takes frames itself, or a graph of CUDA's is made, in which compiling has no place.

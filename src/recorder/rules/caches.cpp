@@ -161,14 +161,15 @@ const char* name_of(CacheStep which) { return kRows[static_cast<size_t>(which)].
 
 PyObject* cache_function(CacheStep which) { return kRows[static_cast<size_t>(which)].function(name_of(which), nullptr); }
 
-bool expects_empty_cache(const graph::Graph& graph, int32_t index) {
+bool expects_the_past(const graph::Graph& graph, int32_t index) {
   const graph::Node& node = graph.nodes[index];
   if (node.form != graph::Form::kCheck) return false;
   const graph::Operand asked = graph.operands_of(node)[0], wanted = graph.operands_of(node)[1];
   if (asked.space != graph::Operand::Space::kNode || wanted.space != graph::Operand::Space::kConstant) return false;
   const graph::Node& look = graph.nodes[asked.index];
-  const bool looks = look.form == graph::Form::kCall && graph.constants[look.callable].get() == cache_function(CacheStep::kIsCached);
-  return looks && graph.constants[wanted.index].get() == Py_False;
+  PyObject* const callable = look.form == graph::Form::kCall ? graph.constants[look.callable].get() : nullptr;
+  if (callable && callable == cache_function(CacheStep::kIsCached)) return graph.constants[wanted.index].get() == Py_False;
+  return callable && PyCFunction_Check(callable) && std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "get_cache_token";
 }
 
 std::optional<Plan> cache_step(const Site& site, const Activation::CallSite& call, PyObject* callable) {

@@ -140,6 +140,22 @@ std::optional<Plan> sorted_call(const Site& site, const Activation::CallSite& ca
 }
 
 // math.sqrt(x), int(x), float(x): of things known here a constant, of arrays and computed numbers a node.
+// sum([...]) of what the recorded code has put together: numbers, of which some are the graph's.
+bool sums_numbers_of_graph(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const Recorder& recorder = site.recorder;
+  if (callable != builtin<"sum">().get() || call.count != 1 || call.keyword_names) return false;
+  const Value row = recorder.value_at(call.first);
+  PyObject* const object = site.frame.slot(call.first);
+  if (row.kind != Value::Kind::kTuple && row.kind != Value::Kind::kList) return false;
+  bool all = true, any = false;
+  for (size_t i = 0; all && i < recorder.elements(row).size(); i++) {
+    const uint32_t label = recorder.elements(row)[i];
+    all = recorder.is_number(label, PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
+    any = any || recorder.value(label).kind == Value::Kind::kNode;
+  }
+  return all && any;
+}
+
 Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   bool in_graph = any_in_graph(site, call), numbers = true;
   for (int i = 0; i < call.count; i++) {
@@ -150,6 +166,11 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   if (in_graph) {
     Plan plan = node_call(site, call, callable, true);
     plan.of_numbers = numbers;
+    return plan;
+  }
+  if (sums_numbers_of_graph(site, call, callable)) {
+    Plan plan = node_call(site, call, callable, false);
+    plan.of_shapes = plan.of_numbers = true;
     return plan;
   }
   if (all_known(site, call)) return plan_constant();
@@ -657,7 +678,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   }
   // No rule is for the functions of a program.
   if (kind == CallKind::kUnknown && PyFunction_Check(callable) && !is_in_library(callable)) return followed_call(site, call, callable);
-  if (std::optional<Plan> plan = update_of_function_dict(site, call, callable)) return *std::move(plan);
+  if (std::optional<Plan> plan = change_of_function_dict(site, call, callable)) return *std::move(plan);
   // What breaks anyway isn't asked to be the same next time: a bound method never is.
   const bool of_c = Py_IS_TYPE(callable, &PyMethodDescr_Type) && recorder.value_at(call.callable).kind == Value::Kind::kSource;
   const bool is_type = (PyType_Check(callable) || of_c) && fixes_object(recorder, recorder.label(call.callable), callable);
@@ -726,15 +747,13 @@ void call_after(const Site& site, const Plan& plan) {
   uint32_t label = 0;
   if (plan.kind == Plan::Kind::kNode) {
     if (plan.of_torch) {
-      if (std::string obstacle = tensor_obstacle(plan, result); !obstacle.empty()) return recorder.stop_in_front(Break::kTensorValue, std::move(obstacle));
+      if (std::string obstacle = tensor_obstacle(recorder, plan, result); !obstacle.empty()) return recorder.stop_in_front(Break::kTensorValue, std::move(obstacle));
     }
     const int32_t node = recorder.add_node(plan, result);
     label = plan.of_torch ? tensor_result(recorder, node, result) : plan.label ? plan.label : recorder.node_value(node, plan.of_shapes, plan.of_numbers && is_python_number(result));
     if (plan.holds) recorder.hold(plan.holds);
-    if (plan.stays) {
-      recorder.check_constant(label, result);
-      label = recorder.constant(result);
-    }
+    if (plan.stays) recorder.check_constant(label, result);
+    if (plan.stays || plan.follows) label = recorder.constant(result);
     for (int i = depth - 1; i < site.depth; i++) recorder.set_label(i, 0);
     recorder.set_label(depth - 1, label);
     if (plan.check_result && !plan.stays && !plan.label) recorder.check_result(site.frame, node);

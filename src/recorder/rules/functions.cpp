@@ -159,11 +159,41 @@ Plan store_into_made_function(Recorder& recorder, const Asked& asked, const Oper
   return plan;
 }
 
-// wrapper.__dict__.update(wrapped.__dict__), as functools.wraps has it.
-std::optional<Plan> update_of_function_dict(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  static PyObject* const update = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "update");
+namespace {
+
+PyObject* method_of_dict(const char* name) { return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), name); }
+
+// wrapper.__dict__.pop(name, default)
+Plan pop_of_function_dict(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
-  if (callable != update || call.count != 2 || call.keyword_names || !is_dict_of_function(recorder, recorder.label(call.first))) return std::nullopt;
+  const uint32_t function = recorder.elements(recorder.value_at(call.first))[2];
+  PyObject *const dict = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
+  const bool made = recorder.value(function).kind == Value::Kind::kFunction && PyDict_CheckExact(dict);
+  const bool known = made && PyUnicode_CheckExact(name) && recorder.known(recorder.label(call.first + 1), name);
+  PyObject* const there = known ? PyDict_GetItemWithError(dict, name) : nullptr;
+  if (there && is_of_type(name)) return plan_break(Break::kStore, "attributes of function");
+  if (known && !there && !PyErr_Occurred()) return call.count == 3 ? plan_value(recorder.label(call.first + 2)) : plan_raise();
+  std::vector<uint32_t> parts = known ? recorder.copied_elements(recorder.value(function)) : std::vector<uint32_t>();
+  for (size_t i = kParts; there && i < parts.size(); i += 2) {
+    if (PyUnicode_Compare(recorder.constant_of(parts[i]), name) != 0) continue;
+    Plan plan = plan_value(parts[i + 1]);
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    plan.changed = function;
+    plan.contents = std::move(parts);
+    return plan;
+  }
+  return PyErr_Clear(), plan_break(Break::kStore, "attributes of function");
+}
+
+}  // namespace
+
+// wrapper.__dict__.update(wrapped.__dict__), as functools.wraps has it.
+std::optional<Plan> change_of_function_dict(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject *const update = method_of_dict("update"), *const pop = method_of_dict("pop");
+  Recorder& recorder = site.recorder;
+  if ((callable != update && callable != pop) || call.count < 2 || call.count > 3 || call.keyword_names || !is_dict_of_function(recorder, recorder.label(call.first))) return std::nullopt;
+  if (callable == pop) return pop_of_function_dict(site, call);
+  if (call.count != 2) return std::nullopt;
   const uint32_t function = recorder.elements(recorder.value_at(call.first))[2];
   PyObject* const from = site.frame.slot(call.first + 1);
   const bool made = recorder.value(function).kind == Value::Kind::kFunction && PyDict_CheckExact(from);

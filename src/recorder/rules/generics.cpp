@@ -1,4 +1,4 @@
-// Rules for class[key]. Where the class is one of typing's generics, typing keeps what it gives, so it's the same object in each run, which a
+// Rules for class[key], and class[key] | other. Where the class is one of typing's generics, typing keeps what it gives, so it's the same object in each run, which a
 // check in the graph asks for.
 #include "core/c_function.h"
 #include "cpython/attributes.h"
@@ -28,10 +28,22 @@ bool is_plain_key(PyObject* key) {
   return Py_TYPE(key)->tp_hash == PyType_Type.tp_hash && Py_TYPE(key)->tp_richcompare == PyType_Type.tp_richcompare;
 }
 
-// One that recorded code makes is another in each run.
-bool fixes_plain_key(Recorder& recorder, uint32_t label, PyObject* key) { return is_plain_key(key) && !recorder.is_adopted(key) && fixes_object(recorder, label, key); }
+PyObject* join(PyObject*, PyObject* const* arguments, Py_ssize_t) { return PyNumber_Or(arguments[0], arguments[1]); }
+PyObject* joins() { return c_function<join>("join_types"); }
 
-// The key, if it is one object in all runs, or a tuple of such.
+// list[int], or list[int] | None, that the recorded code has made.
+bool is_made_alias(const Recorder& recorder, uint32_t label) {
+  const Value value = recorder.value(label);
+  PyObject* const callable = value.kind == Value::Kind::kMade ? recorder.constant_of(recorder.elements(value)[0]) : nullptr;
+  return callable && (callable == reinterpret_cast<PyObject*>(&Py_GenericAliasType) || callable == joins());
+}
+
+// One that recorded code makes is another in each run: what is made of it is, too.
+bool fixes_plain_key(Recorder& recorder, uint32_t label, PyObject* key) {
+  return is_made_alias(recorder, label) || (is_plain_key(key) && !recorder.is_adopted(key) && fixes_object(recorder, label, key));
+}
+
+// The key, if it is one object in all runs, or such an alias, or a tuple of such.
 bool fixes_key(Recorder& recorder, const Operated& key) {
   const Value value = recorder.value(key.label);
   if (value.kind != Value::Kind::kTuple) return fixes_plain_key(recorder, key.label, key.object);
@@ -60,11 +72,22 @@ Ref item_now(PyObject* type, PyObject* key) {
 std::optional<Plan> item_of_builtin(Recorder& recorder, PyTypeObject* type, PyObject* found, const Operated& key) {
   const bool plain = found && Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(type) && Py_IS_TYPE(type, &PyType_Type);
   if (!plain || reinterpret_cast<PyMethodDescrObject*>(found)->d_method->ml_meth != Py_GenericAlias || !fixes_key(recorder, key)) return std::nullopt;
-  const uint32_t of = recorder.value(key.label).kind == Value::Kind::kTuple ? key.label : recorder.constant(key.object);
+  const uint32_t of = recorder.value(key.label).kind == Value::Kind::kTuple || is_made_alias(recorder, key.label) ? key.label : recorder.constant(key.object);
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&Py_GenericAliasType), nullptr, {recorder.constant(reinterpret_cast<PyObject*>(type)), of}));
 }
 
 }  // namespace
+
+std::optional<Plan> union_of_types(Recorder& recorder, const Operated& left, const Operated& right) {
+  const auto fits = [&](const Operated& operand) {
+    if (is_made_alias(recorder, operand.label)) return true;
+    const bool plain = operand.object == Py_None || Py_IS_TYPE(operand.object, &PyType_Type);
+    return plain && !recorder.is_adopted(operand.object) && fixes_object(recorder, operand.label, operand.object);
+  };
+  if (!is_made_alias(recorder, left.label) && !is_made_alias(recorder, right.label)) return std::nullopt;
+  if (!fits(left) || !fits(right)) return std::nullopt;
+  return plan_value(recorder.made(joins(), nullptr, {left.label, right.label}));
+}
 
 std::optional<Plan> item_of_class(Recorder& recorder, const Operated& type, const Operated& key) {
   if (!PyType_Check(type.object) || recorder.is_adopted(type.object)) return std::nullopt;

@@ -86,15 +86,16 @@ std::optional<Plan> joined_tuples(const Site& site) {
   return plan_value(recorder.container(Value::Kind::kTuple, *std::move(both)));
 }
 
-// [None] * 3 or 3 * [None], of a number that is known.
+// [None] * 3 or 3 * [None], of a number that is known. Once a tuple is the tuple itself, and less often none that is made here.
 Plan repeated(const Site& site, const Input& row, const Input& times) {
   Recorder& recorder = site.recorder;
   constexpr Py_ssize_t kMost = 256;
   const Value& of = recorder.value(row.label);
   const std::vector<uint32_t> once = recorder.copied_elements(of);
-  const Py_ssize_t count = PyLong_CheckExact(times.object) && recorder.known(times.label, times.object) ? PyLong_AsSsize_t(times.object) : -1;
-  if (PyErr_Occurred()) PyErr_Clear();
-  if (count < 2 || count > kMost / std::max<Py_ssize_t>(std::ssize(once), 1)) return plan_break(Break::kUnknownObject, "repeated list");
+  const bool known = PyLong_CheckExact(times.object) && recorder.known(times.label, times.object);
+  const Py_ssize_t count = known ? PyLong_AsSsize_t(times.object) : 0;
+  if (PyErr_Occurred()) return PyErr_Clear(), plan_break(Break::kUnknownObject, "repeated list");
+  if (!known || (count < 2 && of.kind != Value::Kind::kList) || count > kMost / std::max<Py_ssize_t>(std::ssize(once), 1)) return plan_break(Break::kUnknownObject, "repeated list");
   std::vector<uint32_t> all;
   for (Py_ssize_t i = 0; i < count; i++) all.insert(all.end(), once.begin(), once.end());
   return plan_value(recorder.container(of.kind, std::move(all)));
@@ -131,6 +132,9 @@ Plan binary_op(const Site& site) {
     return mapping || PyDict_CheckExact(input.object);
   };
   const bool dicts = is_dict(input_at(site, 2)) && is_dict(input_at(site, 1));
+  if (site.instruction.arg == kOr) {
+    if (std::optional<Plan> plan = union_of_types(site.recorder, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+  }
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
     return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
   }
@@ -141,6 +145,34 @@ Plan binary_op(const Site& site) {
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 // Functions, modules and the like.
 bool is_compared_by_place(PyObject* object) { return is_written_in_c(Py_TYPE(object)) && !PyType_Check(object) && compares_by_identity(Py_TYPE(object)); }
+
+bool is_row(PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); }
+
+// Whether rows like this one are compared element by element: some have a method for that, or are such rows, and the others are known.
+bool asks_elements(Recorder& recorder, const Operated& row, bool& asks) {
+  constexpr size_t kMost = 32;
+  const std::optional<std::vector<uint32_t>> parts = is_row(row.object) ? parts_of(recorder, row.label, row.object) : std::nullopt;
+  if (!parts || parts->size() > kMost) return false;
+  for (size_t i = 0; i < parts->size(); i++) {
+    const Operated part{(*parts)[i], PySequence_Fast_GET_ITEM(row.object, static_cast<Py_ssize_t>(i))};
+    const bool by_method = has_method(recorder, part, "__eq__");
+    asks = asks || by_method;
+    if (!by_method && !is_known_through(recorder, part.label, part.object) && !asks_elements(recorder, part, asks)) return false;
+  }
+  return true;
+}
+
+// left == right of lists, or tuples: as C does.
+std::optional<Plan> comparison_of_elements(const Site& site, const Input& left, const Input& right) {
+  bool asks = false;
+  const bool known = Py_TYPE(left.object) == Py_TYPE(right.object) && asks_elements(site.recorder, left, asks) && asks_elements(site.recorder, right, asks);
+  std::optional<Plan> plan = known && asks ? stand_in_call(site, "sequences_equal") : std::nullopt;
+  if (!plan) return std::nullopt;
+  for (const Input& input : {left, right}) give(*plan, input);
+  PyObject* const differ = site.instruction.arg == Py_NE ? Py_True : Py_False;
+  give(*plan, {site.recorder.constant(differ), differ});
+  return plan;
+}
 
 Plan compare_op(const Site& site) {
   if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
@@ -166,6 +198,9 @@ Plan compare_op(const Site& site) {
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   if (std::optional<Plan> plan = comparison_of_keys(site, input_at(site, 2), input_at(site, 1), asks_for_truth(site))) return *std::move(plan);
   if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+  if (of_equality) {
+    if (std::optional<Plan> plan = comparison_of_elements(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+  }
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 bool compares_scalars(Recorder& recorder, const Plan& plan) {
@@ -521,6 +556,10 @@ bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& ri
   // What an operation gives is new, or what it was given, by what is guarded of its arguments.
   const bool tensors = torch::is_tensor(left.object) && torch::is_tensor(right.object) && !recorder.sizes_vary();
   if (tensors && (is_made_in_each_run(recorder, left) || is_made_in_each_run(recorder, right))) return true;
+  for (const auto& [tensor, other] : {std::pair(left, right), std::pair(right, left)}) {
+    const bool differ = torch::is_tensor(tensor.object) && !torch::is_tensor(other.object) && recorder.value(tensor.label).kind == Value::Kind::kNode;
+    if (differ && fixes_type(recorder, other.label, other.object)) return true;
+  }
   const bool with_none = left.object == Py_None || right.object == Py_None;
   bool open = false;  // one of them is known by its place only
   for (const Input& input : {left, right}) {

@@ -44,7 +44,7 @@ std::optional<Plan> step_of_autograd(const Site& site, const evaluator::Activati
 // Whether an operation of the graph has made the tensor, and it is none of the inputs: another object in each run.
 bool is_made_in_each_run(Recorder& recorder, const Operated& tensor);
 // What such a node gave that can't be recorded; empty: nothing. And its value: tensors that it gave together are known one by one.
-std::string tensor_obstacle(const Plan& plan, PyObject* result);
+std::string tensor_obstacle(const Recorder& recorder, const Plan& plan, PyObject* result);
 uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result);
 // An operator one of whose operands is a tensor; none: no operand is.
 std::optional<Plan> tensor_operation(Recorder& recorder, graph::Form form, uint8_t code, std::initializer_list<Operated> operands);
@@ -87,6 +87,8 @@ Plan replayed_item(Recorder& recorder, const Operated& object, const Operated& k
 Plan store_into_replayed(Recorder& recorder, const Operated& object, const Operated& key, const Operated& value);
 // class[key], where that is written in C or in typing; none: of another class.
 std::optional<Plan> item_of_class(Recorder& recorder, const Operated& type, const Operated& key);
+// list[int] | None: a union, one of whose parts the recorded code has made; none: of others.
+std::optional<Plan> union_of_types(Recorder& recorder, const Operated& left, const Operated& right);
 // A key whose class's __hash__ is Python's; instructions of dicts with one, as calls of what stands in for them. None: of others.
 bool is_key_of_class(Recorder& recorder, const Operated& key);
 std::optional<Plan> keyed_instruction(const Site& site, const char* name, const std::vector<Operated>& operands);
@@ -475,7 +477,7 @@ std::optional<Plan> function_attribute(Recorder& recorder, const Asked& asked);
 uint32_t place_of_function(Recorder& recorder, uint32_t label, PyObject* function);
 Plan store_into_made_function(Recorder& recorder, const Asked& asked, const Operated& value);
 bool is_dict_of_function(Recorder& recorder, uint32_t label);
-std::optional<Plan> update_of_function_dict(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
+std::optional<Plan> change_of_function_dict(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What object.name is, where asking runs no code.
 struct Attribute {
   enum class State : uint8_t { kUnknown, kMissing, kKnown };

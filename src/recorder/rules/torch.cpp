@@ -148,7 +148,9 @@ Plan new_inference_mode(Recorder& recorder, uint32_t label, PyObject* type, cons
 Plan asked(Recorder& recorder, PyObject* callable, const Given& given) {
   if (given.objects.empty()) return present_state(recorder, callable);
   bool known = !given.keyword_names;
-  for (size_t i = 0; known && i < given.objects.size(); i++) known = recorder.known(given.labels[i], given.objects[i]);
+  for (size_t i = 0; known && i < given.objects.size(); i++) {
+    known = recorder.known(given.labels[i], given.objects[i]) || fixes_object(recorder, given.labels[i], given.objects[i]);
+  }
   const Ref functools = known ? Ref::steal(PyImport_ImportModule("functools")) : Ref(), partial = functools ? Ref::steal(PyObject_GetAttrString(functools.get(), "partial")) : Ref();
   std::vector<PyObject*> parts{callable};
   parts.insert(parts.end(), given.objects.begin(), given.objects.end());
@@ -164,6 +166,38 @@ Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
   Plan plan = operation(recorder, callable, {{given.labels.back()}, {given.objects.back()}, nullptr});
   plan.of_torch = false;
   return plan;
+}
+
+// torch._C._set_grad_enabled(True), where gradients are recorded.
+bool sets_what_holds(Recorder& recorder, const Given& given) {
+  const bool plain = given.labels.size() == 1 && !given.keyword_names && PyBool_Check(given.objects[0]) && recorder.known(given.labels[0], given.objects[0]);
+  return plain && torch::records_gradients() == (given.objects[0] == Py_True);
+}
+
+// Which transformations there are is known from here on, as the guards ask for what there was.
+Plan transform(Recorder& recorder, PyObject* callable, const Given& given) {
+  recorder.depends_on_transforms();
+  Plan plan = operation(recorder, callable, given);
+  plan.of_torch = false;
+  plan.follows = true;
+  return plan;
+}
+
+// Of what a transformation has wrapped: the tensor outside isn't changed.
+Plan tracks(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool wrapped = given.labels.size() == 1 && torch::is_tensor(given.objects[0]) && torch::is_wrapped(given.objects[0]) && recorder.looks_at_transforms();
+  if (!wrapped) return plan_break(Break::kUnknownCall, callable_name(callable));
+  Plan plan = operation(recorder, callable, given);
+  plan.of_torch = false;
+  plan.label = given.labels[0];
+  return plan;
+}
+
+// _unwrap_for_grad(x, level) of a tensor that the transformation of this level hasn't wrapped.
+bool leaves_as_it_is(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool unwraps = callable_name(callable).ends_with("_unwrap_for_grad") && !given.keyword_names && given.labels.size() == 2 && torch::is_tensor(given.objects[0]);
+  if (!unwraps || !PyLong_CheckExact(given.objects[1]) || !recorder.known(given.labels[1], given.objects[1])) return false;
+  return recorder.operand(given.labels[0], given.objects[0]) && torch::level_of(given.objects[0]) != PyLong_AsLongLong(given.objects[1]);
 }
 
 // x.requires_grad_() of one that requires gradients already, which the guards ask for.
@@ -208,12 +242,14 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
     case CallKind::kOperation:
       if (std::optional<Plan> plan = operation_alone(recorder, callable, given)) return plan;
+      if (leaves_as_it_is(recorder, callable, given)) return plan_value(given.labels[0]);
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
     case CallKind::kDescribed:
       if (!torch::results_follow(callable, given.objects, given.keyword_names.get())) return plan_break(Break::kTensorValue, callable_name(callable) + ", an operator whose results aren't known to follow from its arguments' metadata");
       return operation(recorder, callable, given);
-    case CallKind::kState: return operation(recorder, callable, given);
+    case CallKind::kState:
+      return sets_what_holds(recorder, given) ? plan_constant() : operation(recorder, callable, given);
     case CallKind::kMode:
       recorder.keep_torch_modes();
       return operation(recorder, callable, given);
@@ -229,6 +265,12 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       if (given.labels.size() == 1 && torch::is_tensor(given.objects[0]) && recorder.operand(given.labels[0], given.objects[0])) return plan_value(given.labels[0]);
       break;
     case CallKind::kMark: return mark(recorder, callable, given);
+    case CallKind::kTransform: return transform(recorder, callable, given);
+    case CallKind::kTransformState:
+      if (callable_name(callable).ends_with("_are_functorch_transforms_active") && !recorder.looks_at_transforms()) return asked(recorder, callable, given);
+      recorder.depends_on_transforms();
+      return given.objects.empty() ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
+    case CallKind::kTracks: return tracks(recorder, callable, given);
     case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: if (requires_gradients_already(recorder, callable, given)) return plan_value(given.labels[0]); break;
   }
@@ -241,12 +283,12 @@ std::optional<Plan> method_of_inference_mode(Recorder& recorder, const Asked& as
   return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(method), asked.label}));
 }
 
-std::string tensor_obstacle(const Plan& plan, PyObject* result) {
-  if (torch::is_tensor(result)) return torch::is_plain(result) ? "" : "a tensor that isn't dense";
+std::string tensor_obstacle(const Recorder& recorder, const Plan& plan, PyObject* result) {
+  if (torch::is_tensor(result)) return torch::is_plain(result) || (recorder.looks_at_transforms() && torch::is_wrapped(result)) ? "" : "a tensor that isn't dense";
   if (result == Py_None || torch::is_return_type(result)) return "";
   if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++) {
-      if (std::string inner = tensor_obstacle(plan, PySequence_Fast_GET_ITEM(result, i)); !inner.empty()) return inner;
+      if (std::string inner = tensor_obstacle(recorder, plan, PySequence_Fast_GET_ITEM(result, i)); !inner.empty()) return inner;
     }
     return "";
   }
@@ -351,7 +393,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kMark: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kUnknown: break;
+    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kMark: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kTransform: case CallKind::kTransformState: case CallKind::kTracks: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();
