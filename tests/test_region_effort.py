@@ -1,5 +1,6 @@
 """Native loops are compiled quickly at first, and once more, in full, when they have run for long enough."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -119,3 +120,36 @@ def test_a_loop_stays_native_when_its_calls_are_tried(soon: None) -> None:
     for _ in range(20):
         captured(steps, board.copy())
     assert _core.jit_counters(captured)["native_turns"] - before >= 15 * (steps - 1)  # a few are timed in plain Python
+
+
+def test_recordings_that_do_the_same_are_written_once() -> None:
+    def set_bits(numbers: np.ndarray) -> np.ndarray:
+        counts = np.zeros(numbers.size, dtype=np.uint8)
+        for i in range(numbers.size):
+            rest = int(numbers[i])
+            while rest:
+                rest &= rest - 1
+                counts[i] += 1
+        return counts
+
+    def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:
+        for i in range(C.shape[0]):
+            for j in range(C.shape[1]):
+                for k in range(A.shape[1]):
+                    C[i, j] += 0.5 * A[i, k] * B[k, j]
+
+    random = np.random.default_rng(3)
+    block_of = re.compile(r"^(block\d+)\.(\d+):\n((?:(?!block\d+[.:]\d*:?$|save|exit).*\n)+)", re.MULTILINE)
+    some: tuple[tuple[Callable[..., object], list[np.ndarray]], ...] = ((set_bits, [random.integers(0, 1 << 40, 700)]), (product, [random.random((20, 20)) for _ in range(3)]))
+    for function, arguments in some:
+        captured = evalframe.jit(function)
+        for _ in range(40):
+            captured(*arguments)
+        native = [loop.ir for loop in evalframe.explain(captured)(*arguments).loops if loop.ir]
+        assert native
+        for ir in native:
+            bodies: dict[str, list[str]] = {}
+            for block, number, body in block_of.findall(ir):
+                body = re.sub(rf"{block}\.{int(number) + 1}\b", "next", body)
+                bodies.setdefault(block, []).append(re.sub(rf"{block}\.{number}\b", "this", body))
+            assert all(len(set(one)) == len(one) for one in bodies.values())

@@ -2,6 +2,7 @@
 #include "regions/region.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "backends/native/code/kernel_codegen.h"
@@ -132,6 +133,21 @@ std::string enter_text(const Word& word, const std::string& at) {
   return "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = " + load_text(word.type, at + ".at", word.is_size) + "\n  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
 }
 
+// The text with other names in the place of some, which no digit follows.
+std::string with_names(const std::string& text, const std::map<std::string, std::string>& names) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const auto stands_here = [&](const auto& name) {
+      const size_t end = at + name.first.size();
+      return text.compare(at, name.first.size(), name.first) == 0 && (end == text.size() || !std::isdigit(static_cast<unsigned char>(text[end])));
+    };
+    const auto found = std::find_if(names.begin(), names.end(), stands_here);
+    result += found == names.end() ? text.substr(at, 1) : found->second;
+    at += found == names.end() ? 1 : found->first.size();
+  }
+  return result;
+}
+
 }  // namespace
 
 // --- variables, exits, blocks -------------------------------------------------------------------------------------------
@@ -213,6 +229,7 @@ void RegionWriter::back_to(int number, const Mark& mark) {
   blocks_[number].next = mark.next;
   blocks_[number].steps.resize(mark.steps);
   region_.routines.resize(mark.routines);
+  region_.logged = mark.logged;
 }
 
 // The region's guards without those of a recording that it can't have. Sources keep their numbers.
@@ -251,9 +268,17 @@ void RegionWriter::write_block_text(int number) {
   std::vector<Obstacle> why;
   const auto label = [&](int which) { return name + "." + std::to_string(which); };
   const std::vector<const Recording*> recordings = recordings_(state.instruction, static_cast<int32_t>(frame_.depth_of(state.types.size())));
+  std::set<std::string> bodies;
   for (const Recording* recording : recordings) {
     std::string body;
+    const Mark before = mark(number);
     if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
+    // Where an earlier one does the same, this one would leave where that has.
+    if (!bodies.insert(with_names(body, {{label(written), "this"}, {label(written + 1), "next"}})).second) {
+      merged_.pop_back();
+      back_to(number, before);
+      continue;
+    }
     text += label(written) + ":\n" + body;
     blocks_[number].recordings.push_back(recording);
     written++;

@@ -62,13 +62,14 @@ class RegionWriter {
   std::string exit_of(const State& state, bool steps, bool is_back = false);
   void write_block(int number);
   void write_block_text(int number);
-  // What a recording that can't be written has changed.
+  // What a recording that can't be written, or need not, has changed.
   struct Mark {
     std::vector<Type> sources;
     std::set<int> next;
     size_t steps, routines;
+    int64_t logged;
   };
-  Mark mark(int number) const { return {region_.sources, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size()}; }
+  Mark mark(int number) const { return {region_.sources, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size(), region_.logged}; }
   void back_to(int number, const Mark& mark);
   // Where the block begins: its code for many turns, if a turn of a loop over a range begins with it, else its first recording.
   void write_many_turns(int number);
