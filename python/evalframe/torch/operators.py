@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch._higher_order_ops.effects import has_effects
-from torch._ops import OpOverload, OpOverloadPacket
+from torch._ops import OpOverload, OpOverloadPacket, TorchBindOpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -19,7 +19,7 @@ _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
 
 
 def _overloads(operator: Any) -> list[Any]:
-    if type(operator) is OpOverload:
+    if isinstance(operator, OpOverload):
         return [operator]
     names: list[str] = operator.overloads()
     return [getattr(operator, name) for name in names if "out" not in name]
@@ -35,6 +35,8 @@ def kind_of(operator: Any) -> tuple[str, bool]:
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
         return "value", True
+    if all(overload.namespace == "profiler" for overload in overloads):
+        return "noted", True
     own = all(overload.namespace == "aten" for overload in overloads)
     acts = any(overload._schema.is_mutable or has_effects(overload) for overload in overloads)
     return ("operation" if own else "described"), acts or torch.Tag.nondeterministic_seeded in tags
@@ -69,4 +71,4 @@ def _go_back(arguments: list[Any], results: list[Any]) -> None:
 
 
 def watch_operators() -> None:
-    _core.watch_torch_operators((OpOverload, OpOverloadPacket, Finish), kind_of, results_follow)
+    _core.watch_torch_operators((OpOverload, OpOverloadPacket, TorchBindOpOverload, Finish), kind_of, results_follow)

@@ -250,6 +250,23 @@ def untie_named_tensors_map(module: Any, parameters_and_buffers: Any) -> Any:
     return parameters_and_buffers.copy()
 
 
+_record_function: Any = torch.autograd.profiler.record_function
+_end_record: Any = _record_function.__exit__
+_tell_end: Any = torch.ops.profiler._record_function_exit._RecordFunction
+
+
+def _uncaptured_end(*arguments: Any) -> Any:
+    return _end_record(*arguments)
+
+
+def end_record(record: Any, *raised: Any) -> None:
+    """How what the profiler was told of ends: no subclass of tensors has a say in it."""
+    plain = record._cupti_monitor_external_id is None and record.run_callbacks_on_exit is True
+    if not plain or record.record is None:
+        return _uncaptured_end(record, *raised)
+    _tell_end(record.record)
+
+
 def is_compiling() -> bool:
     """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
@@ -257,7 +274,8 @@ def is_compiling() -> bool:
 
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
-    for function in (_uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group, _uncaptured_untie):
+    uncaptured = _uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group, _uncaptured_untie, _uncaptured_end
+    for function in uncaptured:
         _core.set_policy(function, "uncaptured")
     rows: dict[Any, tuple[Any, int]] = {
         torch.cuda.is_bf16_supported: (is_bf16_supported, -1),
@@ -266,5 +284,6 @@ def add_stand_ins() -> None:
         _group: (group_tensors, -1),
         _broadcast_to_and_flatten: (broadcast_to_and_flatten, -1),
         _untie: (untie_named_tensors_map, -1),
+        _end_record: (end_record, -1),
     }
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})

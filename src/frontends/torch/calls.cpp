@@ -214,6 +214,7 @@ bool is_operator(PyObject* callable) {
 CallKind kind_told(std::string_view name) {
   if (name == "operation") return CallKind::kOperation;
   if (name == "described") return CallKind::kDescribed;
+  if (name == "noted") return CallKind::kNoted;
   return name == "value" ? CallKind::kValue : CallKind::kUnknown;
 }
 

@@ -12,6 +12,7 @@ enum class CallKind : uint8_t {
   kUnknown,    // may do anything
   kOperation,  // its results are tensors, whose metadata follows from that of its arguments
   kDescribed,  // one of the program's, which it has described to torch.library: `results_follow` says whether that holds for it
+  kNoted,      // tells torch's profiler, of which operations on tensors see nothing: gives an object that stands for what was told, or nothing
   kFact,       // a Python value that follows from element types and the like, and from what the guards ask of the thread
   kLayout,     // one that follows from the rank and the order of dimensions
   kSize,       // one that follows from sizes: of tensors whose sizes vary, an operation

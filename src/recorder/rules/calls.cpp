@@ -329,7 +329,8 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
     return call_of_container_method(recorder, bound.function, {bound.self, bound.object}, operands_at(site, call), static_cast<bool>(call.keyword_names));
   }
   if (is_plain_function(bound.function) && numpy::call_kind(bound.function) == CallKind::kUnknown) {
-    Plan plan = inlined_call(site, bound.label, bound.function, call.keyword_names);
+    PyObject* const instead = stand_in_function(site, bound.function);
+    Plan plan = instead ? inlined_call(site, recorder.constant(instead), instead, call.keyword_names) : inlined_call(site, bound.label, bound.function, call.keyword_names);
     give(plan, {bound.self, bound.object});
     add_arguments(site, call, plan);
     return plan;

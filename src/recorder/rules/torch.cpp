@@ -248,6 +248,11 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kDescribed:
       if (!torch::results_follow(callable, given.objects, given.keyword_names.get())) return plan_break(Break::kTensorValue, callable_name(callable) + ", an operator whose results aren't known to follow from its arguments' metadata");
       return operation(recorder, callable, given);
+    case CallKind::kNoted: {
+      Plan plan = operation(recorder, callable, given);
+      plan.of_torch = false;
+      return plan;
+    }
     case CallKind::kState:
       return sets_what_holds(recorder, given) ? plan_constant() : operation(recorder, callable, given);
     case CallKind::kMode:
@@ -393,7 +398,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
       plan.operands = {tensor};
       return plan;
     }
-    case CallKind::kDescribed: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kMark: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kTransform: case CallKind::kTransformState: case CallKind::kTracks: case CallKind::kUnknown: break;
+    case CallKind::kDescribed: case CallKind::kNoted: case CallKind::kState: case CallKind::kMode: case CallKind::kNesting: case CallKind::kMark: case CallKind::kValue: case CallKind::kAsked: case CallKind::kItself: case CallKind::kTransform: case CallKind::kTransformState: case CallKind::kTracks: case CallKind::kUnknown: break;
   }
   // x.relu, to be called later.
   if (!found || !torch::is_torchs(found)) return unknown();
