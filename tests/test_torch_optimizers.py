@@ -55,6 +55,50 @@ def test_steps_are_those_of_eager(optimizer):
     assert trained(optimizer, compiled) == trained(optimizer, lambda step: step)
 
 
+@pytest.mark.parametrize("is_compiling", [False, True])
+@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "lbfgs"])
+def test_a_step_is_one_recording(optimizer, is_compiling):
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    steps = OPTIMIZERS[optimizer](model.parameters())
+
+    def step():
+        steps.step()
+
+    model(X).sum().backward()
+    step()  # its state is there behind this one
+    compiled = evalframe.torch.compile(step, backend="eager", is_compiling=is_compiling)
+    before = [parameter.clone() for parameter in model.parameters()]
+    for _ in range(3):
+        compiled()
+    assert not evalframe.torch.explain(compiled)().breaks
+    assert all(not torch.equal(parameter, then) for parameter, then in zip(model.parameters(), before, strict=True))
+
+
+def test_the_profiler_is_told_from_graphs():
+    def call(x):
+        with torch.autograd.profiler.record_function("inner"):
+            y = x * 2
+        return y + 1
+
+    call(X)
+    compiled = evalframe.torch.compile(call, backend="eager", fullgraph=True)
+    for _ in range(3):
+        with torch.profiler.profile() as profile:
+            assert torch.equal(compiled(X), call(X))
+        inner = [event for event in profile.events() if event.name == "inner"]
+        assert len(inner) == 2 and all([child.name for child in event.cpu_children] == ["aten::mul"] for event in inner)
+
+    def raises(x):
+        with torch.autograd.profiler.record_function("inner"):
+            return x @ x
+
+    compiled = evalframe.torch.compile(raises, backend="eager")
+    for _ in range(3):
+        with torch.profiler.profile() as profile, pytest.raises(RuntimeError):
+            compiled(X)
+        assert [event.name for event in profile.events() if event.name == "inner"] == ["inner"]
+
+
 def test_gradients_are_clipped_in_one_graph():
     model = nn.Linear(4, 4)
     model(X).sum().backward()

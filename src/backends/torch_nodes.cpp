@@ -127,12 +127,14 @@ void change(Transforms& transforms, const Graph& graph, const Node& node) {
 // Goes through a graph in order.
 class Effects {
  public:
-  explicit Effects(const Graph& graph) : graph_(graph), of_sizes_(graph.nodes.size()) {}
+  explicit Effects(const Graph& graph) : graph_(graph), of_sizes_(graph.nodes.size()), of_elements_(graph.nodes.size()) {}
 
   std::vector<Effect> all() {
     for (const Node& node : graph_.nodes) {
-      of_sizes_[effects_.size()] = asks_for_size(node) || is_computed_of_sizes(node);
-      effects_.push_back(effect(node, of_sizes_[effects_.size()]));
+      const size_t at = effects_.size();
+      of_sizes_[at] = asks_for_size(node) || is_computed_of_sizes(node);
+      of_elements_[at] = !of_sizes_[at] && is_of_elements(node);
+      effects_.push_back(effect(node, of_sizes_[at]));
     }
     for (size_t i = 0; i < effects_.size(); i++) {
       if (effects_[i] != Effect::kApart && effects_[i] != Effect::kEffect) need_before(graph_.nodes[i]);
@@ -186,8 +188,16 @@ class Effects {
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
     if (of_sizes) return Effect::kDerived;
-    if (may_resize(graph_, node)) return Effect::kEffect;
+    if (may_resize(graph_, node) || takes_number(node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
+  }
+
+  // A number of Python's that depends on elements, or a container of such: backends would take it for a constant.
+  bool is_of_elements(const Node& node) const {
+    return node.form == Form::kTuple || node.form == Form::kList ? takes_number(node) : node.meta.kind == Kind::kFloat;
+  }
+  bool takes_number(const Node& node) const {
+    return std::any_of(operands(node), operands(node) + node.count, [this](Operand operand) { return operand.space == Operand::Space::kNode && of_elements_[operand.index]; });
   }
 
   bool is_operation(const Node& node) const {
@@ -251,6 +261,7 @@ class Effects {
   const Graph& graph_;
   std::vector<Effect> effects_;  // of the nodes so far
   std::vector<char> of_sizes_;  // by node: numbers, and containers of such, that follow from sizes and numbers from outside
+  std::vector<char> of_elements_;  // by node
 };
 
 }  // namespace

@@ -196,7 +196,8 @@ def group_tensors(lists: Any, *rest: Any) -> Any:
     # As _group_tensors_by_first_tensors_device_and_dtype (aten/src/ATen/native/ForeachUtils.h).
     plain = _len(rest) == 1 and (rest[0] is True or rest[0] is False) and _type(lists) is _list and _len(lists) > 0
     for tensors in lists if plain else ():
-        plain = plain and _type(tensors) is _list and 0 < _len(tensors) == _len(lists[0])
+        plain = plain and _type(tensors) is _list and (tensors is not lists[0] or _len(tensors) > 0)
+        plain = plain and (_len(tensors) == _len(lists[0]) or _len(tensors) == 0)
     first: Any = lists[0][0] if plain else None
     plain = plain and _isinstance(first, _Tensor)
     for number, tensors in enumerate(lists if plain else ()):
@@ -259,12 +260,13 @@ def _uncaptured_end(*arguments: Any) -> Any:
     return _end_record(*arguments)
 
 
-def end_record(record: Any, *raised: Any) -> None:
+def end_record(record: Any, *raised: Any) -> Any:
     """How what the profiler was told of ends: no subclass of tensors has a say in it."""
     plain = record._cupti_monitor_external_id is None and record.run_callbacks_on_exit is True
     if not plain or record.record is None:
         return _uncaptured_end(record, *raised)
     _tell_end(record.record)
+    return None
 
 
 def is_compiling() -> bool:

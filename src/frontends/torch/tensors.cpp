@@ -440,6 +440,11 @@ bool is_return_type(PyObject* object) {
   return is_watched() && PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name).starts_with("torch.return_types.");
 }
 
+bool is_of_floats(PyObject* tensor) {
+  const DType dtype = dtype_of(tensor);
+  return dtype == DType::float32 || dtype == DType::float64 || dtype == DType::float16;
+}
+
 bool is_mask(PyObject* tensor) {
   const DType dtype = dtype_of(tensor);
   return dtype == DType::bool_ || dtype == DType::uint8;

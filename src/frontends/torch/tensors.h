@@ -38,6 +38,8 @@ bool is_size(PyObject* object);  // a torch.Size
 bool is_size_type(PyObject* type);
 // What several results of a function come in: torch.return_types.max.
 bool is_return_type(PyObject* object);
+// float16 to float64.
+bool is_of_floats(PyObject* tensor);
 // A tensor of torch.bool or torch.uint8, which picks elements where it is a subscript.
 bool is_mask(PyObject* tensor);
 

@@ -115,21 +115,6 @@ uint32_t parts_of_result(Recorder& recorder, int32_t node, PyObject* result) {
   return recorder.container(PyList_CheckExact(result) ? Value::Kind::kList : Value::Kind::kTuple, std::move(parts));
 }
 
-// abs(x) and the like, and operator.add: operations of tensors. float(x), and max(x, y), which compares: values.
-std::optional<Plan> builtin_call(Recorder& recorder, PyObject* callable, const Given& given) {
-  if (numpy::call_kind(callable) != numpy::CallKind::kPure) return std::nullopt;
-  const auto has_tensor = [](PyObject* object) {
-    if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return torch::is_tensor(object);
-    PyObject** const items = PySequence_Fast_ITEMS(object);
-    return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), torch::is_tensor);
-  };
-  if (std::none_of(given.objects.begin(), given.objects.end(), has_tensor)) return std::nullopt;
-  if (PyType_Check(callable) && (callable == reinterpret_cast<PyObject*>(&PyTuple_Type) || callable == reinterpret_cast<PyObject*>(&PySlice_Type))) return std::nullopt;
-  if (!torch::is_builtin_operation(callable)) return plan_break(Break::kTensorValue, callable_name(callable));
-  recorder.depends_on_torch();
-  return operation(recorder, callable, given);
-}
-
 // What several results are, by their places; null: another value.
 const Value* parts_of_results(const Recorder& recorder, uint32_t label, PyObject* object) {
   if (!torch::is_return_type(object) || recorder.value(label).kind != Value::Kind::kMade) return nullptr;
@@ -172,6 +157,32 @@ Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
 bool sets_what_holds(Recorder& recorder, const Given& given) {
   const bool plain = given.labels.size() == 1 && !given.keyword_names && PyBool_Check(given.objects[0]) && recorder.known(given.labels[0], given.objects[0]);
   return plain && torch::records_gradients() == (given.objects[0] == Py_True);
+}
+
+// x.item() and float(x) of a tensor of floats: a number that the graph has, as any other Python computes with.
+std::optional<Plan> number_of(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool asks = callable == reinterpret_cast<PyObject*>(&PyFloat_Type) || callable_name(callable).ends_with(".item");
+  if (!asks || given.labels.size() != 1 || given.keyword_names || !torch::is_tensor(given.objects[0]) || !torch::is_of_floats(given.objects[0])) return std::nullopt;
+  Plan plan = operation(recorder, callable, given);
+  plan.of_torch = false;
+  plan.of_numbers = true;
+  return plan.kind == Plan::Kind::kNode ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// abs(x) and the like, and operator.add: operations of tensors. float(x), and max(x, y), which compares: values.
+std::optional<Plan> builtin_call(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (numpy::call_kind(callable) != numpy::CallKind::kPure) return std::nullopt;
+  const auto has_tensor = [](PyObject* object) {
+    if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return torch::is_tensor(object);
+    PyObject** const items = PySequence_Fast_ITEMS(object);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), torch::is_tensor);
+  };
+  if (std::none_of(given.objects.begin(), given.objects.end(), has_tensor)) return std::nullopt;
+  if (PyType_Check(callable) && (callable == reinterpret_cast<PyObject*>(&PyTuple_Type) || callable == reinterpret_cast<PyObject*>(&PySlice_Type))) return std::nullopt;
+  if (std::optional<Plan> plan = number_of(recorder, callable, given)) return recorder.depends_on_torch(), std::move(plan);
+  if (!torch::is_builtin_operation(callable)) return plan_break(Break::kTensorValue, callable_name(callable));
+  recorder.depends_on_torch();
+  return operation(recorder, callable, given);
 }
 
 // Which transformations there are is known from here on, as the guards ask for what there was.
@@ -276,7 +287,9 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
       recorder.depends_on_transforms();
       return given.objects.empty() ? plan_constant() : plan_break(Break::kUnknownCall, callable_name(callable));
     case CallKind::kTracks: return tracks(recorder, callable, given);
-    case CallKind::kValue: return plan_break(Break::kTensorValue, callable_name(callable));
+    case CallKind::kValue:
+      if (std::optional<Plan> plan = number_of(recorder, callable, given)) return *std::move(plan);
+      return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: if (requires_gradients_already(recorder, callable, given)) return plan_value(given.labels[0]); break;
   }
   return plan_break(Break::kUnknownCall, callable_name(callable));

@@ -1,0 +1,176 @@
+"""Numbers of Python's that are taken out of tensors: floats are the graph's, and what is computed of them stays there."""
+
+import contextlib
+import io
+import math
+
+import pytest
+import torch
+
+import evalframe.torch
+from evalframe import _core
+
+pytestmark = pytest.mark.torch
+
+LOG = []
+LAYERS = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 3))
+SCALE = torch.tensor(0.5)
+
+
+class Kept:
+    value = None
+
+
+KEPT = Kept()
+
+
+def scaled(x):
+    return x * x.abs().max().item(), x / float(x.sum()) + x.mean().item() ** 2
+
+
+def branches(x):
+    s = x.sum().item()
+    return x + s if s > 0 else x - s
+
+
+def text(x):
+    loss = x.mean().item()
+    LOG.append(f"{loss:.3f} {loss}")
+    print(f"loss {loss:.2f}")
+    return x * loss, "%.3f|%s" % (loss, loss), str(loss)
+
+
+def handed_out(x):
+    LOG.append(x.sum().item())
+    KEPT.value = x.min().item()
+    return {"loss": x.sum().item(), "n": [float(x.mean()), x.max().item()]}, x + KEPT.value
+
+
+def functions(x):
+    s = x.sum().item()
+    return math.sqrt(abs(s)) * x, max(s, 0.5) * x, min(1.0, s), sum([s, x.mean().item()]), round(s, 2), int(s) * x, math.isfinite(s)
+
+
+def as_arguments(x):
+    s = x.mean().item()
+    filled = torch.full((3,), s), x.new_tensor(s), torch.tensor(x.min().item()), x.masked_fill(x > 0, s)
+    return filled, torch.clamp(x, max=s), x.add(x, alpha=s), x.addcmul(x, x, value=-s * 0.1)
+
+
+def until_small(x):
+    turns = 0
+    while x.abs().max().item() > 1.0:
+        x = x / 2
+        turns += 1
+    return x, turns
+
+
+def least(x):
+    best, at = float("inf"), None
+    for i in range(4):
+        value = (x * i).sum().item()
+        if value < best:
+            best, at = value, i
+    return best, at, x * best
+
+
+def not_a_number(x):
+    return x * (x / 0 * 0).sum().item(), (x.sum() / 0).item()
+
+
+def other_types(x):
+    return x.half().sum().item() * x, x.bfloat16().sum().item(), x.double().sum().item(), x * x.argmax().item(), (x > 0).any().item()
+
+
+def raises(x):
+    try:
+        return x * (1 / (x.sum() * 0).item())
+    except ZeroDivisionError as error:
+        return str(error), x
+
+
+def of_several(x):
+    try:
+        return x.item()
+    except RuntimeError as error:
+        return str(error), x
+
+
+def as_keys(x):
+    return {x.sum().item(): 1}, (x.sum().item(), 1) == (x.sum().item(), 1), x.sum().item() is x.sum().item()
+
+
+def one_by_one(x):
+    return [value.item() for value in x.flatten()[:3]], x
+
+
+def with_gradients(x):
+    p = x.clone().requires_grad_()
+    return (p * p.sum().item()).sum()
+
+
+FUNCTIONS = [scaled, branches, text, handed_out, functions, as_arguments, until_small, least, not_a_number, other_types, raises, of_several, as_keys, one_by_one, with_gradients]
+ONE_RECORDING = [scaled, handed_out, as_arguments, not_a_number, one_by_one]
+torch.manual_seed(0)
+TENSORS = [*(torch.randn(2, 3) for _ in range(4)), torch.ones(2, 3), -torch.ones(2, 3), torch.zeros(2, 3), torch.randn(4, 3)]
+
+
+def is_same(one, other, exact):
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.allclose(one, other, atol=0 if exact else 1e-5, rtol=0 if exact else 1e-5, equal_nan=True)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(is_same(a, b, exact) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return is_same(list(one.items()), list(other.items()), exact)
+    if isinstance(one, float):
+        return one == other or (one != one and other != other) or (not exact and math.isclose(one, other, abs_tol=1e-5))
+    return one == other
+
+
+def told(function, x):
+    LOG.clear()
+    KEPT.value = None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            result = function(x)
+        except Exception as error:
+            result = type(error).__name__, str(error)
+    return result, list(LOG), printed.getvalue(), KEPT.value
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_is_as_in_eager(function, backend):
+    captured = evalframe.torch.compile(function, backend=backend)
+    for _ in range(2):
+        for x in TENSORS:
+            assert is_same(told(captured, x), told(function, x), backend == "eager")
+
+
+@pytest.mark.parametrize("function", ONE_RECORDING, ids=lambda function: function.__name__)
+def test_other_numbers_are_served_by_the_same_recording(function):
+    captured = evalframe.torch.compile(function, backend="eager")
+    for x in TENSORS[:6]:
+        assert is_same(told(captured, x), told(function, x), True)
+    counters = _core.jit_counters(captured)
+    assert (counters["recordings"], counters["breaks"], counters["exits"]) == (1, 0, 0)
+
+
+def test_what_numbers_go_into_stands_between_graphs():
+    def call(x):
+        return LAYERS(x * SCALE.item()) + 1
+
+    made = []
+
+    def backend(graph_module, inputs):
+        made.append([node.name for node in graph_module.graph.nodes if node.op.startswith("call")])
+        return graph_module.forward
+
+    captured = evalframe.torch.compile(call, backend=backend)
+    for scale in (0.5, 0.7, 0.9):
+        SCALE.fill_(scale)
+        assert torch.equal(captured(TENSORS[0]), call(TENSORS[0]))
+    assert made == [["linear", "tanh", "linear_1", "add"]]
