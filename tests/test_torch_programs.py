@@ -499,3 +499,34 @@ def test_rows_of_tensors_and_trees_are_gone_through(function):
     for x in (X, X + 1):
         assert torch.equal(compiled(x), function(x))
     assert len(evalframe.torch.graph_modules(compiled)) == 1
+
+
+def test_what_is_disabled_for_the_compiler_is_left_alone():
+    @torch.compiler.disable
+    def off(x):
+        return torch.sin(x) * 2
+
+    @torch.compiler.disable(recursive=False)
+    def itself_off(x):
+        return torch.cos(x) * 3
+
+    @functools.wraps(off)
+    def like_it(x):
+        return x - 1
+
+    def call(x):
+        return like_it(itself_off(off(x + 1)) * 4)
+
+    captured = evalframe.torch.compile(call, backend="eager")
+    for _ in range(3):
+        assert same(captured(X), call(X))
+    breaks = evalframe.torch.explain(captured)(X).breaks
+    assert [found.detail.split(".")[-1] for found in breaks] == ["off", "itself_off"]
+    graphs = evalframe.torch.graph_modules(captured)
+    assert [[node.name for node in graph.graph.nodes if node.op.startswith("call")] for graph in graphs] == [["add"], ["mul", "sub"]]
+    evalframe.followed(off)
+    captured = evalframe.torch.compile(call, backend="eager")
+    for _ in range(3):
+        assert same(captured(X), call(X))
+    breaks = evalframe.torch.explain(captured)(X).breaks
+    assert [found.detail.split(".")[-1] for found in breaks] == ["itself_off"]

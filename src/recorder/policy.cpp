@@ -19,17 +19,16 @@ Registry& registry() {
 }
 
 PyObject* function_in(PyObject* callable) { return PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable; }
-PyObject* key_of(PyObject* callable) {
-  PyObject* const function = function_in(callable);
-  return PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_code : function;
-}
-
-// The module that the function is of, or one around it.
-bool is_skipped(PyObject* function) {
+// The module that the function is of; empty: it doesn't say.
+std::string module_of(PyObject* function) {
   PyObject* const name = PyDict_GetItemString(reinterpret_cast<PyFunctionObject*>(function)->func_globals, "__name__");
   const char* const text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!text) return PyErr_Clear(), false;
-  for (std::string module = text; !module.empty();) {
+  return text ? text : (PyErr_Clear(), "");
+}
+
+// ... or one around it.
+bool is_skipped(PyObject* function) {
+  for (std::string module = module_of(function); !module.empty();) {
     if (registry().skipped.contains(module)) return true;
     const size_t dot = module.rfind('.');
     module.resize(dot == std::string::npos ? 0 : dot);
@@ -37,7 +36,30 @@ bool is_skipped(PyObject* function) {
   return false;
 }
 
+bool is_in_torch(PyObject* function) { return module_of(function).starts_with("torch."); }
+
+// What torch.compiler.disable has made a function of; null: another function.
+PyObject* disabled_by_torch(PyObject* function) {
+  PyObject* const attributes = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;
+  static PyObject *const marked = PyUnicode_InternFromString("_torchdynamo_disable"), *const original = PyUnicode_InternFromString("_torchdynamo_orig_callable");
+  // functools.wraps copies it to others.
+  if (!attributes || PyDict_GetItemWithError(attributes, marked) != Py_True || !is_in_torch(function)) return PyErr_Clear(), nullptr;
+  PyObject* const of = PyDict_GetItemWithError(attributes, original);
+  return of && PyFunction_Check(of) ? of : (PyErr_Clear(), nullptr);
+}
+
+PyObject* key_of(PyObject* callable) {
+  PyObject* const given = function_in(callable);
+  PyObject *const original = disabled_by_torch(given), *const function = original ? original : given;
+  return PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_code : function;
+}
+
 }  // namespace
+
+PyObject* followed_instead(PyObject* function) {
+  PyObject* const original = disabled_by_torch(function);
+  return original && policy_of(function) == Policy::kFollowed ? original : nullptr;
+}
 
 void set_policy(Borrowed callable, Policy policy) {
   PyObject* const key = key_of(callable.get());
@@ -51,6 +73,7 @@ Policy policy_of(PyObject* callable) {
     if (found != said.policies.end()) return found->second.second;
   }
   PyObject* const function = function_in(callable);
+  if (PyObject* const original = disabled_by_torch(function); original && !is_in_torch(original)) return Policy::kUncaptured;
   return !said.skipped.empty() && PyFunction_Check(function) && is_skipped(function) ? Policy::kUncaptured : Policy::kFollowed;
 }
 

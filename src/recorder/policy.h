@@ -19,6 +19,9 @@ enum class Policy : uint8_t {
 // Of a function, a method, or any object that can be called. The object, or its code, is held from then on.
 void set_policy(Borrowed callable, Policy policy);
 Policy policy_of(PyObject* callable);
+// What torch.compiler.disable is given by a program is uncaptured. torch does so with functions of its own, too, whose originals are
+// followed in the place of its wrappers: this one; null: another function.
+PyObject* followed_instead(PyObject* function);
 // Nothing of these modules, and of those inside of them, is captured or followed.
 void skip_module(std::string name);
 

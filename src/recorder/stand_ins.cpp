@@ -6,6 +6,7 @@
 #include "core/c_function.h"
 #include "cpython/generators.h"
 #include "cpython/hidden_code.h"
+#include "recorder/policy.h"
 
 namespace evalframe::recorder {
 
@@ -128,7 +129,10 @@ const StandIn* stand_in_named(const char* name) {
 
 const StandIn* stand_in_of(PyObject* callable) {
   const auto found = table().find(callable);
-  return found == table().end() ? nullptr : &found->second;
+  if (found != table().end()) return &found->second;
+  PyObject* const original = followed_instead(callable);
+  if (!original) return nullptr;
+  return &table().try_emplace(Ref::borrow(callable).release(), StandIn{Ref::borrow(original), -1}).first->second;
 }
 
 PyObject* places_in_order() {
