@@ -111,6 +111,8 @@ constexpr Change kChanges[] = {
     {"_set_fwd_grad_enabled", [](Transforms& transforms, PyObject* enabled) { transforms.forward = enabled; }},
 };
 
+constexpr int kLost = 1 << 20;  // a depth that no graph comes back from: what a function without a row does isn't known
+
 bool is_transform(const Graph& graph, const Node& node) {
   return node.form == Form::kCall && torch::call_kind(graph.constants[node.callable].get()) == torch::CallKind::kTransform;
 }
@@ -121,7 +123,8 @@ void change(Transforms& transforms, const Graph& graph, const Node& node) {
   const auto* const row = std::find_if(std::begin(kChanges), std::end(kChanges), [&](const Change& known) { return known.function == name; });
   const Operand* const first = node.count ? graph.operands_of(node) : nullptr;
   PyObject* const argument = first && first->space == Operand::Space::kConstant ? graph.constants[first->index].get() : Py_Ellipsis;
-  if (row != std::end(kChanges)) row->change(transforms, argument);
+  if (row != std::end(kChanges)) return row->change(transforms, argument);
+  transforms.depth = kLost;
 }
 
 // Goes through a graph in order.
@@ -194,7 +197,7 @@ class Effects {
 
   // A number of Python's that depends on elements, or a container of such: backends would take it for a constant.
   bool is_of_elements(const Node& node) const {
-    return node.form == Form::kTuple || node.form == Form::kList ? takes_number(node) : node.meta.kind == Kind::kFloat;
+    return node.form == Form::kTuple || node.form == Form::kList ? takes_number(node) : is_number(node.meta);
   }
   bool takes_number(const Node& node) const {
     return std::any_of(operands(node), operands(node) + node.count, [this](Operand operand) { return operand.space == Operand::Space::kNode && of_elements_[operand.index]; });
