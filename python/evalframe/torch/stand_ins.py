@@ -216,7 +216,7 @@ def group_tensors(lists: Any, *rest: Any) -> Any:
 
 
 _pytree: Any = torch.utils._pytree
-_broadcast_to_and_flatten: Any = _pytree._broadcast_to_and_flatten
+_broadcast_to_and_flatten: Any = getattr(_pytree, "_broadcast_to_and_flatten", None)
 _tree_structure, _tree_map, _tree_unflatten = _pytree.tree_structure, _pytree.tree_map_, _pytree.tree_unflatten
 
 
@@ -235,8 +235,7 @@ def broadcast_to_and_flatten(tree: Any, spec: Any, is_leaf: Any = None) -> Any:
         return None
 
 
-_stateless: Any = torch.nn.utils.stateless
-_untie: Any = _stateless._untie_named_tensors_map
+_untie: Any = getattr(torch.nn.utils.stateless, "_untie_named_tensors_map", None)
 _has_tied_tensors: Any = _core.has_tied_tensors
 
 
@@ -288,4 +287,5 @@ def add_stand_ins() -> None:
         _untie: (untie_named_tensors_map, -1),
         _end_record: (end_record, -1),
     }
+    rows.pop(None, None)  # private functions of torch's that this one hasn't got
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})
