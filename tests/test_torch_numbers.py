@@ -174,3 +174,56 @@ def test_what_numbers_go_into_stands_between_graphs():
         SCALE.fill_(scale)
         assert torch.equal(captured(TENSORS[0]), call(TENSORS[0]))
     assert made == [["linear", "tanh", "linear_1", "add"]]
+
+
+COUNTED = {
+    "slice": lambda x, n: (x[:n], x[:n].shape[0], len(x[n:]), x[:n].sum() / x[:n].shape[0]),
+    "rows": lambda x, n: [row * 2 for row in x[:n]],
+    "stored": lambda x, n: (x.clone().index_fill_(0, n - 1, 0.0), x[n - 1] * 2),
+    "filled": lambda x, n: (torch.zeros(n), torch.ones((n, 2)).shape, x.new_zeros(n).numel(), torch.full((2,), n)),
+    "ranges": lambda x, n: (torch.arange(n), torch.arange(n * 1.0), torch.linspace(0, 1, steps=n)),
+    "cut": lambda x, n: (x.narrow(0, 0, n), x.topk(n)[0], list(x.split(n)), list(torch.tensor_split(x, n))),
+    "repeated": lambda x, n: (x.repeat(n), torch.nn.functional.pad(x, (n, 0)), x[:4].reshape(n * 0 + 2, -1)),
+    "values": lambda x, n: (torch.add(x, x, alpha=n), x.addcmul(x, x, value=n), x + n, x * n, torch.where(n > 2, x, -x)),
+    "dimensions": lambda x, n: (x.reshape(2, 3).sum(n % 2), x.reshape(2, 3).roll(n)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("form", COUNTED)
+def test_a_tensor_in_the_place_of_a_number_is_asked_in_each_call(form, backend, dynamic):
+    function, x = COUNTED[form], torch.arange(6.0)
+    captured = evalframe.torch.compile(lambda x, n: function(x, n), backend=backend, dynamic=dynamic)
+    for count in (2, 2, 4, 1, 3):
+        n = torch.tensor(count)
+        assert is_same(captured(x, n), function(x, n), backend == "eager")
+
+
+def test_what_an_operation_gives_together_is_taken_apart_where_it_is_made():
+    def call(p, s):
+        torch._foreach_mul_([p], s.item())
+        return p * 2
+
+    captured = evalframe.torch.compile(call, backend="aot_eager")
+    for size in (2, 3, 4, 4):
+        assert torch.equal(captured(torch.ones(size), SCALE), call(torch.ones(size), SCALE))
+
+
+def test_complex_numbers_where_ints_were():
+    captured = evalframe.torch.compile(lambda x, k: x * k, backend="aot_eager")
+    for k in (1, 2, 3, 1j, 2j, 4, True, 0.5):
+        assert is_same(captured(TENSORS[0], k), TENSORS[0] * k, False)
+
+
+def test_hooks_for_saved_tensors_are_told_of_tensors_alone():
+    kinds = []
+
+    def call(x):
+        return (x.sin() * x).sum()
+
+    captured = evalframe.torch.compile(call, backend="aot_eager", dynamic=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kinds.append(type(tensor)) or tensor, lambda tensor: tensor):
+        for size in (3, 3, 4, 5):
+            captured(torch.ones(size, requires_grad=True)).backward()
+    assert set(kinds) == {torch.Tensor}

@@ -143,6 +143,7 @@ class Effects {
       if (effects_[i] != Effect::kApart && effects_[i] != Effect::kEffect) need_before(graph_.nodes[i]);
     }
     keep_transforms_whole();
+    keep_parts();
     return std::move(effects_);
   }
 
@@ -160,6 +161,16 @@ class Effects {
       if (now == Transforms()) keep_whole(begin, i + 1);
     }
     if (!(now == Transforms())) std::fill(effects_.begin() + static_cast<std::ptrdiff_t>(begin), effects_.end(), Effect::kEffect);
+  }
+
+  // What the recorded calls are given together, a list of tensors, is taken apart by them: backends take tensors.
+  void keep_parts() {
+    for (size_t i = 0; i < effects_.size(); i++) {
+      const Node& node = graph_.nodes[i];
+      if (node.form != Form::kGetItem || operands(node)->space != Operand::Space::kNode) continue;
+      const auto whole = static_cast<size_t>(operands(node)->index);
+      if (effects_[whole] == Effect::kEffect && graph_.nodes[whole].meta.kind == Kind::kObject) effects_[i] = Effect::kEffect;
+    }
   }
 
   void keep_whole(size_t begin, size_t end) {

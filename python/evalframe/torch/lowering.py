@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.graph import _illegal_names, _Namespace
 
 from evalframe import _core
@@ -40,6 +42,8 @@ _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
     "slice": lambda parts: slice(*parts),
 }
 _MARKS = _core.begin_checkpoint, _core.end_checkpoint
+_set_tracing: Any = torch._C._autograd._saved_tensors_hooks_set_tracing  # type: ignore[attr-defined, unused-ignore]
+_OF_ELEMENTS = DataDependentOutputException, GuardOnDataDependentSymNode
 _functorch: Any = torch._C._functorch  # type: ignore[attr-defined, unused-ignore]
 _TRANSFORMS = {function for name, function in vars(_functorch).items() if name.endswith("_nesting")}
 _TRANSFORMS.add(torch._C._enter_dual_level)  # type: ignore[attr-defined, unused-ignore]
@@ -82,8 +86,12 @@ class Lowering:
         if handled or (self._backend is None and not stretch.checkpoints):
             self._module(stretch, graph_of(stretch, examples)[0], examples, runs=self._backend is not None)
             return None
+        if any(type(example) is complex for example in examples):  # numbers that backends don't take
+            return None
         if not stretch.varies and not stretch.kept:
-            return self._for_these(stretch, examples)
+            with contextlib.suppress(OtherSizesError):
+                return self._for_these(stretch, examples)
+            return None
         served = Served(lambda inputs: self._for_others_too(stretch, inputs))
         return served if served.add(examples) else None
 
@@ -130,7 +138,7 @@ class Lowering:
         symbolic = Symbolic(inputs, varies)
         graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _transforms_kept(), set_aside(), unlogged():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside(), unlogged():
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise
@@ -158,9 +166,11 @@ class Lowering:
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _transforms_kept(), set_aside():
+            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
+            if _asks_for_elements(error):
+                raise OtherSizesError from error
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
             raise _error(self.name, stretch.told[0], f"returned {type(function).__name__}, which can't be called")
@@ -189,14 +199,25 @@ def _random_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _transforms_kept() -> Iterator[None]:
-    """How torch.func's are, where an exception keeps a graph from ending what it begins."""
+def _state_kept() -> Iterator[None]:
+    """How torch.func's transformations are, where an exception keeps a graph from ending what it begins; and hooks for
+    saved tensors aren't told of tensors without elements."""
     then: Any = _core.transforms_now()
+    traced = _set_tracing(True)
     try:
         yield
     except BaseException:
         _core.set_transforms_back(then)
         raise
+    finally:
+        _set_tracing(traced)
+
+
+def _asks_for_elements(error: BaseException | None) -> bool:
+    """An operation takes a tensor for a number, which no graph for other elements can have."""
+    while error is not None and not isinstance(error, _OF_ELEMENTS):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _found(backend: str | Backend) -> Backend:

@@ -223,12 +223,45 @@ bool requires_gradients_already(Recorder& recorder, PyObject* callable, const Gi
 
 bool picks_by_elements(PyObject* key) {
   if (torch::is_tensor(key)) return torch::is_mask(key);
+  // x[:n], of a tensor without dimensions: it is asked for its element.
+  if (PySlice_Check(key)) {
+    const auto* const slice = reinterpret_cast<PySliceObject*>(key);
+    return torch::is_tensor(slice->start) || torch::is_tensor(slice->stop) || torch::is_tensor(slice->step);
+  }
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(key); i++) {
       if (picks_by_elements(PySequence_Fast_GET_ITEM(key, i))) return true;
     }
   }
   return false;
+}
+
+// A tensor without dimensions, which torch takes for a number where it wants one: a size, a length, a dimension. Floats are no such numbers,
+// but to those functions that count by them.
+bool may_be_number(PyObject* tensor, bool counts_by_floats) {
+  const Ref rank = Ref::steal(PyObject_GetAttrString(tensor, "ndim"));
+  if (!rank) return PyErr_Clear(), false;
+  return PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 0 && (counts_by_floats || !torch::is_of_floats(tensor));
+}
+
+template <class Is>
+bool has_tensor_that(PyObject* object, Is is) {
+  if (torch::is_tensor(object)) return is(object);
+  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) {
+    if (has_tensor_that(PySequence_Fast_GET_ITEM(object, i), is)) return true;
+  }
+  return false;
+}
+
+// Whether what the operation gives has sizes that only elements tell: torch.zeros(n), x.narrow(0, 0, n). Of what vmap maps nothing can be
+// asked for its element.
+bool is_sized_by_elements(PyObject* callable, const Given& given) {
+  const std::string name = callable_name(callable);
+  const bool counts_by_floats = name.find("range") != std::string::npos || name.find("space") != std::string::npos;
+  const auto any = [&](auto is) { return std::any_of(given.objects.begin(), given.objects.end(), [&](PyObject* object) { return has_tensor_that(object, is); }); };
+  if (!any([&](PyObject* tensor) { return torch::is_plain(tensor) && may_be_number(tensor, counts_by_floats); })) return false;
+  return any(torch::is_wrapped) || !torch::results_follow(callable, given.objects, given.keyword_names.get());
 }
 
 }  // namespace
@@ -254,6 +287,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kOperation:
       if (std::optional<Plan> plan = operation_alone(recorder, callable, given)) return plan;
       if (leaves_as_it_is(recorder, callable, given)) return plan_value(given.labels[0]);
+      if (is_sized_by_elements(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable) + ", with a tensor where it takes a number");
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
     case CallKind::kDescribed:
@@ -343,7 +377,7 @@ std::optional<Plan> item_of_tensor(Recorder& recorder, const Operated& container
     return plan_value(recorder.elements(*parts)[static_cast<size_t>(at < 0 ? at + count : at)]);
   }
   if (!torch::is_tensor(container.object)) return std::nullopt;
-  if (picks_by_elements(key.object)) return plan_break(Break::kTensorValue, "a mask as a subscript");
+  if (picks_by_elements(key.object)) return plan_break(Break::kTensorValue, "a mask, or a tensor as a bound, in a subscript");
   return tensor_operation(recorder, Form::kGetItem, 0, {container, key});
 }
 
