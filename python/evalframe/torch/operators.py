@@ -35,7 +35,7 @@ def kind_of(operator: Any) -> tuple[str, bool]:
     tags = {tag for overload in overloads for tag in overload.tags}
     if tags.intersection(_OF_ELEMENTS):
         return "value", True
-    if all(overload.namespace == "profiler" for overload in overloads):
+    if {overload.namespace for overload in overloads} == {"profiler"}:
         return "noted", True
     own = all(overload.namespace == "aten" for overload in overloads)
     acts = any(overload._schema.is_mutable or has_effects(overload) for overload in overloads)

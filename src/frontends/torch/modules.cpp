@@ -1,6 +1,7 @@
 #include "frontends/torch/modules.h"
 
-#include <string_view>
+#include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "core/c_function.h"
@@ -24,14 +25,14 @@ PyObject* module_type() {
   return type->get();
 }
 
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }  // lives as long as the process
+
 // As Module has it: those of a class of the program's may tell of others.
 bool lists_plainly(PyObject* module) {
-  if (!module_type() || !PyObject_TypeCheck(module, reinterpret_cast<PyTypeObject*>(module_type()))) return false;
-  for (const char* const name : {"named_parameters", "named_buffers", "named_modules", "_named_members"}) {
-    const Ref key = Ref::steal(PyUnicode_InternFromString(name));
-    if (!key || _PyType_Lookup(Py_TYPE(module), key.get()) != _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_type()), key.get())) return false;
-  }
-  return true;
+  static PyObject* const names[] = {interned("named_parameters"), interned("named_buffers"), interned("named_modules"), interned("_named_members")};
+  auto* const plain = reinterpret_cast<PyTypeObject*>(module_type());
+  if (!plain || !PyObject_TypeCheck(module, plain)) return false;
+  return std::all_of(std::begin(names), std::end(names), [&](PyObject* name) { return _PyType_Lookup(Py_TYPE(module), name) == _PyType_Lookup(plain, name); });
 }
 
 // False: a tensor is met again, or it can't be told.
@@ -39,13 +40,14 @@ bool are_apart(PyObject* module, std::unordered_set<PyObject*>& seen) {
   const Ref attributes = lists_plainly(module) ? Ref::steal(PyObject_GenericGetDict(module, nullptr)) : Ref();
   if (!attributes || Py_EnterRecursiveCall(" in a module's modules")) return PyErr_Clear(), false;
   bool apart = PyDict_CheckExact(attributes.get());
-  for (const char* const name : {"_parameters", "_buffers", "_modules"}) {
-    PyObject* const kept = apart ? PyDict_GetItemString(attributes.get(), name) : nullptr;
+  static PyObject *const parameters = interned("_parameters"), *const buffers = interned("_buffers"), *const modules = interned("_modules");
+  for (PyObject* const name : {parameters, buffers, modules}) {
+    PyObject* const kept = apart ? PyDict_GetItemWithError(attributes.get(), name) : nullptr;
     apart = kept && PyDict_CheckExact(kept);
     PyObject* value = nullptr;
     for (Py_ssize_t at = 0; apart && PyDict_Next(kept, &at, nullptr, &value);) {
       if (value == Py_None) continue;
-      apart = name == std::string_view("_modules") ? are_apart(value, seen) : seen.insert(value).second;
+      apart = name == modules ? are_apart(value, seen) : seen.insert(value).second;
     }
   }
   Py_LeaveRecursiveCall();

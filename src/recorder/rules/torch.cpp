@@ -206,8 +206,8 @@ Plan tracks(Recorder& recorder, PyObject* callable, const Given& given) {
 
 // _unwrap_for_grad(x, level) of a tensor that the transformation of this level hasn't wrapped.
 bool leaves_as_it_is(Recorder& recorder, PyObject* callable, const Given& given) {
-  const bool unwraps = callable_name(callable).ends_with("_unwrap_for_grad") && !given.keyword_names && given.labels.size() == 2 && torch::is_tensor(given.objects[0]);
-  if (!unwraps || !PyLong_CheckExact(given.objects[1]) || !recorder.known(given.labels[1], given.objects[1])) return false;
+  const bool fits = !given.keyword_names && given.labels.size() == 2 && torch::is_tensor(given.objects[0]) && PyLong_CheckExact(given.objects[1]);
+  if (!fits || !callable_name(callable).ends_with("_unwrap_for_grad") || !recorder.known(given.labels[1], given.objects[1])) return false;
   return recorder.operand(given.labels[0], given.objects[0]) && torch::level_of(given.objects[0]) != PyLong_AsLongLong(given.objects[1]);
 }
 
@@ -236,12 +236,11 @@ bool picks_by_elements(PyObject* key) {
   return false;
 }
 
-// A tensor without dimensions, which torch takes for a number where it wants one: a size, a length, a dimension. Floats are no such numbers,
-// but to those functions that count by them.
-bool may_be_number(PyObject* tensor, bool counts_by_floats) {
-  const Ref rank = Ref::steal(PyObject_GetAttrString(tensor, "ndim"));
+// A tensor without dimensions, which torch takes for a number where it wants one: a size, a length, a dimension.
+bool may_be_number(PyObject* tensor) {
+  const Ref rank = torch::is_plain(tensor) ? Ref::steal(PyObject_GetAttrString(tensor, "ndim")) : Ref();
   if (!rank) return PyErr_Clear(), false;
-  return PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 0 && (counts_by_floats || !torch::is_of_floats(tensor));
+  return PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 0;
 }
 
 template <class Is>
@@ -254,13 +253,14 @@ bool has_tensor_that(PyObject* object, Is is) {
   return false;
 }
 
-// Whether what the operation gives has sizes that only elements tell: torch.zeros(n), x.narrow(0, 0, n). Of what vmap maps nothing can be
-// asked for its element.
+// Whether what the operation gives has sizes that only elements tell: torch.zeros(n), x.narrow(0, 0, n). Floats count for those functions alone
+// that go by them, and of what vmap maps nothing can be asked for its element.
 bool is_sized_by_elements(PyObject* callable, const Given& given) {
+  const auto any = [&](auto is) { return std::any_of(given.objects.begin(), given.objects.end(), [&](PyObject* object) { return has_tensor_that(object, is); }); };
+  if (!any(may_be_number)) return false;
   const std::string name = callable_name(callable);
   const bool counts_by_floats = name.find("range") != std::string::npos || name.find("space") != std::string::npos;
-  const auto any = [&](auto is) { return std::any_of(given.objects.begin(), given.objects.end(), [&](PyObject* object) { return has_tensor_that(object, is); }); };
-  if (!any([&](PyObject* tensor) { return torch::is_plain(tensor) && may_be_number(tensor, counts_by_floats); })) return false;
+  if (!counts_by_floats && !any([](PyObject* tensor) { return may_be_number(tensor) && !torch::is_of_floats(tensor); })) return false;
   return any(torch::is_wrapped) || !torch::results_follow(callable, given.objects, given.keyword_names.get());
 }
 
