@@ -503,6 +503,23 @@ def rows_of_instances(x, y):
     return z, found, [1, b] == [1, Noting(2, log)], [[a], (b, 3)] == [[a], (Noting(2, log), 3)], [a] == (a,), log
 
 
+def rows_in_themselves(x, y):
+    log = []
+    a, b = [Noting(1, log)], [Noting(1, log)]
+    a.insert(0, a)
+    same = a == [a, Noting(1, log)]
+    b.insert(0, b)
+    try:
+        return x + y, same, a == b
+    except RecursionError:
+        return x - y, same, log
+
+
+def shapes_and_instances(x, y):
+    log = []
+    return x + y, x.shape == y.shape, [x.shape, Noting(1, log)] == [y.shape, Noting(1, log)], log
+
+
 def rows_that_raise(x, y):
     class Raises:
         def __eq__(self, other):

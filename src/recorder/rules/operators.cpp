@@ -146,34 +146,6 @@ bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (sit
 // Functions, modules and the like.
 bool is_compared_by_place(PyObject* object) { return is_written_in_c(Py_TYPE(object)) && !PyType_Check(object) && compares_by_identity(Py_TYPE(object)); }
 
-bool is_row(PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); }
-
-// Whether rows like this one are compared element by element: some have a method for that, or are such rows, and the others are known.
-bool asks_elements(Recorder& recorder, const Operated& row, bool& asks) {
-  constexpr size_t kMost = 32;
-  const std::optional<std::vector<uint32_t>> parts = is_row(row.object) ? parts_of(recorder, row.label, row.object) : std::nullopt;
-  if (!parts || parts->size() > kMost) return false;
-  for (size_t i = 0; i < parts->size(); i++) {
-    const Operated part{(*parts)[i], PySequence_Fast_GET_ITEM(row.object, static_cast<Py_ssize_t>(i))};
-    const bool by_method = has_method(recorder, part, "__eq__");
-    asks = asks || by_method;
-    if (!by_method && !is_known_through(recorder, part.label, part.object) && !asks_elements(recorder, part, asks)) return false;
-  }
-  return true;
-}
-
-// left == right of lists, or tuples: as C does.
-std::optional<Plan> comparison_of_elements(const Site& site, const Input& left, const Input& right) {
-  bool asks = false;
-  const bool known = Py_TYPE(left.object) == Py_TYPE(right.object) && asks_elements(site.recorder, left, asks) && asks_elements(site.recorder, right, asks);
-  std::optional<Plan> plan = known && asks ? stand_in_call(site, "sequences_equal") : std::nullopt;
-  if (!plan) return std::nullopt;
-  for (const Input& input : {left, right}) give(*plan, input);
-  PyObject* const differ = site.instruction.arg == Py_NE ? Py_True : Py_False;
-  give(*plan, {site.recorder.constant(differ), differ});
-  return plan;
-}
-
 Plan compare_op(const Site& site) {
   if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
     return asks_for_truth(site) ? plan_break(Break::kDataBranch, "comparison of tensors") : *std::move(plan);
@@ -198,9 +170,7 @@ Plan compare_op(const Site& site) {
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
   if (std::optional<Plan> plan = comparison_of_keys(site, input_at(site, 2), input_at(site, 1), asks_for_truth(site))) return *std::move(plan);
   if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
-  if (of_equality) {
-    if (std::optional<Plan> plan = comparison_of_elements(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
-  }
+  if (std::optional<Plan> plan = of_equality ? comparison_of_elements(site, input_at(site, 2), input_at(site, 1)) : std::nullopt) return *std::move(plan);
   return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
 }
 bool compares_scalars(Recorder& recorder, const Plan& plan) {

@@ -392,6 +392,45 @@ std::optional<Plan> comparison_call(const Site& site, const Operated& left, cons
   return plan_constant();
 }
 
+namespace {
+
+bool is_row(PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); }
+
+constexpr int kDeepestRow = 2;
+
+// Whether rows like this one have elements with a method of Python's to compare them, or rows of such ones. Rows may be elements of their own.
+bool asks_elements(PyObject* row, int depth = 0) {
+  constexpr Py_ssize_t kMost = 32;
+  if (!is_row(row) || PySequence_Fast_GET_SIZE(row) > kMost || depth > kDeepestRow) return false;
+  PyObject* const* const elements = PySequence_Fast_ITEMS(row);
+  return std::any_of(elements, elements + PySequence_Fast_GET_SIZE(row), [&](PyObject* element) { return method_of(Py_TYPE(element), interned("__eq__").get()) || asks_elements(element, depth + 1); });
+}
+
+// Whether the others of its elements are known.
+bool knows_other_elements(Recorder& recorder, const Operated& row, int depth = 0) {
+  if (depth > kDeepestRow) return false;
+  const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, row.label, row.object);
+  for (size_t i = 0; parts && i < parts->size(); i++) {
+    const Operated part{(*parts)[i], PySequence_Fast_GET_ITEM(row.object, static_cast<Py_ssize_t>(i))};
+    const bool known = has_method(recorder, part, "__eq__") || (asks_elements(part.object) ? knows_other_elements(recorder, part, depth + 1) : is_known_through(recorder, part.label, part.object));
+    if (!known) return false;
+  }
+  return parts.has_value();
+}
+
+}  // namespace
+
+std::optional<Plan> comparison_of_elements(const Site& site, const Operated& left, const Operated& right) {
+  const bool rows = is_row(left.object) && Py_TYPE(left.object) == Py_TYPE(right.object) && (asks_elements(left.object) || asks_elements(right.object));
+  const bool known = rows && knows_other_elements(site.recorder, left) && knows_other_elements(site.recorder, right);
+  std::optional<Plan> plan = known ? stand_in_call(site, "sequences_equal") : std::nullopt;
+  if (!plan) return std::nullopt;
+  for (const Operated& operand : {left, right}) give(*plan, operand);
+  PyObject* const differ = site.instruction.arg == Py_NE ? Py_True : Py_False;
+  give(*plan, {site.recorder.constant(differ), differ});
+  return plan;
+}
+
 bool compares_by_identity(PyTypeObject* type) {
   static const Ref* const equal = new Ref(interned("__eq__"));
   static const Ref* const unequal = new Ref(interned("__ne__"));

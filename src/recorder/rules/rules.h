@@ -401,6 +401,9 @@ PyObject* bound_initializer();
 // What the classes of the program's say of their instances, as calls that are followed; none: another object, or not known.
 std::optional<Plan> operator_call(const Site& site, const Operated& left, const Operated& right);
 std::optional<Plan> comparison_call(const Site& site, const Operated& left, const Operated& right);
+// left == right of lists, or tuples, as C does: element by element, by methods of Python's. Nothing is asked of other rows, such as shapes: what is
+// known of their elements holds for them alone.
+std::optional<Plan> comparison_of_elements(const Site& site, const Operated& left, const Operated& right);
 std::optional<Plan> unary_call(const Site& site, const char* name);
 std::optional<Plan> truth_of_object(const Site& site);  // of an instruction that tests the top
 std::optional<Plan> contains_call(const Site& site, const Operated& item, const Operated& container);
