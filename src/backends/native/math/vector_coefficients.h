@@ -34,10 +34,10 @@ template <> struct Coefficients<Doubles> {
                                         8.82670611925463e-11,    -4.429077118429384e-12};
   static constexpr double kErfBorders[] = {1.875, 2.875, 4.125};
   static constexpr double kErfOne = 6.0;  // erf rounds to 1 from 5.93 on
-  static constexpr double kErfCentre[8] = {1.375, 2.375, 3.5, 5.0625};
-  static constexpr double kErfFirst[8] = {0.9481700727820903, 0.9992170617821089, 0.9999992569016276, 0.99999999999919};
+  static constexpr double kErfCentre[4] = {1.375, 2.375, 3.5, 5.0625};
+  static constexpr double kErfFirst[4] = {0.9481700727820903, 0.9992170617821089, 0.9999992569016276, 0.99999999999919};
   // For each power of t, the coefficients of the four pieces.
-  static constexpr double kErfFar[][8] = {
+  static constexpr double kErfFar[][4] = {
       {0.1703597736875156, 0.004006477861670219, 5.399426777384488e-06, 8.355308230007382e-12},
       {-0.23424468882033045, -0.009515384921466282, -1.889799372050847e-05, -4.229846194544996e-11},
       {0.1579377068561338, 0.013730533505099006, 4.2295509756302843e-05, 1.3997325620391e-10},

@@ -39,8 +39,8 @@ struct Doubles : Lanes<double, int64_t> {
   static EVALFRAME_ALWAYS_INLINE Float fma(Float a, Float b, Float c) { return _mm512_fmadd_pd(a, b, c); }
   static EVALFRAME_ALWAYS_INLINE Float sqrt(Float a) { return _mm512_sqrt_pd(a); }
   static EVALFRAME_ALWAYS_INLINE bool any(Int mask) { return _mm512_movepi64_mask(reinterpret_cast<__m512i>(mask)); }
-  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
-    return _mm512_permutexvar_pd(reinterpret_cast<__m512i>(index), _mm512_loadu_pd(table));
+  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[4], Int index) {
+    return _mm512_permutexvar_pd(reinterpret_cast<__m512i>(index), _mm512_castpd256_pd512(_mm256_loadu_pd(table)));
   }
   // Only the four low bits of the index count.
   static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[16], Int index) {
@@ -52,8 +52,10 @@ struct Doubles : Lanes<double, int64_t> {
   static EVALFRAME_ALWAYS_INLINE Float fma(Float a, Float b, Float c) { return _mm256_fmadd_pd(a, b, c); }
   static EVALFRAME_ALWAYS_INLINE Float sqrt(Float a) { return _mm256_sqrt_pd(a); }
   static EVALFRAME_ALWAYS_INLINE bool any(Int mask) { return _mm256_movemask_pd(reinterpret_cast<__m256d>(mask)); }
-  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[8], Int index) {
-    return _mm256_i64gather_pd(table, reinterpret_cast<__m256i>(index), 8);
+  // By halves of the numbers. A gather takes as long as a load for each lane, and on some processors several times that.
+  static EVALFRAME_ALWAYS_INLINE Float lookup(const Scalar (&table)[4], Int index) {
+    const Int halves = (index << 1) | (((index << 1) | 1) << 32);
+    return _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(table)), reinterpret_cast<__m256i>(halves)));
   }
   static EVALFRAME_ALWAYS_INLINE Half low(Float a) { return _mm256_castpd256_pd128(a); }
   static EVALFRAME_ALWAYS_INLINE Float join(Half a, Half b) { return _mm256_set_m128d(b, a); }
