@@ -74,6 +74,138 @@ def test_a_step_is_one_recording(optimizer, is_compiling):
     assert all(not torch.equal(parameter, then) for parameter, then in zip(model.parameters(), before, strict=True))
 
 
+def of_aot(graphs):
+    """A backend that tells how many operations its graphs have."""
+    aot_eager = torch._dynamo.lookup_backend("aot_eager")
+
+    def backend(module, examples):
+        graphs.append(sum(node.op != "placeholder" for node in module.graph.nodes) - 1)
+        return aot_eager(module, examples)
+
+    return backend
+
+
+@pytest.mark.parametrize("is_compiling", [False, True])
+@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "lbfgs"])
+def test_steps_are_given_to_backends(optimizer, is_compiling):
+    graphs, results = [], []
+    for wraps in (lambda step: step, functools.partial(evalframe.torch.compile, backend=of_aot(graphs), is_compiling=is_compiling)):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+        steps = OPTIMIZERS[optimizer](model.parameters())
+        called = wraps(steps.step)
+        for number in range(5):
+            model(X + number).square().sum().backward()
+            called()
+        results.append([parameter.detach() for parameter in model.parameters()])
+    for expected, found in zip(*results):
+        torch.testing.assert_close(found, expected)
+    assert is_compiling <= (max(graphs) >= 5)
+
+
+def in_a_with(p, q, g):
+    with torch.no_grad():
+        for each in (p, q):
+            each -= 0.5 * g
+    return p.sum()
+
+
+@torch.no_grad()
+def under_a_decorator(p, q, g):
+    for each in (p, q):
+        each.add_(g)
+    return q * 2
+
+
+def in_two(p, q, g):
+    with torch.no_grad():
+        with torch.autograd.profiler.record_function("update"):
+            p.add_(g)
+        q.mul_(p)
+    return p + q
+
+
+class Telling(torch.no_grad):
+    told = []
+
+    def __exit__(self, *about):
+        self.told.append(about[0])
+        super().__exit__(*about)
+
+
+def in_a_programs_own(p, q, g):
+    with Telling():
+        p.add_(g)
+    return p.sum()
+
+
+def in_a_try(p, q, g):
+    try:
+        p.data.add_(g)
+        with torch.no_grad():
+            q.add_(g)
+    finally:
+        Telling.told.append(None)
+    return p.sum()
+
+
+@pytest.mark.parametrize("function", [in_a_with, under_a_decorator, in_two, in_a_programs_own, in_a_try])
+def test_writes_in_a_with_of_torchs_are_given_to_backends(function):
+    """What handles exceptions otherwise may look at the tensors that were written into until then: the recorded calls run it."""
+    graphs = []
+    compiled = evalframe.torch.compile(function, backend=of_aot(graphs))
+    function(X.clone(), X.clone(), X)  # torch imports what it needs for that
+    given = [[nn.Parameter(X.clone()), nn.Parameter(X + 1), X * 2] for _ in range(2)]
+    for _ in range(4):
+        Telling.told.clear()
+        expected = function(*given[0]), list(Telling.told)
+        Telling.told.clear()
+        found = compiled(*given[1]), list(Telling.told)
+        assert torch.equal(found[0], expected[0]) and found[1] == expected[1]
+        assert all(map(torch.equal, *given)) and torch.is_grad_enabled()
+    handled = function in (in_a_programs_own, in_a_try)
+    assert graphs == ([] if handled else [1, 3] if function is in_two else [graphs[0]]), graphs
+
+
+def test_a_backend_that_fails_in_a_with_leaves_nothing_switched():
+    def backend(module, examples):
+        def raises(*inputs):
+            torch._C._set_grad_enabled(False)
+            raise ValueError("no")
+
+        return raises
+
+    compiled = evalframe.torch.compile(in_a_with, backend=backend)
+    compiled(X.clone(), X.clone(), X)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no"):
+            compiled(X.clone(), X.clone(), X)
+        assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_writes_are_done_whoever_uses_what_they_give(backend):
+    def function(p, q, g):
+        for each in (p, q):
+            each -= g
+        kept = g.clone()
+        each = kept
+        each *= 2
+        torch.rand(2)
+        each = torch.rand(2)
+        each = 0
+        return p.sum() + kept + torch.rand(())
+
+    module = evalframe.torch.compile(function, backend=torch._dynamo.lookup_backend(backend))
+    given = [[X.clone(), X + 1, X * 2] for _ in range(2)]
+    for _ in range(3):
+        torch.manual_seed(0)
+        expected = function(*given[0])
+        torch.manual_seed(0)
+        assert torch.equal(module(*given[1]), expected)
+        assert all(map(torch.equal, *given))
+
+
 def test_the_profiler_is_told_from_graphs():
     def call(x):
         with torch.autograd.profiler.record_function("inner"):

@@ -94,13 +94,15 @@ class Planner {
     return false;
   }
 
-  // Nodes that the function has to know: its outputs, what they are made of, and what nobody uses but may still raise.
+  // Nodes that the function has to know: its outputs, what they are made of, what writes into tensors, whoever uses what it gives, and what nobody
+  // uses but may still raise.
   std::vector<int32_t> nodes_of(const Stretch& stretch) const {
     std::vector<char> wanted(size_);
     for (const int32_t node : stretch.outputs) wanted[node] = 1;
     std::vector<int32_t> nodes;
     for (int32_t node = stretch.end - 1; node >= 0; node--) {
-      const bool asked = node >= stretch.begin && (effects_[node] == Effect::kHeld || (effects_[node] == Effect::kPure && last_use_[node] <= node));
+      const bool counts = effects_[node] == Effect::kPure && (last_use_[node] <= node || (of_torch_ && acts_on_tensors(graph_, graph_.nodes[node])));
+      const bool asked = node >= stretch.begin && (effects_[node] == Effect::kHeld || counts);
       if (!wanted[node] && !asked) continue;
       nodes.push_back(node);
       for (const Operand operand : operands_of(graph_, node)) {
@@ -111,9 +113,12 @@ class Planner {
     return nodes;
   }
 
-  // Whether something is to be computed, and not only looked up.
+  // Whether something is to be computed, and not only looked up, or recording of gradients switched.
   bool computes(const std::vector<int32_t>& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(), [this](int32_t node) { return effects_[node] == Effect::kPure; });
+    return std::any_of(nodes.begin(), nodes.end(), [this](int32_t node) {
+      const Node& of = graph_.nodes[node];
+      return effects_[node] == Effect::kPure && !(of.form == Form::kCall && torch::changes_gradient_mode(graph_.constants[of.callable].get()));
+    });
   }
 
  private:
@@ -548,7 +553,7 @@ class Python final : public Executable {
     if (stretch.draws && !random) return leave(run, stretch.begin, true), false;
     if (call(run, stretch, problem, serves) && run_late(run, stretch)) return true;
     if (!serves) return run_nodes(run, stretch);
-    if (transforms) set_transforms_back(transforms.get());
+    set_back(recorded_gradients, transforms);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt, or the end of the program
       forget(run, stretch);
       leave(run, stretch.begin, true);
@@ -561,7 +566,6 @@ class Python final : public Executable {
       return false;
     }
     const Ref cause = take_exception();
-    if (of_torch_) torch::set_records_gradients(recorded_gradients);
     if (random && !Ref::steal(PyObject_CallMethod(backend_.get(), "set_random_state", "(O)", random.get()))) return forget(run, stretch), leave(run, stretch.begin, true), false;
     // Whatever the program itself would raise or check is found by its own calls, at its own line.
     forget(run, stretch);
@@ -573,11 +577,13 @@ class Python final : public Executable {
     return false;
   }
 
-  // Those that the function has begun are given up.
-  static void set_transforms_back(Borrowed then) {
+  // What the function has switched, and not back. Transformations that it has begun are given up.
+  void set_back(bool recorded_gradients, const Ref& transforms) const {
+    if (!of_torch_) return;
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
-    torch::set_transforms_back(then);
+    if (transforms) torch::set_transforms_back(transforms.get());
+    torch::set_records_gradients(recorded_gradients);
     PyErr_Restore(type, value, traceback);
   }
 

@@ -202,8 +202,17 @@ class Effects {
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
     if (of_sizes) return Effect::kDerived;
-    if (may_resize(graph_, node) || takes_number(node)) return Effect::kEffect;
+    if (may_resize(graph_, node) || takes_number(node) || takes_tensor_for_numbers(node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
+  }
+
+  // torch reads the elements, a number for each tensor of the lists, whoever traces.
+  bool takes_tensor_for_numbers(const Node& node) const {
+    constexpr uint32_t kNumbers = 3;
+    if (node.form != Form::kCall || node.count <= kNumbers || !PyCFunction_Check(callable_of(node))) return false;
+    const bool takes_list = std::string_view(reinterpret_cast<PyCFunctionObject*>(callable_of(node))->m_ml->ml_name).starts_with("_foreach_addc");
+    const graph::Meta* const meta = graph_.meta_of(operands(node)[kNumbers]);
+    return takes_list && meta && meta->kind == Kind::kTensor;
   }
 
   // A number of Python's that depends on elements, or a container of such: backends would take it for a constant.
@@ -351,12 +360,19 @@ bool acts_on_tensors(const Graph& graph, const Node& node) {
   return torch::has_effect(callable) && !torch::changes_gradient_mode(callable) && !is_switched_off(graph, node, callable);
 }
 
+// Whether what is raised at the instruction of the frame is handled there, but by what raises it again.
+static bool is_handled_in(const graph::Frame& frame, const bytecode::Code& code, int32_t instruction) {
+  const bytecode::ExceptionRegion* region = frame.passes_on ? nullptr : code.handler(instruction);
+  while (region && std::ranges::find(frame.passing, region->target) != frame.passing.end()) region = code.handler(region->target);
+  return region != nullptr;
+}
+
 bool is_handled(const Graph& graph, const Node& node) {
   int32_t frame = node.origin.frame, instruction = node.origin.instruction;
   while (frame >= 0) {
     const graph::Frame& of = graph.frames[static_cast<size_t>(frame)];
     const bytecode::Code* const code = cpython::decoded(of.code);
-    if (!code || (instruction >= 0 && code->handler(instruction))) return true;
+    if (!code || (instruction >= 0 && is_handled_in(of, *code, instruction))) return true;
     instruction = of.call_instruction;
     frame = of.parent;
   }

@@ -20,7 +20,7 @@ bool acts_on_tensors(const graph::Graph& graph, const graph::Node& node);
 bool only_draws(const graph::Graph& graph, const graph::Node& node);
 // Whether it writes into a tensor that an operator has made from node `begin` on, and that nobody else has: doing both again does no harm.
 bool writes_into_new(const graph::Graph& graph, const graph::Node& node, int32_t begin);
-// Whether an exception that the node raises would be caught in one of its frames.
+// Whether one of its frames handles an exception that the node raises, by more than the end of a `with` of torch's.
 bool is_handled(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace evalframe::backends

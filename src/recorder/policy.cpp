@@ -36,8 +36,6 @@ bool is_skipped(PyObject* function) {
   return false;
 }
 
-bool is_in_torch(PyObject* function) { return module_of(function).starts_with("torch."); }
-
 // What torch.compiler.disable has made a function of; null: another function.
 PyObject* disabled_by_torch(PyObject* function) {
   PyObject* const attributes = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;
@@ -55,6 +53,15 @@ PyObject* key_of(PyObject* callable) {
 }
 
 }  // namespace
+
+bool is_in_torch(PyObject* function) { return module_of(function).starts_with("torch."); }
+
+bool is_of_torch(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__module__");
+  PyObject* const module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? PyDict_GetItemWithError(type->tp_dict, name) : nullptr;
+  const char* const text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  return text ? std::string_view(text).starts_with("torch.") : (PyErr_Clear(), false);
+}
 
 PyObject* followed_instead(PyObject* function) {
   PyObject* const original = disabled_by_torch(function);

@@ -19,6 +19,10 @@ enum class Policy : uint8_t {
 // Of a function, a method, or any object that can be called. The object, or its code, is held from then on.
 void set_policy(Borrowed callable, Policy policy);
 Policy policy_of(PyObject* callable);
+// Whether the function is of one of torch's own modules.
+bool is_in_torch(PyObject* function);
+// ... the class.
+bool is_of_torch(PyTypeObject* type);
 // What torch.compiler.disable is given by a program is uncaptured. torch does so with functions of its own, too, whose originals are
 // followed in the place of its wrappers: this one; null: another function.
 PyObject* followed_instead(PyObject* function);

@@ -9,6 +9,7 @@
 #include "cpython/generator_functions.h"
 #include "cpython/generators.h"
 #include "cpython/objects.h"
+#include "recorder/policy.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -27,6 +28,41 @@ int frame_size(const bytecode::Code& code) { return locals_count(code) + code.co
 
 }  // namespace
 
+// Whether the function is one of torch's whose handlers end what was begun, and raise again what they got: it has no `except`.
+static bool passes_exceptions_on(Borrowed function, const bytecode::Code& code) {
+  using enum bytecode::Op;
+  if (code.regions.empty() || !PyFunction_Check(function.get()) || !is_in_torch(function.get())) return false;
+  const auto& instructions = code.instructions;
+  for (size_t i = 0; i < instructions.size(); i++) {
+    const bool drops = instructions[i].op == PUSH_EXC_INFO && i + 1 < instructions.size() && instructions[i + 1].op == POP_TOP;
+    if (drops || instructions[i].op == CHECK_EXC_MATCH || instructions[i].op == CHECK_EG_MATCH) return false;
+  }
+  return true;
+}
+
+// Appends the handler of a `with` and the one that it is under itself, which raises again what it gets. The next one around them, or null.
+static const bytecode::ExceptionRegion* pass_on(const bytecode::Code& code, const bytecode::ExceptionRegion& end_of_with, std::vector<int32_t>& passing) {
+  passing.push_back(end_of_with.target);
+  const bytecode::ExceptionRegion* const own = code.handler(end_of_with.target);
+  if (!own) return nullptr;
+  passing.push_back(own->target);
+  return code.handler(own->target);
+}
+
+// ... of those around the frame's next instruction that managers of torch's have begun, up to the first other handler.
+static std::vector<int32_t> ends_of_torch(const Activation& frame) {
+  const bytecode::Code& code = frame.code();
+  std::vector<int32_t> passing;
+  const bytecode::ExceptionRegion* region = torch::is_watched() ? code.handler(frame.next()) : nullptr;
+  while (region && code.instructions[static_cast<size_t>(region->target) + 1].op == bytecode::Op::WITH_EXCEPT_START) {
+    const int place = locals_count(code) + region->depth - 1;
+    PyObject* const exit = place < frame.depth() ? frame.slot(place) : nullptr;
+    if (!exit || !PyMethod_Check(exit) || !is_of_torch(Py_TYPE(PyMethod_GET_SELF(exit)))) break;
+    region = pass_on(code, *region, passing);
+  }
+  return passing;
+}
+
 Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Paths& varying, Purpose purpose)
     : recording_(std::make_unique<Recording>()), varying_(varying), purpose_(purpose) {
   if (torch::is_watched()) {
@@ -41,9 +77,9 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
     // Its caller is suspended in the call, and goes on behind it.
     const int32_t call = k ? chain[k - 1]->next() - 1 : -1;
-    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call});
     const int32_t generator = cpython::belongs_to_generator(frame.frame()) ? kOuterGenerator : -1;
     const Borrowed function = cpython::original_function(cpython::function_of(frame.frame()));
+    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call, passes_exceptions_on(function, frame.code()), ends_of_torch(frame)});
     recording_->start.push_back({Ref::borrow(function), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
     recording_->guards.require_function(function);
     frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
@@ -257,13 +293,18 @@ uint32_t Recorder::value_of_key(const Value& dict, PyObject* name) const {
   return 0;
 }
 
+void Recorder::handler_passes_on(const bytecode::Code& code, int32_t instruction) {
+  const bytecode::ExceptionRegion* const region = code.handler(instruction);
+  if (region) pass_on(code, *region, recording_->graph.frames[static_cast<size_t>(frames_.back().graph_frame)].passing);
+}
+
 void Recorder::pushed(const Activation& caller, const Activation& callee, const Plan& plan,
                       const std::vector<uint32_t>& given, int caller_depth) {
   const Borrowed function = plan.function;
   const Live& outer = frames_.back();
   const int32_t base = next_base();
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
-  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, caller.next() - 1});
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, caller.next() - 1, passes_exceptions_on(function, callee.code())});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
   const Value made = value(called_);
   const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? copied_elements(made) : std::vector<uint32_t>{};

@@ -507,6 +507,8 @@ class Recorder {
   void check_call(Borrowed callable, graph::Operand operand, Borrowed result);
   // No class is registered with an abstract base between recording and run, by a check in the graph.
   void fix_registrations();
+  // What handles exceptions behind the instruction of the frame that is run only ends what was begun, and raises them again.
+  void handler_passes_on(const bytecode::Code& code, int32_t instruction);
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
   bool check_truth(uint32_t value, Borrowed object);
 
