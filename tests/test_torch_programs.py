@@ -530,3 +530,24 @@ def test_what_is_disabled_for_the_compiler_is_left_alone():
         assert same(captured(X), call(X))
     breaks = evalframe.torch.explain(captured)(X).breaks
     assert [found.detail.split(".")[-1] for found in breaks] == ["itself_off"]
+
+
+@pytest.mark.filterwarnings("ignore:Error detected in MulBackward0")
+def test_what_cant_be_differentiated_is_run_by_the_recorded_calls():
+    """A backend that traces backward with the graph would raise where eager does when backward is called."""
+
+    def function(x, y):
+        product = x * y
+        y.mul_(2)
+        return product
+
+    compiled = evalframe.torch.compile(function, backend="aot_eager")
+    for _ in range(3):
+        results = []
+        for called in (function, compiled):
+            x, y = X.clone().requires_grad_(), X.clone()
+            product = called(x, y)
+            results.append((product.detach(), y))
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                product.sum().backward()
+        assert all(map(torch.equal, *results))

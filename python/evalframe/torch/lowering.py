@@ -43,6 +43,8 @@ _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
 }
 _MARKS = _core.begin_checkpoint, _core.end_checkpoint
 _set_tracing: Any = torch._C._autograd._saved_tensors_hooks_set_tracing  # type: ignore[attr-defined, unused-ignore]
+_IS_OVERWRITTEN = "needed for gradient computation has been modified by an inplace operation"
+"""What backward would raise, which a backend that traces it learns before anybody has called it."""
 _OF_ELEMENTS = DataDependentOutputException, GuardOnDataDependentSymNode
 _functorch: Any = torch._C._functorch  # type: ignore[attr-defined, unused-ignore]
 _TRANSFORMS = {function for name, function in vars(_functorch).items() if name.endswith("_nesting")}
@@ -169,7 +171,7 @@ class Lowering:
             with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
-            if _asks_for_elements(error):
+            if _asks_for_elements(error) or _IS_OVERWRITTEN in str(error):
                 raise OtherSizesError from error
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
