@@ -227,3 +227,26 @@ def test_hooks_for_saved_tensors_are_told_of_tensors_alone():
         for size in (3, 3, 4, 5):
             captured(torch.ones(size, requires_grad=True)).backward()
     assert set(kinds) == {torch.Tensor}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda module, examples: module.forward])
+def test_a_tensor_that_multiplies_what_is_added_is_part_of_graphs(backend):
+    """torch reads it, and what traces graphs can't: they get a multiplication in its place."""
+
+    def call(x, y, n):
+        changed = x.clone().add_(y, alpha=n).sub_(x, alpha=n).addcmul_(x, y, value=n).addcdiv_(x, y, value=n)
+        lists = [x.clone(), y.clone()]
+        torch._foreach_addcdiv_(lists, [y, x], [x, y], torch.stack([n, n * 2]))
+        more = torch._foreach_addcmul(lists, [y, x], [x, y], torch.stack([n, n * 3]))
+        return torch.add(x, y, alpha=n), x.sub(y, alpha=n), torch.addcmul(x, x, y, value=n), torch.addcdiv(x, x, y, value=n), changed, *lists, *more
+
+    captured = evalframe.torch.compile(call, backend=backend, fullgraph=True)
+    x, y = torch.arange(1.0, 5.0), torch.linspace(1, 3, 4)
+    for number in (2.0, 2.0, -0.5, 3.0):
+        for expected, found in zip(call(x, y, torch.tensor(number)), captured(x, y, torch.tensor(number))):
+            torch.testing.assert_close(found, expected)
+    assert len(evalframe.torch.graph_modules(captured)) == 1
+    for wide, whole in ((x.double(), torch.tensor([16777217] * 4)), (x, y.double())):
+        captured = evalframe.torch.compile(lambda x, y, n: (torch.add(x, y, alpha=n), x.addcmul(y, y, value=n)), backend=backend)
+        for number in (2.5, 2.5, 3.5):
+            assert all(map(torch.equal, captured(wide, whole, torch.tensor(number)), (torch.add(wide, whole, alpha=number), wide.addcmul(whole, whole, value=number))))

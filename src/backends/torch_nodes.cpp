@@ -202,17 +202,8 @@ class Effects {
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
     if (of_sizes) return Effect::kDerived;
-    if (may_resize(graph_, node) || takes_number(node) || takes_tensor_for_numbers(node)) return Effect::kEffect;
+    if (may_resize(graph_, node) || takes_number(node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
-  }
-
-  // torch reads the elements, a number for each tensor of the lists, whoever traces.
-  bool takes_tensor_for_numbers(const Node& node) const {
-    constexpr uint32_t kNumbers = 3;
-    if (node.form != Form::kCall || node.count <= kNumbers || !PyCFunction_Check(callable_of(node))) return false;
-    const bool takes_list = std::string_view(reinterpret_cast<PyCFunctionObject*>(callable_of(node))->m_ml->ml_name).starts_with("_foreach_addc");
-    const graph::Meta* const meta = graph_.meta_of(operands(node)[kNumbers]);
-    return takes_list && meta && meta->kind == Kind::kTensor;
   }
 
   // A number of Python's that depends on elements, or a container of such: backends would take it for a constant.

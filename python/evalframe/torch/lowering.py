@@ -9,7 +9,7 @@ import operator
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -326,7 +326,10 @@ class _Rows:
         if callable_ in _MARKS:  # of one that ends elsewhere
             self.values[index] = None
             return
-        node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
+        if form == "call" and self._takes_tensor_for_number(getattr(callable_, "__name__", ""), keywords, operand_rows):
+            node = _by_tensors(self._graph, callable_, operands)
+        else:
+            node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
         asks = kind in _NUMBERS and not (form == "call" and callable_ in _TRANSFORMS)
         node.meta["fact"] = asks or (form == "getattr" and kind == "object")
         node.meta["part"] = (
@@ -334,6 +337,18 @@ class _Rows:
         )
         node.meta["stack_trace"] = _trace(*origin)
         self.values[index] = node
+
+    def _takes_tensor_for_number(self, name: str, keywords: tuple[str, ...] | None, operand_rows: Any) -> bool:
+        asked = _NUMBERS_OF.get(name.rstrip("_"))
+        if asked is None or len(operand_rows) != asked.operands or (keywords or ()) != asked.keywords:
+            return False
+        *others, number = (self._meta(*row) for row in operand_rows)
+        # Of one dtype: the number is taken in that of the result.
+        return bool(number[0] == "tensor" and len({dtype for _, dtype, _ in others}) == 1)
+
+    def _meta(self, space: str, at: Any) -> Any:
+        """Its kind, and dtype and shape or None."""
+        return _NO_META if space == "c" else self._stretch.told[1][at][1] if space == "i" else self._rows[at][5]
 
     def _add_checkpoint(self, begin: int, end: int) -> None:
         """What is between the rows is a module, whose results are what is asked for behind them."""
@@ -405,6 +420,44 @@ def _attribute(graph: fx.Graph, name: str) -> fx.Node:
     return node
 
 
+class _Number(NamedTuple):
+    """An operation whose last operand is a number by which something is multiplied in front of an addition."""
+
+    operands: int
+    keywords: tuple[str, ...]
+    scaled: Callable[..., Any] | None
+    """What is multiplied is this of the operands behind the first; None: the one that there is."""
+    scales: Callable[..., Any] = torch.mul
+    adds: str = "add"
+
+
+_NUMBERS_OF = {
+    "add": _Number(3, ("alpha",), None),
+    "sub": _Number(3, ("alpha",), None, adds="sub"),
+    "addcmul": _Number(4, ("value",), torch.mul),
+    "addcdiv": _Number(4, ("value",), torch.div),
+    "_foreach_addcmul": _Number(4, (), torch._foreach_mul, torch._foreach_mul, "_foreach_add"),
+    "_foreach_addcdiv": _Number(4, (), torch._foreach_div, torch._foreach_mul, "_foreach_add"),
+}
+
+
+def _by_tensors(graph: fx.Graph, callable_: Any, operands: list[Any]) -> fx.Node:
+    """The same where the number is a tensor, which torch would read, and what traces can't: it is multiplied by it."""
+    name = callable_.__name__
+    how = _NUMBERS_OF[name.rstrip("_")]
+    first, *others, number = operands
+    of_lists = how.adds.startswith("_foreach")
+    if of_lists:
+        number = _made(graph, "call_function", torch.unbind, [number])
+    scaled = _made(graph, "call_function", how.scaled, others) if how.scaled else others[0]
+    scaled = _made(graph, "call_function", how.scales, [scaled, number])
+    adds = how.adds + "_" * name.endswith("_")
+    if of_lists:
+        return _made(graph, "call_function", getattr(torch, adds), [first, scaled])
+    return _made(graph, "call_method", adds, [first, scaled])
+
+
+_NO_META = None, None, None
 _EMPTY = torch.nn.Module()
 _NUMBERS = ("int", "bool", "float")
 
