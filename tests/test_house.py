@@ -11,6 +11,8 @@ import pytest
 
 import evalframe
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*") if path.suffix in {".h", ".cpp", ".def"})
 # In the order of the data, as the overview has them; a folder includes itself and those before it.
