@@ -611,7 +611,8 @@ std::string RegionWriter::function() {
       text += "  store " + word.type + " " + at + ", ptr " + at + ".at\n";
     });
     text += "  %" + name + ".unseen = load i64, ptr %unseen\n  store i64 %" + name + ".unseen, ptr %unseen.at\n";
-    text += "  %" + name + ".turns = load i64, ptr %turns\n  store i64 %" + name + ".turns, ptr %header\n  ret i32 " + std::to_string(i) + "\n";
+    // LLVM would put the ends of all exits together, and have each branch to one set variables first that say what is stored where.
+    text += "  %" + name + ".turns = load i64, ptr %turns\n  store i64 %" + name + ".turns, ptr %header\n  call void asm sideeffect \"# " + name + "\", \"\"()\n  ret i32 " + std::to_string(i) + "\n";
   }
   text += "}\n";
   if (goes_back()) text += function_of_turns();
