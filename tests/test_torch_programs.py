@@ -551,3 +551,40 @@ def test_what_cant_be_differentiated_is_run_by_the_recorded_calls():
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 product.sum().backward()
         assert all(map(torch.equal, *results))
+
+
+def gives_what_it_wrote(x, y):
+    x.mul_(2)
+    return torch.relu_(y)
+
+
+def gives_a_variable(x, y):
+    t = y
+    t += 1
+    x *= 2
+    return t, x
+
+
+def gives_the_contiguous(x, y):
+    t = y.contiguous()
+    t.mul_(2)
+    x.mul_(2)
+    return t + 1, t, x.add_(1), t.mul_(2)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda module, examples: module.forward])
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("function", [gives_what_it_wrote, gives_a_variable, gives_the_contiguous])
+def test_an_argument_that_is_written_into_and_given_back_is_no_other(function, backend, dynamic):
+    """AOTAutograd writes the one without gradients into the other."""
+    compiled = evalframe.torch.compile(function, backend=backend, dynamic=dynamic)
+    for size in (2, 2, 3, 4, 4):
+        outcomes = []
+        for called in (function, compiled):
+            leaf = torch.arange(size, dtype=torch.float32).requires_grad_()
+            x, y = leaf * 1, torch.linspace(-1, 1, size)
+            results = called(x, y)
+            results = results if isinstance(results, tuple) else (results,)
+            (x * x).sum().backward()
+            outcomes.append(([x.detach(), y, *results, leaf.grad], [result is y for result in results], [result is x for result in results]))
+        assert all(map(torch.equal, outcomes[0][0], outcomes[1][0])) and outcomes[0][1:] == outcomes[1][1:]

@@ -115,16 +115,20 @@ class Lowering:
             return stretch.guard(inputs), self._for_these(stretch, inputs)
 
     def _for_these(self, stretch: Stretch, inputs: Sequence[Any]) -> Callable[..., Any]:
-        module = self._module(stretch, graph_of(stretch, inputs)[0], inputs)
-        return self._compiled(stretch, module, _separated(inputs) if stretch.writes else inputs)
+        graph = graph_of(stretch, inputs)[0]
+        given_back = _given_back(graph, inputs) if stretch.writes and stretch.gradients else []
+        module = self._module(stretch, graph, inputs)
+        function = self._compiled(stretch, module, _separated(inputs) if stretch.writes else inputs)
+        return _with_given_back(function, given_back)
 
     def _for_sizes(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
         apart = _separated(inputs) if stretch.writes else inputs
         symbolic, graph = self._propagated(stretch, apart, stretch.dimensions)
+        given_back = _given_back(graph, symbolic.inputs) if stretch.writes and stretch.gradients else []
         module = self._module(stretch, graph, inputs)
         with symbolic.tracing():
             function = self._compiled(stretch, module, symbolic.inputs, symbolic.symbols)
-        return symbolic.guard(), with_sizes(function, symbolic.sizes)
+        return symbolic.guard(), with_sizes(_with_given_back(function, given_back), symbolic.sizes)
 
     def _module(self, stretch: Stretch, graph: fx.Graph, inputs: Sequence[Any], runs: bool = True) -> fx.GraphModule:
         kept = (node for node in graph.nodes if node.op == "get_attr")
@@ -269,6 +273,50 @@ def _apart(function: Callable[..., Any], module: Callable[..., Any]) -> Callable
     @functools.wraps(function)
     def call(*inputs: Any) -> Any:
         return function(*inputs) if _share_no_memory(inputs) else module(*inputs)
+
+    return call
+
+
+def _given_back(graph: fx.Graph, inputs: Sequence[Any]) -> list[tuple[int, int]]:
+    """Takes results out of the graph that are inputs themselves, where gradients are recorded: their places, and those
+    of the inputs. AOTAutograd (torch 2.13) takes them for what it is to write into another input, which has gradients."""
+    if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
+        return []
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    places = {node: at for at, node in enumerate(placeholders)}
+    values = dict(zip(reversed(placeholders), reversed(inputs), strict=False))  # behind symbols
+    for node in graph.find_nodes(op="call_method", target="contiguous"):
+        (of, *more), keywords = node.args, node.kwargs
+        if of in values and not more and not keywords and values[of].is_contiguous():
+            places[node] = places[of]
+    (output,) = graph.find_nodes(op="output")
+    results = [_first_of(node) for node in output.args[0]]
+    given_back = [(at, places[node]) for at, node in enumerate(results) if node in places]
+    kept = {at for at, _ in given_back}
+    output.args = (tuple(node for at, node in enumerate(output.args[0]) if at not in kept),)
+    return given_back
+
+
+def _first_of(node: fx.Node) -> fx.Node:
+    """What the node is, if it is an operation in place: its first operand."""
+    while node.op.startswith("call") and node.args and isinstance(node.args[0], fx.Node):
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if not (node.target in _PLAIN or (name.endswith("_") and not name.endswith("__"))):
+            break
+        node = node.args[0]
+    return node
+
+
+def _with_given_back(function: Callable[..., Any], given_back: list[tuple[int, int]]) -> Callable[..., Any]:
+    if not given_back:
+        return function
+
+    @functools.wraps(function)
+    def call(*inputs: Any) -> Any:
+        results = list(function(*inputs))
+        for at, place in given_back:
+            results.insert(at, inputs[place])
+        return results
 
     return call
 
