@@ -279,7 +279,7 @@ def _apart(function: Callable[..., Any], module: Callable[..., Any]) -> Callable
 
 def _given_back(graph: fx.Graph, inputs: Sequence[Any]) -> list[tuple[int, int]]:
     """Takes results out of the graph that are inputs themselves, where gradients are recorded: their places, and those
-    of the inputs. AOTAutograd (torch 2.13) takes them for what it is to write into another input, one with gradients."""
+    of the inputs. AOTAutograd (torch 2.13) takes them for what to write into another one, with gradients."""
     if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
         return []
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
