@@ -234,7 +234,7 @@ def test_this_torch_looks_as_the_core_does():
 def test_nodes_have_the_names_that_fx_gives_them():
     from torch.fx.graph import _Namespace
 
-    from evalframe.torch.lowering import _Names
+    from evalframe.torch.graphs import _Names
 
     parts = ["x", "x_1", "x_1_2", "x_", "linear", "relu_", "relu__1", "sum", "class", "self", "_", "__", "a1", "1a", "a-b", "", "\u00e4", "None", "a_01"]
     theirs, ours = _Namespace(), _Names()

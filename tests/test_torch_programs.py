@@ -588,3 +588,16 @@ def test_an_argument_that_is_written_into_and_given_back_is_no_other(function, b
             (x * x).sum().backward()
             outcomes.append(([x.detach(), y, *results, leaf.grad], [result is y for result in results], [result is x for result in results]))
         assert all(map(torch.equal, outcomes[0][0], outcomes[1][0])) and outcomes[0][1:] == outcomes[1][1:]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", lambda module, examples: module.forward])
+def test_a_number_that_something_is_added_to_is_no_argument_given_back(backend):
+    def function(x, y, n):
+        y.mul_(2)
+        n += x
+        return n
+
+    compiled = evalframe.torch.compile(function, backend=backend)
+    for number in (1, 1, 2, 3, 0.5, 4):
+        x, y = X.clone().requires_grad_(), X.clone()
+        assert torch.equal(compiled(x, y, number), X + number) and torch.equal(y, X * 2)
