@@ -601,3 +601,30 @@ def test_a_number_that_something_is_added_to_is_no_argument_given_back(backend):
     for number in (1, 1, 2, 3, 0.5, 4):
         x, y = X.clone().requires_grad_(), X.clone()
         assert torch.equal(compiled(x, y, number), X + number) and torch.equal(y, X * 2)
+
+
+class Shifted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x, y):
+        x.mul_(self.weight)
+        self.seen.add_(1)
+        return y.mul_(2), x + self.seen
+
+
+@pytest.mark.parametrize("parameters", ["inputs", "attributes"])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_arguments_are_given_back_beside_parameters_that_are_attributes(parameters, dynamic):
+    plain, module = Shifted(), Shifted()
+    compiled = evalframe.torch.compile(module, backend="aot_eager", parameters=parameters, dynamic=dynamic)
+    for rows in (2, 2, 3, 4):
+        results = []
+        for called in (plain, compiled):
+            x, y = torch.ones(rows, 3, requires_grad=True) * 2, torch.arange(rows * 3.0).reshape(rows, 3)
+            first, second = called(x, y)
+            assert first is y
+            results.append((y, x.detach(), second.detach()))
+        assert all(map(torch.equal, *results)) and torch.equal(plain.seen, module.seen)

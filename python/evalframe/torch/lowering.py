@@ -91,20 +91,15 @@ class Lowering:
             return stretch.guard(inputs), self._for_these(stretch, inputs)
 
     def _for_these(self, stretch: Stretch, inputs: Sequence[Any]) -> Callable[..., Any]:
-        graph = graph_of(stretch, inputs)[0]
-        given_back = take_given_back(graph, inputs) if stretch.writes and stretch.gradients else []
-        module = self._module(stretch, graph, inputs)
-        function = self._compiled(stretch, module, separated(inputs) if stretch.writes else inputs)
-        return with_given_back(function, given_back)
+        alone = separated(inputs) if stretch.writes else inputs
+        return self._compiled(stretch, graph_of(stretch, inputs)[0], inputs, alone)
 
     def _for_sizes(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
         alone = separated(inputs) if stretch.writes else inputs
         symbolic, graph = self._propagated(stretch, alone, stretch.dimensions)
-        given_back = take_given_back(graph, symbolic.inputs) if stretch.writes and stretch.gradients else []
-        module = self._module(stretch, graph, inputs)
         with symbolic.tracing():
-            function = self._compiled(stretch, module, symbolic.inputs, symbolic.symbols)
-        return symbolic.guard(), with_sizes(with_given_back(function, given_back), symbolic.sizes)
+            function = self._compiled(stretch, graph, inputs, symbolic.inputs, symbolic.symbols)
+        return symbolic.guard(), with_sizes(function, symbolic.sizes)
 
     def _module(self, stretch: Stretch, graph: fx.Graph, inputs: Sequence[Any], runs: bool = True) -> fx.GraphModule:
         kept = (node for node in graph.nodes if node.op == "get_attr")
@@ -132,13 +127,24 @@ class Lowering:
         return symbolic, graph
 
     def _compiled(
-        self, stretch: Stretch, module: fx.GraphModule, inputs: Sequence[Any], symbols: Sequence[Any] = ()
+        self,
+        stretch: Stretch,
+        graph: fx.Graph,
+        inputs: Sequence[Any],
+        asked: Sequence[Any],
+        symbols: Sequence[Any] = (),
     ) -> Callable[..., Any]:
-        """The backend's function. It takes symbols, and all inputs, and knows those that are kept."""
-        function = stretch.called_with_all(
-            self._asked(stretch, module, [*symbols, *stretch.rest(inputs)]), len(symbols)
-        )
-        return apart(function, stretch.called_with_all(module, len(symbols))) if stretch.writes else function
+        """The backend's function, for which it gets ``asked`` in the place of the inputs. It takes symbols, and all
+        inputs, and knows those that are kept."""
+        given = [*symbols, *stretch.rest(asked)]
+        given_back = take_given_back(graph, given) if stretch.writes and stretch.gradients else []
+        module = self._module(stretch, graph, inputs)
+
+        def called(function: Callable[..., Any]) -> Callable[..., Any]:
+            return stretch.called_with_all(with_given_back(function, given_back), len(symbols))
+
+        function = called(self._asked(stretch, module, given))
+        return apart(function, called(module)) if stretch.writes else function
 
     def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         if self._backend is None:  # torch's own checkpoints call the graph's modules

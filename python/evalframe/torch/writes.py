@@ -51,8 +51,8 @@ def take_given_back(graph: fx.Graph, inputs: Sequence[Any]) -> list[tuple[int, i
     if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
         return []
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    values = dict(zip(reversed(placeholders), reversed(inputs), strict=False))  # behind symbols
-    places = {node: at for at, node in enumerate(placeholders) if isinstance(values.get(node), torch.Tensor)}
+    values = dict(zip(placeholders, inputs, strict=True))
+    places = {node: at for at, node in enumerate(placeholders) if isinstance(values[node], torch.Tensor)}
     for node in graph.find_nodes(op="call_method", target="contiguous"):
         (of, *more), keywords = node.args, node.kwargs
         if of in places and not more and not keywords and values[of].is_contiguous():
