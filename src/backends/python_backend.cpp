@@ -430,8 +430,8 @@ class Python final : public Executable {
   }
 
   bool compile_torch(Stretch& stretch, Borrowed backend, const Ref& told, const Ref& given) const {
-    bool handled = false;
-    for (int32_t node = stretch.begin; node < stretch.end; node++) handled = handled || is_handled(graph_, graph_.nodes[node]);
+    const auto begin = graph_.nodes.begin() + stretch.begin, end = graph_.nodes.begin() + stretch.end;
+    const bool handled = stretch.acts && std::any_of(begin, end, [this](const Node& node) { return is_handled(graph_, node); });
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
     stretch.handled = stretch.writes && handled;
     stretch.draws = stretch.acts && !stretch.writes && handled;

@@ -351,11 +351,22 @@ bool acts_on_tensors(const Graph& graph, const Node& node) {
   return torch::has_effect(callable) && !torch::changes_gradient_mode(callable) && !is_switched_off(graph, node, callable);
 }
 
+// Whether the code has an `except`; if not, its handlers end what was begun, and raise again what they got.
+static bool has_except(const bytecode::Code& code) {
+  using enum bytecode::Op;
+  const auto& instructions = code.instructions;
+  for (size_t i = 0; i < instructions.size(); i++) {
+    const bool drops = instructions[i].op == PUSH_EXC_INFO && i + 1 < instructions.size() && instructions[i + 1].op == POP_TOP;
+    if (drops || instructions[i].op == CHECK_EXC_MATCH || instructions[i].op == CHECK_EG_MATCH) return true;
+  }
+  return false;
+}
+
 // Whether what is raised at the instruction of the frame is handled there, but by what raises it again.
 static bool is_handled_in(const graph::Frame& frame, const bytecode::Code& code, int32_t instruction) {
-  const bytecode::ExceptionRegion* region = frame.passes_on ? nullptr : code.handler(instruction);
+  const bytecode::ExceptionRegion* region = code.handler(instruction);
   while (region && std::ranges::find(frame.passing, region->target) != frame.passing.end()) region = code.handler(region->target);
-  return region != nullptr;
+  return region && !(frame.is_torchs && !has_except(code));
 }
 
 bool is_handled(const Graph& graph, const Node& node) {

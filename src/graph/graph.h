@@ -84,8 +84,8 @@ struct Frame {
   Borrowed code;
   int32_t parent = -1;         // index into Graph::frames, or -1
   int32_t call_instruction = -1;
-  bool passes_on = false;              // exceptions: what handles them ends what was begun, and raises them again
-  std::vector<int32_t> passing = {};   // ... what begins at these instructions does
+  bool is_torchs = false;             // of a function of torch's own
+  std::vector<int32_t> passing = {};  // where handlers begin that end what was begun, and raise again what they got
 };
 
 // Owns its constants. Node and input order is program order; effects happen in it.

@@ -28,17 +28,7 @@ int frame_size(const bytecode::Code& code) { return locals_count(code) + code.co
 
 }  // namespace
 
-// Whether the function is one of torch's whose handlers end what was begun, and raise again what they got: it has no `except`.
-static bool passes_exceptions_on(Borrowed function, const bytecode::Code& code) {
-  using enum bytecode::Op;
-  if (code.regions.empty() || !PyFunction_Check(function.get()) || !is_in_torch(function.get())) return false;
-  const auto& instructions = code.instructions;
-  for (size_t i = 0; i < instructions.size(); i++) {
-    const bool drops = instructions[i].op == PUSH_EXC_INFO && i + 1 < instructions.size() && instructions[i + 1].op == POP_TOP;
-    if (drops || instructions[i].op == CHECK_EXC_MATCH || instructions[i].op == CHECK_EG_MATCH) return false;
-  }
-  return true;
-}
+static bool is_torchs(Borrowed function) { return torch::is_watched() && PyFunction_Check(function.get()) && is_in_torch(function.get()); }
 
 // Appends the handler of a `with` and the one that it is under itself, which raises again what it gets. The next one around them, or null.
 static const bytecode::ExceptionRegion* pass_on(const bytecode::Code& code, const bytecode::ExceptionRegion& end_of_with, std::vector<int32_t>& passing) {
@@ -79,7 +69,7 @@ Recorder::Recorder(const std::vector<const Activation*>& chain, const guards::Pa
     const int32_t call = k ? chain[k - 1]->next() - 1 : -1;
     const int32_t generator = cpython::belongs_to_generator(frame.frame()) ? kOuterGenerator : -1;
     const Borrowed function = cpython::original_function(cpython::function_of(frame.frame()));
-    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call, passes_exceptions_on(function, frame.code()), ends_of_torch(frame)});
+    recording_->graph.frames.push_back({frame.code().code.get(), graph_frame - 1, call, is_torchs(function), ends_of_torch(frame)});
     recording_->start.push_back({Ref::borrow(function), &frame.code(), base, graph_frame, graph_frame, -1, frame.next(), depth});
     recording_->guards.require_function(function);
     frames_.push_back({&frame.code(), base, graph_frame, graph_frame, base + frame_size(frame.code()), 0, generator});
@@ -304,7 +294,7 @@ void Recorder::pushed(const Activation& caller, const Activation& callee, const 
   const Live& outer = frames_.back();
   const int32_t base = next_base();
   const auto graph_frame = static_cast<int32_t>(recording_->graph.frames.size());
-  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, caller.next() - 1, passes_exceptions_on(function, callee.code())});
+  recording_->graph.frames.push_back({callee.code().code.get(), outer.graph_frame, caller.next() - 1, is_torchs(function)});
   if (labels_.size() < static_cast<size_t>(base + frame_size(callee.code()))) labels_.resize(base + frame_size(callee.code()));
   const Value made = value(called_);
   const std::vector<uint32_t> parts = made.kind == Value::Kind::kFunction ? copied_elements(made) : std::vector<uint32_t>{};

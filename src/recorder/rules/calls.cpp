@@ -479,7 +479,7 @@ std::optional<Plan> enter_of_c(const Site& site, PyObject* manager) {
 // with np.errstate(...): [manager] -> [bound __exit__, result of __enter__].
 Plan before_with(const Site& site) {
   PyObject* const manager = site.frame.slot(site.depth - 1);
-  if (is_of_torch(Py_TYPE(manager))) site.recorder.handler_passes_on(site.frame.code(), static_cast<int32_t>(&site.instruction - site.frame.code().instructions.data()) + 1);
+  if (torch::is_watched() && is_of_torch(Py_TYPE(manager))) site.recorder.handler_passes_on(site.frame.code(), static_cast<int32_t>(&site.instruction - site.frame.code().instructions.data()) + 1);
   if (std::optional<Plan> followed = enter_followed(site, manager)) return *std::move(followed);
   if (site.instruction.op == bytecode::Op::BEFORE_ASYNC_WITH) return plan_break(Break::kUnknownObject, "async with " + type_name(manager));
   if (std::optional<Plan> entered = enter_of_c(site, manager)) return *std::move(entered);
