@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import signal
 import tracemalloc
 import warnings
@@ -313,3 +314,53 @@ def test_error_states_that_change_between_calls(state: Callable[[], Any]) -> Non
         assert repr(outcome(logs, *arguments)) == repr(outcome(captured, *arguments))
         with state():
             assert repr(outcome(logs, *arguments)) == repr(outcome(captured, *arguments))
+
+
+def equalised(pictures: Any, out: Any) -> Any:
+    """Elements beside calls."""
+    for k in range(len(pictures)):
+        counts = np.zeros(16, np.int64)
+        for i in range(pictures.shape[1]):
+            counts[pictures[k, i]] += 1
+        below = np.cumsum(counts)
+        for i in range(pictures.shape[1]):
+            out[k, i] = below[pictures[k, i]] * out[k, i]
+    return out
+
+
+def turns_of_calls(function: Callable[..., Any], *arguments: Any) -> list[int]:
+    """As how many turns more calls count, in each native loop that has some."""
+    captured = evalframe.jit(function)
+    for _ in range(4):
+        captured(*arguments)
+    loops = [loop.ir for loop in evalframe.explain(captured)(*arguments).loops if loop.native]
+    return [int(number) for ir in loops for number in re.findall(r"%turns.of.calls = or i64 (\d+), 0", ir)]
+
+
+def test_turns_of_elements_beside_calls_are_looked_at_as_seldom_as_others() -> None:
+    def many_stores(x: Any, order: Any) -> Any:
+        for i in range(len(x)):
+            row = x[i][order]
+            for j in range(1, len(row) - 1):
+                x[i, j], x[i, j - 1], x[i, j + 1], x[0, j] = row[j], row[j - 1], row[j + 1], row[j]
+                x[1, j], x[2, j], x[3, j], x[4, j] = row[j], row[j - 1], row[j + 1], row[0]
+                x[5, j], x[6, j], x[7, j], x[8, j] = row[j], row[j - 1], row[j + 1], row[1]
+        return x
+
+    assert 7 in turns_of_calls(equalised, R.integers(0, 16, (30, 40)), np.ones((30, 40)))
+    stored = turns_of_calls(many_stores, R.random((30, 40)), R.permutation(40))
+    assert stored and max(stored) < 7, stored
+
+
+@pytest.mark.parametrize("late", [0, 3, 16, 1000, 1023, 1024, 1025, 2500, 5999])
+def test_conditions_of_elements_beside_calls_are_reported_in_their_turn(late: int) -> None:
+    pictures, out = R.integers(0, 16, (4, 1500)), np.ones((4, 1500))
+    large = out.copy()
+    large[late // 1500, late % 1500] = 1.7e308
+    check(equalised, (pictures, out), (pictures, out), (pictures, large), (pictures, out))
+    captured = evalframe.jit(equalised)
+    captured(pictures, out.copy())
+    with np.errstate(all="raise"):
+        ours, plain = large.copy(), large.copy()
+        assert repr(outcome(captured, pictures, ours)) == repr(outcome(equalised, pictures, plain))
+        assert shown(ours) == shown(plain)

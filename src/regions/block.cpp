@@ -317,12 +317,19 @@ void Block::put(const char* list, size_t index, const Term& value) {
   emitter.line("store " + value.type + " " + value.ref + ", ptr " + at.ref);
 }
 
+void Block::count_calls() {
+  if (std::exchange(counts_calls_, true)) return;
+  const Term due = emitter.let("i64", std::string("load i64, ptr ") + kDue) - Term{&emitter, "i64", kTurnsOfCalls};
+  emitter.line("store i64 " + due.ref + ", ptr " + kDue);
+}
+
 Term Block::called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
   if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
   const auto found = std::find(routines_.begin(), routines_.end(), routine);
   const std::string number = std::to_string(found - routines_.begin());
   if (found == routines_.end()) routines_.push_back(routine);
+  count_calls();
   const std::string before = new_label(), calls = new_label(), behind = new_label();
   emitter.line("br label %" + before);
   emitter.label(before);

@@ -137,6 +137,9 @@ class Block {
   // Where free memory begins, and a number for views: variables of the function.
   static constexpr const char* kTop = "%top";
   static constexpr const char* kSerial = "%serial";
+  // After how many turns something is looked at; as how many more calls are counted.
+  static constexpr const char* kDue = "%due";
+  static constexpr const char* kTurnsOfCalls = "%turns.of.calls";
   Term new_serial();
   // A row or rows of elements, as a routine gets them; outer, inner: bytes from row to row, and to the next element.
   struct Rows {
@@ -194,7 +197,7 @@ class Block {
   int labels_ = 0;
   size_t even_loads_ = 0;
   std::vector<Term> watched_;
-  bool done_ = false, meets_conditions_ = false;
+  bool done_ = false, meets_conditions_ = false, counts_calls_ = false;
   bool may_have_met_ = true;  // a condition, since the last look
   int logged_ = 0;  // elements that may have to be put back
   std::vector<Routine>& routines_;
@@ -207,6 +210,7 @@ class Block {
   void write_store(const Store& store);
   Term are_neighbours(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns);
   void copy_row(DType dtype, const Rows& from, const Rows& to, const Term& count);
+  void count_calls();
   void put(const char* list, size_t index, const Term& value);
   void log(const Store& store);
   void pin();

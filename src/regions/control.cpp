@@ -53,8 +53,8 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   blocks_[next].is_entry = true;
   const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;
   emitter.line("store i64 " + turns.ref + ", ptr %turns");
-  const Term due = compare("ne", turns, emitter.let("i64", "load i64, ptr %due"));
-  emitter.line("br i1 " + due.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
+  const Term goes_on = compare("slt", turns, emitter.let("i64", std::string("load i64, ptr ") + Block::kDue));
+  emitter.line("br i1 " + goes_on.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
 }
 
 void RegionWriter::return_results(Block& block, const std::vector<Written>& results, bool is_tuple) {

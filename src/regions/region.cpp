@@ -562,6 +562,7 @@ std::string RegionWriter::function() {
   if (!region_.routines.empty()) {
     for (const char* const list : {"%data", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
     text += "  %outer = alloca [" + std::to_string((kMostOperands + 1) * kMostDimensions) + " x i64]\n";
+    text += std::string("  ") + Block::kTurnsOfCalls + " = or i64 " + number_of(region_.turns_of_calls()) + ", 0\n";
     text += std::string("  ") + kCallWords + " = alloca [" + std::to_string(kMostCallWords) + " x i64]\n";
     text += "  %numbers = alloca [" + std::to_string(kMostOperands) + " x [" + std::to_string(kBytesOfNumber) + " x i8]], align 32\n";
   }

@@ -44,7 +44,8 @@ struct Obstacle {
   std::string reason;
 };
 
-// Floating-point conditions are looked at once in so many turns: twice as many as the last time, and no more than these.
+// Floating-point conditions are looked at once in so many turns: twice as many as the last time, and no more than these. A turn with calls, which take
+// long, counts as several, so that loops of elements beside it have as many as elsewhere.
 inline constexpr int64_t kMostUnseen = 1024, kMostUnseenWithCalls = 128, kFewestUnseen = 16;
 // Elements that were stored meanwhile, to be put back where there was one: address and size, and what was there before.
 struct LogEntry {
@@ -75,7 +76,9 @@ struct Region {
   int numpy_calls() const { return static_cast<int>(std::count_if(routines.begin(), routines.end(), [](const Routine& routine) { return routine.kind == Routine::Kind::kObject; })); }
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
   int64_t logged = 0;             // elements that a turn may log
-  int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, routines.empty() ? kMostUnseen : kMostUnseenWithCalls); }
+  int64_t most_unseen() const { return std::clamp(kMostLogged / std::max<int64_t>(logged, 1), kFewestUnseen, kMostUnseen); }
+  // What calls are counted as besides, once in a block.
+  int64_t turns_of_calls() const { return std::max<int64_t>(most_unseen() / kMostUnseenWithCalls, 1) - 1; }
   // Entries of the log that turns done one by one take from one checkpoint to the next.
   int64_t most_logged() const { return (most_unseen() + 1) * (logged + 1); }
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
