@@ -250,11 +250,23 @@ struct Power {
   Term result, finite;
 };
 
+// By way of a function that keeps all registers, vectors, too: around a call of pow() itself all numbers of the turns would be in memory, for the sake of
+// one square in thirty. It returns a vector, as LLVM would have any other function clear the upper halves of those registers at its end.
+Term squared_by_pow(const Term& a) {
+  Emitter& emitter = *a.emitter;
+  emitter.need("declare double @pow(double, double) #1");
+  emitter.need(
+      "define internal preserve_allcc <4 x double> @squared_by_pow(double %a) #4 {\n  %power = call double @pow(double %a, double 2.0) #2\n"
+      "  %powers = insertelement <4 x double> zeroinitializer, double %power, i64 0\n  ret <4 x double> %powers\n}");
+  const Term powers = emitter.let("<4 x double>", "call preserve_allcc <4 x double> @squared_by_pow(double " + a.ref + ")");
+  return emitter.let("double", "extractelement <4 x double> " + powers.ref + ", i64 0");
+}
+
 // pow(a, 2), which Python and NumPy call for one number. glibc's, with FMA, is within 0.509 ulp and 1.3 * 2^-15 ulp for each 1 that the result's
 // logarithm is off 0 (sysdeps/ieee754/dbl-64/e_pow.c): for results from 2^-200 to 2^200 within 0.5146. What multiplying gives is the one where it is
 // within 0.4844 ulp of the square: where it is still the nearest with 1.033 times as large an error. Of others that error isn't computed: it could
 // underflow, or be that of infinities.
-Power power_of_two(Block& block, const Term& a, const Term& two) {
+Power power_of_two(Block& block, const Term& a) {
   Emitter& emitter = block.emitter;
   const Term product = a * a;
   if (block.pass == Pass::kProbe) return {product, emitter.integer("i1", -1)};
@@ -268,7 +280,7 @@ Power power_of_two(Block& block, const Term& a, const Term& two) {
   emitter.label(sure);
   emitter.line("br label %" + behind);
   emitter.label(calls);
-  const Term called = call_c("pow", {a, two});
+  const Term called = squared_by_pow(a);
   const Term finite = is_finite(block, called);
   emitter.line("br label %" + behind);
   emitter.label(behind);
@@ -279,7 +291,7 @@ Power power_of_two(Block& block, const Term& a, const Term& two) {
 }
 
 Power power(Block& block, const Term& a, const Term& b, const Written& exponent) {
-  if (kPowIsNear && native::vector_bytes() >= 32 && a.type == "double" && is_two(exponent)) return power_of_two(block, a, b);
+  if (kPowIsNear && native::vector_bytes() >= 32 && a.type == "double" && is_two(exponent)) return power_of_two(block, a);
   const bool is_whole = a.type == "double" && !exponent.constant && is_index(exponent);
   const Term result = call_c(is_whole ? "evalframe_pow_of_whole" : a.type == "double" ? "pow" : "powf", {a, b});
   return {result, is_finite(block, result)};
