@@ -122,3 +122,18 @@ def test_threads_share_a_trial() -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: captured(9, x), range(2000)))
     assert all(np.array_equal(result, table(9, x)) for result in results)
+
+
+@pytest.mark.parametrize(("calls_of_each", "recordings"), [(1, 32), (4, 64)])
+def test_functions_made_anew_are_left_where_they_are_only_recorded(calls_of_each: int, recordings: int) -> None:
+    def made(factor: float) -> Any:
+        return lambda x: x * factor + 1
+
+    x = np.arange(5.0)
+    before = evalframe.stats()["recordings"]
+    with evalframe.enabled():
+        for factor in range(100):
+            scaled = made(float(factor))
+            for _ in range(calls_of_each):
+                assert np.array_equal(scaled(x), np.arange(5.0) * factor + 1)
+    assert evalframe.stats()["recordings"] - before == recordings

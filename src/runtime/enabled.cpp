@@ -15,6 +15,7 @@
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
+#include "runtime/call_trial.h"
 #include "runtime/dead_functions.h"
 #include "runtime/jit.h"
 #include "runtime/measure.h"
@@ -117,6 +118,24 @@ class Losses {
   Stopwatch watch_;
 };
 
+// What capturing the functions of one code has come to.
+class OfCode {
+ public:
+  int functions = 0;
+  void add(const Counters& now, const Counters& before) {
+    calls_ += now.calls - before.calls;
+    recordings_ += now.recordings - before.recordings;
+    runs_ += now.served + now.native_calls + now.native_turns - before.served - before.native_calls - before.native_turns;
+  }
+  // Recordings keep being made and hardly ever serve: of functions that are made anew at each call, or where each call goes another way
+  // between its breaks. A recording costs hundreds of runs.
+  bool only_records() const { return CallTrial::on && calls_ >= kCalls && recordings_ >= kRecordings && runs_ < kRunsOfEach * recordings_; }
+
+ private:
+  static constexpr uint64_t kCalls = 32, kRecordings = 32, kRunsOfEach = 2;
+  uint64_t calls_ = 0, recordings_ = 0, runs_ = 0;
+};
+
 class CaptureHook final : public cpython::FrameHook {
  public:
   explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
@@ -137,7 +156,7 @@ class CaptureHook final : public cpython::FrameHook {
     bool handled = false;
     const Counters before = capture->counters();
     value = capture->call(thread, slots.data(), &handled);
-    if (!settings_.everything) look_at_call(frame, *capture, before);
+    if (!settings_.everything) look_at_call(frame, code, *capture, before);
     if (!handled) return Decision::kPass;
     return value ? Decision::kResult : Decision::kRaised;
   }
@@ -158,8 +177,11 @@ class CaptureHook final : public cpython::FrameHook {
     bool left = false;  // its calls are CPython's
   };
 
-  void look_at_call(const cpython::EntryFrame& frame, const Capture& capture, const Counters& before) {
+  void look_at_call(const cpython::EntryFrame& frame, PyCodeObject* code, const Capture& capture, const Counters& before) {
     const Counters& now = capture.counters();
+    OfCode& of_code = of_code_[code];
+    of_code.add(now, before);
+    if (of_code.only_records()) return leave(frame);
     const bool is_due = now.calls >= kCallsOnTrial ? std::has_single_bit(now.calls) : now.recordings > before.recordings;
     if (!is_due || !capture.is_idle()) return;
     losses_.add(now, before);
@@ -178,8 +200,9 @@ class CaptureHook final : public cpython::FrameHook {
     if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
     if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
-    if (known_.size() >= kMostFunctions || functions_of_[code] >= kMostOfOneCode) return nullptr;
-    const bool others = functions_of_[code]++ > 0;
+    OfCode& of_code = of_code_[code];
+    if (known_.size() >= kMostFunctions || of_code.functions >= kMostOfOneCode || of_code.only_records()) return nullptr;
+    const bool others = of_code.functions++ > 0;
     const std::vector<Known> dead = others ? take_dead(code) : std::vector<Known>();
     auto capture = std::make_shared<Capture>(function, settings_.copy());
     known_.emplace(function, Known{capture, Ref()});
@@ -234,7 +257,7 @@ class CaptureHook final : public cpython::FrameHook {
   int modules_ = 0;
   std::vector<std::shared_ptr<Capture>> kept_modules_;
   std::unordered_map<PyObject*, Known> known_;
-  std::unordered_map<PyCodeObject*, int> functions_of_;  // by code, which the known functions hold
+  std::unordered_map<PyCodeObject*, OfCode> of_code_;  // by code, which the known functions hold
 };
 
 }  // namespace
