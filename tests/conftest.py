@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,20 @@ def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_default_device(device)
     yield
     torch.set_default_device(None)
+
+
+@pytest.fixture(autouse=True)
+def most_machine_code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A third of the tests has optimised code: optimising would take most of their time, and is LLVM's."""
+    _core.allow_full_effort(zlib.crc32(request.node.nodeid.encode()) % 3 == 0)
+    yield
+    _core.allow_full_effort(True)
+
+
+@pytest.fixture
+def optimised_code(most_machine_code_is_made_quickly: None) -> None:
+    """Whichever test it is."""
+    _core.allow_full_effort(True)
 
 
 @pytest.fixture

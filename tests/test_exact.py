@@ -120,7 +120,7 @@ def added_up(x: Any, y: Any, n: int) -> float:
     return total
 
 
-def test_sums_in_another_order_are_close(native_loops_at_once: None) -> None:
+def test_sums_in_another_order_are_close(native_loops_at_once: None, optimised_code: None) -> None:
     random = np.random.default_rng(3)
     x, y = random.normal(size=1000), random.normal(size=1000)
     plain, fast, ordered = added_up(x, y, 1), evalframe.jit(added_up, fastmath=True), evalframe.jit(added_up)

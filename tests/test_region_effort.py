@@ -27,7 +27,7 @@ X = np.linspace(0.25, 3.0, 7)
 
 
 @pytest.fixture(autouse=True)
-def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_compiled(monkeypatch: pytest.MonkeyPatch, optimised_code: None) -> None:
     monkeypatch.setenv("EVALFRAME_CACHE", "0")
     _core.forget_machine_code()
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <fstream>
@@ -200,6 +201,9 @@ bool llvm_is_loaded() { return is_loaded; }
 
 void forget_machine_code() { known_code().clear(); }
 
+static std::atomic<bool> allows_full_effort = true;
+void allow_full_effort(bool on) { allows_full_effort = on; }
+
 const std::string& target() {
   static MadeOnce<std::string> target;
   return target.get([] { return without_signal_handlers(find_target); });
@@ -232,6 +236,7 @@ bool is_at_hand(const std::string& ir) {
 
 void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
+  if (!allows_full_effort) effort = Effort::kQuick;
   const std::string key = key_of(ir, effort);
   if (void* const known = code_at_hand(key)) return known;
   if (CompilesLater::is_on) throw NotCompiled();

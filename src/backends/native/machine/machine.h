@@ -43,7 +43,8 @@ class CompilesLater {
   const bool before_;
 };
 
-// For tests: what has been compiled is compiled again where it is asked for.
+// For tests: what has been compiled is compiled again where it is asked for; whether anything is compiled in full.
 void forget_machine_code();
+void allow_full_effort(bool on);
 
 }  // namespace evalframe::native
