@@ -133,7 +133,7 @@ Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* pa
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
   if (torch::modes_are_active()) return call_plainly(handled);
   drop_spent(entries);
-  if (drop_dead(entries)) drop_regions();
+  if (drop_dead(entries, is_full(entries, settings_.max_entries))) drop_regions();
   if (is_full(entries, settings_.max_entries)) {
     count_refusal(entries);
     return call_plainly(handled);

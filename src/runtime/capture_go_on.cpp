@@ -262,7 +262,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
   if (compilation && Measure::what & Measure::kGuards) compilation->take_costs(frames.data());
   if (compilation && !several) return serve_here(run, entries, *compilation, objects);
   if (!compilation) drop_spent(entries);
-  if (!compilation && drop_dead(entries)) drop_regions();
+  if (!compilation && drop_dead(entries, is_full(entries, settings_.max_entries))) drop_regions();
   if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
   run.trial.stop();
   run.times.records();

@@ -13,9 +13,15 @@ namespace {
 // References from captures, of the objects that were asked for.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-int count_visit(PyObject* object, void* counts) {
-  const auto found = static_cast<Counts*>(counts)->find(object);
-  if (found != static_cast<Counts*>(counts)->end()) found->second++;
+struct Count {
+  Counts held;
+  int64_t visits = 0;  // of all that captures refer to
+};
+
+int count_visit(PyObject* object, void* count) {
+  auto& [held, visits] = *static_cast<Count*>(count);
+  visits++;
+  if (const auto found = held.find(object); found != held.end()) found->second++;
   return 0;
 }
 
@@ -61,14 +67,21 @@ void add_functions(const Compilation& entry, std::vector<PyObject*>& functions) 
 
 }  // namespace
 
+Looks& looks_for_dead_functions() {
+  static Looks looks;
+  return looks;
+}
+
 std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& functions) {
-  Counts held;
+  Count count;
+  Counts& held = count.held;
   for (PyObject* const function : functions) {
     held.emplace(function, 0);
     if (closure_of(function)) held.emplace(closure_of(function), 0);
     for_each_cell_around(function, [&](PyObject* cell) { held.emplace(cell, 0); });
   }
-  for (const Capture* const capture : Capture::all()) capture->traverse(count_visit, &held);
+  for (const Capture* const capture : Capture::all()) capture->traverse(count_visit, &count);
+  looks_for_dead_functions().took(count.visits);
   std::unordered_set<PyObject*> dead;
   for (PyObject* const function : functions) {
     if (is_dead(function, held)) dead.insert(function);
@@ -76,8 +89,9 @@ std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& funct
   return dead;
 }
 
-bool drop_dead(Entries& entries) {
+bool drop_dead(Entries& entries, bool is_full) {
   if (entries.refused && !std::has_single_bit(entries.refused)) return false;
+  if (!looks_for_dead_functions().are_due() && !is_full) return false;
   std::vector<PyObject*> functions;
   for (const Held<Compilation>& entry : entries.list) add_functions(*entry, functions);
   const std::unordered_set<PyObject*> dead = functions.empty() ? std::unordered_set<PyObject*>() : dead_functions(functions);

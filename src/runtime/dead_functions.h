@@ -2,6 +2,8 @@
 // what they close over is let go with the recordings.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <unordered_set>
 #include <vector>
 
@@ -9,9 +11,26 @@
 
 namespace evalframe::runtime {
 
+// When to look for them: a look visits all that captures hold, so that each recording of a large program would take longer than the one before.
+class Looks {
+ public:
+  // Whether recordings have been made, or functions captured, that have taken many times as long as the last look. Asked once at each of them.
+  bool are_due() {
+    visits_ = std::max<int64_t>(visits_ - kVisits, 0);
+    return visits_ == 0;
+  }
+  void took(int64_t visits) { visits_ = visits; }
+
+ private:
+  static constexpr int64_t kVisits = 2000;  // that take a tenth of what a small recording takes
+  int64_t visits_ = 0;
+};
+// The process's; with the GIL.
+Looks& looks_for_dead_functions();
 // Those of the functions that only captures hold, by the counts of references.
 std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& functions);
-// Lets go of the entries that ask for such a function, which may run Python code. Of a place that refuses calls, now and then. Whether there were any.
-bool drop_dead(Entries& entries);
+// Lets go of the entries that ask for such a function, which may run Python code, where a look is due, or none more would fit in. Of a place that
+// refuses calls, now and then. Whether there were any.
+bool drop_dead(Entries& entries, bool is_full);
 
 }  // namespace evalframe::runtime

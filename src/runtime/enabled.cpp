@@ -203,17 +203,18 @@ class CaptureHook final : public cpython::FrameHook {
     OfCode& of_code = of_code_[code];
     if (known_.size() >= kMostFunctions || of_code.functions >= kMostOfOneCode || of_code.only_records()) return nullptr;
     const bool others = of_code.functions++ > 0;
-    const std::vector<Known> dead = others ? take_dead(code) : std::vector<Known>();
+    const std::vector<Known> dead = others && looks_for_dead_functions().are_due() ? take_dead() : std::vector<Known>();
     auto capture = std::make_shared<Capture>(function, settings_.copy());
     known_.emplace(function, Known{capture, Ref()});
     return capture;
   }
 
-  // Other functions of the code that no call can bring again. They may run Python code when they die.
-  std::vector<Known> take_dead(PyCodeObject* code) {
+  // Functions of codes that have several, and that no call can bring again. They may run Python code when they die.
+  std::vector<Known> take_dead() {
     std::vector<PyObject*> functions;
     for (const auto& [function, known] : known_) {
-      if (reinterpret_cast<PyFunctionObject*>(function)->func_code == reinterpret_cast<PyObject*>(code)) functions.push_back(function);
+      const auto of_code = of_code_.find(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code));
+      if (of_code != of_code_.end() && of_code->second.functions > 1) functions.push_back(function);
     }
     std::vector<Known> taken;
     for (PyObject* const function : dead_functions(functions)) {
