@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evalframe
+from evalframe import _core
 from graphs import Compiled, assert_same, check
 
 DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
@@ -139,6 +141,20 @@ def nearest(np: Any, points: Any, centres: Any) -> Any:
 def test_nearest_centres() -> None:
     compiled = check(nearest, array("f8", 50, 3), array("f8", 4, 3))
     assert "call" not in compiled.builder.text()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_numbers_are_those_of_the_c_library(dtype: str) -> None:
+    def norms(rows: Any) -> Any:
+        found = []
+        for x in rows:
+            found.append(np.sqrt(x[0] ** 2 + x[1] ** 2.5) + x[2] ** x[0])
+        return np.atleast_1d(found)
+
+    captured = evalframe.jit(norms)
+    for rows in np.random.default_rng(3).uniform(1, 10, (200, 7, 3)).astype(dtype):
+        assert_same(captured(rows), norms(rows))
+    assert _core.jit_counters(captured)["hits"] > 190
 
 
 def test_new_arrays_do_not_cut_a_segment() -> None:

@@ -106,7 +106,8 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   return meaning;
 }
 
-// NumPy takes a short way for a few exponents, and refuses negative ones of integers: then false.
+// NumPy takes a short way for a few exponents, and refuses negative ones of integers: then false. A power of numbers is false, too: NumPy
+// calls the C library's pow(), as Python does, and programs compare numbers.
 bool Meanings::shorten_power(const Node& node, Meaning& meaning) const {
   const bool array = meta(meaning.args[0]).kind == Kind::kArray || meta(meaning.args[1]).kind == Kind::kArray;
   PyObject* const value = constant(meaning.args[1]);
@@ -126,8 +127,9 @@ bool Meanings::shorten_power(const Node& node, Meaning& meaning) const {
   if ((real == 0.5 || is_inverse) && is_float(meaning.loop) && node.form == Form::kBinary && array) {
     meaning.op = is_inverse ? ScalarOp::reciprocal : ScalarOp::sqrt;
     meaning.count = 1;
+    return true;
   }
-  return true;
+  return array || node.form == Form::kCall;
 }
 
 Meaning Meanings::where(const Node& node) const {
