@@ -274,6 +274,7 @@ STATS = {
     "record_seconds": 0.001,
     "compile_seconds": 0.1,
     "saved_seconds": 1.25,
+    "uncompared_seconds": 0.03,
     "evaluated_frames": 40,
     "handed_over_frames": 2,
     "handed_over_reasons": {"traced": 2},
@@ -282,7 +283,7 @@ STATS = {
 
 @pytest.mark.parametrize(
     ("saved", "text"),
-    [(1.25, "about 1.2 s saved"), (0.0375, "about 38 ms saved"), (-0.02, "about 20 ms lost (compiling took 100 ms)"), (None, "time saved not known")],
+    [(1.25, "about 1.2 s saved"), (0.0375, "about 38 ms saved"), (-0.05, "about 50 ms lost (compiling took 100 ms)"), (None, "time saved not known")],
 )
 def test_summary_counts(saved: float | None, text: str) -> None:
     expected = f"evalframe: 2 graphs recorded, run 1,500 times, 1,000 of 1,003 calls served, 1 graph break, {text}"
@@ -291,6 +292,10 @@ def test_summary_counts(saved: float | None, text: str) -> None:
     assert more.endswith(f"1 graph break, 1 call beyond the limit of recordings, 2 functions given up, {text}")
     assert "2 differences from plain Python, about" in report.summary({**STATS, "differences": 2, "saved_seconds": 1.25})
     assert report.summary({}) == "evalframe: nothing was captured"
+    unlike = report.summary({**STATS, "uncompared_seconds": 12.0})
+    assert unlike.endswith("about 1.2 s saved (not counting 12.0 s of first runs)")
+    lost = report.summary({**STATS, "saved_seconds": -0.5, "uncompared_seconds": 12.0})
+    assert lost.endswith("about 500 ms lost (compiling took 100 ms, not counting 12.0 s of first runs)")
 
 
 def test_a_program_is_run_with_every_frame_evaluated(tmp_path: Path) -> None:
@@ -433,6 +438,29 @@ def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:
     most = measured["served"] * (measured["plain_seconds"] - measured["served_seconds"])
     assert measured["saved_seconds"] <= most + 1e-9
     assert package.stats()["saved_seconds"] is not None
+
+
+def test_first_runs_of_calls_that_are_never_compared_are_told_apart() -> None:
+    time = [0.0]
+
+    def inner(x: Any) -> Any:
+        time[0] += 50
+        return x + 1
+
+    def outer(x: Any) -> Any:
+        time[0] += 30
+        return captured_inner(x) * 2
+
+    captured_inner = package.jit(inner)
+    before = package.stats()["uncompared_seconds"]
+    _core.set_measuring(True)
+    _core.set_clock(lambda: time[0])
+    try:
+        package.jit(outer)(np.arange(3.0))
+    finally:
+        _core.set_clock(None)
+        _core.set_measuring(False)
+    assert package.stats()["uncompared_seconds"] - before == pytest.approx(80, abs=2)  # what the inner run took is counted once; compiling isn't
 
 
 def test_time_saved_is_measured_for_the_loops_of_a_module(tmp_path: Path) -> None:

@@ -206,13 +206,16 @@ def stats() -> dict[str, Any]:
     ``native_turns`` (turns that they ran), ``native_calls`` (calls that were native from their first instruction to
     the return, or from behind the graph that they begin with), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
-    by ``evalframe run``. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator
-    ran and what it left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by reason:
-    ``traced`` (a tracer, profiler or monitoring tool was active), ``not decoded`` (bytecode that no compiler makes).
+    by ``evalframe run``, nor does it count ``uncompared_seconds``: what recorded runs took whose calls came too seldom
+    to run one plainly, for comparison. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own
+    evaluator ran and what it left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by
+    reason: ``traced`` (a tracer, profiler or monitoring tool was active), ``not decoded`` (bytecode that no compiler
+    makes).
     """
     counters: dict[str, Any] = dict(_core.total_counters())
     saved = _core.saved_seconds()
     counters["saved_seconds"] = None if saved is None else saved - counters["compile_seconds"]
+    counters["uncompared_seconds"] = _core.uncompared_seconds()
     evaluation = _core.evaluation_counts()
     counters["evaluated_frames"] = evaluation["evaluated"]
     counters["handed_over_frames"] = sum(evaluation["handed over"].values())

@@ -24,7 +24,7 @@ def summary(stats: Stats) -> str:
         f"run {counted(stats['served'], 'time')}",
         *([f"{stats['hits']:,} of {counted(stats['calls'], 'call')} served"] if stats["calls"] else []),
         counted(stats["breaks"], "graph break"),
-        _saved(stats["saved_seconds"], stats["compile_seconds"]),
+        _saved(stats["saved_seconds"], stats["compile_seconds"], stats["uncompared_seconds"]),
     ]
     if stats["limited"]:
         parts.insert(-1, f"{counted(stats['limited'], 'call')} beyond the limit of recordings")
@@ -90,12 +90,14 @@ def html(stats: Stats, title: str, captures: Captures = ()) -> str:
     return page.html({"Functions": _table([_function_row(capture) for capture in told])}, _sections(stats, told))
 
 
-def _saved(saved: float | None, compiling: float) -> str:
+def _saved(saved: float | None, compiling: float, uncompared: float) -> str:
     if saved is None:
         return "time saved not known"
-    if saved >= 0:
-        return f"about {_seconds(saved)} saved"
-    return f"about {_seconds(-saved)} lost (compiling took {_seconds(compiling)})"
+    notes = [f"compiling took {_seconds(compiling)}"] if saved < 0 else []
+    if uncompared > abs(saved):  # more than that may have been lost there
+        notes.append(f"not counting {_seconds(uncompared)} of first runs")
+    told = f"about {_seconds(abs(saved))} {'lost' if saved < 0 else 'saved'}"
+    return f"{told} ({', '.join(notes)})" if notes else told
 
 
 def _seconds(seconds: float) -> str:

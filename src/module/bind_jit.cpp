@@ -415,6 +415,7 @@ void bind_jit(nb::module_& module) {
              "The C library keeps up to 64 MiB of freed memory, unless the environment has settings of its own for it.");
   module.def("runs_that_waited", native::runs_that_waited, "How often kernels that weren't worth compiling yet have been left to calls.");
   module.def("saved_seconds", [] { return runtime::Measure::total_saved(); }, "What serving saved, as far as it was measured; None: nothing was.");
+  module.def("uncompared_seconds", [] { return runtime::Measure::total_uncompared(); }, "What recorded runs took whose calls were compared with no plain ones.");
   module.def(
       "enable",
       [](const std::string& backend, nb::handle custom, bool exact, bool fastmath, bool background, bool all_threads, int dynamic, bool compiling) {

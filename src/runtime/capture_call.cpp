@@ -200,13 +200,14 @@ Ref Capture::verified(PyThreadState* thread, Compilation& compilation, guards::O
 Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) {
   const double compiled_before = seconds_compiled();
   const size_t before = entries.list.size();
+  const OwnSeconds own;
   const Stopwatch watch;
   Ref result = finish(thread, chain);
   const double seconds = watch.seconds() - (seconds_compiled() - compiled_before);
   if (entries.list.size() > before) {
     Compilation& made = *entries.list.back();
     if (!made.measure) made.measure = std::make_unique<Measure>();
-    made.measure->add_recorded(seconds);
+    made.measure->add_recorded(seconds, own.of(seconds));
   }
   return result;
 }

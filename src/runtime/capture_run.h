@@ -65,6 +65,7 @@ class Capture::TurnTimes {
     kind_ = measure_->wants_plain() ? Kind::kPlain : Kind::kServed;
     turns_ = 1;
     compiled_before_ = seconds_compiled();
+    own_.emplace();
     watch_ = Stopwatch();
     return kind_ == Kind::kPlain;
   }
@@ -77,7 +78,7 @@ class Capture::TurnTimes {
   enum class Kind : uint8_t { kServed, kPlain, kRecorded };
   void add() {
     const double seconds = watch_.seconds() - (seconds_compiled() - compiled_before_);
-    if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds);
+    if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds, own_->of(seconds));
     if (kind_ == Kind::kPlain) return measure_->add_plain(seconds);
     for (int32_t i = 0; i < turns_; i++) measure_->add_served(seconds / turns_);
   }
@@ -88,6 +89,7 @@ class Capture::TurnTimes {
   Kind kind_ = Kind::kServed;
   int32_t turns_ = 0;
   double compiled_before_ = 0;
+  std::optional<OwnSeconds> own_;
   Stopwatch watch_;
 };
 

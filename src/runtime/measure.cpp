@@ -21,7 +21,7 @@ namespace {
 // Seconds of a recorded run from which a plain one in three would be felt.
 constexpr double kLong = 0.02;
 
-double retired_saved = 0;
+double retired_saved = 0, retired_uncompared = 0;
 bool retired_known = false;
 
 std::set<const Measure*>& live() {
@@ -35,6 +35,7 @@ Measure::Measure() { live().insert(this); }
 
 Measure::~Measure() {
   retired_saved += saved();
+  retired_uncompared += uncompared();
   retired_known |= is_known();
   live().erase(this);
 }
@@ -61,6 +62,20 @@ std::optional<double> Measure::total_saved() {
     known |= measure->is_known();
   }
   return known ? std::optional(sum) : std::nullopt;
+}
+
+double Measure::total_uncompared() {
+  double sum = retired_uncompared;
+  for (const Measure* measure : live()) sum += measure->uncompared();
+  return sum;
+}
+
+thread_local double OwnSeconds::recorded = 0;
+
+double OwnSeconds::of(double seconds) const {
+  const double own = std::max(seconds - (recorded - before_), 0.0);
+  recorded += own;
+  return own;
 }
 
 }  // namespace evalframe::runtime

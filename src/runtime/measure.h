@@ -32,7 +32,8 @@ class Measure {
   bool wants_plain() const;
   void add_served(double seconds) { served_++, served_seconds_ += seconds; }
   void add_plain(double seconds);
-  void add_recorded(double seconds) { recorded_++, recorded_seconds_ += seconds; }
+  // own: without other recorded runs in it.
+  void add_recorded(double seconds, double own) { recorded_++, recorded_seconds_ += seconds, recorded_own_ += own; }
 
   uint64_t served() const { return served_; }
   uint64_t plain() const { return plain_.size(); }
@@ -49,11 +50,25 @@ class Measure {
   static uint8_t what;
   // Of all that was measured in this process, compiling not counted; none if no plain time is known.
   static std::optional<double> total_saved();
+  // Of the recorded runs of which no plain time is known.
+  static double total_uncompared();
 
  private:
+  double uncompared() const { return is_known() ? 0 : recorded_own_; }
   uint64_t served_ = 0, recorded_ = 0;
-  double served_seconds_ = 0, recorded_seconds_ = 0;
+  double served_seconds_ = 0, recorded_seconds_ = 0, recorded_own_ = 0;
   std::vector<double> plain_;  // ascending
+};
+
+// Of one recorded run, what other recorded runs in it didn't take.
+class OwnSeconds {
+ public:
+  // At its end, of all that it took.
+  double of(double seconds) const;
+
+ private:
+  const double before_ = recorded;
+  static thread_local double recorded;  // own seconds of all recorded runs so far
 };
 
 }  // namespace evalframe::runtime
