@@ -32,14 +32,20 @@ def chain(steps: Any, out: Any) -> Any:
 
 
 @pytest.fixture
-def definition(native_loops_at_once: None) -> str:
-    """Of the function around pow(), as loops have it."""
+def loops(native_loops_at_once: None) -> list[str]:
+    """The code of the chain's native loops."""
     captured = evalframe.jit(chain)
     steps, out = R.normal(size=400), np.zeros(400)
     for _ in range(6):
         captured(steps, out)
-    loops = [loop.ir for loop in evalframe.explain(captured)(steps, out).loops if loop.native]
-    assert loops
+    found = [loop.ir for loop in evalframe.explain(captured)(steps, out).loops if loop.native]
+    assert found
+    return found
+
+
+@pytest.fixture
+def definition(loops: list[str]) -> str:
+    """Of the function around pow(), as loops have it."""
     found = re.search(rf"^define internal [^\n]*@{NAME}\(.*?^}}$", loops[0], re.MULTILINE | re.DOTALL)
     if not found:
         pytest.skip("squares are pow()'s on this processor")
@@ -96,11 +102,6 @@ def test_vectors_are_kept_where_a_square_is_computed(definition: str, lanes: int
     assert vector.tolist() == summed.tolist()
 
 
-def test_turns_call_pow_in_one_place(definition: str) -> None:
+def test_turns_call_pow_in_one_place(definition: str, loops: list[str]) -> None:
     assert "preserve_allcc" in definition and definition.count("call double @pow(") == 1
-    captured = evalframe.jit(chain)
-    steps, out = R.normal(size=400), np.zeros(400)
-    for _ in range(6):
-        captured(steps, out)
-    loops = [loop.ir for loop in evalframe.explain(captured)(steps, out).loops if loop.native]
-    assert loops and all(loop.count("call double @pow(") == 1 for loop in loops if NAME in loop)
+    assert all(loop.count("call double @pow(") == 1 for loop in loops if NAME in loop)
