@@ -144,10 +144,11 @@ class CaptureHook final : public cpython::FrameHook {
     auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
     if (!settings_.is_torch() && is_module_to_capture(frame, code)) return run_module(thread, frame, value);
     if (!(code->co_flags & CO_OPTIMIZED)) return Decision::kPass;
-    std::shared_ptr<Capture> capture = capture_for(frame, code);
-    if (!capture) return Decision::kPass;
+    Known* const known = known_to_capture(frame, code);
+    if (!known) return Decision::kPass;
+    const std::shared_ptr<Capture> capture = known->capture;
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) {
-      take_generator(frame, capture, known_.at(frame.function().get()).owner);
+      take_generator(frame, capture, known->owner);
       return Decision::kPass;
     }
     std::vector<PyObject*> slots(code->co_nlocalsplus);
@@ -156,7 +157,7 @@ class CaptureHook final : public cpython::FrameHook {
     bool handled = false;
     const Counters before = capture->counters();
     value = capture->call(thread, slots.data(), &handled);
-    if (!settings_.everything) look_at_call(frame, code, *capture, before);
+    if (!settings_.everything) look_at_call(*known, before);
     if (!handled) return Decision::kPass;
     return value ? Decision::kResult : Decision::kRaised;
   }
@@ -174,39 +175,34 @@ class CaptureHook final : public cpython::FrameHook {
   struct Known {
     std::shared_ptr<Capture> capture;  // holds the function, so that its address stays its own
     Ref owner;         // of its generators, if any
+    OfCode* of_code = nullptr;
     bool left = false;  // its calls are CPython's
   };
 
-  void look_at_call(const cpython::EntryFrame& frame, PyCodeObject* code, const Capture& capture, const Counters& before) {
-    const Counters& now = capture.counters();
-    OfCode& of_code = of_code_[code];
-    of_code.add(now, before);
-    if (of_code.only_records()) return leave(frame);
+  // Of a function whose frame is there: nobody has taken it for dead.
+  void look_at_call(Known& known, const Counters& before) {
+    const Counters& now = known.capture->counters();
+    known.of_code->add(now, before);
+    if (known.of_code->only_records()) known.left = true;
     const bool is_due = now.calls >= kCallsOnTrial ? std::has_single_bit(now.calls) : now.recordings > before.recordings;
-    if (!is_due || !capture.is_idle()) return;
+    if (known.left || !is_due || !known.capture->is_idle()) return;
     losses_.add(now, before);
-    if (now.calls >= kCallsOnTrial || losses_.are_too_high()) leave(frame);
+    known.left = now.calls >= kCallsOnTrial || losses_.are_too_high();
   }
 
-  void leave(const cpython::EntryFrame& frame) {
-    const auto found = known_.find(frame.function().get());
-    if (found != known_.end()) found->second.left = true;
-  }
-
-  std::shared_ptr<Capture> capture_for(const cpython::EntryFrame& frame, PyCodeObject* code) {
+  // Null: CPython has the call.
+  Known* known_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) {
     PyObject* function = frame.function().get();
     const auto found = known_.find(function);
     if (recorder::policy_of(function) != recorder::Policy::kFollowed) return nullptr;
-    if (found != known_.end()) return found->second.left ? nullptr : found->second.capture;
+    if (found != known_.end()) return found->second.left ? nullptr : &found->second;
     if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     OfCode& of_code = of_code_[code];
     if (known_.size() >= kMostFunctions || of_code.functions >= kMostOfOneCode || of_code.only_records()) return nullptr;
     const bool others = of_code.functions++ > 0;
     const std::vector<Known> dead = others && looks_for_dead_functions().are_due() ? take_dead() : std::vector<Known>();
-    auto capture = std::make_shared<Capture>(function, settings_.copy());
-    known_.emplace(function, Known{capture, Ref()});
-    return capture;
+    return &known_.emplace(function, Known{std::make_shared<Capture>(function, settings_.copy()), Ref(), &of_code}).first->second;
   }
 
   // Functions of codes that have several, and that no call can bring again. They may run Python code when they die.
