@@ -265,6 +265,7 @@ STATS = {
     "plain_calls": 1,
     "limited": 0,
     "given_up": 0,
+    "put_off": 0,
     "native_loops": 1,
     "optimised_loops": 1,
     "native_turns": 1000,

@@ -7,6 +7,7 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -408,6 +409,56 @@ def sorted_out(items, table):
         made = functions[-1](np.arange(120), {})
     assert made.shape == (2,)
     assert evalframe.stats()["recordings"] - before["recordings"] < 1200  # of some 6,000
+
+
+def test_recordings_wait_once_they_have_taken_their_share_of_a_programs_time() -> None:
+    source = """
+def called_once(x, seen):
+    y = x * 2 + 1 + pause()
+    print(end="")
+    seen.append(y)
+    return y - x
+
+def loops(x, turns):
+    total = x * 0
+    for turn in range(turns):
+        total = total + x * turn + pause()
+        print(end="")
+    return total
+"""
+    now = [0.0]
+
+    @evalframe.leaf
+    def pause() -> float:
+        now[0] += 4e-4
+        return 0.0
+
+    def made(number: int) -> dict[str, Any]:
+        world: dict[str, Any] = {"__name__": f"world{number}", "np": np, "pause": pause}
+        exec(source, world)
+        return world
+
+    many, often, hot = [made(number)["called_once"] for number in range(1500)], made(-1)["called_once"], made(-2)["loops"]
+    _core.set_clock(lambda: now[0])
+    try:
+        with evalframe.enabled():
+            stats = [evalframe.stats()]
+            assert same([function(A, []) for function in many], [A + 1] * 1500)
+            stats.append(evalframe.stats())
+            assert same([often(A, []) for _ in range(60)], [A + 1] * 60)
+            stats.append(evalframe.stats())
+            assert same(hot(A, 300), A * sum(range(300)))
+            stats.append(evalframe.stats())
+    finally:
+        _core.set_clock(None)
+        evalframe.followed(pause)
+    of_many, of_often, of_hot = ({key: after[key] - before[key] for key in ("recordings", "served", "put_off")} for before, after in pairwise(stats))
+    assert 250 <= of_many["recordings"] < 1000  # of 3,000
+    assert of_many["put_off"] > 1000
+    assert 2 <= of_often["recordings"] <= 4  # no function is too late
+    assert of_often["served"] >= 40
+    assert of_hot["recordings"]  # nor is a loop that is run once
+    assert of_hot["served"] > 200
 
 
 def test_functions_are_left_to_cpython_that_break_again_and_again_with_no_array_between() -> None:

@@ -200,10 +200,10 @@ def stats() -> dict[str, Any]:
 
     ``recordings``, ``calls``, ``hits`` (calls served), ``breaks``, ``exits`` (graphs left at a break, a check or an
     exception), ``plain_calls`` (calls that ran as plain Python), ``limited`` (calls that found no room for one more
-    recording), ``given_up`` (functions that were slower captured), ``verified`` (hits that CPython ran, too, as
-    EVALFRAME_VERIFY asks), ``differences`` (of these), ``native_loops`` (loops made into native code),
-    ``optimised_loops`` (of these, that ran long enough for their code to be compiled once more, in full) and
-    ``native_turns`` (turns that they ran), ``native_calls`` (calls that were native from their first instruction to
+    recording), ``given_up`` (functions that were slower captured), ``put_off`` (times that a recording waited, as
+    others had taken their share of a program's time), ``verified`` (hits that CPython ran, too, as EVALFRAME_VERIFY
+    asks), ``differences`` (of these), ``native_loops`` (loops made into native code), ``optimised_loops`` (of these,
+    that ran long enough for their code to be compiled once more, in full) and ``native_turns`` (turns that they ran), ``native_calls`` (calls that were native from their first instruction to
     the return, or from behind the graph that they begin with), ``record_seconds``, ``compile_seconds``, and
     ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
     by ``evalframe run``, nor does it count ``uncompared_seconds``: what recorded runs took whose calls came too seldom

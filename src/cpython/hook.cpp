@@ -87,6 +87,9 @@ bool another_follows(int level) { return level >= 0 && next_of[level] != _PyEval
 
 // The hook that takes all frames of all threads, where there is no other, nor another user of the slot.
 FrameHook* sole_taker = nullptr;
+// The hook that sees frames, where there is no other, and its thread (0: all).
+FrameHook* sole_hook = nullptr;
+uint64_t sole_thread = 0;
 // Hooks want generators that go on, and no other frames.
 bool only_resumptions = false;
 void update_taken() {
@@ -94,6 +97,9 @@ void update_taken() {
   const auto others = std::count_if(hooks.begin(), hooks.end(), [](const Installed& hook) { return !hook.resumes; });
   const auto taker = std::find_if(hooks.begin(), hooks.end(), [](const Installed& hook) { return hook.takes_all && hook.thread == 0; });
   only_resumptions = others == 0 && !hooks.empty();
+  const auto sole = std::find_if(hooks.begin(), hooks.end(), [](const Installed& hook) { return !hook.resumes; });
+  sole_hook = others == 1 ? sole->hook.get() : nullptr;
+  sole_thread = others == 1 ? sole->thread : 0;
   sole_taker = others == 1 && taker != hooks.end() && !another_follows(top) ? taker->hook.get() : nullptr;
 }
 void set_top(int level) {
@@ -376,11 +382,18 @@ PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame,
   return run_next(level, thread, frame, 0);
 }
 
+// The one hook there is says so of a frame that begins.
+bool is_passed_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
+  if (!sole_hook || level != top || throwing || suspended || let_through || (sole_thread != 0 && sole_thread != thread->id)) return false;
+  return frame->owner != FRAME_OWNED_BY_GENERATOR && is_at_entry(frame) && sole_hook->passes(EntryFrame(frame));
+}
+
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {
   if (FrameHook* const taker = sole_taker; taker && level == top && !suspended && !let_through &&
       !threads_have_ended.load(std::memory_order_relaxed)) {
     return take(taker, level, thread, frame, throwing);
   }
+  if (is_passed_on(level, thread, frame, throwing)) return run_next(level, thread, frame, 0);
   if (only_resumptions && level == top && frame->owner != FRAME_OWNED_BY_GENERATOR) return run_next(level, thread, frame, throwing);
   if (__builtin_expect(threads_have_ended.load(std::memory_order_relaxed), 0)) drop_hooks_of_ended_threads();
   if (__builtin_expect(level != top && kEntries[level] == slot(), 0)) set_top(level);

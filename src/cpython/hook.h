@@ -23,6 +23,9 @@ class FrameHook {
   // Called once for each frame, before it runs (for generators: when they are created). Python code that runs in here
   // is seen by no hook.
   virtual Decision on_frame(PyThreadState* thread, EntryFrame frame, Ref& value) = 0;
+  // Whether on_frame would pass this frame on and do nothing else, said in little time and without running Python code; false: on_frame says.
+  // Asked first where there is no other hook: most frames of a program are no hook's affair.
+  virtual bool passes(const EntryFrame&) { return false; }
 
   // True for one that evaluates every frame it is given (kTaken), and wants generators' frames each time they go on. It
   // lives to the end of the process: frames still run in it when it's removed.

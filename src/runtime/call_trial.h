@@ -20,6 +20,12 @@ class CallTrial {
     resting_--;
     return serves_ ? Turn::kServe : Turn::kPlain;
   }
+  // Whether that is a plain one, and no timed one; then it is the next.
+  bool passes_next() {
+    if (serves_ || resting_ == 0) return false;
+    resting_--;
+    return true;
+  }
   void add(Turn turn, double seconds);
   // Instead: the call was busy with what later ones have done for them. What served calls took before says nothing of those.
   void leave_out();

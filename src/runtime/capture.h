@@ -56,6 +56,13 @@ class Capture {
   // Calls the function with bound arguments, one for each parameter; the caller holds them, and this Capture. The result,
   // or null with an exception. *handled = false: nothing was done, the function must be called the plain way.
   Ref call(PyThreadState* thread, PyObject* const* parameters, bool* handled);
+  // Whether the next call, of a function that is no generator's, is CPython's for certain; then it is counted.
+  bool passes_call() {
+    if (!given_up_ && !(is_tried() && trial_.passes_next())) return false;
+    count(&Counters::calls);
+    count(&Counters::plain_calls);
+    return true;
+  }
   // A generator of the function goes on, whose frame CPython has resumed; throwing: with the exception that is set. False: nothing was
   // done. True: it has come to where it yields or ends, and `result` is what it gave, or null with an exception.
   bool resume(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& result);
@@ -177,7 +184,10 @@ class Capture {
   void note_loop(LoopNote note);
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
-  Ended serve_or_record(Run& run, Entries& entries, bool& past_exception);
+  Ended serve_or_record(Run& run, Entries& entries, bool& may_go_on);
+  // Whether a place isn't recorded this time. Nobody has asked for it, recordings have taken their share, and it hasn't been met often since.
+  bool puts_off(Entries& entries);
+  Ended run_unrecorded(Run& run, const Entries& entries);
   // kRunning: the chain has left the stretch, or capturing doesn't pay. measure: of the turns of the loop that the stretch is.
   Ended go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth& worth, Ref& result, Measure* measure = nullptr);
   Ref finish(PyThreadState* thread, Chain& chain);

@@ -132,6 +132,7 @@ Ref Capture::record(PyThreadState* thread, Entries& entries, PyObject* const* pa
   const bytecode::Code* decoded = cpython::decoded(code_);
   if (!decoded) return PyErr_Clear(), call_plainly(handled);
   if (torch::modes_are_active()) return call_plainly(handled);
+  if (!comes_to_loop(entries) && puts_off(entries)) return call_plainly(handled);
   drop_spent(entries);
   if (drop_dead(entries, is_full(entries, settings_.max_entries))) drop_regions();
   if (is_full(entries, settings_.max_entries)) {

@@ -41,6 +41,10 @@ constexpr uint64_t kHeldFrames = 16;
 // other elements, these differ in each turn.
 constexpr size_t kMostOfKeys = 4;
 
+// Times that a place is met, from when recordings have taken their share, until it is recorded all the same: a recording takes as long as
+// hundreds of its runs.
+constexpr uint32_t kMostPutOff = 16;
+
 // The slots of a chain's frames.
 class FrameSlots {
  public:
@@ -251,8 +255,27 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   return ended;
 }
 
-// Serves what is recorded from here, or records it. past_exception: the chain is behind an instruction that raised, not before a break.
-Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception) {
+bool Capture::puts_off(Entries& entries) {
+  if (!is_tried() || !settings_.patience || entries.put_off >= kMostPutOff || !settings_.patience->is_used_up()) return false;
+  entries.put_off++;
+  count(&Counters::put_off);
+  return true;
+}
+
+// To where a turn begins, for what is run once is behind it then; where no loop follows, to the end.
+Ended Capture::run_unrecorded(Run& run, const Entries& entries) {
+  run.worth.exits -= run.worth.exits > 0;  // it says nothing of graphs
+  run.trial.stop();
+  run.times.runs();
+  if (entries.loop_first >= 0) return run_turn(run, entries);
+  if (run.chain.ends_in_call()) return run.chain.finish_last_in_cpython(run.result);
+  int32_t head = 0;
+  if (comes_to_loop(entries)) return run.chain.run_to_back_jump(&head, run.result);
+  return finished(run.chain.finish_in_cpython(false), run.result);
+}
+
+// Serves what is recorded from here, or records it. may_go_on: the chain stands where another recording may begin, not before a break.
+Ended Capture::serve_or_record(Run& run, Entries& entries, bool& may_go_on) {
   const FrameSlots frames(run.chain);
   Held<Compilation> compilation;  // held until the objects are gone
   guards::Objects objects;
@@ -261,13 +284,14 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& past_exception)
   const bool several = compilation && wants_several(entries, *compilation, run.chain);
   if (compilation && Measure::what & Measure::kGuards) compilation->take_costs(frames.data());
   if (compilation && !several) return serve_here(run, entries, *compilation, objects);
+  if (!compilation && puts_off(entries)) return may_go_on = true, run_unrecorded(run, entries);
   if (!compilation) drop_spent(entries);
   if (!compilation && drop_dead(entries, is_full(entries, settings_.max_entries))) drop_regions();
   if (!compilation && is_full(entries, settings_.max_entries)) return finished(refuse(entries, run.chain), run.result);
   run.trial.stop();
   run.times.records();
   objects.clear();
-  return several ? record_several(entries, run.chain, run.result, past_exception) : record_here(run, entries, frames.data(), past_exception);
+  return several ? record_several(entries, run.chain, run.result, may_go_on) : record_here(run, entries, frames.data(), may_go_on);
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.
@@ -314,9 +338,9 @@ Ended Capture::go_on(PyThreadState* thread, Chain& chain, Stretch stretch, Worth
     if (turn != Ended::kRunning) return turn;
     if (ran) run.times.runs();
     if (ran || (paid && !worth.pays)) continue;
-    bool past_exception = false;
-    Ended ended = serve_or_record(run, *entries, past_exception);
-    if (ended == Ended::kRunning && past_exception) continue;
+    bool may_go_on = false;
+    Ended ended = serve_or_record(run, *entries, may_go_on);
+    if (ended == Ended::kRunning && may_go_on) continue;
     if (ended == Ended::kRunning) {
       count(&Counters::exits);
       ended = chain.step(result);

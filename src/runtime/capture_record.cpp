@@ -61,6 +61,7 @@ Held<Compilation> Capture::compile_counted(std::unique_ptr<Recording> recording)
   if (!compilation) return {};
   counters_.record_seconds += record_seconds;
   counters_.compile_seconds += compilation->compile_seconds;
+  if (settings_.patience) settings_.patience->take(1, record_seconds + compilation->compile_seconds);
   return compilation;
 }
 

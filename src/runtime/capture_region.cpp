@@ -23,17 +23,6 @@ constexpr int kMostWaited = 64;
 // them, but it has to take long itself.
 constexpr int64_t kManyLines = 15000;
 
-// Whether a loop may follow in the function.
-bool comes_to_loop(const Entries& entries) {
-  const Place::Frame& at = entries.place.frames[0];
-  const bytecode::Code* const code = cpython::decoded(at.code);
-  if (!code || entries.place.frames.size() != 1) return PyErr_Clear(), false;
-  for (size_t i = static_cast<size_t>(at.next); i < code->instructions.size(); i++) {
-    if (code->instructions[i].target > at.next && code->instructions[i].target <= static_cast<int32_t>(i)) return true;
-  }
-  return false;
-}
-
 LoopNote note_of(const bytecode::Code& code, int32_t instruction, const std::vector<regions::Obstacle>& obstacles) {
   const auto* of = code.code.as<PyCodeObject>();
   const auto line_of = [&](int32_t at) { return code.positions[static_cast<size_t>(at)].line; };
@@ -207,7 +196,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
     return;
   }
   double least = kPartOfCompiling * kQuickSecondsOfLine * static_cast<double>(region.lines());
-  if (settings_.patient && !native::is_at_hand(region.ir)) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
+  if (settings_.patience && !native::is_at_hand(region.ir)) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
   if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));

@@ -1,6 +1,5 @@
 // Runs and records a chain of frames, up to a break, a return or an exception.
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "runtime/bind_followed.h"
 #include "runtime/chain.h"
 #include "runtime/live.h"
+#include "runtime/measure.h"
 #include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
@@ -339,8 +339,7 @@ class Turns {
 
 Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<recorder::Recording>& recording, bool& stepped_past_exception,
                     recorder::Purpose purpose, LongLoops* long_loops) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const Stopwatch watch;
   stepped_past_exception = false;
   Live live(thread_, frames_);
   std::vector<const Activation*> view;
@@ -386,7 +385,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
   }
   live.end();
   recording = recorder.finish();
-  recording->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  recording->seconds = watch.seconds();
   return ended;
 }
 

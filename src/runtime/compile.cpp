@@ -41,7 +41,7 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
     // Nothing is to be compiled of a graph without nodes.
     if (settings.backend != backend.name || graph.nodes.empty()) continue;
     try {
-      return backend.make(graph, exit_at, {.exact = settings.exact, .patient = settings.patient});
+      return backend.make(graph, exit_at, {.exact = settings.exact, .patient = settings.patience != nullptr});
     } catch (const std::runtime_error& error) {
       // Never the program's failure: what a backend can't do, the recorded calls do.
       fallback = error.what();

@@ -91,7 +91,7 @@ std::unordered_set<PyObject*> dead_functions(const std::vector<PyObject*>& funct
 
 bool drop_dead(Entries& entries, bool is_full) {
   if (entries.refused && !std::has_single_bit(entries.refused)) return false;
-  if (!looks_for_dead_functions().are_due() && !is_full) return false;
+  if (!looks_for_dead_functions().are_due(is_full)) return false;
   std::vector<PyObject*> functions;
   for (const Held<Compilation>& entry : entries.list) add_functions(*entry, functions);
   const std::unordered_set<PyObject*> dead = functions.empty() ? std::unordered_set<PyObject*>() : dead_functions(functions);

@@ -14,15 +14,17 @@ namespace evalframe::runtime {
 // When to look for them: a look visits all that captures hold, so that each recording of a large program would take longer than the one before.
 class Looks {
  public:
-  // Whether recordings have been made, or functions captured, that have taken many times as long as the last look. Asked once at each of them.
-  bool are_due() {
+  // Whether recordings have been made, or functions captured, that have taken many times as long as the looks so far. Asked once at each of them.
+  // is_pressing: there is no room for one more, and a few looks may be had ahead of that.
+  bool are_due(bool is_pressing = false) {
     visits_ = std::max<int64_t>(visits_ - kVisits, 0);
-    return visits_ == 0;
+    return visits_ <= (is_pressing ? kMostAhead : 0);
   }
-  void took(int64_t visits) { visits_ = visits; }
+  void took(int64_t visits) { visits_ += visits; }
 
  private:
-  static constexpr int64_t kVisits = 2000;  // that take a tenth of what a small recording takes
+  static constexpr int64_t kVisits = 500;  // that take a tenth of what a small recording takes
+  static constexpr int64_t kMostAhead = 32 * kVisits;
   int64_t visits_ = 0;
 };
 // The process's; with the GIL.

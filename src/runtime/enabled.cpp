@@ -102,21 +102,8 @@ bool is_module_to_capture(const cpython::EntryFrame& frame, PyCodeObject* code) 
 
 bool modules_are_kept = false;
 
-// What a program has lost to recordings that make no array. Many functions that merely name NumPy lose it little by little, each within what it may.
-class Losses {
- public:
-  // Of a call, by the counters behind and before it. A recorded run's time is mostly the program's own where it calls what takes long.
-  void add(const Counters& now, const Counters& before) {
-    const double took = now.record_seconds + now.compile_seconds - before.record_seconds - before.compile_seconds;
-    seconds_ += std::min(took, kMostOfRecording * static_cast<double>(now.recordings - before.recordings));
-  }
-  bool are_too_high() const { return seconds_ > kLeast && seconds_ > kMostOfTime * watch_.seconds(); }
-
- private:
-  static constexpr double kMostOfRecording = 3e-4, kLeast = 0.01, kMostOfTime = 0.05;
-  double seconds_ = 0;
-  Stopwatch watch_;
-};
+// What recordings may take before only those are made of which there is some use to be expected.
+constexpr double kSecondsOfRecording = 0.1, kShareOfRecording = 0.05, kMostOfRecording = 1e-3;
 
 // What capturing the functions of one code has come to.
 class OfCode {
@@ -140,6 +127,15 @@ class CaptureHook final : public cpython::FrameHook {
  public:
   explicit CaptureHook(Settings settings) : settings_(std::move(settings)) {}
 
+  bool passes(const cpython::EntryFrame& frame) override {
+    auto* const code = reinterpret_cast<PyCodeObject*>(frame.code().get());
+    Foreign& foreign = foreign_of(code);
+    if (foreign.code == code && foreign.calls_left > 0 && (foreign.library || !has_wanted_argument(frame))) return foreign.calls_left--, true;
+    PyObject* const function = frame.function().get();
+    const Lately& lately = lately_of(function);
+    return lately.function == function && lately.known->capture->passes_call();
+  }
+
   Decision on_frame(PyThreadState* thread, cpython::EntryFrame frame, Ref& value) override {
     auto* code = reinterpret_cast<PyCodeObject*>(frame.code().get());
     if (!settings_.is_torch() && is_module_to_capture(frame, code)) return run_module(thread, frame, value);
@@ -151,6 +147,7 @@ class CaptureHook final : public cpython::FrameHook {
       take_generator(frame, capture, known->owner);
       return Decision::kPass;
     }
+    lately_of(frame.function().get()) = {frame.function().get(), known};
     std::vector<PyObject*> slots(code->co_nlocalsplus);
     for (int i = 0; i < frame.argument_count(); i++) slots[i] = frame.argument(i).get();
     const cpython::HooksResumed resumed;
@@ -186,8 +183,9 @@ class CaptureHook final : public cpython::FrameHook {
     if (known.of_code->only_records()) known.left = true;
     const bool is_due = now.calls >= kCallsOnTrial ? std::has_single_bit(now.calls) : now.recordings > before.recordings;
     if (known.left || !is_due || !known.capture->is_idle()) return;
-    losses_.add(now, before);
-    known.left = now.calls >= kCallsOnTrial || losses_.are_too_high();
+    const double took = now.record_seconds + now.compile_seconds - before.record_seconds - before.compile_seconds;
+    for_nothing_.take(now.recordings - before.recordings, took);
+    known.left = now.calls >= kCallsOnTrial + now.put_off || for_nothing_.is_used_up();
   }
 
   // Null: CPython has the call.
@@ -195,12 +193,14 @@ class CaptureHook final : public cpython::FrameHook {
     PyObject* function = frame.function().get();
     const auto found = known_.find(function);
     if (recorder::policy_of(function) != recorder::Policy::kFollowed) return nullptr;
+    if (found != known_.end() && found->second.left && found->second.of_code->functions == 1) foreign_of(code) = {code, kCallsTakenOnTrust, true};
     if (found != known_.end()) return found->second.left ? nullptr : &found->second;
     if (!settings_.everything && !is_wanted(frame, code)) return nullptr;
     if (reinterpret_cast<PyFunctionObject*>(function)->func_code != reinterpret_cast<PyObject*>(code)) return nullptr;
     OfCode& of_code = of_code_[code];
     if (known_.size() >= kMostFunctions || of_code.functions >= kMostOfOneCode || of_code.only_records()) return nullptr;
     const bool others = of_code.functions++ > 0;
+    if (foreign_of(code).code == code) foreign_of(code).code = nullptr;
     const std::vector<Known> dead = others && looks_for_dead_functions().are_due() ? take_dead() : std::vector<Known>();
     return &known_.emplace(function, Known{std::make_shared<Capture>(function, settings_.copy()), Ref(), &of_code}).first->second;
   }
@@ -216,6 +216,7 @@ class CaptureHook final : public cpython::FrameHook {
     for (PyObject* const function : dead_functions(functions)) {
       const auto found = known_.find(function);
       taken.push_back(std::move(found->second));
+      if (lately_of(function).function == function) lately_of(function) = {};
       known_.erase(found);
     }
     return taken;
@@ -225,32 +226,47 @@ class CaptureHook final : public cpython::FrameHook {
   // for the next calls, too. (Not for ever: a module may come to name NumPy later. And what is taken for another code at
   // the same address is captured a little later, no more.)
   bool is_wanted(const cpython::EntryFrame& frame, PyCodeObject* code) {
-    Foreign& foreign = foreign_[reinterpret_cast<uintptr_t>(code) / alignof(std::max_align_t) % foreign_.size()];
+    Foreign& foreign = foreign_of(code);
     if (foreign.code != code || foreign.calls_left == 0) {
       PyObject* globals = frame.globals().get();
       foreign = {code, kCallsTakenOnTrust, !PyDict_CheckExact(globals) || is_library(globals)};
       if (settings_.is_torch()) foreign.library = foreign.library || is_torchs_own(globals, code);
-      if (!settings_.is_torch() && !foreign.library && !losses_.are_too_high() && names_numpy(code, globals)) return foreign.code = nullptr, true;
+      if (!settings_.is_torch() && !foreign.library && !for_nothing_.is_used_up() && names_numpy(code, globals)) return foreign.code = nullptr, true;
     }
     foreign.calls_left--;
-    return !foreign.library && has_argument(frame, settings_.is_torch() ? has_tensor : numpy::is_array);
+    const bool library = foreign.library;
+    if (of_code_.contains(code)) foreign.code = nullptr;  // others of that code are captured
+    return !library && has_wanted_argument(frame);
   }
 
-  // Code that names no module of NumPy's.
+  bool has_wanted_argument(const cpython::EntryFrame& frame) const { return has_argument(frame, settings_.is_torch() ? has_tensor : numpy::is_array); }
+
+  // One of the captured functions that were called lately.
+  struct Lately {
+    PyObject* function = nullptr;
+    Known* known = nullptr;
+  };
+  Lately& lately_of(const PyObject* function) { return lately_[reinterpret_cast<uintptr_t>(function) / alignof(std::max_align_t) % lately_.size()]; }
+
+  // Code that names no module of NumPy's, or that CPython has for good.
   struct Foreign {
     PyCodeObject* code = nullptr;
     int calls_left = 0;
     bool library = false;
   };
 
+  Foreign& foreign_of(const PyCodeObject* code) { return foreign_[reinterpret_cast<uintptr_t>(code) / alignof(std::max_align_t) % foreign_.size()]; }
+
   static constexpr int kCallsTakenOnTrust = 1000;
   static constexpr uint64_t kCallsOnTrial = 16;  // of a function that was given an array, but may do nothing with it
   static constexpr size_t kMostFunctions = 4096;
   static constexpr int kMostOfOneCode = 64;  // those made anew at each call hold what they close over as long as they are known
   std::array<Foreign, 1024> foreign_;
+  std::array<Lately, 1024> lately_;
   static constexpr int kMostModules = 256;  // what is run by exec() again and again isn't worth it
   Settings settings_;
-  Losses losses_;
+  // Of recordings that make no array. Many functions that merely name NumPy take it little by little, each within what it may.
+  Allowance for_nothing_{0.01, 0.05, 3e-4};
   int modules_ = 0;
   std::vector<std::shared_ptr<Capture>> kept_modules_;
   std::unordered_map<PyObject*, Known> known_;
@@ -262,7 +278,7 @@ class CaptureHook final : public cpython::FrameHook {
 void keep_modules(bool on) { modules_are_kept = on; }
 
 cpython::HookId enable(Settings settings, bool all_threads) {
-  settings.patient = !settings.everything;
+  if (!settings.everything) settings.patience = std::make_shared<Allowance>(kSecondsOfRecording, kShareOfRecording, kMostOfRecording);
   return cpython::install_frame_hook(std::make_shared<CaptureHook>(std::move(settings)), all_threads);
 }
 

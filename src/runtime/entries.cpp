@@ -8,6 +8,16 @@
 
 namespace evalframe::runtime {
 
+bool comes_to_loop(const Entries& entries) {
+  const Place::Frame& at = entries.place.frames[0];
+  const bytecode::Code* const code = cpython::decoded(at.code);
+  if (!code || entries.place.frames.size() != 1) return PyErr_Clear(), false;
+  for (size_t i = static_cast<size_t>(at.next); i < code->instructions.size(); i++) {
+    if (code->instructions[i].target > at.next && code->instructions[i].target <= static_cast<int32_t>(i)) return true;
+  }
+  return false;
+}
+
 Place place_of(const Chain& chain) {
   Place place;
   for (cpython::Frame* frame : chain.frames()) {

@@ -42,6 +42,7 @@ struct Entries : Holdable {
   Held<Compilation> several;
   bool several_tried = false;
   uint64_t refused = 0;   // times there was no entry that serves, and no room for one more
+  uint32_t put_off = 0;   // times that none was made here, to make it later
   uint64_t replaced = 0;  // recordings that gave way to more general ones
   uint64_t spent = 0;     // ... that were
   std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
@@ -65,6 +66,8 @@ size_t keep_only(Entries& entries, const std::function<bool(const Held<Compilati
 void drop_spent(Entries& entries);
 // No recordings yet. The loops around the place are found.
 Held<Entries> make_entries(const Place& place);
+// Whether a loop may follow in the function.
+bool comes_to_loop(const Entries& entries);
 // Where the chain stands.
 Place place_of(const Chain& chain);
 // Whether that is the entries' place, in less time.

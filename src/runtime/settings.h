@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/ref.h"
+#include "runtime/allowance.h"
 
 namespace evalframe::runtime {
 
@@ -28,9 +30,11 @@ struct Settings {
   bool is_torch() const { return custom && backend == kTorch; }
   static constexpr const char* kTorch = "torch";  // the backend's name where `custom` takes graphs of torch's
   bool everything = false;  // for tests: functions without arrays, too, and whether it pays or not
-  bool patient = false;  // what compiling takes has to have been taken without it first: nobody has asked for a function
+  // Nobody has asked for a function: what compiling takes has to have been taken without it first, and this is what recording may take of all
+  // the program's time before it waits, too. Null: someone has.
+  std::shared_ptr<Allowance> patience;
 
-  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, compiling, everything, patient}; }
+  Settings copy() const { return {backend, Ref::borrow(custom.get()), fullgraph, exact, fastmath, background, dynamic, max_entries, compiling, everything, patience}; }
 };
 
 }  // namespace evalframe::runtime
