@@ -1,6 +1,7 @@
 // Recognises NumPy's functions by the objects themselves, never by the names a program gives them.
 #include "frontends/numpy/calls.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <unordered_map>
@@ -93,6 +94,13 @@ CallKind method_kind(PyObject* callable) {
   return found != kinds->end() ? found->second : kinds->emplace(callable, method_kind_by_name(callable)).first->second;
 }
 
+// Those that write into an argument, or call another.
+bool is_pure_operator(const PyObject* callable) {
+  static constexpr std::string_view kOthers[] = {"setitem", "delitem", "call", "iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul",
+                                                 "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
+  return std::find(std::begin(kOthers), std::end(kOthers), reinterpret_cast<const PyCFunctionObject*>(callable)->m_ml->ml_name) == std::end(kOthers);
+}
+
 CallKind c_function_kind(PyObject* callable) {
   PyObject* self = PyCFunction_GET_SELF(callable);
   const CallKind kind = builtin_kind(callable);
@@ -100,7 +108,8 @@ CallKind c_function_kind(PyObject* callable) {
   if (self && is_random_generator(self)) return CallKind::kOpaque;
   PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
   if (module && PyUnicode_Check(module)) {
-    if (PyUnicode_CompareWithASCIIString(module, "math") == 0 || PyUnicode_CompareWithASCIIString(module, "_operator") == 0) return CallKind::kPure;
+    if (PyUnicode_CompareWithASCIIString(module, "math") == 0) return CallKind::kPure;
+    if (PyUnicode_CompareWithASCIIString(module, "_operator") == 0) return is_pure_operator(callable) ? CallKind::kPure : CallKind::kUnknown;
     if (starts_with_package(module) && !calls_back(callable)) return CallKind::kOpaque;
   }
   return CallKind::kUnknown;

@@ -156,6 +156,20 @@ bool sums_numbers_of_graph(const Site& site, const Activation::CallSite& call, P
   return all && any;
 }
 
+// max(a, b), min(a, default=b), sum([], a): which argument such a call, of what is known, gives as it is; 0: none, or it raises.
+uint32_t argument_given_back(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const bool may_be = callable == builtin<"max">().get() || callable == builtin<"min">().get() || callable == builtin<"sum">().get();
+  static PyObject* const key = PyUnicode_InternFromString("key");
+  if (!may_be || (call.keyword_names && PySequence_Contains(call.keyword_names.get(), key) != 0)) return 0;
+  std::vector<PyObject*> arguments;
+  for (int i = 0; i < call.count; i++) arguments.push_back(site.frame.slot(call.first + i));
+  const auto positional = static_cast<size_t>(call.count) - (call.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0);
+  const Ref result = Ref::steal(PyObject_Vectorcall(callable, arguments.data(), positional, call.keyword_names.get()));
+  if (!result) PyErr_Clear();
+  const auto found = std::find(arguments.begin(), arguments.end(), result.get());
+  return found == arguments.end() ? 0 : site.recorder.label(call.first + static_cast<int>(found - arguments.begin()));
+}
+
 Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   bool in_graph = any_in_graph(site, call), numbers = true;
   for (int i = 0; i < call.count; i++) {
@@ -178,7 +192,10 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   if (gives_text && all_known_through(site, call.first, call.count)) return plan_constant();
   bool looks_up_plainly = true;
   for (int i = 0; i < call.count; i++) looks_up_plainly = looks_up_plainly && !adds_missing_keys(site.recorder, site.recorder.label(call.first + i));
-  if (!gives_text && looks_up_plainly && contents_known(site, call)) return plan_constant();
+  if (!gives_text && looks_up_plainly && contents_known(site, call)) {
+    const uint32_t same = argument_given_back(site, call, callable);
+    return same ? plan_value(same) : plan_constant();
+  }
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {
     const Value::Kind kind = site.recorder.value_at(call.first + i).kind;

@@ -208,6 +208,7 @@ Plan make_mapping(const Site& site, const CallSite& call, PyObject* type, bool w
   const bool factory = with_factory && call.count > count_of_keywords(call);
   const Operated first = factory ? argument(site, call, 0) : Operated{0, Py_None};
   if (first.object != Py_None && !PyCallable_Check(first.object)) return not_known(type);
+  if (factory && !fixes_type(site.recorder, first.label, first.object)) return not_known(type);
   // None is none.
   if (factory && first.object == Py_None && !fixes_object(site.recorder, first.label, Py_None)) return not_known(type);
   Plan used;

@@ -324,7 +324,7 @@ std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& c
 // iter(...) of what is an iterator, or is asked for items by number, or of a function and what ends it.
 std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
   const uint32_t label = site.recorder.label(call.first);
-  if (call.count == 2 && !call.keyword_names && PyCallable_Check(site.frame.slot(call.first))) {
+  if (call.count == 2 && !call.keyword_names && PyCallable_Check(site.frame.slot(call.first)) && fixes_type(site.recorder, label, site.frame.slot(call.first))) {
     const Lazy* const row = row_of(reinterpret_cast<PyObject*>(&PyCallIter_Type));
     return made_lazily(site.recorder, *row, {label, site.recorder.label(call.first + 1)});
   }

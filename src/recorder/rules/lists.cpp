@@ -476,7 +476,7 @@ std::optional<Plan> sequence_of(const Site& site, const Activation::CallSite& ca
   Recorder& recorder = site.recorder;
   if (call.count == 0) return plan_value(recorder.container(kind, {}));
   const Operated from = argument(site, call, 0);
-  if (kind == Value::Kind::kTuple && PyTuple_CheckExact(from.object)) return plan_value(from.label);
+  if (kind == Value::Kind::kTuple && PyTuple_CheckExact(from.object) && fixes_type(recorder, from.label, from.object)) return plan_value(from.label);
   std::optional<Labels> parts = parts_of(recorder, from.label, from.object);
   if (!parts) return std::nullopt;
   Plan plan;

@@ -185,7 +185,8 @@ std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given 
   const size_t names = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
   if (type != types().partial || !is_written_in_c(type) || given.labels.size() <= names) return std::nullopt;
   const Operated function{given.labels[0], given.objects[0]};
-  if (!is_partial(function.object)) return PyCallable_Check(function.object) ? std::optional(plan_value(recorder.made(type, given.keyword_names, given.labels))) : std::nullopt;
+  const bool is_callable = PyCallable_Check(function.object) && fixes_type(recorder, function.label, function.object);
+  if (!is_partial(function.object)) return is_callable ? std::optional(plan_value(recorder.made(type, given.keyword_names, given.labels))) : std::nullopt;
   given.labels.erase(given.labels.begin());
   given.objects.erase(given.objects.begin());
   return partial_of_partial(recorder, function, given);

@@ -52,13 +52,13 @@ const Row* row_of(PyObject* callable) {
   return nullptr;
 }
 
-// Of arrays, NumPy scalars and Python numbers the type is what counts, of all else the value.
+// Of arrays, NumPy scalars and Python's floats and complex numbers the type is what counts, of all else the value: ints have sizes.
 bool is_fixed(const Site& site, int slot) {
   Recorder& recorder = site.recorder;
   PyObject* object = site.frame.slot(slot);
   const uint32_t label = recorder.label(slot);
   if (numpy::is_array(object)) return static_cast<bool>(recorder.operand(label, object));
-  const bool number = PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || (PyLong_CheckExact(object) && !PyBool_Check(object));
+  const bool number = PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
   if (number && recorder.value(label).kind == Value::Kind::kSource) return static_cast<bool>(recorder.operand(label, object));
   return recorder.known(label, object);
 }

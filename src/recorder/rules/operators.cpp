@@ -101,6 +101,12 @@ Plan repeated(const Site& site, const Input& row, const Input& times) {
   return plan_value(recorder.container(of.kind, std::move(all)));
 }
 
+// What it is added to is asked before a list or a deque is extended: an array, a number of NumPy's.
+bool may_be_added(PyObject* object) {
+  const PyNumberMethods* const methods = Py_TYPE(object)->tp_as_number;
+  return methods && methods->nb_add;
+}
+
 // The usual operands, of types that no rule but `operation` is for.
 bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
 
@@ -114,9 +120,10 @@ Plan binary_op(const Site& site) {
   if (site.instruction.arg == kAdd || site.instruction.arg == kInplaceAdd) {
     if (std::optional<Plan> plan = joined_tuples(site)) return *std::move(plan);
   }
+  const bool extends = site.instruction.arg == kInplaceAdd && !may_be_added(input_at(site, 1).object);
   const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
-  if (site.instruction.arg == kInplaceAdd && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
-  if (site.instruction.arg == kInplaceAdd && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
+  if (extends && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
+  if (extends && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
   if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site, input_at(site, 2), input_at(site, 1));
   const bool made_right = right == Value::Kind::kTuple || right == Value::Kind::kList;
   if (site.instruction.arg == kMultiply && made_right && PyLong_CheckExact(input_at(site, 2).object)) return repeated(site, input_at(site, 1), input_at(site, 2));
@@ -144,7 +151,10 @@ Plan binary_op(const Site& site) {
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
 // Functions, modules and the like.
-bool is_compared_by_place(PyObject* object) { return is_written_in_c(Py_TYPE(object)) && !PyType_Check(object) && compares_by_identity(Py_TYPE(object)); }
+bool is_compared_by_place(Recorder& recorder, const Operated& one) {
+  const bool is_one = is_written_in_c(Py_TYPE(one.object)) && !PyType_Check(one.object) && compares_by_identity(Py_TYPE(one.object));
+  return is_one && fixes_type(recorder, one.label, one.object);
+}
 
 Plan compare_op(const Site& site) {
   if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
@@ -152,7 +162,7 @@ Plan compare_op(const Site& site) {
   }
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
   if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
-  if (of_equality && is_compared_by_place(input_at(site, 2).object) && is_compared_by_place(input_at(site, 1).object) && fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1))) {
+  if (of_equality && is_compared_by_place(site.recorder, input_at(site, 2)) && is_compared_by_place(site.recorder, input_at(site, 1)) && fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1))) {
     return plan_constant();
   }
   if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();

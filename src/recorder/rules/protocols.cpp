@@ -355,6 +355,8 @@ std::optional<Plan> operator_call(const Site& site, const Operated& left, const 
   if (!may_ask(site.recorder, left, right)) return std::nullopt;
   const int number = site.instruction.arg;
   const auto op = bytecode::binary_op(number);
+  const bool in_place = number >= bytecode::kBinaryOps;
+  if (in_place && op == bytecode::BinaryOp::kOr && PyDict_CheckExact(left.object)) return std::nullopt;  // it takes any mapping, and is asked first
   const OperatorNames& names = names_of_operator(number);
   // Sequences are joined as the left operand's type says, and repeated as either's does.
   const bool adds = op == bytecode::BinaryOp::kAdd, repeats = op == bytecode::BinaryOp::kMultiply;
@@ -362,7 +364,7 @@ std::optional<Plan> operator_call(const Site& site, const Operated& left, const 
   const bool formats = op == bytecode::BinaryOp::kRemainder && (PyUnicode_Check(left.object) || PyBytes_Check(left.object));
   if (sequences || formats) return std::nullopt;
   Candidates candidates(site.recorder, left, right);
-  bool known = number < bytecode::kBinaryOps || candidates.add(false, names.in_place.get());
+  bool known = !in_place || candidates.add(false, names.in_place.get());
   const bool one_type = Py_TYPE(left.object) == Py_TYPE(right.object);
   PyObject* const of_right = _PyType_Lookup(Py_TYPE(right.object), names.reflected.get());
   const bool overrides = of_right && of_right != _PyType_Lookup(Py_TYPE(left.object), names.reflected.get());

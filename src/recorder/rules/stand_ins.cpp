@@ -125,6 +125,9 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   // A set takes the hashes of a dict's or a set's elements over.
   const bool makes_set = callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
   if (makes_set && call.count > 0 && (PyDict_CheckExact(site.frame.slot(call.first)) || PyAnySet_Check(site.frame.slot(call.first)))) return std::nullopt;
+  // A tuple of a tuple is that.
+  const bool makes_tuple = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == reinterpret_cast<PyObject*>(&PyTuple_Type) && call.count == 2;
+  if (makes_tuple && site.frame.slot(call.first) == PyCFunction_GET_SELF(callable) && PyTuple_CheckExact(site.frame.slot(call.first + 1))) return std::nullopt;
   if (callable == places_in_order() && !compares_by_methods(site.frame.slot(call.first))) return std::nullopt;
   const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
   const int through = call.first + stand_in->through, positional = call.count - keywords;
@@ -134,6 +137,9 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   if (stand_in->through >= 0 && !is_of_several && positional <= stand_in->through) return std::nullopt;
   if (stand_in->through >= 0 && !is_of_several && !(puts_together(callable) && fixes_rows(recorder, {recorder.label(through), site.frame.slot(through)}, kMostElements))) {
     if (!is_gone_through(recorder, recorder.label(through), site.frame.slot(through))) return std::nullopt;
+  }
+  for (int i = call.first; i < call.first + call.count; i++) {
+    if (!fixes_type(recorder, recorder.label(i), site.frame.slot(i))) return std::nullopt;
   }
   Plan plan = inlined_call(site, recorder.constant(stand_in->function.get()), stand_in->function.get(), call.keyword_names);
   for (int i = call.first; i < call.first + call.count; i++) give(plan, {recorder.label(i), site.frame.slot(i)});
