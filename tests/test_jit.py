@@ -458,7 +458,7 @@ def loops(x, turns):
     assert 2 <= of_often["recordings"] <= 4  # no function is too late
     assert of_often["served"] >= 40
     assert of_hot["recordings"]  # nor is a loop that is run once
-    assert of_hot["served"] > 200
+    assert of_hot["served"] > 16  # until its trial, which sees no time pass
 
 
 def test_functions_are_left_to_cpython_that_break_again_and_again_with_no_array_between() -> None:
