@@ -202,15 +202,15 @@ def stats() -> dict[str, Any]:
     exception), ``plain_calls`` (calls that ran as plain Python), ``limited`` (calls that found no room for one more
     recording), ``given_up`` (functions that were slower captured), ``put_off`` (times that a recording waited, as
     others had taken their share of a program's time), ``verified`` (hits that CPython ran, too, as EVALFRAME_VERIFY
-    asks), ``differences`` (of these), ``native_loops`` (loops made into native code), ``optimised_loops`` (of these,
-    that ran long enough for their code to be compiled once more, in full) and ``native_turns`` (turns that they ran), ``native_calls`` (calls that were native from their first instruction to
-    the return, or from behind the graph that they begin with), ``record_seconds``, ``compile_seconds``, and
-    ``saved_seconds``: what serving saved, less recording and compiling; None where it wasn't measured, which is done
-    by ``evalframe run``, nor does it count ``uncompared_seconds``: what recorded runs took whose calls came too seldom
-    to run one plainly, for comparison. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own
-    evaluator ran and what it left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by
-    reason: ``traced`` (a tracer, profiler or monitoring tool was active), ``not decoded`` (bytecode that no compiler
-    makes).
+    asks), ``differences`` (of these), ``native_loops`` (loops made into native code), ``optimised_loops`` (of
+    these, that ran long enough for their code to be compiled once more, in full) and ``native_turns`` (turns that
+    they ran), ``native_calls`` (calls that were native from their first instruction to the return, or from behind
+    the graph that they begin with), ``record_seconds``, ``compile_seconds``, and ``saved_seconds``: what serving
+    saved, less recording and compiling; None where it wasn't measured, which is done by ``evalframe run``, nor does
+    it count ``uncompared_seconds``: what recorded runs took whose calls came too seldom to run one plainly, for
+    comparison. ``evaluated_frames`` and ``handed_over_frames`` count what evalframe's own evaluator ran and what it
+    left to CPython, at the entry or on the way; ``handed_over_reasons`` has the latter by reason: ``traced`` (a
+    tracer, profiler or monitoring tool was active), ``not decoded`` (bytecode that no compiler makes).
     """
     counters: dict[str, Any] = dict(_core.total_counters())
     saved = _core.saved_seconds()

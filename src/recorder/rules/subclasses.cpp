@@ -47,7 +47,7 @@ constexpr auto kUsing = [] {
   return uses;
 }();
 
-// Builtins that ask their only positional argument, or all of them, for one thing.
+// Builtins that ask their first argument, or (zip) all of them, for one thing.
 struct BuiltinUse {
   const char* name;
   Asks asks;
@@ -147,7 +147,9 @@ bool is_for_contents(PyObject* method, const PyTypeObject* type, PyTypeObject* b
 
 bool is_base_method(PyObject* callable, const PyTypeObject* type, PyTypeObject* base) { return Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_for_contents(callable, type, base); }
 
-bool asks_builtin(PyObject* callable, PyTypeObject* type, PyTypeObject* base) {
+bool asks_builtin(const Activation::CallSite& call, int slot, PyObject* callable, PyTypeObject* type, PyTypeObject* base) {
+  const int positional = call.count - (call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0);
+  if (slot >= call.first + positional || (slot > call.first && callable != builtin("zip").get())) return false;
   for (const BuiltinUse& use : kBuiltinUses) {
     if (builtin(use.name).get() == callable) return inherits(type, base, use.asks);
   }
@@ -179,7 +181,7 @@ bool asks_base(const Site& site, int slot, PyTypeObject* type, PyTypeObject* bas
   if (!call || slot < call->first || slot >= call->first + call->count) return false;
   PyObject* const callable = site.frame.slot(call->callable);
   if (slot == call->first && is_base_method(callable, type, base)) return true;
-  return asks_builtin(callable, type, base);
+  return asks_builtin(*call, slot, callable, type, base);
 }
 
 // dict subclass [key], where the key is missing: __missing__ is next.
