@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from evalframe import _core, notebook, terminal
@@ -34,6 +32,8 @@ class Listing:
 
     def json(self) -> Iterator[str]:
         """Each instruction as a JSON object."""
+        import json
+
         return (json.dumps(row) for code in self.codes for row in _rows(code))
 
     def _repr_html_(self) -> str:
@@ -60,7 +60,7 @@ def _title(code: types.CodeType) -> str:
 
 
 def _html(code: types.CodeType) -> str:
-    return f"<p>{escape(_title(code))}</p>{notebook.table(_COLUMNS, _cells(code), left=True)}"
+    return notebook.titled(_title(code), notebook.table(_COLUMNS, _cells(code), left=True))
 
 
 def _cells(code: types.CodeType) -> Iterator[tuple[str, str, str, str, str]]:

@@ -7,7 +7,6 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Self, TypeVar, overload
 
 from evalframe import _core
@@ -380,6 +379,8 @@ class Explanation:
         return page_of(self, title)
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         page = escape(self.html(), quote=True)
         return f'<iframe style="width:100%;height:640px;border:0" srcdoc="{page}"></iframe>'
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import builtins
 import dis
-import json
 import os
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from evalframe import lookup, notebook, terminal
@@ -96,6 +94,8 @@ class VariableTable:
 
     def json(self) -> Iterator[str]:
         """Each variable as a JSON object with the name of its function."""
+        import json
+
         for variable in self.variables:
             yield json.dumps({"code": self.code.co_qualname, **asdict(variable)})
 
@@ -104,7 +104,7 @@ class VariableTable:
         return terminal.table(self._title(), dict.fromkeys(_COLUMNS, ""), map(_row, self.variables), styles)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._title())}</p>{notebook.table(_COLUMNS, map(_row, self.variables))}"
+        return notebook.titled(self._title(), notebook.table(_COLUMNS, map(_row, self.variables)))
 
 
 def variables(function: object) -> VariableTable:

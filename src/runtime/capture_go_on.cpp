@@ -264,7 +264,7 @@ bool Capture::puts_off(Entries& entries) {
 
 // To where a turn begins, for what is run once is behind it then; where no loop follows, to the end.
 Ended Capture::run_unrecorded(Run& run, const Entries& entries) {
-  run.worth.exits -= run.worth.exits > 0;  // it says nothing of graphs
+  if (run.worth.exits > 0) run.worth.exits--;  // it says nothing of graphs
   run.trial.stop();
   run.times.runs();
   if (entries.loop_first >= 0) return run_turn(run, entries);
