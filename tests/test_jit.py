@@ -378,6 +378,21 @@ def test_enabled_leaves_functions_alone_that_make_no_arrays() -> None:
     assert evalframe.stats()["calls"] - before < 100
 
 
+def test_enabled_captures_a_function_whose_first_thousands_of_calls_had_no_arrays() -> None:
+    def doubled(x: Any, by: Any = 2) -> Any:
+        return x * by
+
+    with evalframe.enabled():
+        assert [doubled(k) for k in range(3000)] == [2 * k for k in range(3000)]
+        before = evalframe.stats()
+        assert all(same(doubled(A), A * 2) for _ in range(4))
+        assert same(doubled(3, by=A), 3 * A)
+        with evalframe.hook(lambda frame: None):  # and where it isn't the only hook
+            assert all(same(doubled(A), A * 2) and doubled(4) == 8 for _ in range(4))
+        after = evalframe.stats()
+    assert after["hits"] - before["hits"] >= 6
+
+
 def test_enabled_bounds_what_a_program_of_many_functions_without_arrays_loses() -> None:
     source = """
 def sorted_out(items, table):

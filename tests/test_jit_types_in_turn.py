@@ -180,6 +180,75 @@ def repeated_once(s: Any, n: Any) -> Any:
     return s * n, s * n is s
 
 
+def bucket(x: Any) -> Any:
+    buckets: Any = [[], [], []]
+    buckets[x % 3].append(x)
+    return buckets
+
+
+def buckets_of(xs: Any) -> Any:
+    buckets: Any = ([], [])
+    for x in xs:
+        buckets[int(x > 0.5)].append(x)
+    return buckets
+
+
+def bucket_of_nearest(x: Any, centres: Any) -> Any:
+    buckets: Any = [[] for _ in range(len(centres))]
+    buckets[int(np.abs(centres - x).argmin())].append(x)
+    return buckets
+
+
+def cell_of_table(i: Any, j: Any) -> Any:
+    table = [[0, 0], [0, 0]]
+    table[i % 2][j % 2] += 1
+    row = table[j % 2]
+    return table, row is table[0], row is table[1]
+
+
+def pair_at(i: Any, a: Any) -> Any:
+    return [(a, 1), (a * 2, 2)][i % 2], (a, a * 2, 3.0)[i % 3]
+
+
+def best(a: Any, b: Any) -> Any:
+    candidates = [[a], [b]]
+    found = max(candidates)
+    found.append(0)
+    least = operator.getitem([[a], [b]], 0)
+    both = operator.add(candidates, candidates)
+    both[0].append(5)
+    return candidates, found is candidates[0], least, sum([candidates], [])[1] is candidates[1], functools.reduce(max, candidates) is candidates[1]
+
+
+def same_key(s: Any, t: Any) -> Any:
+    return len({s: 1, t: 2}), s in [t], (s,) == (t,), s in {t: 1}, {s} == {t}, {NAN: 1}.get(s), [s].count(t)
+
+
+def chosen(s: Any, t: Any) -> Any:
+    return max(s, t) is s, min(s, t) is s, max(s, t) is t
+
+
+def item_at_instance(i: Any) -> Any:
+    return "abc"[i], (1, 2, 3)[i], [1, 2, 3][i], range(5)[i]
+
+
+def nothing_summed(start: Any) -> Any:
+    return sum([], start), sum([], start) is start, sum([1, 2], start)
+
+
+def named_contents(s: Any) -> Any:
+    return dict(b=1, a=s), dict({}, a=s), dict(a=s, b=s)["a"] is s
+
+
+def dtype_of(name: Any) -> Any:
+    return np.dtype(name), np.result_type(name)
+
+
+class Second(int):
+    def __index__(self) -> int:
+        return 1
+
+
 # Each: the function, and arguments one after the other, each of them three times.
 CASES: list[tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]]]]] = [
     (list_added, [lambda: ([3],), lambda: (array(),), lambda: (np.float64(2),), lambda: (3,), lambda: ("ab",), lambda: (np.array([[1, 2]]),)]),
@@ -214,6 +283,18 @@ CASES: list[tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]]]]] = [
     (partial_of, [lambda: (int,), lambda: (5,)]),
     (iterator_of, [lambda: (iter("ab").__next__,), lambda: (5,), lambda: ("ab",)]),
     (result_type, [lambda: (3,), lambda: (2**70,), lambda: (2**63,), lambda: (-1,), lambda: (2.5,)]),
+    (bucket, [lambda: (0,), lambda: (1,), lambda: (5,), lambda: (np.int64(4),)]),
+    (buckets_of, [lambda: ([0.1, 0.7, 0.3, 0.9],), lambda: ([0.6, 0.2, 0.8],), lambda: (np.array([0.1, 0.7]),)]),
+    (bucket_of_nearest, [lambda: (0.4, np.array([0.0, 1.0])), lambda: (0.9, np.array([0.0, 1.0])), lambda: (2.9, np.arange(4.0))]),
+    (cell_of_table, [lambda: (0, 1), lambda: (1, 1), lambda: (3, 2), lambda: (4, 5)]),
+    (pair_at, [lambda: (0, array()), lambda: (1, array()), lambda: (5, array()), lambda: (3, 2.5)]),
+    (best, [lambda: (1.5, 2.5), lambda: (2.5, 3.5), lambda: (4.5, 3.5), lambda: (1, 2)]),
+    (same_key, [lambda: (NAN, NAN), lambda: (NAN, float("nan")), lambda: (1.0, 1.0), lambda: (complex(NAN, 1), complex(NAN, 1)), lambda: ((NAN,), (NAN,))]),
+    (chosen, [lambda: (tuple([1, 2]), tuple([1, 2])), lambda: ("".join(["a", "b"]), "".join(["a", "b"])), lambda: (10**20, 10**20), lambda: (2.5, 3.5)]),
+    (item_at_instance, [lambda: (Second(2),), lambda: (2,), lambda: (True,), lambda: (np.int64(1),)]),
+    (nothing_summed, [lambda: (2.5,), lambda: (NAN,), lambda: (10**20,), lambda: (3,), lambda: (array(),)]),
+    (named_contents, [lambda: (Pair(1, 2),), lambda: (Reflecting(),), lambda: ([1],), lambda: (collections.Counter("a"),)]),
+    (dtype_of, [lambda: ("f8",), lambda: ("a",), lambda: ("<a5",), lambda: ("i4",)]),
     (made_tuple, [lambda: ([1, 2],), lambda: ((1, 2),)]),
     (repeated_once, [lambda: ((1, 2), 1), lambda: ((1, 2), True), lambda: ((int, str), True), lambda: ((1, 2), 2)]),
 ]

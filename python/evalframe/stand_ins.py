@@ -80,7 +80,7 @@ def sum_of(iterable: Iterable[Any], /, start: Any = 0) -> Any:
             total = total + item
             counts = counts and not floats and type(total) is float
         del item
-    return sum(numbers, total) if numbers else total
+    return sum(numbers, total) if numbers or counts else total
 
 
 def max_of(*args: Any, key: Any = None, default: Any = _MISSING) -> Any:

@@ -2,6 +2,7 @@
 #include "recorder/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/builtins.h"
 #include "core/check.h"
@@ -9,6 +10,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "frontends/torch/tensors.h"
+#include "recorder/nan.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -50,8 +52,18 @@ bool is_immutable(PyObject* object) {
   return type == &PyBytes_Type || type == &PyRange_Type || type == &PyComplex_Type || object == Py_Ellipsis || has_pure_type(object);
 }
 
-// Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders.
+bool holds_nan(PyObject* object) {
+  if (PyFloat_CheckExact(object)) return std::isnan(PyFloat_AS_DOUBLE(object));
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); i++) {
+    if (holds_nan(PyTuple_GET_ITEM(object, i))) return true;
+  }
+  return PyComplex_CheckExact(object) && (std::isnan(PyComplex_RealAsDouble(object)) || std::isnan(PyComplex_ImagAsDouble(object)));
+}
+
+// Whether objects that are equal, and of the same types, are the same to a program: frozensets may have other orders, and containers take
+// the same NaN for an equal one.
 static bool equality_says_all(PyObject* object) {
+  if (holds_nan(object)) return false;
   if (torch::is_size(object)) return true;
   if (torch::is_immutable(object)) return false;
   if (PyFrozenSet_CheckExact(object) || (has_pure_type(object) && !PyBytes_CheckExact(object))) return false;

@@ -3,6 +3,7 @@
 
 #include "bytecode/stack.h"
 #include "cpython/objects.h"
+#include "recorder/nan.h"
 #include "recorder/recorder.h"
 
 namespace evalframe::recorder {
@@ -78,6 +79,11 @@ bool Recorder::require_elements(uint32_t source_label, Borrowed set) {
   const Value source_value = value(source_label);
   if (source_value.kind != Value::Kind::kSource || keys_vary(source_value.a) || PySet_GET_SIZE(set.get()) > kMaxParts) return false;
   if (!has_immutable_elements(set.get())) return false;
+  PyObject* element = nullptr;
+  Py_hash_t hash = 0;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set.get(), &at, &element, &hash);) {
+    if (holds_nan(element)) return false;
+  }
   guards().require_elements(source_value.a, set);
   return true;
 }

@@ -15,6 +15,7 @@
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/policy.h"
+#include "recorder/rules/rows.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -187,7 +188,10 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     plan.of_shapes = plan.of_numbers = true;
     return plan;
   }
-  if (all_known(site, call)) return plan_constant();
+  if (all_known(site, call)) {
+    const uint32_t same = argument_given_back(site, call, callable);
+    return same ? plan_value(same) : plan_constant();
+  }
   const bool gives_text = callable == builtin<"repr">().get() || callable == builtin<"str">().get();
   if (gives_text && all_known_through(site, call.first, call.count)) return plan_constant();
   bool looks_up_plainly = true;
@@ -199,7 +203,8 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {
     const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
-    if (kind == Value::Kind::kTuple || kind == Value::Kind::kList) return node_call(site, call, callable, true);
+    const bool row = kind == Value::Kind::kTuple || kind == Value::Kind::kList;
+    if (row && !holds_copies(site.frame.slot(call.first + i))) return node_call(site, call, callable, true);
   }
   return plan_break(Break::kUnknownCall, callable_name(callable));
 }

@@ -4,6 +4,7 @@
 #include "core/builtins.h"
 #include "cpython/objects.h"
 #include "frontends/torch/tensors.h"
+#include "recorder/nan.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -132,7 +133,7 @@ uint32_t attribute_source(Recorder& recorder, int32_t parent, const char* name) 
 bool require_keys(Recorder& recorder, const Value& source, PyObject* dict) {
   PyObject* key = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr);) {
-    if (!is_immutable(key)) return false;
+    if (!is_immutable(key) || holds_nan(key)) return false;
   }
   recorder.guards().require_keys(source.a, dict);
   return true;

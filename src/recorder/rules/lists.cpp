@@ -3,6 +3,9 @@
 #include <string_view>
 
 #include "cpython/objects.h"
+#include "frontends/numpy/calls.h"
+#include "frontends/torch/tensors.h"
+#include "recorder/rules/rows.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -717,6 +720,15 @@ Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool i
     if (value.kind == Value::Kind::kMapping) return plan_value(recorder.mapping(Py_TYPE(operand.object), *std::move(both), recorder.factory_of(value)));
   }
   return plan_value(recorder.container(Value::Kind::kDict, *std::move(both)));
+}
+
+bool holds_copies(PyObject* row) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(row); i++) {
+    PyObject* const element = PySequence_Fast_GET_ITEM(row, i);
+    const bool is_itself = is_immutable(element) || numpy::is_array(element) || torch::is_tensor(element);
+    if (!is_itself && (!PyTuple_CheckExact(element) || holds_copies(element))) return true;
+  }
+  return false;
 }
 
 std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {

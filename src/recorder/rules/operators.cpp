@@ -6,6 +6,7 @@
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/tensors.h"
+#include "recorder/rules/rows.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -418,6 +419,7 @@ Plan item_of_container(const Site& site, const Input& container, const Input& ke
 std::optional<Plan> item_at_number(Recorder& recorder, const Input& container, const Input& key) {
   const bool row = PyTuple_CheckExact(container.object) || PyList_CheckExact(container.object) || PyUnicode_CheckExact(container.object);
   if (!row || !PyLong_CheckExact(key.object) || recorder.value(key.label).kind != Value::Kind::kNode || recorder.value(key.label).of_shapes) return std::nullopt;
+  if (!PyUnicode_CheckExact(container.object) && holds_copies(container.object)) return std::nullopt;
   Plan plan;
   plan.kind = Plan::Kind::kNode;
   plan.form = Form::kGetItem;

@@ -498,8 +498,9 @@ std::optional<Plan> item_call(const Site& site, const char* name, const std::vec
   return function ? std::optional<Plan>(plain_call(site, function, arguments)) : std::nullopt;
 }
 
-// (10, 20)[instance], of what is a constant.
+// (10, 20)[instance], of what is a constant. An int isn't asked for the one that it is.
 std::optional<Plan> index_call(const Site& site, const Operated& container, const Operated& key) {
+  if (PyLong_Check(key.object)) return std::nullopt;
   const bool fixed = PyTuple_CheckExact(container.object) || PyUnicode_CheckExact(container.object) || PyRange_Check(container.object);
   if (!fixed || !is_fixed(site.recorder, container.label, container.object) || !is_instance(site.recorder, key)) return std::nullopt;
   PyObject* const function = method_of(Py_TYPE(key.object), interned("__index__").get());
