@@ -519,6 +519,24 @@ class LongProgram(InnerProgram):
         self.depth -= 1
 
 
+class WhileProgram(InnerProgram):
+    """... whose innermost loops are `while` loops: most indices in them are those of the loops around, which no turn changes."""
+
+    def loop(self, room: int) -> None:
+        if not self.loops:
+            return super().loop(1)
+        counter = f"w{len(self.lines)}"
+        self.line(f"{counter} = {self.pick('0', '0', 'k', self.loops[-1] if self.loops else '1')}")
+        self.line(f"while {counter} < {self.pick('n', '12', '5', self.loops[0] if self.loops else 'n')} {self.pick('', '', 'and s < 1e3', 'and x == x', f'and {self.element()} < 40')}:")
+        self.depth += 1
+        self.line(f"{counter} += {self.pick('1', '1', '2')}")
+        self.depth -= 1
+        is_index = self.often(0.4)
+        self.loops += [counter] * is_index
+        self.body(0)
+        self.loops = self.loops[: len(self.loops) - is_index]
+
+
 class OfGlobals:
     """... whose variables are all globals."""
 
@@ -594,7 +612,7 @@ class CalledGlobalProgram(InCallee, GlobalProgram):
     pass
 
 
-KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram, "made": MadeProgram, "long": LongProgram,
+KINDS = {"numbers": Program, "arrays": ArrayProgram, "spaces": SpaceProgram, "tuples": TupleProgram, "growing": GrowingProgram, "inner": InnerProgram, "made": MadeProgram, "long": LongProgram, "whiles": WhileProgram,
          "globals": GlobalProgram, "global_arrays": GlobalArrayProgram, "global_inner": GlobalInnerProgram,
          "attributes": AttributeProgram, "attribute_arrays": AttributeArrayProgram, "attribute_inner": AttributeInnerProgram,
          "called": CalledProgram, "called_arrays": CalledArrayProgram, "called_inner": CalledInnerProgram, "called_globals": CalledGlobalProgram}

@@ -196,3 +196,73 @@ def test_nests_are_left_and_entered_at_any_turn(turns: int) -> None:
         check(products, *calls)
     finally:
         _core.set_region_turns(2**62)
+
+
+# --- elements that stand where no turn changes it ---------------------------------------------------------------------------
+
+
+def test_the_same_element_in_all_turns() -> None:
+    def counted(numbers: Any, counts: Any, shift: int) -> Any:
+        for i in range(numbers.size):
+            rest = int(numbers[i])
+            while rest:
+                rest &= rest - 1
+                counts[i - shift] += 1
+        return counts
+
+    numbers = R.integers(0, 2**62, 400)
+    zeros = np.zeros(400, np.uint8)
+    # From the beginning and from the end, and one that is too far off.
+    check(counted, *[(numbers, zeros, shift) for shift in (0, 0, 400, 1, 17, 401)])
+    # More than a byte holds, which NumPy warns of.
+    check(counted, (numbers, zeros, 0), (numbers, np.full(400, 230, np.uint8), 3), (numbers, np.full(400, 110, np.int8), 3))
+
+
+@pytest.mark.parametrize("shift", [0, -3, -9])
+def test_the_same_element_by_several_names(shift: int) -> None:
+    def turns(a: Any, which: int, i: int, j: int, n: int) -> float:
+        b = a[::-1] if which == 2 else a[2:] if which == 1 else a if which == 0 else a.copy()
+        total = 0.0
+        k = n
+        while k > 0:
+            a[i] += 1.5
+            b[j] = b[j] * 0.5 + a[i]
+            if a[i] > 1e6:
+                a[i] = b[j - 1]
+            total += a[i] - b[j]
+            k -= 1
+        return total
+
+    a = R.random(9)
+    for which in range(4):
+        for i, j in ((shift, 2), (2, shift), (3, 3), (4, 2)):
+            check(turns, *[(a, which, i, j, n) for n in (3000, 5000, 0, 1, 4000)], native=False)
+
+
+def test_an_index_that_hardly_any_turn_changes() -> None:
+    def turns(a: Any, n: int, every: int) -> Any:
+        i, k = 0, 0
+        while k < n:
+            a[i] += k
+            if k % every == every - 1:
+                i -= 1
+            k += 1
+        return a
+
+    check(turns, *[(np.zeros(20), 6000, every) for every in (2000, 1000, 2000, 700, 400, 310, 290)])
+
+
+def test_an_index_that_the_loop_around_changes() -> None:
+    def turns(a: Any, limits: Any, table: Any) -> Any:
+        for i in range(-len(a), len(a)):
+            k = 0
+            while k < limits[i]:
+                table[i, -1] += a[i]
+                table[i, k % 3] -= a[i - 1] if i > -len(a) else 0.5
+                k += 1
+        return table
+
+    a, limits = R.random(60), R.integers(0, 90, 60)
+    check(turns, *[(a, limits, R.random((60, 4))) for _ in range(3)], (a, limits, R.random((60, 2))), (a, limits[:59], R.random((60, 4))))
+    with np.errstate(all="raise"):
+        check(turns, (a, limits, np.full((60, 4), 1e308)), (a * 1e308, limits, np.full((60, 4), 1e308)), native=False)

@@ -8,7 +8,7 @@ from region_programs import KINDS, differences
 
 pytestmark = pytest.mark.usefixtures("native_loops_at_once")
 
-MORE = [kind for kind in KINDS if kind.startswith(("attribute", "called", "long"))]
+MORE = [kind for kind in KINDS if kind.startswith(("attribute", "called", "long", "whiles"))]
 
 
 def native_loops_of(kind: str, seeds: range) -> int:

@@ -57,7 +57,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     const Term &number = numbers[static_cast<size_t>(axis)], &size = all.sizes[axis];
     Term stride = all.strides[axis];
     const Varies varies = index_varies(block, array.varies, indices[axis].varies);
-    const Term at = index_in(block, number, size, varies);
+    const Term at = index_in(block, number, size, varies, indices[axis].varies);
     if (varies == Varies::kEvenly && axis == array.type.rank - 1) {
       // One element beside the other, or one turn after the other.
       const Term beside = block.emitter.integer("i64", graph::size_of(array.type.dtype));

@@ -53,8 +53,8 @@ std::string FirstTurns::leading_to_copies(const std::string& text, int head, boo
     if (end == at + 5) continue;
     const int named = std::stoi(text.substr(at + 5, end - at - 5));
     const auto its_head = heads_.find(named);
-    const bool is_own = text[end] == '.' || text[end] == ':', is_inside = its_head != heads_.end() && its_head->second != named;
-    const bool is_of_copy = is_own ? is_copy : is_inside && (is_copy || its_head->second != head);
+    const bool is_own = text[end] == '.' || text[end] == ':', leads_in = its_head != heads_.end() && its_head->second != head;
+    const bool is_of_copy = is_own ? is_copy : leads_in || (is_copy && its_head != heads_.end() && its_head->second != named);
     if (!is_of_copy) continue;
     result += text.substr(done, at - done) + copied_name(named);
     done = end;

@@ -10,11 +10,12 @@
 
 namespace evalframe::regions {
 
-// An innermost loop of blocks is entered by the interpreter, by a checkpoint, from where one leads back to, and in the midst of a turn by blocks
-// in front of it. Nothing is known of the variables where the interpreter enters it, so nothing would be in any turn; what is read at a
+// An innermost loop of blocks is entered by the interpreter, by a checkpoint, from where one leads back to, and by blocks in front of it, in the midst
+// of a turn, too. Nothing is known of the variables where the interpreter enters it, so nothing would be in any turn; what is read at a
 // checkpoint would be part of the loop; and of one with several places to enter it LLVM knows nothing at all. So all of these do one turn in a
 // copy of the blocks, which leads to the first block, the head, where it ends: the conditions of the loop then hold in all of its turns
-// (`j >= 0` in `while j >= 0`: no index is negative, and no `j - 1` too small), and it has nothing but its turns.
+// (`j >= 0` in `while j >= 0`: no index is negative, and no `j - 1` too small), what they check of the same element was checked and what they
+// load of it is known, and it has nothing but its turns.
 class FirstTurns {
  public:
   // text: of all blocks.

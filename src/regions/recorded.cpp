@@ -72,6 +72,7 @@ Written RecordingWriter::slot_value(size_t slot) {
   const Type& type = state_.types[slot];
   Written value = block_.pass == Pass::kTurn ? written(type, region_.read_slot(block_.emitter, slot, type))
                                              : region_.many_->slot_value(block_.emitter, number_, slot, type, item_);
+  if (block_.pass == Pass::kTurn && region_.stays_in_loop(state_.instruction, slot)) value.varies = Varies::kNot;
   return slots_.emplace(slot, std::move(value)).first->second;
 }
 

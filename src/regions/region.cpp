@@ -164,6 +164,18 @@ std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const T
   return words;
 }
 
+bool RegionWriter::stays_in_loop(int32_t instruction, size_t slot) const {
+  const std::vector<Instruction>& code = code_.instructions;
+  const auto count = static_cast<int32_t>(code.size());
+  int32_t first = 0, last = count;
+  for (int32_t at = instruction; at < count; at++) {
+    const int32_t target = code[static_cast<size_t>(at)].target;
+    if (target >= 0 && target <= instruction && at - target < last - first) first = target, last = at;
+  }
+  if (last == count) return false;
+  return std::none_of(code.begin() + first, code.begin() + last, [&](const Instruction& one) { return one.op == Op::STORE_FAST && static_cast<size_t>(one.arg) == slot; });
+}
+
 std::string RegionWriter::exit_of(const State& state, bool steps, bool is_back) {
   const auto [at, is_new] = exits_.try_emplace({state, steps, is_back}, static_cast<int>(region_.exits.size()));
   if (is_new) region_.exits.push_back({state, steps});
@@ -549,7 +561,9 @@ std::string RegionWriter::entry_text(size_t entry, const Arrivals& arrivals) con
 std::string RegionWriter::function() {
   for (const State& entry : region_.entries) save_of(numbers_.at(entry));
   std::string text = lines_once(needed_);
-  text += std::string("define ") + (goes_back() ? std::string("internal i32 ") + kTurns : std::string("i32 ") + native::kFunctionName) + kParameters + " #0 {\nbegin:\n";
+  // As if it were known how often it is run (!4), so that LLVM computes what rare ways need on these: what the one turn at a time needs that follows on
+  // a check of many was computed in front of each row, and kept in memory.
+  text += std::string("define ") + (goes_back() ? std::string("internal i32 ") + kTurns : std::string("i32 ") + native::kFunctionName) + kParameters + " #0 !prof !4 {\nbegin:\n";
   text += "  %conditions = alloca i32\n  %turns = alloca i64\n  store i64 0, ptr %turns\n";
   for (const std::string& variable : variables_) text += "  " + variable + "\n";
   // Conditions of integers are left for before they are met: nothing is gathered.
@@ -626,6 +640,7 @@ attributes #4 = { cold noinline nounwind willreturn memory(none) }
 !1 = !{}
 !2 = !{i64 0, i64 -9223372036854775808}
 !3 = !{}
+!4 = !{!"function_entry_count", i64 1000}
 )";
 }
 

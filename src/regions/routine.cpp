@@ -58,8 +58,7 @@ class KernelRoutine : public LoadedRoutine {
     if (are_many(rows, columns)) return kRefused;
     uint64_t walks = 0;
     for (size_t i = 0; i < sizes_.size(); i++) {
-      const bool is_unit = inner[i] == sizes_[i] || row_[i] == static_cast<char>(Access::kScalar);
-      walks |= (is_unit ? kUnit : inner[i] == 0 ? kBroadcast : kStrided) << (kBits * i);
+      walks = walks * std::size(kWalks) + walk_of(i, inner[i]);
     }
     // A few of them, of which the first is the most frequent.
     for (const Version& version : versions_) {
@@ -75,20 +74,25 @@ class KernelRoutine : public LoadedRoutine {
   size_t inputs() const { return sizes_.size() - 1; }
 
  private:
-  // How the rows of all operands are walked, two bits for each.
-  static constexpr int kBits = 2;
-  static constexpr uint64_t kUnit = 0, kBroadcast = 1, kStrided = 2, kRowsOfNeighbours = 0;
-  static_assert(kBits * kMostOperands <= 64);
+  // How the rows of all operands are walked: a digit for each, of which the last operand has the lowest one.
+  static constexpr Access kWalks[] = {Access::kUnit, Access::kBroadcast, Access::kStrided, Access::kSecond, Access::kBackwards};
+  static constexpr uint64_t kRowsOfNeighbours = 0;
+  static_assert(std::size(kWalks) == 5 && kMostOperands <= 27);  // 5^27 is less than 2^64
   struct Version {
     uint64_t walks;
     native::KernelFunction function;
   };
 
+  uint64_t walk_of(size_t operand, int64_t stride) const {
+    if (stride == sizes_[operand] || row_[operand] == static_cast<char>(Access::kScalar)) return 0;
+    const Access access = stride == 0 ? Access::kBroadcast : native::access_for(stride, sizes_[operand]);
+    return static_cast<uint64_t>(std::find(std::begin(kWalks), std::end(kWalks), access) - std::begin(kWalks));
+  }
+
   std::string access_of(uint64_t walks) const {
     std::string access = row_;
-    for (size_t i = 0; i < access.size(); i++) {
-      const uint64_t walk = walks >> (kBits * i) & (kBroadcast | kStrided);
-      if (walk != kUnit) access[i] = static_cast<char>(walk == kBroadcast ? Access::kBroadcast : Access::kStrided);
+    for (size_t i = access.size(); i-- > 0; walks /= std::size(kWalks)) {
+      if (const uint64_t walk = walks % std::size(kWalks)) access[i] = static_cast<char>(kWalks[walk]);
     }
     return access;
   }

@@ -101,8 +101,17 @@ static Term index_anyhow(Block& block, const Term& number, const Term& size) {
   return emitter.let("i64", "phi i64 [ " + number.ref + ", %" + from + " ], [ " + counted.ref + ", %" + sound + " ]");
 }
 
+// What the loop doesn't change LLVM computes in front of it, and so it knows that the element is the same in all turns: what one stores the next one
+// needn't load.
+static Term index_of_loop(Block& block, const Term& number, const Term& size) {
+  const Term at = select(compare("slt", number, 0), number + size, number);
+  block.leave_unless(compare("ult", at, size));
+  return at;
+}
+
 // What is in range in the first and in the last of many turns is in those between.
-Term index_in(Block& block, const Term& number, const Term& size, Varies varies) {
+Term index_in(Block& block, const Term& number, const Term& size, Varies varies, Varies number_varies) {
+  if (block.pass == Pass::kTurn && number_varies == Varies::kNot) return index_of_loop(block, number, size);
   if (varies == Varies::kAnyhow && block.pass != Pass::kProbe) return index_anyhow(block, number, size);
   const Term at = varies == Varies::kEvenly ? number : select(compare("slt", number, 0), number + size, number);
   if (block.pass == Pass::kProbe && varies != Varies::kAnyhow) block.require(compare("ult", at, size));
@@ -146,7 +155,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
     }
     const Term& size = array.sizes[axis];
     if (item.kind == Item::Kind::kInteger) {
-      move(index_in(block, *item.start, size, index_varies(block, varies, item.varies)));
+      move(index_in(block, *item.start, size, index_varies(block, varies, item.varies), item.varies));
     } else if (!item.start && !item.stop && item.step == 1 && !item.step_at) {
       keep(axis + 1);
       continue;

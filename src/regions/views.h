@@ -29,7 +29,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
 // How such a part varies.
 Varies part_varies(const Block& block, Varies array, const std::vector<Item>& items);
 // An index along an axis, counted from its beginning.
-Term index_in(Block& block, const Term& number, const Term& size, Varies varies);
+Term index_in(Block& block, const Term& number, const Term& size, Varies varies, Varies number_varies);
 // With axes in this order; -1: a new one, of one element.
 Strided turned(Block& block, const Strided& array, const std::vector<int>& order);
 

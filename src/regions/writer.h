@@ -84,6 +84,9 @@ class RegionWriter {
   // The function returns it, or a tuple of them.
   void return_results(Block& block, const std::vector<Written>& results, bool is_tuple);
   void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);
+  // Whether the code's innermost loop around the instruction stores nothing into the variable, as far as its own instructions tell: it may be written
+  // in another way then, and does the same.
+  bool stays_in_loop(int32_t instruction, size_t slot) const;
   // The variable of one word of a slot. is_unread: of a kUnread.
   std::string variable(size_t slot, size_t word, const std::string& type, bool is_unread = false);
   // The same, to be stored into.

@@ -120,12 +120,20 @@ class Writer {
 
   std::string address(int operand) {
     const std::string id = std::to_string(operand);
-    if (access(operand) != Access::kStrided) {
-      const std::string size = std::to_string(graph::size_of(element(operand)));
-      return body_.let("ptr", "getelementptr [" + size + " x i8], ptr %r" + id + ", i64 %i").ref;
+    const int64_t size = graph::size_of(element(operand));
+    const auto by = [&](const std::string& stride) {
+      const std::string offset = body_.let("i64", "mul i64 %i, " + stride).ref;
+      return body_.let("ptr", "getelementptr i8, ptr %r" + id + ", i64 " + offset).ref;
+    };
+    switch (access(operand)) {
+      case Access::kStrided: return by("%si" + id);
+      case Access::kSecond: return by(std::to_string(2 * size));
+      case Access::kBackwards: return by(std::to_string(-size));
+      case Access::kScalar:
+      case Access::kBroadcast:
+      case Access::kUnit: break;
     }
-    const std::string offset = body_.let("i64", "mul i64 %i, %si" + id).ref;
-    return body_.let("ptr", "getelementptr i8, ptr %r" + id + ", i64 " + offset).ref;
+    return body_.let("ptr", "getelementptr [" + std::to_string(size) + " x i8], ptr %r" + id + ", i64 %i").ref;
   }
 
   const Value& value(int32_t index) const {
@@ -234,6 +242,12 @@ class Writer {
 };
 
 }  // namespace
+
+Access access_for(int64_t stride, int64_t size) {
+  if (stride == size) return Access::kUnit;
+  if (stride == -size) return Access::kBackwards;
+  return stride == 2 * size && size != 2 ? Access::kSecond : Access::kStrided;
+}
 
 DType stored_dtype(const Kernel& kernel, const KernelOutput& output) {
   switch (output.reduce) {

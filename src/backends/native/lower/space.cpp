@@ -95,9 +95,9 @@ std::string access_of(const Kernel& kernel, const Space& space) {
     const int64_t stride = inner.strides[i];
     if (input && kernel.inputs[i].scalar) access += letter(Access::kScalar);
     else if (output && output->reduce != ReduceOp::kNone) access += letter(Access::kUnit);
-    else if (stride == graph::size_of(dtype) || inner.extent == 1) access += letter(Access::kUnit);
+    else if (inner.extent == 1) access += letter(Access::kUnit);
     else if (stride == 0 && input) access += letter(Access::kBroadcast);
-    else access += letter(Access::kStrided);
+    else access += letter(access_for(stride, graph::size_of(dtype)));
   }
   return access;
 }
