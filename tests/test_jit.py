@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
 import traceback
+import types
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
@@ -391,6 +393,29 @@ def test_enabled_captures_a_function_whose_first_thousands_of_calls_had_no_array
             assert all(same(doubled(A), A * 2) and doubled(4) == 8 for _ in range(4))
         after = evalframe.stats()
     assert after["hits"] - before["hits"] >= 6
+
+
+def test_enabled_captures_a_module_whose_code_lies_where_that_of_a_function_did() -> None:
+    code = compile("import numpy as np\ntotal = np.zeros(3)\nfor k in range(400):\n    total = total + k * np.ones(3)\n", "module.py", "exec")
+    # It names no module of NumPy's, so that its code is none to capture.
+    flags, names = code.co_flags | inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS, tuple("x" + name for name in code.co_names)
+    tried = 0
+    with evalframe.enabled():
+        for _ in range(20):
+            function = types.FunctionType(code.replace(co_flags=flags, co_names=names), {"__name__": "world", "__builtins__": {}})
+            for _ in range(2):
+                with pytest.raises(ImportError):
+                    function()
+            address = id(function.__code__)
+            del function
+            module = code.replace()
+            if id(module) != address:
+                continue
+            tried += 1
+            before = evalframe.stats()["recordings"]
+            exec(module, {"__name__": "other"})
+            assert evalframe.stats()["recordings"] > before
+    assert tried
 
 
 def test_enabled_bounds_what_a_program_of_many_functions_without_arrays_loses() -> None:

@@ -385,7 +385,7 @@ PyObject* take(FrameHook* taker, int level, PyThreadState* thread, Frame* frame,
 // The one hook there is says so of a frame that begins.
 bool is_passed_on(int level, PyThreadState* thread, Frame* frame, int throwing) {
   if (!sole_hook || level != top || throwing || suspended || let_through || (sole_thread != 0 && sole_thread != thread->id)) return false;
-  return frame->owner != FRAME_OWNED_BY_GENERATOR && is_at_entry(frame) && sole_hook->passes(EntryFrame(frame));
+  return is_at_entry(frame) && sole_hook->passes(EntryFrame(frame));
 }
 
 PyObject* dispatch(int level, PyThreadState* thread, Frame* frame, int throwing) {

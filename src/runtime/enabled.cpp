@@ -129,6 +129,7 @@ class CaptureHook final : public cpython::FrameHook {
 
   bool passes(const cpython::EntryFrame& frame) override {
     auto* const code = reinterpret_cast<PyCodeObject*>(frame.code().get());
+    if (!(code->co_flags & CO_OPTIMIZED)) return false;  // a module runs once, and not after what was at its code's address before
     Foreign& foreign = foreign_of(code);
     if (foreign.code == code && foreign.calls_left > 0 && (foreign.library || !has_wanted_argument(frame))) return foreign.calls_left--, true;
     PyObject* const function = frame.function().get();

@@ -171,6 +171,12 @@ uint32_t argument_given_back(const Site& site, const Activation::CallSite& call,
   return found == arguments.end() ? 0 : site.recorder.label(call.first + static_cast<int>(found - arguments.begin()));
 }
 
+// A constant, or the argument that it is.
+Plan known_result(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const uint32_t same = argument_given_back(site, call, callable);
+  return same ? plan_value(same) : plan_constant();
+}
+
 Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   bool in_graph = any_in_graph(site, call), numbers = true;
   for (int i = 0; i < call.count; i++) {
@@ -188,18 +194,12 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
     plan.of_shapes = plan.of_numbers = true;
     return plan;
   }
-  if (all_known(site, call)) {
-    const uint32_t same = argument_given_back(site, call, callable);
-    return same ? plan_value(same) : plan_constant();
-  }
+  if (all_known(site, call)) return known_result(site, call, callable);
   const bool gives_text = callable == builtin<"repr">().get() || callable == builtin<"str">().get();
   if (gives_text && all_known_through(site, call.first, call.count)) return plan_constant();
   bool looks_up_plainly = true;
   for (int i = 0; i < call.count; i++) looks_up_plainly = looks_up_plainly && !adds_missing_keys(site.recorder, site.recorder.label(call.first + i));
-  if (!gives_text && looks_up_plainly && contents_known(site, call)) {
-    const uint32_t same = argument_given_back(site, call, callable);
-    return same ? plan_value(same) : plan_constant();
-  }
+  if (!gives_text && looks_up_plainly && contents_known(site, call)) return known_result(site, call, callable);
   // sum([...]) of what the recorded code has put together.
   for (int i = 0; i < call.count; i++) {
     const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
