@@ -220,6 +220,22 @@ def best(a: Any, b: Any) -> Any:
     return candidates, found is candidates[0], least, sum([candidates], [])[1] is candidates[1], functools.reduce(max, candidates) is candidates[1]
 
 
+def larger_row(x: Any, y: Any) -> Any:
+    p, q = [x.sum()], [y.sum()]
+    r = max(p, q)
+    r.append(0.0)
+    return p, q, r is p, min([y.sum()], p) is p
+
+
+def rows_joined(x: Any, y: Any) -> Any:
+    p, q = [x.sum()], [[y.sum()]]
+    r = operator.add(p, q)
+    r[1].append(0.0)
+    nothing = sum([], p)
+    nothing.append(1.0)
+    return p, q, r, nothing is p, max([x.sum(), y.sum()]), sum((x.sum(), y.sum()))
+
+
 def same_key(s: Any, t: Any) -> Any:
     return len({s: 1, t: 2}), s in [t], (s,) == (t,), s in {t: 1}, {s} == {t}, {NAN: 1}.get(s), [s].count(t)
 
@@ -289,6 +305,8 @@ CASES: list[tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]]]]] = [
     (cell_of_table, [lambda: (0, 1), lambda: (1, 1), lambda: (3, 2), lambda: (4, 5)]),
     (pair_at, [lambda: (0, array()), lambda: (1, array()), lambda: (5, array()), lambda: (3, 2.5)]),
     (best, [lambda: (1.5, 2.5), lambda: (2.5, 3.5), lambda: (4.5, 3.5), lambda: (1, 2)]),
+    (larger_row, [lambda: (array(), array() * 2), lambda: (array() * 3, array()), lambda: (array(), array())]),
+    (rows_joined, [lambda: (array(), array() * 2), lambda: (array() * 3, array())]),
     (same_key, [lambda: (NAN, NAN), lambda: (NAN, float("nan")), lambda: (1.0, 1.0), lambda: (complex(NAN, 1), complex(NAN, 1)), lambda: ((NAN,), (NAN,))]),
     (chosen, [lambda: (tuple([1, 2]), tuple([1, 2])), lambda: ("".join(["a", "b"]), "".join(["a", "b"])), lambda: (10**20, 10**20), lambda: (2.5, 3.5)]),
     (item_at_instance, [lambda: (Second(2),), lambda: (2,), lambda: (True,), lambda: (np.int64(1),)]),

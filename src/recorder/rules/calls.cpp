@@ -157,11 +157,24 @@ bool sums_numbers_of_graph(const Site& site, const Activation::CallSite& call, P
   return all && any;
 }
 
+bool may_give_argument(PyObject* callable) { return callable == builtin<"max">().get() || callable == builtin<"min">().get() || callable == builtin<"sum">().get(); }
+
+// Whether rows of the recorded code's are among the arguments, and the graph may have them: nothing that can be written into comes out of it.
+bool may_have_rows(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  bool any = false;
+  for (int i = 0; i < call.count; i++) {
+    const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
+    if (kind != Value::Kind::kTuple && kind != Value::Kind::kList) continue;
+    if (holds_copies(site.frame.slot(call.first + i)) || (i > 0 && may_give_argument(callable))) return false;
+    any = true;
+  }
+  return any;
+}
+
 // max(a, b), min(a, default=b), sum([], a): which argument such a call, of what is known, gives as it is; 0: none, or it raises.
 uint32_t argument_given_back(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const bool may_be = callable == builtin<"max">().get() || callable == builtin<"min">().get() || callable == builtin<"sum">().get();
   static PyObject* const key = PyUnicode_InternFromString("key");
-  if (!may_be || (call.keyword_names && PySequence_Contains(call.keyword_names.get(), key) != 0)) return 0;
+  if (!may_give_argument(callable) || (call.keyword_names && PySequence_Contains(call.keyword_names.get(), key) != 0)) return 0;
   std::vector<PyObject*> arguments;
   for (int i = 0; i < call.count; i++) arguments.push_back(site.frame.slot(call.first + i));
   const auto positional = static_cast<size_t>(call.count) - (call.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0);
@@ -201,11 +214,7 @@ Plan pure_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   for (int i = 0; i < call.count; i++) looks_up_plainly = looks_up_plainly && !adds_missing_keys(site.recorder, site.recorder.label(call.first + i));
   if (!gives_text && looks_up_plainly && contents_known(site, call)) return known_result(site, call, callable);
   // sum([...]) of what the recorded code has put together.
-  for (int i = 0; i < call.count; i++) {
-    const Value::Kind kind = site.recorder.value_at(call.first + i).kind;
-    const bool row = kind == Value::Kind::kTuple || kind == Value::Kind::kList;
-    if (row && !holds_copies(site.frame.slot(call.first + i))) return node_call(site, call, callable, true);
-  }
+  if (may_have_rows(site, call, callable)) return node_call(site, call, callable, true);
   return plan_break(Break::kUnknownCall, callable_name(callable));
 }
 
