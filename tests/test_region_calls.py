@@ -364,3 +364,30 @@ def test_conditions_of_elements_beside_calls_are_reported_in_their_turn(late: in
         ours, plain = large.copy(), large.copy()
         assert repr(outcome(captured, pictures, ours)) == repr(outcome(equalised, pictures, plain))
         assert shown(ours) == shown(plain)
+
+
+def least_changed(x: Any, value: float) -> float:
+    ordered = np.sort(x)
+    ordered[0] = value
+    return float(ordered[0] + ordered[1])
+
+
+def sums_of_changed(x: Any, y: Any) -> float:
+    total = 0.0
+    for i in range(len(y)):
+        total += least_changed(x, 1.0 / y[i])
+    return total
+
+
+@pytest.mark.parametrize("size", [8, 1000, 60_000])
+def test_what_is_stored_into_what_a_call_has_made_is_not_put_back_once_that_is_gone(size: int) -> None:
+    x = np.random.default_rng(1).random(size)
+    compiled = evalframe.jit(sums_of_changed)
+    with np.errstate(divide="ignore"):
+        for _ in range(4):
+            compiled(x, np.ones(120))
+    for at in range(0, 120, 17):
+        y = np.ones(120)
+        y[at] = 0.0
+        assert outcome(compiled, x, y) == outcome(sums_of_changed, x, y)
+    assert evalframe.explain(compiled)(x, np.ones(120)).loops

@@ -29,6 +29,8 @@ class Position {
  public:
   virtual ~Position() = default;
   virtual void at(int32_t node) = 0;
+  // The same for what is done in the place of several nodes at once.
+  virtual void in(graph::Origin place) = 0;
 };
 
 // What is wanted of a backend besides what the graph says.

@@ -36,6 +36,8 @@ struct Stretch {
   bool transforms = false;       // transformations of torch.func begin and end in it
   bool draws = false;            // it draws random numbers, and its frames handle what it raises: it may be run twice, as they are set back
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
+  std::vector<int32_t> dead_of_functions;  // ... of those that functions return, and what is made of these
+  graph::Origin place = {};      // where the function stands for its nodes
 };
 
 bool is_node(Operand operand, int32_t begin, int32_t end) {
@@ -45,6 +47,23 @@ bool is_node(Operand operand, int32_t begin, int32_t end) {
 std::vector<Operand> operands_of(const Graph& graph, int32_t node) {
   const Operand* first = graph.operands_of(graph.nodes[node]);
   return {first, first + graph.nodes[node].count};
+}
+
+// Where the node's frame stands in the innermost one that the stretch's nodes are all run in: what is done for several functions is done in the one that calls them.
+graph::Origin place_of(const Graph& graph, const Stretch& stretch, int32_t of) {
+  const auto stands_in = [&](int32_t frame, int32_t outer) {
+    while (frame >= 0 && frame != outer) frame = graph.frames[frame].parent;
+    return frame == outer;
+  };
+  graph::Origin place = graph.nodes[of].origin;
+  for (int32_t node = stretch.begin; node < stretch.end; node++) {
+    while (!stands_in(graph.nodes[node].origin.frame, place.frame)) {
+      const graph::Frame& frame = graph.frames[place.frame];
+      if (frame.parent < 0) return graph.nodes[of].origin;
+      place = {frame.parent, frame.call_instruction};
+    }
+  }
+  return place;
 }
 
 std::vector<Effect> effects_of(const Graph& graph) {
@@ -350,6 +369,7 @@ class Python final : public Executable {
   bool compile(Borrowed backend, const std::vector<Ref>& examples) {
     Planner planner(graph_, exit_at_, of_torch_ ? torch_effects_of(graph_) : effects_of(graph_), of_torch_);
     stretches_ = planner.run();
+    find_dead_of_functions();
     if (of_torch_) backend_ = Ref::borrow(backend);
     const Ref compiled = of_torch_ ? Ref::borrow(backend) : helper("compiled");
     if (!compiled) return false;
@@ -372,6 +392,7 @@ class Python final : public Executable {
         if (!stretch.function) return false;
       }
       stretch.origin = Ref::borrow(PyTuple_GET_ITEM(told.get(), 0));
+      stretch.place = place_of(graph_, stretch, stretch.outputs.empty() ? stretch.begin : stretch.outputs.front());
     }
     return true;
   }
@@ -390,7 +411,7 @@ class Python final : public Executable {
       if (leave_before == stretch.begin) return leave(run, stretch.begin, false), std::move(run.outcome);
       const bool done = stretch.function && !leaves_inside && !transformed ? run_function(run, stretch) : run_nodes(run, stretch);
       if (!done) return std::move(run.outcome);
-      for (const int32_t dead : stretch.dead) run.results[dead].reset();
+      for (const int32_t dead : run.has_nodes ? stretch.dead : stretch.dead_of_functions) run.results[dead].reset();
     }
     leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
     return std::move(run.outcome);
@@ -415,7 +436,18 @@ class Python final : public Executable {
     int32_t leave_before;
     std::vector<Ref> results;
     Outcome outcome;
+    bool has_nodes = false;  // others than functions return
   };
+
+  void find_dead_of_functions() {
+    std::vector<char> is_known(graph_.nodes.size());
+    for (Stretch& stretch : stretches_) {
+      for (const std::vector<int32_t>* known : {&stretch.outputs, &stretch.late, &stretch.apart}) {
+        for (const int32_t node : *known) is_known[node] = 1;
+      }
+      std::ranges::copy_if(stretch.dead, std::back_inserter(stretch.dead_of_functions), [&](int32_t node) { return is_known[node] != 0; });
+    }
+  }
 
   // What goes in is at hand now. False: the backend has raised.
   bool make_now(Run& run, Stretch& stretch) {
@@ -533,6 +565,7 @@ class Python final : public Executable {
 
   // False: the graph was left.
   bool run_nodes(Run& run, const Stretch& stretch) const {
+    run.has_nodes = true;
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
       if (run.results[node] && is_apart(stretch, node)) continue;
       const Ran ran = node == run.leave_before ? Ran::kCheckFailed : run_one(run, node);
@@ -544,7 +577,7 @@ class Python final : public Executable {
   }
 
   bool run_function(Run& run, const Stretch& stretch) const {
-    run.position.at(stretch.outputs.empty() ? stretch.begin : stretch.outputs.front());
+    run.position.in(stretch.place);
     std::string problem;
     const bool recorded_gradients = of_torch_ && torch::records_gradients();
     const Ref transforms = stretch.transforms ? torch::transforms_now() : Ref();

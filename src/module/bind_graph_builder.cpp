@@ -36,6 +36,7 @@ Operand decode(int64_t handle) {
 struct Positions final : backends::Position {
   std::vector<int32_t> nodes;
   void at(int32_t node) override { nodes.push_back(node); }
+  void in(graph::Origin) override {}
 };
 
 class GraphBuilder {

@@ -608,24 +608,18 @@ class ArrayNode {
   void put(const Strided& to, const ExpressionRef& elements) const {
     check_writable(to);
     if (elements->sizes.size() > to.sizes.size()) throw Unsupported("a store of an array of more dimensions");
+    const bool waits = block_.pass == Pass::kTurn && block_.stores.empty() && !block_.is_own(to.memory) && may_compute_for(elements, to);
+    if (waits) return store(to, {.to = std::make_shared<Strided>(to), .computes = elements});
     // Copied from where it stands if it does; the copy keeps what overlaps.
     const bool stands = elements->is_leaf() && elements->array;
-    Strided from = stands ? *elements->array : strided(block_, computed(block_, written_array(elements)));
-    const Term none = emitter().integer("i64", 0);
-    const size_t missing = to.sizes.size() - from.sizes.size();
-    std::vector<Term> strides(missing, none);
-    for (size_t axis = 0; axis < from.sizes.size(); axis++) {
-      const Term &size = from.sizes[axis], &of = to.sizes[missing + axis];
-      if (size.ref != of.ref) block_.leave_unless(compare("eq", size, of) | compare("eq", size, 1));
-      strides.push_back(stretched(block_, size, from.strides[axis], of));
-    }
-    from.sizes = to.sizes;
-    from.strides = std::move(strides);
-    store(to, {{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(std::move(from))});
+    const Strided from = stands ? *elements->array : strided(block_, computed(block_, written_array(elements)));
+    store(to, {{}, {}, std::make_shared<Strided>(to), std::make_shared<Strided>(spread(block_, from, to))});
   }
 
   void store(const Strided& to, Block::Store store) const {
     if (block_.is_own(to.memory)) nodes_.before_writing();
+    // What a call has made may be gone before what was stored into it would be put back.
+    if (block_.is_held(to.base)) block_.mark_done();
     block_.store(std::move(store), to.memory);
   }
 

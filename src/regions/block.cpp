@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "regions/expression.h"
+#include "regions/region.h"
+#include "regions/views.h"
+
 namespace evalframe::regions {
 
 using Kind = Type::Kind;
@@ -10,6 +14,8 @@ namespace {
 
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
+// Of the log that are filled with parts of arrays: with more, arrays and log would take turns in a core's first cache.
+constexpr int64_t kUsualBytes = int64_t{1} << 13;
 
 }  // namespace
 
@@ -148,7 +154,16 @@ bool Block::is_own(const std::string& memory) const {
   return own_.count(memory) > 0 && std::none_of(stores.begin(), stores.end(), [&](const Store& store) { return has(store.to) || has(store.from); });
 }
 
+void Block::compute_stores() {
+  for (Store& store : stores) {
+    if (!store.computes) continue;
+    store.from = std::make_shared<Strided>(spread(*this, strided(*this, computed(*this, written_array(store.computes))), *store.to));
+    store.computes = nullptr;
+  }
+}
+
 void Block::store(Store store, const std::string& memory) {
+  compute_stores();
   if (is_own(memory)) return write_store(store);
   // What is stored there before isn't seen any more.
   if (!store.to && !stores_arrays()) std::erase_if(stores, [&](const Store& other) { return other.address.ref == store.address.ref && other.value.dtype == store.value.dtype; });
@@ -183,8 +198,7 @@ void Block::copy_row(DType dtype, const Rows& from, const Rows& to, const Term& 
   const std::string whole = new_label(), some = new_label(), each = new_label(), behind = new_label();
   emitter.line("br i1 " + (compare("eq", from.inner, size) & compare("eq", to.inner, size)).ref + ", label %" + whole + ", label %" + some);
   emitter.label(whole);
-  emitter.need("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
-  emitter.line("call void @llvm.memcpy.p0.p0.i64(ptr " + to.data.ref + ", ptr " + from.data.ref + ", i64 " + (count * size).ref + ", i1 false)");
+  copy_bytes(from.data, to.data, count * size);
   emitter.line("br label %" + behind);
   emitter.label(some);
   // Along the target's memory, upwards, as NumPy does: elements of it may overlap each other.
@@ -234,13 +248,93 @@ void Block::log(const Store& store) {
 
 void Block::keep() {
   if (pass == Pass::kTurn) pin();
+  if (pass == Pass::kTurn && !done_ && stores.size() == 1 && stores[0].computes) return keep_computed();
+  compute_stores();
   if (done_ || stores_arrays()) look_at_conditions();
+  else if (done_where_) look_where(*done_where_);
   for (const Store& store : stores) {
     if (!store.to && !done_ && !(pass == Pass::kMany && store.varies != Varies::kAnyhow)) log(store);
     write_store(store);
   }
-  done_ |= stores_arrays();
+  if (stores_arrays()) mark_done();
   stores.clear();
+}
+
+// Computed in the array itself where it may be, and the log has room for what was there. Else it is only stored where there was no condition, and a
+// checkpoint follows.
+void Block::keep_computed() {
+  Store store = std::move(stores[0]);
+  stores.clear();
+  Term in_place = may_compute_in(*this, *store.computes, *store.to) & has_room_for(*store.to);
+  if (done_where_) in_place = in_place & !*done_where_;
+  const std::string logs = new_label(), computes = new_label(), copies = new_label(), stored = new_label();
+  emitter.line("br i1 " + (in_place & Term{&emitter, "i1", "%logs"}).ref + ", label %" + logs + ", label %" + computes);
+  emitter.label(logs);
+  log_array(*store.to);
+  emitter.line("br label %" + computes);
+  emitter.label(computes);
+  store.from = std::make_shared<Strided>(computed_for(*this, store.computes, *store.to, in_place));
+  const bool may_have_met = may_have_met_;
+  emitter.line("br i1 " + in_place.ref + ", label %" + stored + ", label %" + copies);
+  emitter.label(copies);
+  look_at_conditions();
+  write_store(store);
+  emitter.line("br label %" + stored);
+  emitter.label(stored);
+  may_have_met_ = may_have_met;
+  done_where_ = !in_place;
+}
+
+void Block::look_where(const Term& holds) {
+  if (!may_have_met_) return;
+  const std::string looks = new_label(), behind = new_label();
+  emitter.line("br i1 " + holds.ref + ", label %" + looks + ", label %" + behind);
+  emitter.label(looks);
+  look_at_conditions();
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+  may_have_met_ = true;
+}
+
+// Rows of neighbours are logged with one entry behind each.
+static Term entries_of(const Term& bytes) { return binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }
+
+Term Block::has_room_for(const Strided& array) {
+  const Term log{&emitter, "ptr", "%log"}, top = emitter.let("ptr", "load ptr, ptr %log.top");
+  const Term used = native::convert("ptrtoint", top, "i64") - native::convert("ptrtoint", log, "i64");
+  const Term rows = array.sizes.size() == 2 ? array.sizes[0] : emitter.integer("i64", 1), &columns = array.sizes.back();
+  const Term fits = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements);
+  const Term bytes = rows * entries_of(columns * array.strides.back()) * emitter.integer("i64", sizeof(LogEntry));
+  return fits & (compare("sle", used + bytes, kUsualBytes) | (compare("eq", used, 0) & compare("sle", bytes, kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry)))));
+}
+
+// Of rows of neighbours. One that ends the log was logged by the turn before, whose statement has stored the very same.
+void Block::log_array(const Strided& array) {
+  const std::string logs = new_label(), behind = new_label();
+  const Term top = emitter.let("ptr", "load ptr, ptr %log.top");
+  const auto entry_of = [&](const Term& end, int word) { return emitter.let("ptr", "getelementptr i64, ptr " + end.ref + ", i64 " + std::to_string(word)); };
+  const Term bytes = array.sizes.back() * array.strides.back();
+  if (array.sizes.size() == 2) {
+    const std::string operands = "ptr " + top.ref + ", ptr " + array.data.ref + ", i64 " + array.strides[0].ref + ", i64 " + array.sizes[0].ref + ", i64 " + bytes.ref;
+    emitter.line("store ptr " + emitter.let("ptr", "call ptr %log.rows(" + operands + ")").ref + ", ptr %log.top");
+    return;
+  }
+  const Term where = native::convert("ptrtoint", array.data, "i64") | emitter.integer("i64", static_cast<int64_t>(kManyBytes << kLogSizeShift));
+  const auto loaded = [&](int word) { return emitter.let("i64", "load i64, ptr " + entry_of(top, word).ref); };
+  emitter.line("br i1 " + (compare("eq", loaded(-2), where) & compare("eq", loaded(-1), bytes)).ref + ", label %" + behind + ", label %" + logs);
+  emitter.label(logs);
+  copy_bytes(array.data, top, bytes);
+  const Term end = emitter.let("ptr", "getelementptr [16 x i8], ptr " + top.ref + ", i64 " + entries_of(bytes).ref);
+  emitter.line("store i64 " + where.ref + ", ptr " + entry_of(end, -2).ref);
+  emitter.line("store i64 " + bytes.ref + ", ptr " + entry_of(end, -1).ref);
+  emitter.line("store ptr " + end.ref + ", ptr %log.top");
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+}
+
+void Block::copy_bytes(const Term& from, const Term& to, const Term& bytes) {
+  emitter.need("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
+  emitter.line("call void @llvm.memcpy.p0.p0.i64(ptr " + to.ref + ", ptr " + from.ref + ", i64 " + bytes.ref + ", i1 false)");
 }
 
 Term Block::new_serial() {
@@ -292,9 +386,16 @@ void Block::change_halves(const std::vector<Term>& arrays) {
 
 Term Block::number_at(int index) { return emitter.let("ptr", "getelementptr [" + std::to_string(kBytesOfNumber) + " x i8], ptr %numbers, i64 " + std::to_string(index)); }
 
-void Block::call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
+void Block::call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty, const std::optional<Term>& has_done) {
   const Term given = called(routine, operands, rows, columns, skips_empty);
-  if (routine.may_refuse()) leave_unless(compare("eq", given, 0));
+  if (!routine.may_refuse()) return;
+  const Term is_made = compare("eq", given, 0);
+  if (!has_done) return leave_unless(is_made);
+  const std::string made = new_label(), refused = new_label();
+  emitter.line("br i1 " + is_made.ref + ", label %" + made + ", label %" + refused + ", !prof !0");
+  emitter.label(refused);
+  emitter.line("br i1 " + has_done->ref + ", label %rollback, label %" + leave_);
+  emitter.label(made);
 }
 
 void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands) {

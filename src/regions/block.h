@@ -21,6 +21,8 @@ struct Expression;
 
 // Of a LogEntry's `where`: the size, in bytes, stands above the address.
 inline constexpr int kLogSizeShift = 56;
+// ... in place of a size: the entry stands behind others that hold what was there: `old` bytes, one beside the other.
+inline constexpr uint64_t kManyBytes = 0xff;
 
 // Why something isn't done natively.
 struct Unsupported : std::runtime_error {
@@ -100,6 +102,7 @@ class Block {
     // An array: the elements of one of the same sizes, or a number for all.
     std::shared_ptr<Strided> to, from;
     Varies varies = Varies::kAnyhow;  // the address, from turn to turn
+    std::shared_ptr<Expression> computes = {};  // in the place of `from`: it is computed when all is stored, where it can be in the array itself
   };
   std::vector<Store> stores;
   bool stores_arrays() const;
@@ -110,14 +113,18 @@ class Block {
   std::map<std::string, Term> addresses;
   // To be stored, or stored already if the memory is its own.
   void store(Store store, const std::string& memory);
+  // What the stores compute yet may read what is about to change: it is computed into memory of its own.
+  void compute_stores();
   // What is at the address then.
   native::Value load(DType dtype, const Term& address, Varies varies = Varies::kAnyhow);
-  // All that was done so far is kept: writes what is to be stored. Elements can be put back where a condition is found later; what can't
-  // be is only done where there was none.
+  // All that was done so far is kept: writes what is to be stored. Elements, and parts of arrays for which the log has room, can be put back where a
+  // condition is found later; what can't be is only done where there was none.
   void keep();
   // Something was done that can't be undone: the loop has to have a checkpoint behind it.
   bool is_done() const { return done_; }
-  void mark_done() { done_ = true; }
+  void mark_done() { done_ = true, done_where_.reset(); }
+  // The same, where it holds (an i1); none: it never does, or always.
+  const std::optional<Term>& done_where() const { return done_where_; }
   int logged() const { return logged_; }
   bool meets_conditions() const { return meets_conditions_; }
   // All that was done so far is done: from here on it leaves for that label.
@@ -128,12 +135,14 @@ class Block {
 
   // Memory for a new array, which it has to the end of the block, or as long as a variable has it.
   Term allocate(const Term& bytes);
+  bool is_taken(const std::string& memory) const { return taken_.count(memory) > 0; }
   // What is taken from here on is free again at its end, unless a variable has some of it. Then memory is taken from its other half, if
   // all new arrays that variables have (`arrays`) stand in this one, and a checkpoint is made.
   void begin_memory();
   void end_memory(const std::vector<Term>& in_variables, const std::vector<Term>& arrays);
   // An object that a call has made: the same.
   void holds(const Term& object) { held_.insert(object.ref); }
+  bool is_held(const Term& object) const { return held_.count(object.ref) > 0; }
   // Where free memory begins, and a number for views: variables of the function.
   static constexpr const char* kTop = "%top";
   static constexpr const char* kSerial = "%serial";
@@ -145,8 +154,9 @@ class Block {
   struct Rows {
     Term data, outer, inner;
   };
-  // Leaves where it gives anything but 0. skips_empty: it isn't called for no rows, or no columns.
-  void call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
+  // Leaves where it gives anything but 0, and goes back to the checkpoint if it has done something then (an i1). skips_empty: it isn't called for no
+  // rows, or no columns.
+  void call(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty, const std::optional<Term>& has_done = {});
   // What it gives (an i32).
   Term called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty);
   // The same of a routine for any dimensions, which isn't called for no elements.
@@ -163,9 +173,12 @@ class Block {
     std::vector<Store> stores;
     std::vector<Term> watched;
     bool done, may_have_met;
+    std::optional<Term> done_where;
   };
-  Saved save() const { return {stores, watched_, done_, may_have_met_}; }
-  void restore(Saved saved) { stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done, may_have_met_ = saved.may_have_met; }
+  Saved save() const { return {stores, watched_, done_, may_have_met_, done_where_}; }
+  void restore(Saved saved) {
+    stores = std::move(saved.stores), watched_ = std::move(saved.watched), done_ = saved.done, may_have_met_ = saved.may_have_met, done_where_ = std::move(saved.done_where);
+  }
 
   // What is watched, which isn't from now on.
   std::vector<Term> take_watched() { return std::exchange(watched_, {}); }
@@ -198,6 +211,7 @@ class Block {
   size_t even_loads_ = 0;
   std::vector<Term> watched_;
   bool done_ = false, meets_conditions_ = false, counts_calls_ = false;
+  std::optional<Term> done_where_;
   bool may_have_met_ = true;  // a condition, since the last look
   int logged_ = 0;  // elements that may have to be put back
   std::vector<Routine>& routines_;
@@ -208,6 +222,12 @@ class Block {
 
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
+  void keep_computed();
+  Term has_room_for(const Strided& array);
+  void log_array(const Strided& array);
+  void copy_bytes(const Term& from, const Term& to, const Term& bytes);
+  // Goes on behind it; looks at conditions only where it holds.
+  void look_where(const Term& holds);
   Term are_neighbours(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns);
   void copy_row(DType dtype, const Rows& from, const Rows& to, const Term& count);
   void count_calls();

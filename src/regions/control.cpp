@@ -45,16 +45,28 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     if (must_run || within_.has(instruction)) region_.obstacles.push_back({instruction, must_run ? std::string(bytecode::name(code_.instructions[instruction].op)) + (on_top ? " of " + text_of(slots.back().value.type) : "")
                                                        : "more places, or types of variables, than are followed"});
     // A turn of a loop may lead to where it began.
-    return emitter.line("br label %" + exit_of(state, must_run, within_.leads && state == blocks_[0].state) + (block.is_done() ? ".sure" : ""));
+    return leave_at(block, exit_of(state, must_run, within_.leads && state == blocks_[0].state));
   }
   blocks_[number].next.insert(next);
-  const std::string target = block.is_done() ? save_of(next) : block_label(next);
-  if (instruction > blocks_[number].state.instruction) return emitter.line("br label %" + target);
+  if (instruction > blocks_[number].state.instruction) return go_to(block, next);
   blocks_[next].is_entry = true;
   const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;
   emitter.line("store i64 " + turns.ref + ", ptr %turns");
   const Term goes_on = compare("slt", turns, emitter.let("i64", std::string("load i64, ptr ") + Block::kDue));
-  emitter.line("br i1 " + goes_on.ref + ", label %" + target + ", label %" + check_of(next) + ", !prof !0");
+  const std::string on = block.new_label();
+  emitter.line("br i1 " + goes_on.ref + ", label %" + on + ", label %" + check_of(next) + ", !prof !0");
+  emitter.label(on);
+  go_to(block, next);
+}
+
+// A checkpoint is in front of it where something was done that can't be undone.
+void RegionWriter::go_to(Block& block, int number) { branch_where_done(block, block.is_done() || block.done_where() ? save_of(number) : std::string(), block_label(number)); }
+
+void RegionWriter::leave_at(Block& block, const std::string& exit) { branch_where_done(block, exit + ".sure", exit); }
+
+void RegionWriter::branch_where_done(Block& block, const std::string& done, const std::string& undone) {
+  if (!block.done_where()) return block.emitter.line("br label %" + (block.is_done() ? done : undone));
+  block.emitter.line("br i1 " + block.done_where()->ref + ", label %" + done + ", label %" + undone);
 }
 
 void RegionWriter::return_results(Block& block, const std::vector<Written>& results, bool is_tuple) {
@@ -65,7 +77,7 @@ void RegionWriter::return_results(Block& block, const std::vector<Written>& resu
     state.types.push_back(result.type);
   }
   block.end_memory({}, {});
-  block.emitter.line("br label %" + exit_of(state, false) + (block.is_done() ? ".sure" : ""));
+  leave_at(block, exit_of(state, false));
 }
 
 void RegionWriter::branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no) {

@@ -31,6 +31,7 @@ struct Address {
   Term address;
   Varies varies = Varies::kNot;
   std::string memory = {};  // the array's
+  Term base = {};
 };
 
 // Leaves where an index is out of range, or isn't one element's.
@@ -42,7 +43,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
-  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, all.memory};
+  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, all.memory, all.base};
   std::vector<Term> numbers;
   std::string name = all.data.ref;
   for (int axis = 0; axis < array.type.rank; axis++) {
@@ -52,7 +53,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     name += " " + numbers.back().ref + " " + all.sizes[axis].ref + " " + all.strides[axis].ref;
   }
   const auto [known, is_new] = block.addresses.try_emplace(name);
-  if (!is_new) return {known->second, result.varies, result.memory};
+  if (!is_new) return {known->second, result.varies, result.memory, result.base};
   for (int axis = 0; axis < array.type.rank; axis++) {
     const Term &number = numbers[static_cast<size_t>(axis)], &size = all.sizes[axis];
     Term stride = all.strides[axis];
@@ -89,7 +90,9 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-  const auto [address, varies, memory] = address_of(block, array, index);
+  const auto [address, varies, memory, base] = address_of(block, array, index);
+  // What a call has made may be gone before what was stored into it would be put back.
+  if (block.is_held(base)) block.mark_done();
   block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies}, memory);
 }
 

@@ -204,6 +204,56 @@ void copy_rolled(Block& block, Expression& expression) {
   }
 }
 
+// Those that are arrays.
+void find_arrays(const Expression& expression, std::vector<const Expression*>& leaves) {
+  if (expression.array && std::find(leaves.begin(), leaves.end(), &expression) == leaves.end()) leaves.push_back(&expression);
+  for (const ExpressionRef& operand : expression.operands) find_arrays(*operand, leaves);
+}
+
+std::vector<const Expression*> arrays_of(const Expression& expression) {
+  std::vector<const Expression*> leaves;
+  find_arrays(expression, leaves);
+  return leaves;
+}
+
+// Statements that read several neighbours of what they change are those that read it elsewhere.
+bool reads_neighbours(const Expression& expression, const Strided& to) {
+  const std::vector<const Expression*> leaves = arrays_of(expression);
+  return std::count_if(leaves.begin(), leaves.end(), [&](const Expression* leaf) { return leaf->array->base.ref == to.base.ref && leaf->array->data.ref != to.data.ref; }) > 1;
+}
+
+bool has_rolled(const Expression& expression) {
+  return expression.is_rolled() || std::any_of(expression.operands.begin(), expression.operands.end(), [](const ExpressionRef& operand) { return has_rolled(*operand); });
+}
+
+// Where the elements of an array are from, and up to.
+struct Extent {
+  Term low, high;
+};
+
+// holds: whether no step goes backwards.
+Extent extent_of(const Strided& array, const std::vector<Term>& strides, const std::vector<Term>& sizes, Term& holds) {
+  Term low = native::convert("ptrtoint", array.data, "i64"), high = low;
+  for (size_t axis = 0; axis < sizes.size(); axis++) {
+    holds = holds & compare("sge", strides[axis], 0);
+    high = high + (sizes[axis] - 1.0) * strides[axis];
+  }
+  return {low, high + static_cast<double>(graph::size_of(array.type.dtype))};
+}
+
+// Whether the elements are those of the target, each for itself, or none of them is one of it.
+Term is_beside(Block& block, const Expression& leaf, const Strided& to) {
+  Term forwards = block.emitter.integer("i1", -1), is_same = compare("eq", native::convert("ptrtoint", leaf.array->data, "i64"), native::convert("ptrtoint", to.data, "i64"));
+  const std::vector<Term> strides = strides_within(block, leaf, to.sizes);
+  for (size_t axis = 0; axis < strides.size(); axis++) {
+    if (strides[axis].ref != to.strides[axis].ref) is_same = is_same & compare("eq", strides[axis], to.strides[axis]);
+  }
+  const bool is_of_size = graph::size_of(leaf.dtype) == graph::size_of(to.type.dtype);
+  const Extent read = extent_of(*leaf.array, strides, to.sizes, forwards), written = extent_of(to, to.strides, to.sizes, forwards);
+  const Term is_apart = forwards & (compare("ule", read.high, written.low) | compare("ule", written.high, read.low));
+  return is_of_size ? is_same | is_apart : is_apart;
+}
+
 }  // namespace
 
 void require_c_order(Block& block, const Strided& array) {
@@ -257,6 +307,56 @@ Written computed(Block& block, const Written& array) {
   operands.insert(operands.end(), moves.begin(), moves.end());
   block.call(kernel.routine(Routine::Kind::kKernel), operands, rows, expression.sizes.back(), true);
   return made;
+}
+
+bool may_compute_for(const ExpressionRef& expression, const Strided& to) {
+  const bool is_open = !expression->is_leaf() && !expression->made && !has_rolled(*expression) && !reads_neighbours(*expression, to);
+  const bool is_close = !to.strides.empty() && to.strides.back().ref == std::to_string(graph::size_of(to.type.dtype));
+  if (!is_open || !is_close || expression->sizes.size() != to.sizes.size() || to.sizes.size() > 2 || 2 * count_leaves(*expression) + 1 > kMostOperands) return false;
+  KernelOf unused(*expression);  // says what it is computed with
+  return true;
+}
+
+Strided spread(Block& block, Strided from, const Strided& to) {
+  const size_t missing = to.sizes.size() - from.sizes.size();
+  std::vector<Term> strides(missing, block.emitter.integer("i64", 0));
+  for (size_t axis = 0; axis < from.sizes.size(); axis++) {
+    const Term &size = from.sizes[axis], &of = to.sizes[missing + axis];
+    if (size.ref != of.ref) block.leave_unless(compare("eq", size, of) | compare("eq", size, 1));
+    strides.push_back(stretched(block, size, from.strides[axis], of));
+  }
+  from.sizes = to.sizes;
+  from.strides = std::move(strides);
+  return from;
+}
+
+Term may_compute_in(Block& block, const Expression& expression, const Strided& to) {
+  Emitter& emitter = block.emitter;
+  const std::vector<Term>& sizes = expression.sizes;
+  const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
+  Term may = emitter.integer("i1", -1);
+  if (sizes.size() == 2) may = may & compare("sge", to.strides[0], sizes[1] * size);
+  for (size_t axis = 0; axis < sizes.size(); axis++) {
+    if (sizes[axis].ref != to.sizes[axis].ref) may = may & compare("eq", sizes[axis], to.sizes[axis]);
+  }
+  for (const Expression* const leaf : arrays_of(expression)) {
+    if (!block.is_taken(leaf->array->memory)) may = may & is_beside(block, *leaf, to);
+  }
+  return may;
+}
+
+Strided computed_for(Block& block, const ExpressionRef& expression, const Strided& to, const Term& in_place) {
+  Emitter& emitter = block.emitter;
+  const std::vector<Term>& sizes = expression->sizes;
+  const Term size = emitter.integer("i64", graph::size_of(expression->dtype));
+  const Term rows = sizes.size() == 2 ? sizes[0] : emitter.integer("i64", 1), row = sizes.back() * size;
+  const KernelOf kernel(*expression);
+  Written made{.type = fresh_type(expression->dtype, static_cast<int>(sizes.size())), .words = {block.allocate(count_of(block, sizes) * size)}};
+  made.words.insert(made.words.end(), sizes.begin(), sizes.end());
+  std::vector<Block::Rows> operands = kernel.operands(block);
+  operands.push_back({select(in_place, to.data, made.words[0]), sizes.size() == 2 ? select(in_place, to.strides[0], row) : row, size});
+  block.call(kernel.routine(Routine::Kind::kKernel), operands, rows, sizes.back(), true, in_place);
+  return spread(block, strided(block, made), to);
 }
 
 }  // namespace evalframe::regions

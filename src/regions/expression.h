@@ -56,4 +56,15 @@ inline constexpr std::string_view kRolled = "rolled ";
 // Computes it, if that wasn't done: an array in memory.
 Written computed(Block& block, const Written& array);
 
+// Whether it may be computed when it is stored (Block::Store). What it is made of is computed with it.
+bool may_compute_for(const ExpressionRef& expression, const Strided& to);
+// Whether it may be computed in the array itself (an i1): they are as many elements, in rows of neighbours, and nothing that it reads stands there in another
+// place.
+Term may_compute_in(Block& block, const Expression& expression, const Strided& to);
+// Computes it in the array itself where `in_place` holds, and else in new memory: the elements there, for an array of these sizes. Leaves where they are
+// neither as many nor one.
+Strided computed_for(Block& block, const ExpressionRef& expression, const Strided& to, const Term& in_place);
+// An array's elements as those of one of these sizes.
+Strided spread(Block& block, Strided from, const Strided& to);
+
 }  // namespace evalframe::regions

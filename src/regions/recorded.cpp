@@ -539,7 +539,8 @@ void RecordingWriter::find_uses() {
 }
 
 // Computes what was put off: NumPy has computed it before the node, and its operands may change behind it.
-void RecordingWriter::settle(int32_t next) {
+void RecordingWriter::settle(int32_t next, bool keeps) {
+  if (!keeps) block_.compute_stores();
   for (size_t i = nodes_.size(); i-- > 0;) {
     const auto& expression = nodes_[i].expression;
     if (expression && !expression->made && (!expression->is_computed || last_needed_[i] >= next)) computed(block_, nodes_[i]);
@@ -551,7 +552,7 @@ void RecordingWriter::commit_behind(int32_t index) {
   const Op op = own_instruction(index).op;
   const bool stores = op == Op::STORE_SUBSCR;
   if (!stores && op != Op::BINARY_OP) return;
-  settle(index + 1);
+  settle(index + 1, true);
   Slots there;
   try {
     there = state_at(index, stores ? 3 : 2);
@@ -570,7 +571,7 @@ void RecordingWriter::commit_done(int32_t index) {
 }
 
 void RecordingWriter::commit(int32_t next) {
-  settle(next);
+  settle(next, true);
   commit(instruction_at(next), state_at(next));
 }
 
@@ -698,7 +699,7 @@ bool RecordingWriter::end_turn(int32_t index) {
     return false;
   }
   if (region_.recordings_(head, static_cast<int32_t>(region_.frame_.depth_of(there.size())) - 1).empty()) return false;
-  settle(index);
+  settle(index, true);
   finish(std::move(there), instruction_at(index), true);
   return true;
 }
@@ -770,7 +771,7 @@ void RecordingWriter::write(const std::string& otherwise) {
     write_node(i);
   }
   append(count());
-  settle(count());
+  settle(count(), true);
   if (recording_.returns) return return_results();
   finish(state_at(count()), instruction_at(count()), true);
 }

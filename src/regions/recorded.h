@@ -74,7 +74,8 @@ class RecordingWriter {
   void return_results();
   bool end_turn(int32_t index);
   void find_uses();
-  void settle(int32_t next);
+  // keeps: what is to be stored is stored at once.
+  void settle(int32_t next, bool keeps = false);
   void commit(int32_t next);
   void commit(int32_t instruction, const Slots& there);
   void leave_behind(int32_t instruction, const Slots& there);

@@ -24,8 +24,6 @@ using Kind = Type::Kind;
 namespace {
 
 constexpr uint64_t kAddress = (uint64_t{1} << kLogSizeShift) - 1;
-// Of an entry behind others that hold what was there: `old` bytes, one beside the other.
-constexpr uint64_t kManyBytes = 0xff;
 
 size_t entries_of(uint64_t bytes) { return (bytes + sizeof(LogEntry) - 1) / sizeof(LogEntry); }
 
@@ -51,6 +49,13 @@ LogEntry* log_elements(LogEntry* log, const char* first, int64_t step, int64_t s
   }
 }
 
+LogEntry* log_bytes(LogEntry* log, const char* begin, uint64_t bytes) {
+  std::memcpy(log, begin, bytes);
+  log += entries_of(bytes);
+  *log = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
+  return log + 1;
+}
+
 }  // namespace
 
 LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t count) {
@@ -59,11 +64,12 @@ LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t
   const auto bytes = static_cast<uint64_t>(std::abs(last - first) + size);
   // A division takes longer than what is logged of a short loop.
   if (entries_of(bytes) + 1 > static_cast<size_t>((size + 7) / 8 * count)) return log_elements(log, first, (last - first) / (count - 1), size, count);
-  char* const begin = std::min(first, last);
-  std::memcpy(log, begin, bytes);
-  log += entries_of(bytes);
-  *log = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
-  return log + 1;
+  return log_bytes(log, std::min(first, last), bytes);
+}
+
+LogEntry* log_rows(LogEntry* log, const char* data, int64_t outer, int64_t rows, int64_t bytes) {
+  for (int64_t row = 0; row < rows; row++, data += outer) log = log_bytes(log, data, static_cast<uint64_t>(bytes));
+  return log;
 }
 
 void undo(const LogEntry* first, const LogEntry* end) {
@@ -595,6 +601,7 @@ std::string RegionWriter::function() {
       "  %bound.at = getelementptr i64, ptr %header, i64 13\n  %bound = load ptr, ptr %bound.at\n"
       "  %many.end.at = getelementptr i64, ptr %header, i64 14\n  %many.end = load ptr, ptr %many.end.at\n"
       "  %log.many.at = getelementptr i64, ptr %header, i64 12\n  %log.many = load ptr, ptr %log.many.at\n"
+      "  %log.rows.at = getelementptr i64, ptr %header, i64 15\n  %log.rows = load ptr, ptr %log.rows.at\n"
       "  %due.late = icmp sgt i64 %unseen.first, %most\n  %due.first = select i1 %due.late, i64 %most, i64 %unseen.first\n  %due = alloca i64\n  store i64 %due.first, ptr %due\n";
   text += sources_text();
   text += "  %saved.words = getelementptr i64, ptr %saved, i64 " + number_of(kSavedNumbers) + "\n";

@@ -52,8 +52,12 @@ struct LogEntry {
   uint64_t where, old;
 };
 inline constexpr int64_t kMostLogged = 1 << 13;
+// Entries for parts of arrays, one at least.
+inline constexpr int64_t kRoomForArrays = 1 << 12;
 // Logs so many elements, at even distances from the first to the last one: the new end of the log.
 LogEntry* log_many(LogEntry* log, char* first, char* last, int64_t size, int64_t count);
+// The same of rows of neighbours: bytes from one to the next, and of each.
+LogEntry* log_rows(LogEntry* log, const char* data, int64_t outer, int64_t rows, int64_t bytes);
 // Puts them back, the last one first, and forgets the conditions.
 void undo(const LogEntry* first, const LogEntry* end);
 
@@ -103,7 +107,8 @@ struct Header {
   void (*undo)(const LogEntry* first, const LogEntry* end);
   LogEntry* (*log_many)(LogEntry* log, char* first, char* last, int64_t size, int64_t count);
   PyObject* const* bound;  // the region's objects of this run
-  LogEntry* many_end;      // of the part of the log that many turns at once may fill: the rest is for those that are done one by one
+  LogEntry* many_end;      // of the part of the log that many turns at once may fill, and parts of arrays: the rest is for elements of turns that are done one by one
+  LogEntry* (*log_rows)(LogEntry* log, const char* data, int64_t outer, int64_t rows, int64_t bytes);
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

@@ -45,6 +45,7 @@ class KernelRoutine : public LoadedRoutine {
   void make_missing() override {
     if (!missing_) return;
     const uint64_t walks = *std::exchange(missing_, std::nullopt);
+    last_.clear();
     versions_.push_back({walks, reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access_of(walks), true).ir))});
   }
 
@@ -56,16 +57,8 @@ class KernelRoutine : public LoadedRoutine {
 
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     if (are_many(rows, columns)) return kRefused;
-    uint64_t walks = 0;
-    for (size_t i = 0; i < sizes_.size(); i++) {
-      walks = walks * std::size(kWalks) + walk_of(i, inner[i]);
-    }
-    // A few of them, of which the first is the most frequent.
-    for (const Version& version : versions_) {
-      if (version.walks == walks) return version.function(data, outer, inner, rows, columns);
-    }
-    missing_ = walks;
-    return kRefused;
+    if (last_.empty() || !std::equal(last_.begin(), last_.end(), inner)) find_version(inner);
+    return last_function_ ? last_function_(data, outer, inner, rows, columns) : kRefused;
   }
 
  protected:
@@ -82,6 +75,19 @@ class KernelRoutine : public LoadedRoutine {
     uint64_t walks;
     native::KernelFunction function;
   };
+
+  // Most calls have the strides of the last one.
+  void find_version(const int64_t* inner) {
+    uint64_t walks = 0;
+    for (size_t i = 0; i < sizes_.size(); i++) {
+      walks = walks * std::size(kWalks) + walk_of(i, inner[i]);
+    }
+    // A few of them, of which the first is the most frequent.
+    const auto version = std::find_if(versions_.begin(), versions_.end(), [&](const Version& other) { return other.walks == walks; });
+    if (version == versions_.end()) missing_ = walks;
+    last_function_ = version == versions_.end() ? nullptr : version->function;
+    last_.assign(inner, inner + sizes_.size());
+  }
 
   uint64_t walk_of(size_t operand, int64_t stride) const {
     if (stride == sizes_[operand] || row_[operand] == static_cast<char>(Access::kScalar)) return 0;
@@ -102,6 +108,8 @@ class KernelRoutine : public LoadedRoutine {
   std::string row_;             // how operands are walked that are rows of neighbours
   std::vector<Version> versions_;
   std::optional<uint64_t> missing_;  // what a call would have needed
+  std::vector<int64_t> last_;        // bytes from element to element in the last call, of all operands
+  native::KernelFunction last_function_ = nullptr;
 };
 
 // Operands that are rolled are read where their elements were: in parts of the rows and columns in which these stand one behind the other.

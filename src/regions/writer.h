@@ -81,6 +81,9 @@ class RegionWriter {
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
+  void go_to(Block& block, int number);
+  void leave_at(Block& block, const std::string& exit);
+  void branch_where_done(Block& block, const std::string& done, const std::string& undone);
   // The function returns it, or a tuple of them.
   void return_results(Block& block, const std::vector<Written>& results, bool is_tuple);
   void branch(Block& block, int number, const Term& condition, Slots yes, int32_t at_yes, Slots no, int32_t at_no);

@@ -199,10 +199,13 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   held.reported = numpy::reported_conditions();
   // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
   const auto most_logged = static_cast<size_t>(region_.most_logged());
-  regions::LogEntry* const log = scope.take<regions::LogEntry>(2 * most_logged);
+  const size_t at_once = most_logged + regions::kRoomForArrays;
+  // What stands in front of it is no entry.
+  regions::LogEntry* const log = scope.take<regions::LogEntry>(1 + at_once + most_logged) + 1;
+  log[-1] = {};
   const bool is_quick = !is_final_;
   regions::Header header{0, is_quick ? std::min(most_turns, kMostQuickTurns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + most_logged};
+                         scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + at_once, regions::log_rows};
   held.bound = bound;
   int32_t number = 0;
   std::optional<Stopwatch> watch;

@@ -11,10 +11,9 @@
 
 namespace evalframe::runtime {
 
-void ReplayPosition::at(int32_t node) {
-  const graph::Origin origin = recording_.graph.nodes[node].origin;
-  const bool is_innermost = !live_.empty() && live_.back().graph_frame == origin.frame;
-  if (is_innermost || enter(origin.frame)) set_line(live_.back(), origin.instruction);
+void ReplayPosition::in(graph::Origin place) {
+  const bool is_innermost = !live_.empty() && live_.back().graph_frame == place.frame;
+  if (is_innermost || enter(place.frame)) set_line(live_.back(), place.instruction);
 }
 
 // The frame is the innermost one then, inside of its callers.

@@ -16,7 +16,8 @@ class ReplayPosition final : public backends::Position {
   // chain: at the recording's start, or null or empty.
   ReplayPosition(PyThreadState* thread, const recorder::Recording& recording, const Chain* chain = nullptr) : thread_(thread), recording_(recording), chain_(chain) {}
   ~ReplayPosition() override { pop_to(0); }
-  void at(int32_t node) override;
+  void at(int32_t node) override { in(recording_.graph.nodes[node].origin); }
+  void in(graph::Origin place) override;
 
  private:
   struct LiveFrame {
@@ -34,7 +35,7 @@ class ReplayPosition final : public backends::Position {
   PyThreadState* thread_;
   const recorder::Recording& recording_;
   const Chain* const chain_;
-  Few<LiveFrame, 4> live_;  // outermost first
+  Few<LiveFrame, 8> live_;  // outermost first
 };
 
 // Stores into names that were put off until this exit. False with an exception (memory).
