@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evalframe
 from graphs import Compiled, assert_same, check
 
 UNARY = ["negative", "absolute", "sqrt", "square", "floor", "isnan", "logical_not", "sign", "positive", "invert"]
@@ -49,3 +50,20 @@ def test_layouts() -> None:
     check(lambda np, x: (np.add(x, x.T[:5, :1], dtype="f8"), np.sqrt(x, dtype="f4")), x[:5])
     got = Compiled(lambda np, x: (np.add(x, 1, dtype="f4"), np.multiply(x, x, dtype="f8") + 1.0), [x])(x)
     assert_same(got, (np.add(x, 1, dtype="f4"), np.multiply(x, x, dtype="f8") + 1.0))
+
+
+@pytest.mark.parametrize("name", ["a", "a5", "<a3"])
+def test_names_that_numpy_warns_of_are_read_by_the_program_alone(name: str) -> None:
+    def converted(x: Any) -> Any:
+        return x.astype(name), np.zeros(2, dtype=name)
+
+    captured = evalframe.jit(converted)
+    for _ in range(3):
+        with warnings.catch_warnings(record=True) as plain:
+            warnings.simplefilter("always")
+            wanted = converted(np.arange(3.0))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = captured(np.arange(3.0))
+        assert [(str(one.message), one.lineno) for one in told] == [(str(one.message), one.lineno) for one in plain]
+        assert repr(result) == repr(wanted)

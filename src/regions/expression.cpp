@@ -141,6 +141,10 @@ class KernelOf {
   // Inputs stand before all operations.
   void find_leaves(const Expression& expression) {
     if (numbers_.count(&expression)) return;
+    if (const Expression* const same = same_number(expression)) {
+      numbers_[&expression] = numbers_[same];
+      return;
+    }
     if (expression.is_leaf() || expression.is_rolled()) {
       has_rolled_ |= expression.is_rolled();
       numbers_[&expression] = static_cast<int32_t>(leaves_.size());
@@ -149,6 +153,17 @@ class KernelOf {
       return;
     }
     for (const ExpressionRef& operand : expression.operands) find_leaves(*operand);
+  }
+
+  // What is computed of one number twice is the same: LLVM computes it once.
+  const Expression* same_number(const Expression& expression) const {
+    const auto is_number = [](const Expression& of) { return of.is_leaf() && !of.array; };
+    if (!is_number(expression)) return nullptr;
+    const auto is_same = [&](const Expression* leaf) {
+      return is_number(*leaf) && leaf->dtype == expression.dtype && leaf->number.real.ref == expression.number.real.ref && leaf->number.imag.ref == expression.number.imag.ref;
+    };
+    const auto found = std::find_if(leaves_.begin(), leaves_.end(), is_same);
+    return found == leaves_.end() ? nullptr : *found;
   }
 
   int32_t add(Expression& expression) {

@@ -197,6 +197,13 @@ bool has_metadata(PyObject* object) {
   return false;
 }
 
+bool is_warned_of(PyObject* name) {
+  if (!PyUnicode_Check(name)) return false;
+  std::string_view text = utf8(name);
+  text.remove_prefix(std::min(text.find_first_not_of("<>=|"), text.size()));
+  return text.starts_with('a');
+}
+
 graph::DType dtype_of(PyObject* object) {
   if (!PyArray_DescrCheck(object)) return graph::DType::kNone;
   const auto* descr = reinterpret_cast<PyArray_Descr*>(object);

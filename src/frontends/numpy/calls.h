@@ -25,6 +25,8 @@ Borrowed truth_scalar(bool truth);
 bool has_metadata(PyObject* descr);
 // The element type of a dtype object in native byte order and without metadata; kNone for any other object.
 graph::DType dtype_of(PyObject* object);
+// A type's name of which NumPy warns each time that it reads it: the code `a`, with or without a size.
+bool is_warned_of(PyObject* name);
 // NumPy's number of an element type; -1 for kNone.
 int type_number(graph::DType dtype);
 // NumPy's own dtype object of an element type.

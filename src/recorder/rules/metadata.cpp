@@ -1,7 +1,6 @@
 // Rules for calls that only ask what the guards fix already: ranks, shapes, element types.
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "core/made_once.h"
 #include "core/object_text.h"
@@ -66,14 +65,6 @@ bool is_fixed(const Site& site, int slot) {
   return recorder.known(label, object);
 }
 
-// A type's name of which NumPy warns each time: the code `a`, with or without a size.
-bool is_warned_of(PyObject* object) {
-  if (!PyUnicode_Check(object)) return false;
-  std::string_view text = utf8(object);
-  text.remove_prefix(std::min(text.find_first_not_of("<>=|"), text.size()));
-  return text.starts_with('a');
-}
-
 std::optional<Plan> attribute_of_array(const Site& site, const Activation::CallSite& call, const char* name) {
   PyObject* array = site.frame.slot(call.first);
   if (call.count != 1 || call.keyword_names || !numpy::is_exact_array(array)) return std::nullopt;
@@ -98,7 +89,7 @@ std::optional<Plan> metadata_call(const Site& site, const Activation::CallSite& 
   if (row->follows == Follows::kAttribute) return attribute_of_array(site, call, row->name);
   if (row->follows == Follows::kFromType && (call.count != 1 || !numpy::is_array(site.frame.slot(call.first)))) return std::nullopt;
   for (int i = 0; i < call.count; i++) {
-    if (is_warned_of(site.frame.slot(call.first + i)) || !is_fixed(site, call.first + i)) return std::nullopt;
+    if (numpy::is_warned_of(site.frame.slot(call.first + i)) || !is_fixed(site, call.first + i)) return std::nullopt;
   }
   return plan_constant();
 }

@@ -102,6 +102,7 @@ class Lowering {
   static void add_once(std::vector<Box>& boxes, const Box& box);
   bool is_plain() const;
   int add_storage(Storage storage);
+  bool are_same(Operand a, Operand b) const;
   Value scalar(ScalarSource source);
   bool inside(Operand operand) const;
   Value& value_at(int32_t node);

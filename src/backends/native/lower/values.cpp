@@ -131,13 +131,19 @@ int Lowering::add_storage(Storage storage) {
   return static_cast<int>(variant_.storages.size()) - 1;
 }
 
-// A number as a storage of one element.
+// The same number of a program's is one constant of its code, and may be several of the graph's.
+bool Lowering::are_same(Operand a, Operand b) const {
+  const bool are_constants = a.space == Operand::Space::kConstant && b.space == Operand::Space::kConstant;
+  return a == b || (are_constants && graph_.constants[a.index].get() == graph_.constants[b.index].get());
+}
+
+// A number as a storage of one element. What is computed of one number twice is the same: LLVM computes it once.
 Value Lowering::scalar(ScalarSource source) {
   Value value;
   value.dtype = source.dtype;
   for (size_t i = 0; i < variant_.scalars.size(); i++) {
     const ScalarSource& known = variant_.scalars[i];
-    if (known.operand == source.operand && known.symbol == source.symbol && known.dtype == source.dtype) {
+    if (are_same(known.operand, source.operand) && known.symbol == source.symbol && known.dtype == source.dtype) {
       value.box.storage = scalar_storages_[i];
       return value;
     }

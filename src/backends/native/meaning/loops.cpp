@@ -69,6 +69,7 @@ Loop loop_of(PyObject* ufunc, const Meta* const* metas, int count, DType dtype, 
 }
 
 DType dtype_argument(PyObject* object) {
+  if (numpy::is_warned_of(object)) return DType::kNone;
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(object, &descr) != NPY_SUCCEED) {
     PyErr_Clear();
