@@ -302,3 +302,41 @@ def test_reference_counts_stay() -> None:
     after = sys.getrefcount(A), sys.getrefcount(None) if sys.version_info < (3, 12) else 0
     assert after[0] == before[0] and abs(after[1] - before[1]) < 20
     assert math.isfinite(float(toy_function(A, B).sum()))
+
+
+def test_functions_stand_in_the_frames_that_all_of_their_nodes_stand_in() -> None:
+    seen: list[list[str]] = []
+
+    def looking(graph: Any, example_inputs: Any) -> Any:
+        def run(*inputs: Any) -> Any:
+            names, frame = [], sys._getframe(1)
+            while frame.f_code.co_name != "test_functions_stand_in_the_frames_that_all_of_their_nodes_stand_in" and frame.f_back:
+                names.append(f"{frame.f_code.co_name}+{frame.f_lineno - frame.f_code.co_firstlineno}")
+                frame = frame.f_back
+            seen.append(names)
+            return graph(*inputs)
+
+        return run
+
+    def inner(x: Any) -> Any:
+        return x * 2 + 1
+
+    def other(x: Any) -> Any:
+        return x - 3
+
+    def middle(x: Any) -> Any:
+        y = inner(x)
+        return y + other(x)
+
+    def outer(x: Any) -> Any:
+        return middle(x)
+
+    def first(x: Any) -> Any:
+        y = x + 1
+        return middle(y)
+
+    for function, frames in [(lambda x: inner(x), ["inner+1", "<lambda>+0"]), (outer, ["middle+2", "outer+1"]), (first, ["first+2"])]:
+        compiled = evalframe.jit(function, backend=looking)
+        for _ in range(2):
+            assert np.array_equal(compiled(np.arange(3.0)), function(np.arange(3.0)))
+        assert seen[-1] == frames
