@@ -1,6 +1,7 @@
 // Rules for PyTorch: its functions, and methods, operators and attributes of tensors.
 #include <algorithm>
 
+#include "bytecode/operators.h"
 #include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
@@ -357,6 +358,9 @@ uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result) {
 std::optional<Plan> tensor_operation(Recorder& recorder, Form form, uint8_t code, std::initializer_list<Operated> operands) {
   if (!torch::is_watched()) return std::nullopt;
   if (std::none_of(operands.begin(), operands.end(), [](const Operated& operand) { return torch::is_tensor(operand.object); })) return std::nullopt;
+  // `rows += tensor` is the list's own doing: a graph would extend a list of its own.
+  const bool changes_list = form == Form::kBinary && code >= bytecode::kBinaryOps && PyList_CheckExact(operands.begin()->object);
+  if (changes_list) return plan_break(Break::kUnknownObject, "a list changed by a tensor");
   recorder.depends_on_torch();
   Plan plan;
   plan.kind = Plan::Kind::kNode;
