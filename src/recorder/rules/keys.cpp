@@ -128,12 +128,11 @@ bool holds_keys_of_classes(PyObject* dict, PyObject* key) {
 
 std::optional<Plan> keyed_instruction(const Site& site, const char* name, const std::vector<Operated>& operands) {
   Recorder& recorder = site.recorder;
-  const Value whole = recorder.value(operands[0].label);
-  if (!PyDict_CheckExact(operands[0].object) || (whole.kind != Value::Kind::kDict && whole.kind != Value::Kind::kSource)) return std::nullopt;
-  if (!is_key_of_class(recorder, operands[1])) return std::nullopt;
+  const Value::Kind kind = recorder.value(operands[0].label).kind;
+  if (!PyDict_CheckExact(operands[0].object) || (kind != Value::Kind::kDict && kind != Value::Kind::kSource)) return std::nullopt;
   // The stand-in may end before it asks for its keys: where the key's hash does.
-  if (whole.kind == Value::Kind::kSource) recorder.guards().require_type(whole.a, operands[0].object);
-  return stand_in_for(site, name, operands);
+  const bool fixed = is_key_of_class(recorder, operands[1]) && fixes_type(recorder, operands[0].label, operands[0].object);
+  return fixed ? stand_in_for(site, name, operands) : std::nullopt;
 }
 
 std::optional<Plan> dict_of_keys(const Site& site, const std::vector<Operated>& parts) {
