@@ -155,3 +155,35 @@ def test_what_is_asked_of_tensors_without_elements_doesnt_warn():
             function(torch.ones(2, 3), torch.tensor(2))
         told.append([(str(warning.message), warning.lineno, warning.filename) for warning in seen])
     assert told[0] == told[1] and len(told[0]) == 1
+
+
+@BACKENDS
+def test_methods_that_have_another_name_than_theirs(backend):
+    def program(x):
+        return x.__pow__(2), x.__rpow__(2), x.__floordiv__(2), x.__rsub__(1), x.__rmatmul__(x), x.split(1), x.clone().__ipow__(3)
+
+    compiled = evalframe.torch.compile(program, backend=backend)
+    for _ in range(2):
+        assert came_to(compiled, torch.tensor([1.5, 2.5])) == came_to(program, torch.tensor([1.5, 2.5]))
+
+
+@BACKENDS
+def test_a_list_in_itself(backend):
+    def program(kept, x):
+        kept[0] = kept
+        print(end="")
+        return x * 2, len(kept)
+
+    def takes(kept, x):
+        return x[kept], torch.stack(kept)
+
+    def asks(kept, x):
+        return nn.functional.cosine_similarity(x, kept), torch.where(x > 0, kept, x)
+
+    endless = []
+    endless.append(endless)
+    for dynamic in None, True:
+        for function, make in (program, lambda: [1, 2]), (takes, lambda: endless), (asks, lambda: endless):
+            compiled = evalframe.torch.compile(function, backend=backend, dynamic=dynamic)
+            for _ in range(2):
+                assert came_to(compiled, make(), torch.ones(2)) == came_to(function, make(), torch.ones(2))

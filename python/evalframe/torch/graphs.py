@@ -278,9 +278,9 @@ def _node(
         return _made(graph, "call_function", getattr(operator, form), operands)
     positional = len(operands) - len(keywords or ())
     kwargs = dict(zip(keywords or (), operands[positional:], strict=True))
-    name = getattr(callable_, "__name__", "")
-    if _is_method(callable_, name):
-        return _made(graph, "call_method", name, operands[:positional], kwargs)
+    method = _method_name(callable_, getattr(callable_, "__name__", ""))
+    if method is not None:
+        return _made(graph, "call_method", method, operands[:positional], kwargs)
     return _made(graph, "call_function", callable_, operands[:positional], named(callable_, kwargs, device))
 
 
@@ -322,8 +322,12 @@ def _name_for(target: Any) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_method(callable_: Any, name: str) -> bool:
-    return getattr(torch.Tensor, name, None) is callable_
+def _method_name(callable_: Any, name: str) -> str | None:
+    """What tensors have the function as, which may be wrapped under another name: `__pow__`; None: it is no method."""
+    if getattr(torch.Tensor, name, None) is callable_:
+        return name
+    own = vars(torch.Tensor).items() if getattr(callable_, "__module__", None) == "torch._tensor" else ()
+    return next((known for known, method in own if method is callable_), None)
 
 
 def graph_module(graph: fx.Graph, runs: bool = True, attributes: dict[str, Any] | None = None) -> fx.GraphModule:
