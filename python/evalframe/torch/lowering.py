@@ -117,7 +117,14 @@ class Lowering:
         try:
             symbolic = Symbolic(inputs, varies)
             graph, checks = graph_of(stretch, symbolic.examples)
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside(), unlogged(), unwarned():
+            with (
+                torch.set_grad_enabled(stretch.gradients),
+                _random_kept(),
+                _state_kept(),
+                set_aside(),
+                unlogged(),
+                unwarned(),
+            ):
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise

@@ -45,8 +45,8 @@ def unlogged() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unwarned() -> Iterator[None]:
-    """The program's own call warns, and is the first where torch warns once. Filters that change as others do would have
-    warnings told again that were told once for their lines."""
+    """The program's own call warns, and is the first where torch warns once. Filters that change as others do
+    would have warnings told again that were told once for their lines."""
     ignored: Any = "ignore", None, Warning, None, 0
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
