@@ -172,9 +172,11 @@ Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compila
   return ended;
 }
 
+constexpr int kMostNesting = 8;  // of containers, which may be in themselves
+
 // All sizes of tensors, and numbers, in an argument.
-static void add_sizes(PyObject* argument, const std::string& path, guards::Paths& varying) {
-  if (!argument) return;
+static void add_sizes(PyObject* argument, const std::string& path, guards::Paths& varying, int depth = 0) {
+  if (!argument || depth > kMostNesting) return;
   if (PyLong_CheckExact(argument)) varying.insert(path);
   if (torch::is_tensor(argument)) {
     const std::vector<int64_t> sizes = torch::sizes_of(argument);
@@ -183,10 +185,10 @@ static void add_sizes(PyObject* argument, const std::string& path, guards::Paths
     }
   }
   if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {
-    for (int32_t i = 0; i < PySequence_Fast_GET_SIZE(argument); i++) add_sizes(PySequence_Fast_GET_ITEM(argument, i), guards::path_of_item(path, i), varying);
+    for (int32_t i = 0; i < PySequence_Fast_GET_SIZE(argument); i++) add_sizes(PySequence_Fast_GET_ITEM(argument, i), guards::path_of_item(path, i), varying, depth + 1);
   }
   PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_CheckExact(argument) && PyDict_Next(argument, &at, &key, &value);) add_sizes(value, guards::path_of_item(path, key), varying);
+  for (Py_ssize_t at = 0; PyDict_CheckExact(argument) && PyDict_Next(argument, &at, &key, &value);) add_sizes(value, guards::path_of_item(path, key), varying, depth + 1);
 }
 
 // Which numbers are inputs from here on: those that were seen to change, and what the program's author said of parameters.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import operator
@@ -40,6 +41,24 @@ _TRANSFORMS.add(torch._C._enter_dual_level)  # type: ignore[attr-defined, unused
 """They give numbers that nobody asks for, and are no questions."""
 
 
+_DTYPES: dict[Any, Any] = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}
+"""What torch takes these for. FX has no text for classes."""
+
+
+def has_classes(rows: Sequence[Any]) -> bool:
+    """Whether an operand is a class that torch doesn't take for a dtype."""
+    return any(
+        isinstance(value, type) and not (_takes_dtypes(row) and value in _DTYPES)
+        for row in rows
+        for space, value in row[4]
+        if space == "c"
+    )
+
+
+def _takes_dtypes(row: Any) -> bool:
+    return row[0] == "call" and getattr(row[2], "__module__", None) not in ("builtins", "_operator")
+
+
 def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
     """The graph of what the core tells of it, and what has to equal a constant in it: checks of sizes."""
     _, input_rows, rows, output_rows = stretch.told
@@ -48,12 +67,20 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     inputs: list[Any] = []
     for index, ((name, _, _), example) in enumerate(zip(input_rows, examples, strict=True)):
         node = (_attribute if index in stretch.kept else _placeholder)(graph, _identifier(name))
-        node.meta["example_value"] = example
+        node.meta["example_value"] = _alone(example)
         inputs.append(node)
     built = _Rows(graph, stretch, inputs)
     built.add(0, len(rows))
     graph.output(tuple(built.values[index] for index in output_rows))
     return graph, built.checks
+
+
+def _alone(example: Any) -> Any:
+    """The same tensor, which keeps nothing alive of what it was computed of."""
+    with contextlib.suppress(RuntimeError):  # asked of a view that has been written into where that is an error
+        if isinstance(example, torch.Tensor) and example.grad_fn is not None:
+            return example.detach().requires_grad_()
+    return example
 
 
 class _Rows:
@@ -79,7 +106,9 @@ class _Rows:
             index = (index if last is None else last) + 1
 
     def value(self, space: str, at: Any) -> Any:
-        return at if space == "c" else self._inputs[at] if space == "i" else self.values[at]
+        if space == "c":
+            return _DTYPES.get(at, at) if isinstance(at, type) else at
+        return self._inputs[at] if space == "i" else self.values[at]
 
     def _add_row(self, index: int) -> None:
         form, code, callable_, keywords, operand_rows, (kind, _, _), origin = self._rows[index]
@@ -160,7 +189,7 @@ class _Inner(_Rows):
 
     def value(self, space: str, at: Any) -> Any:
         if space == "c":
-            return at
+            return super().value(space, at)
         if space == "n" and at in self.values:
             return self.values[at]
         return fx.map_arg(self._outer.value(space, at), self._take)
@@ -249,9 +278,9 @@ def _node(
         return _made(graph, "call_function", getattr(operator, form), operands)
     positional = len(operands) - len(keywords or ())
     kwargs = dict(zip(keywords or (), operands[positional:], strict=True))
-    name = getattr(callable_, "__name__", "")
-    if _is_method(callable_, name):
-        return _made(graph, "call_method", name, operands[:positional], kwargs)
+    method = _method_name(callable_, getattr(callable_, "__name__", ""))
+    if method is not None:
+        return _made(graph, "call_method", method, operands[:positional], kwargs)
     return _made(graph, "call_function", callable_, operands[:positional], named(callable_, kwargs, device))
 
 
@@ -293,8 +322,12 @@ def _name_for(target: Any) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_method(callable_: Any, name: str) -> bool:
-    return getattr(torch.Tensor, name, None) is callable_
+def _method_name(callable_: Any, name: str) -> str | None:
+    """What tensors have the function as, which may be wrapped under another name: `__pow__`; None: it is no method."""
+    if getattr(torch.Tensor, name, None) is callable_:
+        return name
+    own = vars(torch.Tensor).items() if getattr(callable_, "__module__", None) == "torch._tensor" else ()
+    return next((known for known, method in own if method is callable_), None)
 
 
 def graph_module(graph: fx.Graph, runs: bool = True, attributes: dict[str, Any] | None = None) -> fx.GraphModule:

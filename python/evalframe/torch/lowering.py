@@ -14,8 +14,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from evalframe import _core
 from evalframe.torch.default_device import set_aside
-from evalframe.torch.graphs import graph_module, graph_of
-from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, with_sizes
+from evalframe.torch.graphs import graph_module, graph_of, has_classes
+from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, unwarned, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.torch.writes import apart, separated, take_given_back, with_given_back
 from evalframe.user_backends import BackendError
@@ -66,6 +66,8 @@ class Lowering:
             return None
         if any(type(example) is complex for example in examples):  # numbers that backends don't take
             return None
+        if has_classes(told[2]):
+            return None
         if not stretch.varies and not stretch.kept:
             with contextlib.suppress(OtherSizesError):
                 return self._for_these(stretch, examples)
@@ -112,10 +114,17 @@ class Lowering:
     def _propagated(
         self, stretch: Stretch, inputs: Sequence[Any], varies: Sequence[int] | None
     ) -> tuple[Symbolic, fx.Graph]:
-        symbolic = Symbolic(inputs, varies)
-        graph, checks = graph_of(stretch, symbolic.examples)
         try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside(), unlogged():
+            symbolic = Symbolic(inputs, varies)
+            graph, checks = graph_of(stretch, symbolic.examples)
+            with (
+                torch.set_grad_enabled(stretch.gradients),
+                _random_kept(),
+                _state_kept(),
+                set_aside(),
+                unlogged(),
+                unwarned(),
+            ):
                 symbolic.propagate(graph, checks)
         except OtherSizesError:
             raise

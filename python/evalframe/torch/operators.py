@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evalframe import _core
 from evalframe.torch.autograd_functions import Finish
-from evalframe.torch.sizes import unlogged
+from evalframe.torch.sizes import unlogged, unwarned
 
 _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
 
@@ -51,7 +51,7 @@ def results_follow(operator: Any, arguments: tuple[Any, ...], keywords: dict[str
         torch.Tensor, lambda tensor: mode.from_tensor(tensor, static_shapes=True), (arguments, keywords)
     )
     try:
-        with unlogged(), mode:
+        with unlogged(), unwarned(), mode:
             results = tree_leaves(operator(*given, **named))
             _go_back(tree_leaves((given, named)), results)
     except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -40,6 +41,21 @@ def unlogged() -> Iterator[None]:
         yield
     finally:
         _FAKE_LOG.removeFilter(nothing)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """The program's own call warns, and is the first where torch warns once. Filters that change as others do
+    would have warnings told again that were told once for their lines."""
+    ignored: Any = "ignore", None, Warning, None, 0
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    warnings.filters.insert(0, ignored)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        warnings.filters.remove(ignored)  # type: ignore[attr-defined]
+        torch.set_warn_always(always)
 
 
 class OtherSizesError(Exception):

@@ -29,9 +29,12 @@ def separated(values: Sequence[Any]) -> Sequence[Any]:
 def _copied(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    copy = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    # What an expanded tensor has several times is there once.
+    once = value[tuple(slice(None if stride else 1) for stride in value.stride())]
+    copy = torch.empty_strided(once.size(), value.stride(), dtype=value.dtype, device=value.device)
     with torch.no_grad():
-        copy.copy_(value)
+        copy.copy_(once)
+        copy = copy.expand(value.size())
     return copy.requires_grad_(value.requires_grad)
 
 

@@ -122,14 +122,18 @@ Ref told_of(PyObject* tensor) {
 std::vector<int64_t> numbers_of(PyObject* tensor) {
   std::vector<int64_t> all;
   for (const Ref& row : {attribute(tensor, "shape"), Ref::steal(PyObject_CallMethod(tensor, "stride", nullptr))}) {
-    if (!row || !PyTuple_Check(row.get())) return PyErr_Clear(), all;
+    if (!row || !PyTuple_Check(row.get())) return PyErr_Clear(), std::vector<int64_t>();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(row.get()); i++) all.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(row.get(), i)));
   }
   return all;
 }
 
+Nature nature_of(PyObject* tensor);
+
+// None of a tensor that isn't dense: it may have no strides, or no sizes.
 std::vector<int64_t> fast_numbers_of(PyObject* tensor) {
   const Torch& torch = known();
+  if (nature_of(tensor) == Nature::kOther) return {};
   int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
   torch.rank(handle_of(tensor), &rank);
   torch.sizes(handle_of(tensor), &sizes);
@@ -342,6 +346,7 @@ std::string text_of(PyObject* tensor, const std::vector<int64_t>& numbers, const
   if (!name) PyErr_Clear();
   std::string text = name ? std::string(utf8(name.get())) : "?";
   if (text.starts_with("torch.")) text = text.substr(6);
+  if (nature_of(tensor) == Nature::kOther) return text + " that isn't dense";
   text += "[";
   for (size_t i = 0; i < numbers.size() / 2; i++) text += (i ? ", " : "") + (!varies.empty() && varies[i] ? "any" : std::to_string(numbers[i]));
   text += "]";

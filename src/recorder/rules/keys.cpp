@@ -130,7 +130,9 @@ std::optional<Plan> keyed_instruction(const Site& site, const char* name, const 
   Recorder& recorder = site.recorder;
   const Value::Kind kind = recorder.value(operands[0].label).kind;
   if (!PyDict_CheckExact(operands[0].object) || (kind != Value::Kind::kDict && kind != Value::Kind::kSource)) return std::nullopt;
-  return is_key_of_class(recorder, operands[1]) ? stand_in_for(site, name, operands) : std::nullopt;
+  // The stand-in may end before it asks for its keys: where the key's hash does.
+  const bool fixed = is_key_of_class(recorder, operands[1]) && fixes_type(recorder, operands[0].label, operands[0].object);
+  return fixed ? stand_in_for(site, name, operands) : std::nullopt;
 }
 
 std::optional<Plan> dict_of_keys(const Site& site, const std::vector<Operated>& parts) {

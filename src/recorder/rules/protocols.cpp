@@ -477,7 +477,9 @@ std::optional<Plan> truth_of_object(const Site& site) {
 
 std::optional<Plan> contains_call(const Site& site, const Operated& item, const Operated& container) {
   const StandIn* const keyed = PyDict_CheckExact(container.object) ? stand_in_named("keyed_contains") : nullptr;
-  if (keyed && is_key_of_class(site.recorder, item)) return call_for_operand(site, keyed->function.get(), "__contains__", site.depth - 1, {item}, {0});
+  // It may end before it asks for the dict's keys: where the item's hash does.
+  const bool fixed = keyed && is_key_of_class(site.recorder, item) && fixes_type(site.recorder, container.label, container.object);
+  if (fixed) return call_for_operand(site, keyed->function.get(), "__contains__", site.depth - 1, {item}, {0});
   PyObject* const function = is_instance(site.recorder, container) ? method_of(Py_TYPE(container.object), interned("__contains__").get()) : nullptr;
   if (!function) return std::nullopt;
   return call_for_operand(site, function, "__contains__", site.depth - 1, {item}, {0});

@@ -1,6 +1,7 @@
 // Rules for PyTorch: its functions, and methods, operators and attributes of tensors.
 #include <algorithm>
 
+#include "bytecode/operators.h"
 #include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
@@ -16,6 +17,8 @@ using graph::Form;
 using graph::Operand;
 using torch::CallKind;
 
+constexpr int kMostNesting = 8;  // of lists and tuples, which may be in themselves; what is deeper may be anything
+
 // The elements of a list or tuple from outside are known one by one.
 Operand operand_of(Recorder& recorder, uint32_t label, PyObject* object) {
   if (const Operand operand = recorder.operand(label, object)) return operand;
@@ -28,14 +31,15 @@ Operand operand_of(Recorder& recorder, uint32_t label, PyObject* object) {
 }
 
 // What the guards fix of the object is all that a fact is about.
-bool fixes_metadata(Recorder& recorder, uint32_t label, PyObject* object, bool type_is_enough) {
+bool fixes_metadata(Recorder& recorder, uint32_t label, PyObject* object, bool type_is_enough, int depth = 0) {
+  if (depth > kMostNesting) return false;
   if (torch::is_tensor(object)) return static_cast<bool>(recorder.operand(label, object));
   if (recorder.known(label, object)) return true;
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
     const std::optional<std::vector<uint32_t>> parts = parts_of(recorder, label, object);
     if (!parts || static_cast<Py_ssize_t>(parts->size()) != PySequence_Fast_GET_SIZE(object)) return false;
     for (size_t i = 0; i < parts->size(); i++) {
-      if (!fixes_metadata(recorder, (*parts)[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), type_is_enough)) return false;
+      if (!fixes_metadata(recorder, (*parts)[i], PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), type_is_enough, depth + 1)) return false;
     }
     return true;
   }
@@ -221,7 +225,8 @@ bool requires_gradients_already(Recorder& recorder, PyObject* callable, const Gi
   return requires_grad.get() == Py_True && wanted == Py_True && (given.objects.size() == 1 || recorder.known(given.labels[1], wanted));
 }
 
-bool picks_by_elements(PyObject* key) {
+bool picks_by_elements(PyObject* key, int depth = 0) {
+  if (depth > kMostNesting) return true;
   if (torch::is_tensor(key)) return torch::is_mask(key);
   // x[:n], of a tensor without dimensions: it is asked for its element.
   if (PySlice_Check(key)) {
@@ -230,7 +235,7 @@ bool picks_by_elements(PyObject* key) {
   }
   if (PyTuple_CheckExact(key) || PyList_CheckExact(key)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(key); i++) {
-      if (picks_by_elements(PySequence_Fast_GET_ITEM(key, i))) return true;
+      if (picks_by_elements(PySequence_Fast_GET_ITEM(key, i), depth + 1)) return true;
     }
   }
   return false;
@@ -244,11 +249,12 @@ bool may_be_number(PyObject* tensor) {
 }
 
 template <class Is>
-bool has_tensor_that(PyObject* object, Is is) {
+bool has_tensor_that(PyObject* object, Is is, int depth = 0) {
+  if (depth > kMostNesting) return true;
   if (torch::is_tensor(object)) return is(object);
   if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) {
-    if (has_tensor_that(PySequence_Fast_GET_ITEM(object, i), is)) return true;
+    if (has_tensor_that(PySequence_Fast_GET_ITEM(object, i), is, depth + 1)) return true;
   }
   return false;
 }
@@ -357,6 +363,9 @@ uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result) {
 std::optional<Plan> tensor_operation(Recorder& recorder, Form form, uint8_t code, std::initializer_list<Operated> operands) {
   if (!torch::is_watched()) return std::nullopt;
   if (std::none_of(operands.begin(), operands.end(), [](const Operated& operand) { return torch::is_tensor(operand.object); })) return std::nullopt;
+  // `rows += tensor` is the list's own doing: a graph would extend a list of its own.
+  const bool changes_list = form == Form::kBinary && code >= bytecode::kBinaryOps && PyList_CheckExact(operands.begin()->object);
+  if (changes_list) return plan_break(Break::kUnknownObject, "a list changed by a tensor");
   recorder.depends_on_torch();
   Plan plan;
   plan.kind = Plan::Kind::kNode;
