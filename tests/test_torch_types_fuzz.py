@@ -591,10 +591,7 @@ def without_places(text: str) -> str:
 def elements(x: Any) -> Any:
     """The bits of a tensor."""
     if x.is_meta or x.is_nested or x.layout not in (torch.strided, torch.sparse_coo):
-        try:
-            return without_places(repr(x))
-        except RuntimeError as error:
-            return str(error)
+        return without_places(repr(x))
     if x.layout == torch.sparse_coo:
         return elements(x._indices()), elements(x._values())
     if x.is_quantized:
@@ -623,7 +620,10 @@ def told_of(x: Any, depth: int) -> Any:
 def told(value: Any, depth: int = 0) -> Any:
     """What can be seen of the value, as what can be compared."""
     if isinstance(value, torch.Tensor):
-        return told_of(value, depth)
+        try:
+            return told_of(value, depth)
+        except RuntimeError as error:  # some are in no state to be read
+            return type(value).__name__, without_places(str(error))
     if isinstance(value, np.ndarray):
         return type(value).__name__, str(value.dtype), value.shape, value.strides, [told(each, depth + 1) for each in value.ravel().tolist()]
     if isinstance(value, (list, tuple, collections.deque)) and depth < 5:
