@@ -168,6 +168,7 @@ def test_methods_that_have_another_name_than_theirs(backend):
 
 
 @BACKENDS
+@pytest.mark.filterwarnings("ignore")
 def test_a_list_in_itself(backend):
     def program(kept, x):
         kept[0] = kept
