@@ -618,9 +618,7 @@ class ArrayNode {
 
   void store(const Strided& to, Block::Store store) const {
     if (block_.is_own(to.memory)) nodes_.before_writing();
-    // What a call has made may be gone before what was stored into it would be put back.
-    if (block_.is_held(to.base)) block_.mark_done();
-    block_.store(std::move(store), to.memory);
+    block_.store(std::move(store), to.memory, to.base);
   }
 
   // NumPy makes an array of a list in an index. Of bools it is a mask, and of none a row of no ints.

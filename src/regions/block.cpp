@@ -162,7 +162,9 @@ void Block::compute_stores() {
   }
 }
 
-void Block::store(Store store, const std::string& memory) {
+void Block::store(Store store, const std::string& memory, const Term& base) {
+  // What a call has made may be gone before what was stored into it would be put back.
+  if (held_.count(base.ref)) mark_done();
   compute_stores();
   if (is_own(memory)) return write_store(store);
   // What is stored there before isn't seen any more.
@@ -310,7 +312,6 @@ Term Block::has_room_for(const Strided& array) {
 
 // Of rows of neighbours. One that ends the log was logged by the turn before, whose statement has stored the very same.
 void Block::log_array(const Strided& array) {
-  const std::string logs = new_label(), behind = new_label();
   const Term top = emitter.let("ptr", "load ptr, ptr %log.top");
   const auto entry_of = [&](const Term& end, int word) { return emitter.let("ptr", "getelementptr i64, ptr " + end.ref + ", i64 " + std::to_string(word)); };
   const Term bytes = array.sizes.back() * array.strides.back();
@@ -321,6 +322,7 @@ void Block::log_array(const Strided& array) {
   }
   const Term where = native::convert("ptrtoint", array.data, "i64") | emitter.integer("i64", static_cast<int64_t>(kManyBytes << kLogSizeShift));
   const auto loaded = [&](int word) { return emitter.let("i64", "load i64, ptr " + entry_of(top, word).ref); };
+  const std::string logs = new_label(), behind = new_label();
   emitter.line("br i1 " + (compare("eq", loaded(-2), where) & compare("eq", loaded(-1), bytes)).ref + ", label %" + behind + ", label %" + logs);
   emitter.label(logs);
   copy_bytes(array.data, top, bytes);

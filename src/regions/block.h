@@ -111,8 +111,8 @@ class Block {
   bool is_own(const std::string& memory) const;
   // Of elements, by the array and the indices: one that is named twice has one address, so that what was stored there is known.
   std::map<std::string, Term> addresses;
-  // To be stored, or stored already if the memory is its own.
-  void store(Store store, const std::string& memory);
+  // To be stored into an array, or stored already if the memory is its own. base: the object that has the array's memory.
+  void store(Store store, const std::string& memory, const Term& base);
   // What the stores compute yet may read what is about to change: it is computed into memory of its own.
   void compute_stores();
   // What is at the address then.
@@ -142,7 +142,6 @@ class Block {
   void end_memory(const std::vector<Term>& in_variables, const std::vector<Term>& arrays);
   // An object that a call has made: the same.
   void holds(const Term& object) { held_.insert(object.ref); }
-  bool is_held(const Term& object) const { return held_.count(object.ref) > 0; }
   // Where free memory begins, and a number for views: variables of the function.
   static constexpr const char* kTop = "%top";
   static constexpr const char* kSerial = "%serial";

@@ -91,9 +91,7 @@ void set_item(Block& block, const Written& array, const Written& index, const Wr
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
   const auto [address, varies, memory, base] = address_of(block, array, index);
-  // What a call has made may be gone before what was stored into it would be put back.
-  if (block.is_held(base)) block.mark_done();
-  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies}, memory);
+  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies}, memory, base);
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {
