@@ -75,6 +75,23 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     )
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    if isinstance(collector, pytest.Module) and _asks_for_torch(collector.config):
+        _seed()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _asks_for_torch(item.config):
+        _seed()
+
+
+def _seed() -> None:
+    """torch begins with other numbers in each process: weights that a layer of a test file happens to have, and what a test draws, would be a run's own."""
+    import torch
+
+    torch.manual_seed(0)
+
+
 def _asks_for_torch(config: pytest.Config) -> bool:
     expression = str(config.option.markexpr)
     return "torch" in expression and "not torch" not in expression

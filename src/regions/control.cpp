@@ -1,12 +1,13 @@
 // From one place of a frame to the next: jumps, branches and steps of iterators, in registers.
+#include <algorithm>
+
 #include "bytecode/stack.h"
 #include "cpython/frame.h"
 #include "cpython/layout.h"
 #include "regions/iterators.h"
 #include "regions/loops.h"
-#include "regions/many_turns.h"
 #include "regions/numbers.h"
-#include "regions/writer.h"
+#include "regions/turns.h"
 
 namespace evalframe::regions {
 
@@ -48,6 +49,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
     return leave_at(block, exit_of(state, must_run, within_.leads && state == blocks_[0].state));
   }
   blocks_[number].next.insert(next);
+  count_entry(block, number, next);
   if (instruction > blocks_[number].state.instruction) return go_to(block, next);
   blocks_[next].is_entry = true;
   const Term turns = emitter.let("i64", "load i64, ptr %turns") + 1.0;
@@ -57,6 +59,29 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   emitter.line("br i1 " + goes_on.ref + ", label %" + on + ", label %" + check_of(next) + ", !prof !0");
   emitter.label(on);
   go_to(block, next);
+}
+
+int32_t RegionWriter::behind_loop(int32_t for_iter) const { return code_.instructions[static_cast<size_t>(for_iter)].target + cpython::layout::kForIterSkip; }
+
+bool RegionWriter::has_inner_loop(int32_t for_iter) const {
+  const auto first = code_.instructions.begin() + for_iter;
+  return std::any_of(first + 1, code_.instructions.begin() + first->target, [](const Instruction& one) { return one.op == Op::FOR_ITER; });
+}
+
+std::string RegionWriter::entries_of_loop(int32_t instruction) {
+  const std::string variable = "%entered.i" + std::to_string(instruction);
+  variables_.insert(variable + " = alloca i64\n  store i64 0, ptr " + variable);
+  return variable;
+}
+
+// From outside of a loop that has others in it to where its turns begin.
+void RegionWriter::count_entry(Block& block, int number, int next) {
+  const int32_t from = blocks_[number].state.instruction, for_iter = blocks_[next].state.instruction - 1;
+  if (for_iter < 0 || code_.instructions[static_cast<size_t>(for_iter)].op != Op::FOR_ITER || !has_inner_loop(for_iter)) return;
+  if (from > for_iter && from < code_.instructions[static_cast<size_t>(for_iter)].target) return;
+  const std::string variable = entries_of_loop(for_iter + 1);
+  const Term entered = block.emitter.let("i64", "load i64, ptr " + variable) + 1.0;
+  block.emitter.line("store i64 " + entered.ref + ", ptr " + variable);
 }
 
 // A checkpoint is in front of it where something was done that can't be undone.
@@ -89,26 +114,15 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
   go_on(block, number, std::move(no), at_no, false);
 }
 
-// Of many turns.
-void RegionWriter::end_turn(Block& block, int number, Slots slots, int32_t instruction) {
-  ManyTurns* const many = many_;
-  const std::optional<size_t> head = instruction == many->for_iter() ? many->next_head(slots) : std::nullopt;
-  if (head) {
-    store_slots(block, slots, many->types(*head));
-    return block.emitter.line("br label %" + many->next(*head));
-  }
-  many->leave(block.emitter);
-  many_ = nullptr;
-  const Written iterator = top_of(block, slots);
-  step(block, number, slots, iterator, instruction);
-  many_ = many;
-}
-
 // The function's variables of the slot have it from now on.
 std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Written& value) {
   region_.changed.insert(slot);
   std::vector<Term> words = words_of(value);
-  for (size_t w = 0; w < words.size(); w++) block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + written_variable(slot, w, words[w].type, value.type.kind == Kind::kUnread));
+  for (size_t w = 0; w < words.size(); w++) {
+    const std::string place = written_variable(slot, w, words[w].type, value.type.kind == Kind::kUnread);
+    block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + place);
+    if (many_) many_->stores(slot, place, words[w].type);
+  }
   return words;
 }
 
@@ -177,7 +191,7 @@ void RegionWriter::step(Block& block, int number, const Slots& slots, const Writ
   block.emitter.label(end);
   Slots rest = slots;
   rest.pop_back();
-  go_on(block, number, std::move(rest), code_.instructions[instruction].target + cpython::layout::kForIterSkip, false);
+  go_on(block, number, std::move(rest), behind_loop(instruction), false);
   const std::set<int> next_end = std::move(blocks_[number].next);
   blocks_[number].next = before;
   blocks_[number].steps.push_back({next_inside, next_end, first_at_end});
@@ -270,7 +284,7 @@ void RegionWriter::go_on(Block& block, int number, Slots slots, int32_t instruct
       const Instruction& next = code_.instructions[instruction + 1];
       // A tuple that is kept would have to be made.
       if (items && (next.op != Op::UNPACK_SEQUENCE || static_cast<size_t>(next.arg) != items)) break;
-      if (many_) return end_turn(block, number, std::move(slots), instruction);
+      if (many_) return many_->end_turn(block, number, std::move(slots), instruction);
       if (const std::optional<Term> fits = next_fits(block, top())) {
         const std::string on = block.new_label(), off = block.new_label();
         block.emitter.line("br i1 " + fits->ref + ", label %" + on + ", label %" + off);

@@ -60,15 +60,18 @@ bool ManyTurns::is_head(int block) const {
   return std::any_of(heads_.begin(), heads_.end(), [&](const Head& head) { return head.block == block; });
 }
 
-std::string ManyTurns::write(const std::string& slow) {
+void ManyTurns::find_turns() {
   const std::vector<Type>& types = region_.blocks_[static_cast<size_t>(head_)].state.types;
   const bool is_of_range = types.size() >= 2 && types.back().kind == Kind::kInt && types[types.size() - 2].kind == Kind::kRangeIterator;
   if (!is_of_range || for_iter_ < 0 || region_.code_.instructions[static_cast<size_t>(for_iter_)].op != Op::FOR_ITER) throw OtherTurn();
-  find_step();
+  step_ = known_step(region_.code_, for_iter_);
   find_blocks();
   find_carriers();
   check_fixed_slots();
+}
 
+std::string ManyTurns::write(const std::string& slow) {
+  find_turns();
   // As many as there are until something is looked at, or the range ends.
   Block block(prefix(), slow, region_.routines());
   Emitter& emitter = block.emitter;
@@ -126,16 +129,14 @@ Term ManyTurns::count_to_probe(Block& block, const Term& most, const std::string
 }
 
 // As the code says it where it makes the range: LLVM puts into vectors what goes on by a known number.
-void ManyTurns::find_step() {
-  step_ = 1;
-  const std::vector<bytecode::Instruction>& code = region_.code_.instructions;
-  if (for_iter_ < 3 || code[static_cast<size_t>(for_iter_) - 1].op != Op::GET_ITER) return;
-  const bytecode::Instruction &call = code[static_cast<size_t>(for_iter_) - 2], &last = code[static_cast<size_t>(for_iter_) - 3];
-  if (call.op != Op::CALL || call.arg != 3) return;
-  step_ = std::nullopt;
-  if (last.op != Op::LOAD_CONST) return;
-  PyObject* const constant = PyTuple_GET_ITEM(region_.code_.code.as<PyCodeObject>()->co_consts, last.arg);
-  if (type_of(constant).kind == Kind::kInt) step_ = PyLong_AsLongLong(constant);
+std::optional<int64_t> known_step(const bytecode::Code& of, int32_t for_iter) {
+  const std::vector<bytecode::Instruction>& code = of.instructions;
+  if (for_iter < 3 || code[static_cast<size_t>(for_iter) - 1].op != Op::GET_ITER) return 1;
+  const bytecode::Instruction &call = code[static_cast<size_t>(for_iter) - 2], &last = code[static_cast<size_t>(for_iter) - 3];
+  if (call.op != Op::CALL || call.arg != 3) return 1;
+  if (last.op != Op::LOAD_CONST) return std::nullopt;
+  PyObject* const constant = PyTuple_GET_ITEM(of.code.as<PyCodeObject>()->co_consts, last.arg);
+  return type_of(constant).kind == Kind::kInt ? std::optional<int64_t>(PyLong_AsLongLong(constant)) : std::nullopt;
 }
 
 Term ManyTurns::step(Emitter& emitter, const std::vector<Term>& range) const { return step_ ? emitter.integer("i64", *step_) : range[1]; }
@@ -196,6 +197,16 @@ bool ManyTurns::is_repeated(int block) const {
     }
   }
   return false;
+}
+
+std::vector<int> ManyTurns::straight_heads() const {
+  const Head& last = heads_.back();
+  std::vector<int> blocks;
+  for (const Head& head : heads_) {
+    if (heads_.size() > 2 || head.blocks.size() != 1 || head.behind != std::set<int>{last.block}) return {};
+    blocks.push_back(head.block);
+  }
+  return blocks;
 }
 
 // What no turn writes is the same for all heads.
@@ -260,6 +271,35 @@ Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Ty
   return value;
 }
 
+void log_stores(Block& block, const std::vector<std::pair<Block::Store, Term>>& evenly, const Term& count) {
+  Emitter& emitter = block.emitter;
+  int64_t entries = 0;
+  for (const auto& [stored, address_of_last] : evenly) entries += (graph::size_of(stored.value.dtype) + 7) / 8;
+  if (entries) {
+    const Term needed = count * emitter.integer("i64", entries * static_cast<int64_t>(sizeof(LogEntry)));
+    const Term top = native::convert("ptrtoint", load(emitter, "ptr", "%log.top"), "i64"), end = native::convert("ptrtoint", Term{&emitter, "ptr", "%many.end"}, "i64");
+    block.require(compare("sle", needed, end - top));
+  }
+  for (size_t i = 0; i < evenly.size(); i++) {
+    const auto& [stored, address_of_last] = evenly[i];
+    // Each way through a turn may store the same elements.
+    Term is_logged = emitter.integer("i1", 0);
+    for (size_t other = 0; other < i; other++) {
+      const auto& [before, last_before] = evenly[other];
+      if (graph::size_of(before.value.dtype) != graph::size_of(stored.value.dtype)) continue;
+      is_logged = is_logged | (compare("eq", before.address, stored.address) & compare("eq", last_before, address_of_last));
+    }
+    const std::string logs = block.new_label(), behind = block.new_label();
+    emitter.line("br i1 " + is_logged.ref + ", label %" + behind + ", label %" + logs);
+    emitter.label(logs);
+    const std::string size = std::to_string(graph::size_of(stored.value.dtype));
+    const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", ptr " + address_of_last.ref + ", i64 " + size + ", i64 " + count.ref;
+    store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
+    emitter.line("br label %" + behind);
+    emitter.label(behind);
+  }
+}
+
 // The checks of the first and the last turn, and then the log of what is stored between: where a check fails, the turns are done one
 // by one, each of which logs what it stores; fewer of them may do where it is the last turn's.
 void ManyTurns::write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count) {
@@ -286,31 +326,7 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
     }
   }
   block.leave_for(slow);
-  int64_t entries = 0;
-  for (const auto& [stored, address_of_last] : evenly) entries += (graph::size_of(stored.value.dtype) + 7) / 8;
-  if (entries) {
-    const Term needed = count * emitter.integer("i64", entries * static_cast<int64_t>(sizeof(LogEntry)));
-    const Term top = native::convert("ptrtoint", load(emitter, "ptr", "%log.top"), "i64"), end = native::convert("ptrtoint", Term{&emitter, "ptr", "%many.end"}, "i64");
-    block.require(compare("sle", needed, end - top));
-  }
-  for (size_t i = 0; i < evenly.size(); i++) {
-    const auto& [stored, address_of_last] = evenly[i];
-    // Each way through a turn may store the same elements.
-    Term is_logged = emitter.integer("i1", 0);
-    for (size_t other = 0; other < i; other++) {
-      const auto& [before, last_before] = evenly[other];
-      if (graph::size_of(before.value.dtype) != graph::size_of(stored.value.dtype)) continue;
-      is_logged = is_logged | (compare("eq", before.address, stored.address) & compare("eq", last_before, address_of_last));
-    }
-    const std::string logs = block.new_label(), behind = block.new_label();
-    emitter.line("br i1 " + is_logged.ref + ", label %" + behind + ", label %" + logs);
-    emitter.label(logs);
-    const std::string size = std::to_string(graph::size_of(stored.value.dtype));
-    const std::string arguments = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + stored.address.ref + ", ptr " + address_of_last.ref + ", i64 " + size + ", i64 " + count.ref;
-    store(emitter, emitter.let("ptr", "call ptr %log.many(" + arguments + ")"), "%log.top");
-    emitter.line("br label %" + behind);
-    emitter.label(behind);
-  }
+  log_stores(block, evenly, count);
 }
 
 // Where it is another in the first turn only, as of (i - 1) % n, that turn is done alone, and the others share theirs.
@@ -513,6 +529,19 @@ std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
     return head;
   }
   return std::nullopt;
+}
+
+void ManyTurns::end_turn(Block& block, int number, Slots slots, int32_t instruction) {
+  const std::optional<size_t> head = instruction == for_iter_ ? next_head(slots) : std::nullopt;
+  if (head) {
+    region_.store_slots(block, slots, types(*head));
+    return block.emitter.line("br label %" + next(*head));
+  }
+  leave(block.emitter);
+  region_.many_ = nullptr;
+  const Written iterator = region_.top_of(block, slots);
+  region_.step(block, number, slots, iterator, instruction);
+  region_.many_ = this;
 }
 
 std::string ManyTurns::quotients(int block, size_t recording) const {

@@ -12,11 +12,11 @@
 #include <set>
 #include <vector>
 
-#include "regions/writer.h"
+#include "regions/turns.h"
 
 namespace evalframe::regions {
 
-class ManyTurns {
+class ManyTurns : public Turns {
  public:
   // head: the block that the first turn begins with. Later ones may begin with others, which are for other types of variables (a sum is Python's
   // 0.0 in the first turn, and a number of NumPy's from then on); most_heads: with so many in all. shares_quotients: turns for which the
@@ -24,19 +24,23 @@ class ManyTurns {
   ManyTurns(RegionWriter& region, int head, size_t most_heads, bool shares_quotients);
   // The code, which begins at the head and goes to the label where there aren't so many turns. Throws Unsupported; OtherTurn where
   // it is no inner loop over a range.
-  std::string write(const std::string& slow);
-  std::string needed() const { return needed_; }
+  std::string write(const std::string& slow) override;
+  // Finds what a turn is; throws the same. Comes before what follows.
+  void find_turns();
   // Whether there are such quotients.
   bool divides() const { return divides_; }
 
-  struct OtherTurn {};
-
-  // What the slot has at the beginning of a block. item: the number of the turn, in the first or the last one.
-  Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const;
-  // The block's label, if it belongs to the turn and is entered from the other one.
-  std::string label_of(int block) const { return blocks_.count(block) ? prefix() + ".b" + std::to_string(block) : std::string(); }
-  bool is_head(int block) const;
+  // item: the number of the turn, in the first or the last one.
+  Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const override;
+  std::string label_of(int block) override { return blocks_.count(block) ? prefix() + ".b" + std::to_string(block) : std::string(); }
+  bool is_head(int block) const override;
   int32_t for_iter() const { return for_iter_; }
+  // Of the range; none: any.
+  std::optional<int64_t> step() const { return step_; }
+  // The blocks of turns that have one each: that of the first turn, if later ones begin with another, and that of these. Empty: there are other ways.
+  std::vector<int> straight_heads() const;
+  // Of the slots behind turns that one with this head follows, by number.
+  const std::vector<Type>& ends(size_t head) const { return heads_[head].ends; }
   size_t iterator() const { return item_ - 1; }
   // The head that the turn behind one that ends so begins with, by number; none: the turns end.
   std::optional<size_t> next_head(const Slots& slots);
@@ -44,10 +48,9 @@ class ManyTurns {
   const std::vector<Type>& types(size_t head) const { return region_.blocks_[static_cast<size_t>(heads_[head].block)].state.types; }
   // The label where a turn ends that one with this head follows.
   std::string next(size_t head) const { return prefix() + ".next" + std::to_string(head); }
-  // In front of what follows where the turns end.
-  void leave(Emitter& emitter);
-  // Whether it has the same in all turns.
-  bool is_fixed_slot(size_t slot) const { return slot < item_ && !changed_.count(slot); }
+  void leave(Emitter& emitter) override;
+  bool is_fixed_slot(size_t slot) const override { return slot < item_ && !changed_.count(slot); }
+  void end_turn(Block& block, int number, Slots slots, int32_t instruction) override;
 
  private:
   struct Head {
@@ -62,7 +65,6 @@ class ManyTurns {
   std::string to_do() const { return "%" + prefix() + ".left"; }
   std::string failed() const { return "%" + prefix() + ".failed"; }
   std::string item() const { return "%" + prefix() + ".item"; }
-  void find_step();
   Term step(Emitter& emitter, const std::vector<Term>& range) const;
   // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
   Term count_to_probe(Block& block, const Term& most, const std::string& slow, const std::string& fewer);
@@ -104,7 +106,7 @@ class ManyTurns {
   std::map<std::pair<int, size_t>, std::vector<std::string>> loaded_types_;  // by block and recording, see Block
   int ways_out_ = 0;
   bool divides_ = false;
-  std::string text_, needed_;
+  std::string text_;
 };
 
 }  // namespace evalframe::regions

@@ -7,10 +7,10 @@
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/iterators.h"
-#include "regions/many_turns.h"
 #include "regions/names.h"
 #include "regions/numbers.h"
 #include "regions/object_call.h"
+#include "regions/turns.h"
 #include "regions/uses.h"
 
 namespace evalframe::regions {

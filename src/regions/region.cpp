@@ -14,6 +14,7 @@
 #include "regions/many_turns.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
+#include "regions/turns_ahead.h"
 
 namespace evalframe::regions {
 
@@ -320,33 +321,52 @@ void RegionWriter::write_many_turns(int number) {
   }
   if (!text && !why.empty()) region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, "one turn at a time: " + why});
   blocks_[static_cast<size_t>(number)].has_many_turns = text.has_value();
-  text_ += name + ".many:\n" + text.value_or("  br label %" + name + ".0\n");
+  if (text) text_ += name + ".many:\n" + *text;
+  else one_by_one_.push_back(number);
+}
+
+// Blocks lead to others, and so may their code for many turns.
+void RegionWriter::write_blocks() {
+  while (with_many_ < blocks_.size()) {
+    if (begun_ < blocks_.size()) write_block(static_cast<int>(begun_++));
+    else write_many_turns(static_cast<int>(with_many_++));
+  }
+}
+
+void RegionWriter::write_turns_ahead(int number) {
+  const std::string slow = block_label(number) + ".0";
+  auto ahead = std::make_shared<TurnsAhead>(*this, number);
+  std::string why;
+  const std::optional<std::string> text = text_of_turns(*ahead, number, slow, why);
+  text_ += block_label(number) + ".many:\n  br label %" + (text ? block_label(number) + ".ahead\n" + block_label(number) + ".ahead:\n" + *text : slow + "\n");
+  if (text) ahead_[number] = std::move(ahead);
 }
 
 std::optional<std::string> RegionWriter::many_turns(int number, size_t most_heads, std::string& why) {
   const std::string name = block_label(number);
   ManyTurns many(*this, number, most_heads, false);
-  std::optional<std::string> text = many_turns(many, number, name + ".0", why);
-  if (!text || !many.divides()) return text;
+  std::optional<std::string> text = text_of_turns(many, number, name + ".0", why);
+  if (!text) return text;
+  at_once_.insert(many.for_iter());
+  region_.at_once = static_cast<int>(at_once_.size());
+  if (!many.divides()) return text;
   // Turns in which nothing has to be divided are plain code, where a quotient isn't the same in all turns, each divides.
   ManyTurns whole(*this, number, most_heads, true);
   std::string unused;
-  if (const auto first = many_turns(whole, number, name + ".divides", unused)) return *first + name + ".divides:\n" + *text;
+  if (const auto first = text_of_turns(whole, number, name + ".divides", unused)) return *first + name + ".divides:\n" + *text;
   return text;
 }
 
-std::optional<std::string> RegionWriter::many_turns(ManyTurns& many, int number, const std::string& slow, std::string& why) {
+std::optional<std::string> RegionWriter::text_of_turns(Turns& turns, int number, const std::string& slow, std::string& why) {
   const Mark before = mark(number);
   std::optional<std::string> text;
   why.clear();
-  many_ = &many;
+  many_ = &turns;
   try {
-    text = many.write(slow);
-    needed_ += many.needed();
+    text = turns.write(slow);
+    needed_ += turns.needed();
     rolls_back_ = true;
-    at_once_.insert(many.for_iter());
-    region_.at_once = static_cast<int>(at_once_.size());
-  } catch (const ManyTurns::OtherTurn&) {
+  } catch (const Turns::OtherTurn&) {
   } catch (const AsObjectCall&) {
   } catch (const std::runtime_error& error) {
     why = error.what();
@@ -659,15 +679,26 @@ static void allow_any_order(std::string& ir) {
   }
 }
 
+// What was found of a loop may not be so of blocks that came later.
+void RegionWriter::forget_ahead() {
+  for (const auto& [number, ahead] : ahead_) {
+    if (ahead->holds()) continue;
+    const std::string way = ".many:\n  br label %", there = block_label(number) + way + block_label(number);
+    text_.replace(text_.find(there) + there.size(), std::string(".ahead\n").size(), ".0\n");
+  }
+}
+
 Region RegionWriter::write(const State& from) {
   for (const Names::One& one : region_.names.all) {
     if (one.owner != Names::kDict) owners_[one.owner] = from.types[one.owner].object;
   }
   block_of(from);
-  for (size_t i = 0, many = 0; many < blocks_.size();) {
-    if (i < blocks_.size()) write_block(static_cast<int>(i++));
-    else write_many_turns(static_cast<int>(many++));
+  write_blocks();
+  for (size_t i = 0; i < one_by_one_.size(); i++) {
+    write_turns_ahead(one_by_one_[i]);
+    write_blocks();
   }
+  forget_ahead();
   region_.blocks = static_cast<int>(blocks_.size());
   const bool is_useful = within_.leads ? !blocks_[0].is_dead && region_.routines.empty() : loops();
   if (!is_useful) return std::move(region_);

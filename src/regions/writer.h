@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -37,7 +38,8 @@ struct BlockOf {
   std::vector<Step> steps;
 };
 
-class ManyTurns;
+class Turns;
+class TurnsAhead;
 class Arrivals;
 
 class RegionWriter {
@@ -52,6 +54,7 @@ class RegionWriter {
  private:
   friend class RecordingWriter;
   friend class ManyTurns;
+  friend class TurnsAhead;
   std::vector<Routine>& routines() { return region_.routines; }
   // The same, where variables that are written before they are read may have numbers of any type: there is one block for all.
   State without_unread(State state) const;
@@ -73,15 +76,25 @@ class RegionWriter {
   void back_to(int number, const Mark& mark);
   // Where the block begins: its code for many turns, if a turn of a loop over a range begins with it, else its first recording.
   void write_many_turns(int number);
+  void write_blocks();
   // None where they can't be written; why: what is in the way, if it isn't just that the block is no such turn's.
   std::optional<std::string> many_turns(int number, size_t most_heads, std::string& why);
-  // The same, which goes to the label where there aren't so many turns.
-  std::optional<std::string> many_turns(ManyTurns& many, int number, const std::string& slow, std::string& why);
+  // The same, which goes to the label where they aren't done so.
+  std::optional<std::string> text_of_turns(Turns& turns, int number, const std::string& slow, std::string& why);
+  // ... for the inner loops of many turns of a loop around them, where those may be done ahead.
+  void write_turns_ahead(int number);
+  void forget_ahead();
   bool write_recording(int number, const recorder::Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why);
   // Goes on at the instruction with these slots. must_run: the instruction itself has to be run; from: where the present block is.
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
   void go_to(Block& block, int number);
+  // The instruction behind the loop with that step.
+  int32_t behind_loop(int32_t for_iter) const;
+  bool has_inner_loop(int32_t for_iter) const;
+  // The variable that says how often the loop around others was entered whose turns begin there.
+  std::string entries_of_loop(int32_t instruction);
+  void count_entry(Block& block, int number, int next);
   void leave_at(Block& block, const std::string& exit);
   void branch_where_done(Block& block, const std::string& done, const std::string& undone);
   // The function returns it, or a tuple of them.
@@ -107,7 +120,6 @@ class RegionWriter {
   // Of what a state has in a slot, lists and tuples that the loop carries along, too.
   Written iterator_over(Block& block, const Written& iterable);
   Term address_of(Block& block, int32_t object) const;
-  void end_turn(Block& block, int number, Slots slots, int32_t instruction);
   std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
   // Those of a block with these types, and the words that are stored.
   std::vector<Term> store_slots(Block& block, const Slots& slots, const std::vector<Type>& types);
@@ -142,7 +154,10 @@ class RegionWriter {
   std::set<std::string> variables_;
   std::set<std::string> written_;  // those that the code stores into
   std::set<int> saves_, checks_;
-  ManyTurns* many_ = nullptr;  // whose turn is written
+  Turns* many_ = nullptr;  // whose turn is written
+  std::map<int, std::shared_ptr<const TurnsAhead>> ahead_;  // by blocks that turns of the loop around begin with
+  std::vector<int> one_by_one_;  // blocks without code for many turns
+  size_t begun_ = 0, with_many_ = 0;  // blocks that are written; those whose code for many turns is, or isn't
   std::set<int32_t> at_once_;  // steps of inner loops of which many turns are written
   bool meets_conditions_ = false, rolls_back_ = false;
   // Whether there is a way back to checkpoints.

@@ -1,0 +1,571 @@
+#include "regions/turns_ahead.h"
+
+#include <algorithm>
+
+#include "regions/iterators.h"
+#include "regions/object_call.h"
+#include "regions/recorded.h"
+#include "regions/views.h"
+
+namespace evalframe::regions {
+
+using graph::Form, graph::Node, graph::Operand;
+using recorder::Recording;
+using Kind = Type::Kind;
+
+namespace {
+
+// Turns at once: two vectors of doubles at least, so that one's additions don't wait for the other's.
+constexpr int64_t kLanes = 8;
+// The inner turns of all of these take less than a millisecond, in which no signal is looked for.
+constexpr int64_t kMostInnerTurns = 1 << 13;
+
+// Numbers of LLVM's metadata.
+constexpr int kFirstHint = 100;
+
+std::string at_lane(const std::string& array, const std::string& lane, const std::string& type) {
+  return "getelementptr [" + std::to_string(kLanes) + " x " + type + "], ptr " + array + ", i64 0, i64 " + lane;
+}
+
+// The first and the last byte of an array's elements, and one more, as numbers.
+std::pair<Term, Term> extent(Block& block, const Strided& array) {
+  Emitter& emitter = block.emitter;
+  Term first = native::convert("ptrtoint", array.data, "i64"), last = first + static_cast<double>(graph::size_of(array.type.dtype));
+  const Term zero = emitter.integer("i64", 0);
+  for (size_t axis = 0; axis < array.sizes.size(); axis++) {
+    const Term reach = (array.sizes[axis] - 1.0) * array.strides[axis];
+    first = first + select(compare("slt", reach, 0), reach, zero);
+    last = last + select(compare("slt", reach, 0), zero, reach);
+  }
+  return {first, last};
+}
+
+bool is_straight(const std::string& text) { return text.find(" br ") == std::string::npos; }
+
+}  // namespace
+
+TurnsAhead::TurnsAhead(RegionWriter& region, int head)
+    : region_(region),
+      head_(head),
+      for_iter_(region.blocks_[static_cast<size_t>(head)].state.instruction - 1),
+      item_(region.blocks_[static_cast<size_t>(head)].state.types.size() - 1) {}
+
+const Recording& TurnsAhead::recording(int block) const {
+  const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(block)].recordings;
+  if (recordings.empty()) throw OtherTurn();
+  return *recordings[0];
+}
+
+// --- what the loop does -------------------------------------------------------------------------------------------------
+
+// The variable of the array that the element or part is of.
+size_t TurnsAhead::array_of(int block, const Recording& recording, const Node& node) const {
+  const graph::Graph& graph = recording.graph;
+  Operand owner = graph.operands_of(node)[0];
+  while (owner.space == Operand::Space::kNode && graph.nodes[static_cast<size_t>(owner.index)].form == Form::kGetItem) owner = graph.operands_of(graph.nodes[static_cast<size_t>(owner.index)])[0];
+  const std::optional<size_t> slot = owner.space == Operand::Space::kInput ? region_.frame_.slot_of(recording, recording.input_sources[static_cast<size_t>(owner.index)]) : std::nullopt;
+  if (!slot || !types(block)[*slot].is_array()) throw OtherTurn();
+  return *slot;
+}
+
+TurnsAhead::Effects TurnsAhead::effects() const {
+  Effects effects;
+  const int32_t end = region_.code_.instructions[static_cast<size_t>(for_iter_)].target;
+  const auto look_at = [&](int block, const Recording& recording) {
+    const native::Meanings meanings(recording.graph, native::Reader::kLoop);
+    const auto is_array = [&](const Operand& operand) { return meanings.meta(operand).kind == graph::Kind::kArray; };
+    if (!appended_at(recording, static_cast<int32_t>(recording.graph.nodes.size())).empty()) throw OtherTurn();
+    for (const Node& node : recording.graph.nodes) {
+      const Operand* const operands = recording.graph.operands_of(node);
+      if (node.form == Form::kSetItem) {
+        if (is_array(operands[2])) throw OtherTurn();
+        effects.stored.insert(array_of(block, recording, node));
+      } else if (node.form == Form::kGetItem) {
+        if (node.meta.kind == graph::Kind::kArray) array_of(block, recording, node);
+      } else if (node.meta.kind == graph::Kind::kArray || is_draw(recording.graph, node)) {
+        throw OtherTurn();
+      }
+    }
+    const std::vector<uint32_t> initial = region_.frame_.initial(recording);
+    for (size_t node = 0; node <= recording.graph.nodes.size(); node++) {
+      const std::vector<uint32_t> slots = region_.frame_.values_at(recording, static_cast<int32_t>(node));
+      for (size_t i = 0; i < std::min(slots.size(), region_.frame_.count()); i++) {
+        if (slots[i] != initial[i]) effects.changed.insert(i);
+      }
+    }
+  };
+  for (const BlockOf& block : region_.blocks_) {
+    if (block.state.instruction <= for_iter_ || block.state.instruction >= end) continue;
+    for (const Recording* one : block.recordings) look_at(block.number, *one);
+  }
+  const auto is_changed = [&](size_t slot) { return effects.changed.count(slot) > 0; };
+  if (std::any_of(effects.stored.begin(), effects.stored.end(), is_changed)) throw OtherTurn();
+  return effects;
+}
+
+bool TurnsAhead::holds() const {
+  try {
+    return effects() == effects_;
+  } catch (const OtherTurn&) {
+    return false;
+  }
+}
+
+// Of what is computed ahead.
+std::set<size_t> TurnsAhead::loaded() const {
+  std::set<size_t> slots;
+  std::vector<int> blocks = heads_;
+  blocks.push_back(head_);
+  for (const int block : blocks) {
+    const Recording& turn = recording(block);
+    const native::Meanings meanings(turn.graph, native::Reader::kLoop);
+    for (const Node& node : turn.graph.nodes) {
+      if (node.form == Form::kSetItem) throw OtherTurn();
+      const bool is_of_array = node.form == Form::kGetItem && meanings.meta(turn.graph.operands_of(node)[0]).kind == graph::Kind::kArray;
+      if (is_of_array) slots.insert(array_of(block, turn, node));
+    }
+  }
+  return slots;
+}
+
+bool TurnsAhead::is_fixed_slot(size_t slot) const { return slot < region_.frame_.count() && !effects_.changed.count(slot); }
+
+Written TurnsAhead::slot_value(Emitter& emitter, int, size_t slot, const Type& type, const Term* item) const {
+  const auto here = [&](Varies varies) {
+    Written value = written(type, region_.read_slot(emitter, slot, type));
+    value.varies = varies;
+    return value;
+  };
+  const bool is_begin = part_ == Part::kBegin, is_inside = part_ == Part::kInside;
+  if ((is_begin && slot == item_) || (is_inside && slot == item_ + 1)) {
+    Written number = item ? written_int(*item) : here(Varies::kEvenly);
+    number.varies = Varies::kEvenly;
+    return number;
+  }
+  const auto begun = begun_.find(slot);
+  if (!is_begin && inner_->is_fixed_slot(slot) && begun != begun_.end()) {
+    Written value = item ? (*probed_)[slot].value : here(begun->second.varies);
+    value.number.real.emitter = value.number.imag.emitter = &emitter;
+    value.varies = begun->second.varies;
+    return value;
+  }
+  if (is_fixed_slot(slot)) return here(Varies::kNot);
+  // What another turn has left there isn't known ahead; behind the inner loops turns are done one behind the other.
+  if (is_begin || (is_inside && !set_.count(slot)) || (!type.is_number() && type.kind != Kind::kUnread)) throw OtherTurn();
+  if (!item) return here(Varies::kAnyhow);
+  std::vector<Term> zeros;
+  for (const std::string& word : words_of(type)) zeros.push_back(word == "double" || word == "float" ? emitter.number(word, 0.0) : emitter.integer(word, 0));
+  return written(type, std::move(zeros));
+}
+
+// --- one turn of each ---------------------------------------------------------------------------------------------------
+
+void TurnsAhead::stores(size_t slot, const std::string& variable, const std::string& type) {
+  if (slot < region_.frame_.count() && (part_ == Part::kBegin || part_ == Part::kInside)) variables_[variable] = type;
+}
+
+// The blocks that turns of the inner loop begin with: one for each turn, and not more than two.
+void TurnsAhead::find_inner(const Slots& slots) {
+  State state{inner_for_iter_ + 1, {}};
+  for (const Slot& slot : slots) state.types.push_back(slot.value.type);
+  const auto found = region_.numbers_.find(region_.without_unread(state));
+  if (found == region_.numbers_.end()) throw OtherTurn();
+  constexpr size_t kMostHeads = 2;
+  inner_ = std::make_unique<ManyTurns>(region_, found->second, kMostHeads, false);
+  inner_->find_turns();
+  heads_ = inner_->straight_heads();
+  if (heads_.empty() || !inner_->step() || types(heads_[0]).size() != item_ + 2) throw OtherTurn();
+}
+
+std::string TurnsAhead::label_of(int block) {
+  if (part_ != Part::kToEnd) return {};
+  behind_ = block;
+  return label("behind");
+}
+
+void TurnsAhead::end_turn(Block& block, int, Slots slots, int32_t instruction) {
+  switch (part_) {
+    case Part::kBegin: return end_beginning(block, std::move(slots), instruction);
+    case Part::kInside:
+      next_ = instruction == inner_for_iter_ ? inner_->next_head(slots) : std::nullopt;
+      if (!next_) throw OtherTurn();
+      region_.store_slots(block, slots, inner_->types(*next_));
+      for (size_t i = 0; i < item_; i++) {
+        if (!slots[i].kept) set_.insert(i);
+      }
+      return;
+    case Part::kToEnd: throw OtherTurn();
+    case Part::kEnd:
+      if (instruction != for_iter_ || slots.size() != item_ || !slots.back().kept) throw OtherTurn();
+      for (size_t i = 0; i < item_; i++) {
+        const Type &there = types(head_)[i], &type = slots[i].value.type;
+        if (type != there && !(there.kind == Kind::kUnread && may_be_unread(type))) throw OtherTurn();
+      }
+      region_.store_slots(block, slots, types(head_));
+  }
+}
+
+void TurnsAhead::end_beginning(Block& block, Slots slots, int32_t instruction) {
+  if (slots.size() != item_ + 1 || slots.back().kept || slots.back().value.type.kind != Kind::kRangeIterator) throw OtherTurn();
+  if (block.pass == Pass::kProbe) return void((begun_first_.empty() ? begun_first_ : begun_last_) = std::move(slots));
+  inner_for_iter_ = instruction;
+  for (size_t i = 0; i < item_; i++) {
+    if (slots[i].kept) continue;
+    if (!slots[i].value.type.is_number()) throw OtherTurn();
+    begun_.emplace(i, slots[i].value);
+    set_.insert(i);
+  }
+  Written iterator = slots.back().value;
+  const std::vector<Written> items = next_items(block, iterator);
+  Slots inside = std::move(slots);
+  inside.back() = {false, iterator};
+  push(inside, items[0]);
+  find_inner(inside);
+  region_.store_slots(block, inside, types(heads_[0]));
+}
+
+void TurnsAhead::write_part(Block& block, int number, const Term* item) {
+  RecordingWriter writer(region_, number, recording(number), block);
+  // What the beginning computes is computed once in each turn.
+  if (part_ == Part::kBegin) {
+    writer.watches([&block](const std::vector<Term>& results) {
+      for (const Term& result : results) block.emitter.line("call void asm sideeffect \"\", \"x\"(" + result.type + " " + result.ref + ")");
+    });
+  }
+  writer.write_turn(item, true);
+  if (part_ != Part::kEnd && !block.stores.empty()) throw OtherTurn();
+  if (!item || part_ == Part::kBegin) writer.finish_turn();
+}
+
+std::string TurnsAhead::part_text(int number) {
+  Block block(label("b" + std::to_string(number)), label("undo"), region_.routines());
+  block.pass = Pass::kMany;
+  block.failed = name("failed");
+  write_part(block, number, nullptr);
+  needed_ += block.emitter.needed();
+  if (part_ != Part::kBegin && !is_straight(block.emitter.text())) throw OtherTurn();
+  return block.emitter.text();
+}
+
+// The number of the turn, and what is computed of it.
+void TurnsAhead::find_even() {
+  const Recording& begins = recording(head_);
+  const std::vector<uint32_t> values = region_.frame_.values_at(begins, static_cast<int32_t>(begins.graph.nodes.size()));
+  for (const auto& [slot, value] : begun_) {
+    if (value.varies != Varies::kEvenly || types(heads_[0])[slot].kind != Kind::kInt || !inner_->is_fixed_slot(slot)) continue;
+    const recorder::Value& there = begins.values[values[slot]];
+    const bool is_item = there.kind == recorder::Value::Kind::kSource && region_.frame_.slot_of(begins, there.a) == item_;
+    const std::string first = name("first" + std::to_string(slot)), step = name("step" + std::to_string(slot));
+    for (const std::string& variable : {first, step}) region_.variables_.insert(variable + " = alloca i64");
+    even_[region_.variable(slot, 0, "i64")] = {slot, first, is_item ? std::to_string(step_) : step};
+  }
+}
+
+// Whether the elements that turns read and store at once stand one beside the other, or are the same: only the last index is another in each.
+bool TurnsAhead::goes_beside(int block) const {
+  const Recording& turn = recording(block);
+  const graph::Graph& graph = turn.graph;
+  std::vector<bool> varies;
+  const auto of = [&](const Operand& operand) {
+    if (operand.space == Operand::Space::kNode) return static_cast<bool>(varies[static_cast<size_t>(operand.index)]);
+    if (operand.space != Operand::Space::kInput) return false;
+    const std::optional<size_t> slot = region_.frame_.slot_of(turn, turn.input_sources[static_cast<size_t>(operand.index)]);
+    return slot && begun_.count(*slot) && begun_.at(*slot).varies != Varies::kNot && inner_->is_fixed_slot(*slot);
+  };
+  for (const Node& node : graph.nodes) {
+    const Operand* const operands = graph.operands_of(node);
+    varies.push_back(std::any_of(operands, operands + node.count, of));
+    const bool is_element = node.form == Form::kGetItem || node.form == Form::kSetItem;
+    if (!is_element || !varies.back()) continue;
+    const Node* const index = operands[1].space == Operand::Space::kNode ? &graph.nodes[static_cast<size_t>(operands[1].index)] : nullptr;
+    const bool is_tuple = index && index->form == Form::kTuple;
+    const Operand* const first = is_tuple ? graph.operands_of(*index) : operands + 1;
+    const Operand* const last = first + (is_tuple ? index->count : 1) - 1;
+    if (of(operands[0]) || node.meta.kind == graph::Kind::kArray || std::any_of(first, last, of)) return false;
+  }
+  return true;
+}
+
+// --- where it is in range -----------------------------------------------------------------------------------------------
+
+// Of what varies evenly in both loops.
+void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last) {
+  block.pass = Pass::kProbe;
+  Emitter& emitter = block.emitter;
+  std::vector<Term> range;
+  const auto number = [&](size_t slot) { return (*probed_)[slot].value.number.real; };
+  std::map<size_t, Term> firsts;
+  for (const Term* const item : {&first, &last}) {
+    part_ = Part::kBegin;
+    write_part(block, head_, item);
+    part_ = Part::kInside;
+    probed_ = item == &first ? &begun_first_ : &begun_last_;
+    for (const auto& [variable, even] : even_) {
+      if (range.empty()) {
+        firsts[even.slot] = number(even.slot);
+        emitter.line("store i64 " + number(even.slot).ref + ", ptr " + even.first);
+      } else if (even.step[0] == '%') {
+        const Term all = number(even.slot) - firsts.at(even.slot);
+        emitter.line("store i64 " + binary("sdiv", all, emitter.integer("i64", kLanes - 1)).ref + ", ptr " + even.step);
+      }
+    }
+    const std::vector<Term>& words = probed_->back().value.words;
+    if (range.empty()) {
+      range = words;
+      block.require(compare("eq", range[1], inner_step_));
+      block.require(compare("sge", range[2], 1) & compare("sle", range[2], kMostInnerTurns));
+    } else {
+      block.require(compare("eq", range[0], words[0]) & compare("eq", range[1], words[1]) & compare("eq", range[2], words[2]));
+    }
+    const Term last_inside = range[0] + (range[2] - 1.0) * emitter.integer("i64", inner_step_);
+    for (const int head : heads_) {
+      for (const Term& inside : {range[0], last_inside}) write_part(block, head, &inside);
+    }
+  }
+  emitter.line("store i64 " + range[0].ref + ", ptr " + name("first"));
+  emitter.line("store i64 " + range[2].ref + ", ptr " + name("count"));
+}
+
+// What is stored isn't what is read ahead.
+void TurnsAhead::require_apart(Block& block) {
+  const auto array = [&](size_t slot) {
+    const Type& type = types(head_)[slot];
+    return extent(block, strided(block, written(type, region_.read_slot(block.emitter, slot, type))));
+  };
+  for (const size_t read : loaded()) {
+    for (const size_t stored : effects_.stored) {
+      if (read == stored) throw OtherTurn();
+      const auto [first, last] = array(read);
+      const auto [other_first, other_last] = array(stored);
+      block.require(compare("ule", last, other_first) | compare("ule", other_last, first));
+    }
+  }
+}
+
+// --- the code -----------------------------------------------------------------------------------------------------------
+
+std::string TurnsAhead::for_each_variable(const std::string& array, bool loads) {
+  std::string text;
+  int number = 0;
+  for (const auto& [variable, type] : variables_) {
+    if (even_.count(variable)) continue;
+    const std::string lanes = name(array + "." + variable.substr(1)), at = "%" + label("v" + std::to_string(copies_) + "." + std::to_string(number++));
+    region_.variables_.insert(lanes + " = alloca [" + std::to_string(kLanes) + " x " + type + "], align 64");
+    text += "  " + at + ".at = " + at_lane(lanes, name("l" + std::to_string(copies_)), type) + "\n";
+    text += "  " + at + " = load " + type + ", ptr " + (loads ? at + ".at" : variable) + "\n  store " + type + " " + at + ", ptr " + (loads ? variable : at + ".at") + "\n";
+  }
+  return text;
+}
+
+std::string TurnsAhead::even_text() {
+  std::string text;
+  int number = 0;
+  for (const auto& [variable, even] : even_) {
+    const std::string here = "%" + label("e" + std::to_string(copies_) + "." + std::to_string(number++));
+    const bool is_known = even.step[0] != '%';
+    text += "  " + here + ".first = load i64, ptr " + even.first + "\n";
+    if (!is_known) text += "  " + here + ".step = load i64, ptr " + even.step + "\n";
+    text += "  " + here + ".way = mul i64 " + name("l" + std::to_string(copies_)) + ", " + (is_known ? even.step : here + ".step") + "\n";
+    text += "  " + here + " = add i64 " + here + ".first, " + here + ".way\n  store i64 " + here + ", ptr " + variable + "\n";
+  }
+  return text;
+}
+
+std::string TurnsAhead::copied(const std::string& from, const std::string& to) {
+  std::string text = "  " + name("l" + std::to_string(++copies_)) + " = load i64, ptr " + name("lane") + "\n";
+  if (!from.empty()) text += even_text() + for_each_variable(from, true);
+  if (from.empty() || to.empty()) return text + (to.empty() ? std::string() : for_each_variable(to, false));
+  text += "  " + name("l" + std::to_string(++copies_)) + " = load i64, ptr " + name("lane") + "\n";
+  return text + for_each_variable(to, false);
+}
+
+// LLVM would unroll the loop before it looks for vectors; what is left of it then is to be unrolled.
+std::string TurnsAhead::vector_hint(int block) {
+  if (!goes_beside(block)) return {};
+  const auto id = [first = kFirstHint + 8 * head_ + std::exchange(hints_, hints_ + 2)](int which) { return "!" + std::to_string(first + which); };
+  needed_ += id(0) + " = distinct !{" + id(0) + ", !{!\"llvm.loop.unroll.disable\"}, " + id(1) + "}\n" + id(1) + " = !{!\"llvm.loop.vectorize.followup_vectorized\", !{!\"llvm.loop.unroll.full\"}}\n";
+  return ", !llvm.loop " + id(0);
+}
+
+std::string TurnsAhead::for_each_lane(const std::string& name_of, const std::string& text, const std::string& behind, const std::string& hint) {
+  const std::string here = label(name_of), lane = "%" + here + ".lane";
+  return "  store i64 0, ptr " + name("lane") + "\n  br label %" + here + "\n" + here + ":\n" + text + "  " + lane + " = load i64, ptr " + name("lane") + "\n  " + lane + ".next = add nuw nsw i64 " + lane +
+         ", 1\n  store i64 " + lane + ".next, ptr " + name("lane") + "\n  " + lane + ".goes.on = icmp ult i64 " + lane + ".next, " + std::to_string(kLanes) + "\n  br i1 " + lane + ".goes.on, label %" + here + ", label %" + behind + hint +
+         "\n" + behind + ":\n";
+}
+
+std::string TurnsAhead::same_range_text(const Term& first, const Term& count) {
+  Block block(label("r"), "rollback", region_.routines());
+  block.pass = Pass::kMany;
+  block.failed = name("failed");
+  const std::vector<Term> range = region_.read_slot(block.emitter, item_, {Kind::kRangeIterator});
+  const auto here = [&](const Term& term) { return Term{&block.emitter, term.type, term.ref}; };
+  block.expect(compare("eq", range[0], here(first) + static_cast<double>(inner_step_)) & compare("eq", range[1], inner_step_) & compare("eq", range[2], here(count) - 1.0));
+  return block.emitter.text();
+}
+
+Slots TurnsAhead::slots_behind(Emitter& emitter) {
+  Slots slots;
+  for (size_t i = 0; i < item_; i++) {
+    const Type& type = inner_->ends(heads_.size() - 1)[i];
+    const bool was_unread = types(heads_.back())[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
+    slots.push_back(was_unread ? Slot{false, region_.read_unread(emitter, i, type)} : Slot{true, {.type = type}});
+  }
+  return slots;
+}
+
+// Where the turn's inner loop was done ahead: its variables, and what is behind that loop.
+std::string TurnsAhead::take_text() {
+  Block block(label("t"), "rollback", region_.routines());
+  Emitter& emitter = block.emitter;
+  const auto load = [&](const std::string& place) { return emitter.let("i64", "load i64, ptr " + place); };
+  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
+  emitter.label(label("take"));
+  const Term left = load(name("left"));
+  store(kLanes - left, name("lane"));
+  store(left - 1.0, name("left"));
+  store(load(name("next")) + static_cast<double>(step_), name("next"));
+  store(load("%turns") + load(name("count")), "%turns");
+  const std::string text = emitter.text() + copied("kept", "");
+  Block behind(label("e"), "rollback", region_.routines());
+  Slots slots = slots_behind(behind.emitter);
+  region_.many_ = nullptr;
+  region_.go_on(behind, head_, std::move(slots), region_.behind_loop(inner_for_iter_), false);
+  region_.many_ = this;
+  needed_ += behind.emitter.needed();
+  return text + behind.emitter.text();
+}
+
+std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& range, const Term& count) {
+  Block way(label("w"), "rollback", region_.routines());
+  part_ = Part::kToEnd;
+  region_.go_on(way, head_, slots_behind(way.emitter), region_.behind_loop(inner_for_iter_), false);
+  part_ = Part::kEnd;
+  if (behind_ < 0) throw OtherTurn();
+  const std::string end = part_text(behind_);
+
+  Block probe(label("q"), label("ahead"), region_.routines());
+  probe.pass = Pass::kProbe;
+  std::vector<std::pair<Block::Store, Term>> evenly;
+  for (const Slots* const begun : {&begun_first_, &begun_last_}) {
+    probed_ = begun;
+    write_part(probe, behind_, &item);
+    const std::vector<Block::Store> stores = std::exchange(probe.stores, {});
+    for (size_t i = 0; i < stores.size(); i++) {
+      if (stores[i].varies == Varies::kAnyhow || stores[i].to) throw OtherTurn();
+      if (begun == &begun_first_) evenly.emplace_back(stores[i], stores[i].address);
+      else evenly[i].second = stores[i].address;
+    }
+  }
+  const auto here = [&](Block& block, const Term& term) { return Term{&block.emitter, term.type, term.ref}; };
+  log_stores(probe, evenly, probe.emitter.integer("i64", kLanes));
+  needed_ += probe.emitter.needed() + way.emitter.needed();
+
+  Block behind(label("f"), "rollback", region_.routines());
+  Emitter& emitter = behind.emitter;
+  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
+  constexpr auto kMore = static_cast<double>(kLanes - 1);
+  store(here(behind, item) + kMore * static_cast<double>(step_) + static_cast<double>(step_), region_.written_variable(item_ - 1, 0, "i64"));
+  store(here(behind, range[2]) - kMore, region_.written_variable(item_ - 1, 2, "i64"));
+  region_.region_.changed.insert(item_ - 1);
+  const Term turns = emitter.let("i64", "load i64, ptr %turns");
+  store(turns + here(behind, count) * emitter.integer("i64", kLanes) + kMore, "%turns");
+  Slots slots;
+  for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types(head_)[i]}});
+  region_.many_ = nullptr;
+  region_.go_on(behind, head_, std::move(slots), for_iter_, false);
+  region_.many_ = this;
+  needed_ += emitter.needed();
+  return probe.emitter.text() + for_each_lane("whole", copied("kept", "") + way.emitter.text() + label("behind") + ":\n" + end, label("whole.end"), vector_hint(behind_)) + emitter.text();
+}
+
+std::string TurnsAhead::write(const std::string& slow) {
+  const std::vector<Type>& here = types(head_);
+  const bool is_of_range = here.size() >= 2 && here.back().kind == Kind::kInt && here[here.size() - 2].kind == Kind::kRangeIterator;
+  if (!is_of_range || for_iter_ < 0 || !region_.has_inner_loop(for_iter_)) throw OtherTurn();
+  const std::optional<int64_t> step = known_step(region_.code_, for_iter_);
+  if (!step) throw OtherTurn();
+  step_ = *step;
+  effects_ = effects();
+  const std::string begins = part_text(head_);
+  inner_step_ = *inner_->step();
+  part_ = Part::kInside;
+  std::vector<std::string> turns;
+  std::vector<size_t> next;
+  find_even();
+  const std::map<std::string, std::string> begun = std::exchange(variables_, {});
+  for (const int head : heads_) {
+    turns.push_back(part_text(head));
+    next.push_back(*next_);
+  }
+  if (std::any_of(next.begin(), next.end(), [&](size_t one) { return one + 1 != heads_.size(); })) throw OtherTurn();
+  const auto is_float = [](const auto& variable) { return variable.second == "double" || variable.second == "float"; };
+  if (std::none_of(variables_.begin(), variables_.end(), is_float)) throw OtherTurn();
+  variables_.insert(begun.begin(), begun.end());
+
+  for (const char* const variable : {"next", "entered", "count", "first", "lane", "turns", "item"}) region_.variables_.insert(name(variable) + " = alloca i64");
+  region_.variables_.insert(name("left") + " = alloca i64\n  store i64 0, ptr " + name("left"));
+  region_.variables_.insert(name("tried") + " = alloca i64\n  store i64 -1, ptr " + name("tried"));
+  region_.variables_.insert(name("failed") + " = alloca i1");
+  const std::string entries = region_.entries_of_loop(for_iter_ + 1);
+
+  Block block(label("p"), slow, region_.routines());
+  Emitter& emitter = block.emitter;
+  const auto load = [&](const std::string& place) { return emitter.let("i64", "load i64, ptr " + place); };
+  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
+  const Term item = region_.read_slot(emitter, item_, {Kind::kInt})[0], entered = load(entries);
+  const Term is_there = compare("sgt", load(name("left")), 0) & compare("eq", load(name("entered")), entered) & compare("eq", load(name("next")), item);
+  emitter.line("br i1 " + is_there.ref + ", label %" + label("take") + ", label %" + label("tries"));
+  emitter.label(label("tries"));
+  store(emitter.integer("i64", 0), name("left"));
+  block.pass = Pass::kProbe;
+  block.require(compare("ne", load(name("tried")), entered));
+  const std::vector<Term> range = region_.read_slot(emitter, item_ - 1, {Kind::kRangeIterator});
+  block.require(compare("sge", range[2] + 1.0, kLanes) & compare("eq", range[1], step_));
+  block.require(compare("sge", load("%due") - load("%turns"), kLanes));
+  block.leave_for(label("fails"));
+  write_probes(block, item, item + static_cast<double>((kLanes - 1) * step_));
+  require_apart(block);
+  std::string restores;
+  for (const auto& [variable, type] : variables_) {
+    const Term before = emitter.let(type, "load " + type + ", ptr " + variable);
+    restores += "  store " + type + " " + before.ref + ", ptr " + variable + "\n";
+  }
+  const std::string outer_item = region_.written_variable(item_, 0, "i64"), inner_item = region_.written_variable(item_ + 1, 0, "i64");
+  restores += "  store i64 " + item.ref + ", ptr " + outer_item + "\n";
+  const Term first = load(name("first")), count = load(name("count"));
+  emitter.line("store i1 false, ptr " + name("failed"));
+  needed_ += emitter.needed();
+
+  const auto number = [](int64_t value) { return std::to_string(value); };
+  std::string text = emitter.text();
+  const std::string at = "%" + label("begins.item");
+  text += for_each_lane("begins",
+                        "  " + at + ".lane = load i64, ptr " + name("lane") + "\n  " + at + ".offset = mul nsw i64 " + at + ".lane, " + number(step_) + "\n  " + at + " = add nsw i64 " + item.ref + ", " + at +
+                            ".offset\n  store i64 " + at + ", ptr " + outer_item + "\n" + begins + same_range_text(first, count) + copied("", "acc"),
+                        label("begun"));
+  text += "  store i64 " + count.ref + ", ptr " + name("turns") + "\n  store i64 " + first.ref + ", ptr " + name("item") + "\n";
+  for (size_t i = 0; i < heads_.size(); i++) {
+    const std::string turn = label("h" + number(static_cast<int64_t>(i))), it = "%" + turn;
+    text += (i ? "" : "  br label %" + turn + "\n") + turn + ":\n  " + it + ".item = load i64, ptr " + name("item") + "\n";
+    text += for_each_lane("lanes" + number(static_cast<int64_t>(i)), copied("acc", "") + "  store i64 " + it + ".item, ptr " + inner_item + "\n" + turns[i] + copied("", "acc"), turn + ".end", vector_hint(heads_[i]));
+    text += "  " + it + ".left = load i64, ptr " + name("turns") + "\n  " + it + ".left.now = sub nsw i64 " + it + ".left, 1\n  store i64 " + it + ".left.now, ptr " + name("turns") + "\n  " + it + ".next = add nsw i64 " + it + ".item, " +
+            number(inner_step_) + "\n  store i64 " + it + ".next, ptr " + name("item") + "\n  " + it + ".goes.on = icmp ne i64 " + it + ".left.now, 0\n  br i1 " + it + ".goes.on, label %" +
+            label("h" + number(static_cast<int64_t>(heads_.size()) - 1)) + ", label %" + label("done") + "\n";
+  }
+  std::string whole;
+  try {
+    whole = whole_text(item, range, count);
+  } catch (const OtherTurn&) {
+  } catch (const Unsupported&) {
+  }
+  if (whole.empty()) whole = "  br label %" + label("ahead") + "\n";
+  text += label("done") + ":\n" + for_each_lane("keeps", copied("acc", "kept"), label("kept"));
+  text += "  %" + label("has.failed") + " = load i1, ptr " + name("failed") + "\n  br i1 %" + label("has.failed") + ", label %" + label("undo") + ", label %" + label("sound") + "\n";
+  text += label("undo") + ":\n" + restores + "  br label %" + label("fails") + "\n";
+  text += label("sound") + ":\n" + whole + label("ahead") + ":\n  store i64 " + number(kLanes) + ", ptr " + name("left") + "\n  store i64 " + item.ref + ", ptr " + name("next") + "\n  store i64 " + entered.ref + ", ptr " + name("entered") + "\n  br label %" + label("take") + "\n";
+  text += label("fails") + ":\n  store i64 " + entered.ref + ", ptr " + name("tried") + "\n  br label %" + slow + "\n";
+  return text + take_text();
+}
+
+}  // namespace evalframe::regions

@@ -1,0 +1,111 @@
+// Inner loops of several turns of the loop around them at once, ahead of what comes behind these.
+//
+//   for j in range(n):
+//     total = 0.0
+//     for k in range(m):
+//       total += A[i, k] * B[k, j]
+//     C[i, j] = total
+//
+// Each addition waits for the one before it, and no sum for that of another `j`. So several of them are computed side by side, in vectors, each in its own
+// order, when the first of these turns begins; it and the others then take theirs and go on with what is behind the inner loop. The inner loop stores nothing,
+// and what the outer one stores stands elsewhere than what is read ahead. Where a turn never comes that was computed for, or begins otherwise, what
+// it would have taken is forgotten.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "regions/many_turns.h"
+
+namespace evalframe::regions {
+
+class TurnsAhead : public Turns {
+ public:
+  // head: the block that a turn of the outer loop begins with.
+  TurnsAhead(RegionWriter& region, int head);
+  std::string write(const std::string& slow) override;
+  // Whether what the loop's blocks do is what it was taken for; some may have come since.
+  bool holds() const;
+
+  Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const override;
+  bool is_head(int) const override { return true; }
+  bool is_fixed_slot(size_t slot) const override;
+  std::string label_of(int block) override;
+  void leave(Emitter&) override { throw OtherTurn(); }
+  void end_turn(Block& block, int number, Slots slots, int32_t instruction) override;
+  void stores(size_t slot, const std::string& variable, const std::string& type) override;
+
+ private:
+  // What blocks of the outer loop do to what is the same in its turns.
+  struct Effects {
+    std::set<size_t> changed, stored;  // slots: variables that get something else; arrays into which elements are stored
+    bool operator==(const Effects&) const = default;
+  };
+  // Throws OtherTurn where one does more than to compute numbers and to store them.
+  Effects effects() const;
+  std::string prefix() const { return "ahead" + std::to_string(head_); }
+  std::string name(const std::string& of) const { return "%" + prefix() + "." + of; }
+  std::string label(const std::string& of) const { return prefix() + "." + of; }
+  const std::vector<Type>& types(int block) const { return region_.blocks_[static_cast<size_t>(block)].state.types; }
+  const recorder::Recording& recording(int block) const;
+  void declare(const std::string& variable, const std::string& type) { region_.variables_.insert(variable + " = alloca " + type); }
+  void end_beginning(Block& block, Slots slots, int32_t instruction);
+  void find_even();
+  void find_inner(const Slots& slots);
+  // Of one turn's beginning, or of one inner turn.
+  void write_part(Block& block, int number, const Term* item);
+  // The same for many turns: straight code.
+  std::string part_text(int number);
+  // Where addresses of the first turn and of the last one are asked for, and in each of the first and the last one inside.
+  void write_probes(Block& block, const Term& first, const Term& last);
+  void require_apart(Block& block);
+  std::set<size_t> loaded() const;
+  size_t array_of(int block, const recorder::Recording& recording, const graph::Node& node) const;
+  // Whether the turn's inner range is that of the first one.
+  std::string same_range_text(const Term& first, const Term& count);
+  // Between the variables and what each lane has of them. Either name may be empty.
+  std::string copied(const std::string& from, const std::string& to);
+  bool goes_beside(int block) const;
+  std::string vector_hint(int block);
+  std::string even_text();
+  std::string for_each_variable(const std::string& array, bool loads);
+  std::string for_each_lane(const std::string& name_of, const std::string& text, const std::string& behind, const std::string& hint = {});
+  Slots slots_behind(Emitter& emitter);
+  std::string take_text();
+  // Whole turns, where what is behind the inner loop is one block, too. Empty: it isn't.
+  std::string whole_text(const Term& item, const std::vector<Term>& range, const Term& count);
+
+  RegionWriter& region_;
+  const int head_;
+  const int32_t for_iter_;
+  const size_t item_;                    // the slot; behind the turn's beginning it has the inner iterator
+  int64_t step_ = 1, inner_step_ = 1;
+  Effects effects_;
+  int inner_head_ = -1;
+  std::unique_ptr<ManyTurns> inner_;
+  std::vector<int> heads_;               // of the inner loop
+  std::optional<size_t> next_;           // the head that the turn led to that was written last
+  // Of a turn: what is in front of the inner loop, what is in it, and what is behind it.
+  enum class Part : uint8_t { kBegin, kInside, kToEnd, kEnd };
+  Part part_ = Part::kBegin;
+  int behind_ = -1;                      // the block behind the inner loop
+  int32_t inner_for_iter_ = -1;
+  int copies_ = 0, hints_ = 0;
+  std::map<size_t, Written> begun_;      // what the turn's beginning has put into slots
+  std::set<size_t> set_;                 // slots that were written in this turn before
+  std::map<std::string, std::string> variables_;  // that are written, but for iterators and their items: their types
+  // Variables that go on evenly from turn to turn: first and step are variables or numbers.
+  struct Even {
+    size_t slot;
+    std::string first, step;
+  };
+  std::map<std::string, Even> even_;
+  const Slots* probed_ = nullptr;        // what the beginning of the turn that is asked for has put into slots
+  Slots begun_first_, begun_last_;
+};
+
+}  // namespace evalframe::regions
