@@ -324,12 +324,11 @@ def toy(a, b):
         b = b * -1
     return x * b
 
-def main():
+def main(arguments):
     for _ in range(100):
-        toy(x, x)
+        toy(*arguments)
 
-x = np.arange(5.0)
-main()
+main([np.arange(5.0)] * 2)
 """
 
 

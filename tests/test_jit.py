@@ -395,6 +395,41 @@ def test_enabled_captures_a_function_whose_first_thousands_of_calls_had_no_array
     assert after["hits"] - before["hits"] >= 6
 
 
+def test_enabled_captures_functions_that_find_their_arrays_themselves() -> None:
+    """In globals, in closures, and in attributes of the first argument."""
+    world: dict[str, Any] = {"__name__": "world", "table": A}
+    exec("def of_globals(k):\n    return table * k + table", world)
+
+    def closing(kept: Any) -> Any:
+        return lambda k: kept * k + kept
+
+    class Slotted:
+        __slots__ = ("kept",)
+
+        def scaled(self, k: float) -> Any:
+            return self.kept * k + self.kept
+
+    class Plain(Slotted):
+        def __init__(self) -> None:
+            self.table = A
+            self.kept = A
+
+        def moved(self, k: float) -> Any:
+            self.table = self.table * k + 1.0
+            return self.table
+
+    slotted = Slotted()
+    slotted.kept = A
+    for function in (world["of_globals"], closing(A), slotted.scaled, Plain().scaled, Plain().moved):
+        expected = [function(k / 4) for k in range(5)]
+        if hasattr(function, "__self__") and hasattr(function.__self__, "table"):
+            function.__self__.table = A
+        before = evalframe.stats()["recordings"]
+        with evalframe.enabled():
+            assert same([function(k / 4) for k in range(5)], expected)
+        assert evalframe.stats()["recordings"] > before
+
+
 def test_enabled_captures_a_module_whose_code_lies_where_that_of_a_function_did() -> None:
     code = compile("import numpy as np\ntotal = np.zeros(3)\nfor k in range(400):\n    total = total + k * np.ones(3)\n", "module.py", "exec")
     # It names no module of NumPy's, so that its code is none to capture.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import pickle
 import subprocess
 import sys
 import weakref
@@ -1020,3 +1021,26 @@ def test_tuples_and_lists_of_numbers_are_stored_in_rows() -> None:
     check(pairs, (np.zeros((70, 2)), counts, 70), (np.zeros((70, 2)), counts, 70), (np.zeros((70, 2))[:, ::-1], counts, 70), (wide, counts, 70), (single, counts, 70))
     check(pairs, (np.zeros((70, 2), np.float32), counts, 70), (np.zeros((70, 2), int), counts, 70), (np.zeros((70, 2)), counts.astype(float), 70), native=False)
     check(pairs, (np.zeros((70, 2)), counts.astype(np.int8), 70), (np.zeros((40, 2)), counts, 70), (np.zeros((70, 2), complex), counts, 70), native=False)
+
+
+def test_arrays_that_were_unpickled_are_as_others() -> None:
+    """Their element types are objects of their own."""
+
+    def rows_of(A: Any, x: Any) -> Any:
+        row = x
+        for i in range(len(A)):
+            row = A[i]
+            for j in range(len(row)):
+                x[i] += row[j] * A[i, j]
+            A[i, 1:] = row[:-1] * 0.5
+        return row, row.base is A, row.dtype is A.dtype
+
+    A, x = pickle.loads(pickle.dumps((R.random((60, 7)), np.zeros(60))))
+    assert A.dtype is not np.dtype(float)
+    captured = evalframe.jit(rows_of)
+    for _ in range(4):
+        one, other = copies((A, x)), copies((A, x))
+        assert one[0].dtype is A.dtype
+        assert repr(rows_of(*one)) == repr(captured(*other))
+        assert [shown(a) for a in one] == [shown(a) for a in other]
+    assert evalframe._core.jit_counters(captured)["native_loops"]

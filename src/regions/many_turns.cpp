@@ -303,7 +303,6 @@ void log_stores(Block& block, const std::vector<std::pair<Block::Store, Term>>& 
 // The checks of the first and the last turn, and then the log of what is stored between: where a check fails, the turns are done one
 // by one, each of which logs what it stores; fewer of them may do where it is the last turn's.
 void ManyTurns::write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count) {
-  Emitter& emitter = block.emitter;
   block.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;  // in the first turn, and where in the last one
   for (const int number : blocks_) {

@@ -217,6 +217,12 @@ void RecordingWriter::check_guards() {
   }
 }
 
+std::optional<int32_t> RecordingWriter::source_of(int32_t input) {
+  const int32_t index = recording_.input_sources[static_cast<size_t>(input)];
+  const std::optional<size_t> slot = slot_of(index);
+  return is_typed(slot) ? std::nullopt : std::optional<int32_t>(merged(index));
+}
+
 static Type type_of_meta(const graph::Meta& meta) {
   switch (meta.kind) {
     case graph::Kind::kInt: return {Kind::kInt};

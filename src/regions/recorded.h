@@ -35,6 +35,8 @@ class RecordingWriter {
   void watches(std::function<void(const std::vector<Term>&)> then) { watches_ = std::move(then); }
   // Makes what it asks for the region's; the conditions on slots are the block's.
   void check_guards();
+  // The number that the region has for an input that is in none of its variables; none: it is in one.
+  std::optional<int32_t> source_of(int32_t input);
 
  private:
   std::vector<Term> needed_for(const std::map<int32_t, std::vector<Term>>& watched) const;

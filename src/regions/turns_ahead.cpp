@@ -20,12 +20,13 @@ constexpr int64_t kLanes = 8;
 // The inner turns of all of these take less than a millisecond, in which no signal is looked for.
 constexpr int64_t kMostInnerTurns = 1 << 13;
 
-// Numbers of LLVM's metadata.
-constexpr int kFirstHint = 100;
+// Numbers of LLVM's metadata: three loops of a block have two each.
+constexpr int kFirstHint = 100, kHintsOfBlock = 6;
 
-std::string at_lane(const std::string& array, const std::string& lane, const std::string& type) {
-  return "getelementptr [" + std::to_string(kLanes) + " x " + type + "], ptr " + array + ", i64 0, i64 " + lane;
-}
+Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
+void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
+// What another part of the code has computed.
+Term in(Emitter& emitter, const Term& term) { return {&emitter, term.type, term.ref}; }
 
 // The first and the last byte of an array's elements, and one more, as numbers.
 std::pair<Term, Term> extent(Block& block, const Strided& array) {
@@ -58,14 +59,18 @@ const Recording& TurnsAhead::recording(int block) const {
 
 // --- what the loop does -------------------------------------------------------------------------------------------------
 
-// The variable of the array that the element or part is of.
-size_t TurnsAhead::array_of(int block, const Recording& recording, const Node& node) const {
+// What the element or part is of.
+TurnsAhead::Array TurnsAhead::array_of(int block, const Recording& recording, const Node& node) const {
   const graph::Graph& graph = recording.graph;
   Operand owner = graph.operands_of(node)[0];
   while (owner.space == Operand::Space::kNode && graph.nodes[static_cast<size_t>(owner.index)].form == Form::kGetItem) owner = graph.operands_of(graph.nodes[static_cast<size_t>(owner.index)])[0];
-  const std::optional<size_t> slot = owner.space == Operand::Space::kInput ? region_.frame_.slot_of(recording, recording.input_sources[static_cast<size_t>(owner.index)]) : std::nullopt;
-  if (!slot || !types(block)[*slot].is_array()) throw OtherTurn();
-  return *slot;
+  if (owner.space != Operand::Space::kInput) throw OtherTurn();
+  Block unused("unused", "unused", region_.routines());
+  const std::optional<int32_t> source = RecordingWriter(region_, block, recording, unused).source_of(owner.index);
+  if (source) return {true, static_cast<size_t>(*source)};
+  const size_t slot = *region_.frame_.slot_of(recording, recording.input_sources[static_cast<size_t>(owner.index)]);
+  if (!types(block)[slot].is_array()) throw OtherTurn();
+  return {false, slot};
 }
 
 TurnsAhead::Effects TurnsAhead::effects() const {
@@ -98,7 +103,7 @@ TurnsAhead::Effects TurnsAhead::effects() const {
     if (block.state.instruction <= for_iter_ || block.state.instruction >= end) continue;
     for (const Recording* one : block.recordings) look_at(block.number, *one);
   }
-  const auto is_changed = [&](size_t slot) { return effects.changed.count(slot) > 0; };
+  const auto is_changed = [&](const Array& array) { return !array.is_source && effects.changed.count(array.number) > 0; };
   if (std::any_of(effects.stored.begin(), effects.stored.end(), is_changed)) throw OtherTurn();
   return effects;
 }
@@ -112,8 +117,8 @@ bool TurnsAhead::holds() const {
 }
 
 // Of what is computed ahead.
-std::set<size_t> TurnsAhead::loaded() const {
-  std::set<size_t> slots;
+std::set<TurnsAhead::Array> TurnsAhead::loaded() const {
+  std::set<Array> arrays;
   std::vector<int> blocks = heads_;
   blocks.push_back(head_);
   for (const int block : blocks) {
@@ -122,10 +127,10 @@ std::set<size_t> TurnsAhead::loaded() const {
     for (const Node& node : turn.graph.nodes) {
       if (node.form == Form::kSetItem) throw OtherTurn();
       const bool is_of_array = node.form == Form::kGetItem && meanings.meta(turn.graph.operands_of(node)[0]).kind == graph::Kind::kArray;
-      if (is_of_array) slots.insert(array_of(block, turn, node));
+      if (is_of_array) arrays.insert(array_of(block, turn, node));
     }
   }
-  return slots;
+  return arrays;
 }
 
 bool TurnsAhead::is_fixed_slot(size_t slot) const { return slot < region_.frame_.count() && !effects_.changed.count(slot); }
@@ -256,8 +261,9 @@ void TurnsAhead::find_even() {
     const recorder::Value& there = begins.values[values[slot]];
     const bool is_item = there.kind == recorder::Value::Kind::kSource && region_.frame_.slot_of(begins, there.a) == item_;
     const std::string first = name("first" + std::to_string(slot)), step = name("step" + std::to_string(slot));
-    for (const std::string& variable : {first, step}) region_.variables_.insert(variable + " = alloca i64");
-    even_[region_.variable(slot, 0, "i64")] = {slot, first, is_item ? std::to_string(step_) : step};
+    declare(first);
+    if (!is_item) declare(step);
+    even_[region_.variable(slot, 0, "i64")] = {slot, is_item, first, step};
   }
 }
 
@@ -303,10 +309,9 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
     for (const auto& [variable, even] : even_) {
       if (range.empty()) {
         firsts[even.slot] = number(even.slot);
-        emitter.line("store i64 " + number(even.slot).ref + ", ptr " + even.first);
-      } else if (even.step[0] == '%') {
-        const Term all = number(even.slot) - firsts.at(even.slot);
-        emitter.line("store i64 " + binary("sdiv", all, emitter.integer("i64", kLanes - 1)).ref + ", ptr " + even.step);
+        store(emitter, number(even.slot), even.first);
+      } else if (!even.is_item) {
+        store(emitter, binary("sdiv", number(even.slot) - firsts.at(even.slot), emitter.integer("i64", kLanes - 1)), even.step);
       }
     }
     const std::vector<Term>& words = probed_->back().value.words;
@@ -322,18 +327,21 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
       for (const Term& inside : {range[0], last_inside}) write_part(block, head, &inside);
     }
   }
-  emitter.line("store i64 " + range[0].ref + ", ptr " + name("first"));
-  emitter.line("store i64 " + range[2].ref + ", ptr " + name("count"));
+  store(emitter, range[0], name("first"));
+  store(emitter, range[2], name("count"));
 }
 
 // What is stored isn't what is read ahead.
 void TurnsAhead::require_apart(Block& block) {
-  const auto array = [&](size_t slot) {
-    const Type& type = types(head_)[slot];
-    return extent(block, strided(block, written(type, region_.read_slot(block.emitter, slot, type))));
+  const auto array = [&](const Array& of) {
+    const Type& type = of.is_source ? region_.region_.sources[of.number] : types(head_)[of.number];
+    std::vector<Term> words;
+    if (!of.is_source) words = region_.read_slot(block.emitter, of.number, type);
+    for (const std::string& word : of.is_source ? words_of(type) : std::vector<std::string>()) words.push_back({&block.emitter, word, RegionWriter::source_word(static_cast<int32_t>(of.number), words.size())});
+    return extent(block, strided(block, written(type, std::move(words))));
   };
-  for (const size_t read : loaded()) {
-    for (const size_t stored : effects_.stored) {
+  for (const Array& read : loaded()) {
+    for (const Array& stored : effects_.stored) {
       if (read == stored) throw OtherTurn();
       const auto [first, last] = array(read);
       const auto [other_first, other_last] = array(stored);
@@ -344,66 +352,83 @@ void TurnsAhead::require_apart(Block& block) {
 
 // --- the code -----------------------------------------------------------------------------------------------------------
 
-std::string TurnsAhead::for_each_variable(const std::string& array, bool loads) {
-  std::string text;
-  int number = 0;
+std::string TurnsAhead::piece(const std::function<void(Emitter&)>& write) {
+  Emitter emitter(false, "%" + label("c" + std::to_string(pieces_++)) + ".");
+  write(emitter);
+  needed_ += emitter.needed();
+  return emitter.text();
+}
+
+// Between the variables and an array of what each lane has of them.
+void TurnsAhead::copy_variables(Emitter& emitter, const std::string& array, bool loads) {
+  const Term lane = load(emitter, "i64", name("lane"));
+  for (const auto& [variable, even] : even_) {
+    if (loads) store(emitter, load(emitter, "i64", even.first) + lane * (even.is_item ? emitter.integer("i64", step_) : load(emitter, "i64", even.step)), variable);
+  }
   for (const auto& [variable, type] : variables_) {
     if (even_.count(variable)) continue;
-    const std::string lanes = name(array + "." + variable.substr(1)), at = "%" + label("v" + std::to_string(copies_) + "." + std::to_string(number++));
-    region_.variables_.insert(lanes + " = alloca [" + std::to_string(kLanes) + " x " + type + "], align 64");
-    text += "  " + at + ".at = " + at_lane(lanes, name("l" + std::to_string(copies_)), type) + "\n";
-    text += "  " + at + " = load " + type + ", ptr " + (loads ? at + ".at" : variable) + "\n  store " + type + " " + at + ", ptr " + (loads ? variable : at + ".at") + "\n";
+    const std::string lanes = name(array + "." + variable.substr(1)), of_lanes = "[" + std::to_string(kLanes) + " x " + type + "]";
+    region_.variables_.insert(lanes + " = alloca " + of_lanes + ", align 64");
+    const std::string at = emitter.let("ptr", "getelementptr " + of_lanes + ", ptr " + lanes + ", i64 0, i64 " + lane.ref).ref;
+    store(emitter, load(emitter, type, loads ? at : variable), loads ? variable : at);
   }
-  return text;
-}
-
-std::string TurnsAhead::even_text() {
-  std::string text;
-  int number = 0;
-  for (const auto& [variable, even] : even_) {
-    const std::string here = "%" + label("e" + std::to_string(copies_) + "." + std::to_string(number++));
-    const bool is_known = even.step[0] != '%';
-    text += "  " + here + ".first = load i64, ptr " + even.first + "\n";
-    if (!is_known) text += "  " + here + ".step = load i64, ptr " + even.step + "\n";
-    text += "  " + here + ".way = mul i64 " + name("l" + std::to_string(copies_)) + ", " + (is_known ? even.step : here + ".step") + "\n";
-    text += "  " + here + " = add i64 " + here + ".first, " + here + ".way\n  store i64 " + here + ", ptr " + variable + "\n";
-  }
-  return text;
-}
-
-std::string TurnsAhead::copied(const std::string& from, const std::string& to) {
-  std::string text = "  " + name("l" + std::to_string(++copies_)) + " = load i64, ptr " + name("lane") + "\n";
-  if (!from.empty()) text += even_text() + for_each_variable(from, true);
-  if (from.empty() || to.empty()) return text + (to.empty() ? std::string() : for_each_variable(to, false));
-  text += "  " + name("l" + std::to_string(++copies_)) + " = load i64, ptr " + name("lane") + "\n";
-  return text + for_each_variable(to, false);
 }
 
 // LLVM would unroll the loop before it looks for vectors; what is left of it then is to be unrolled.
 std::string TurnsAhead::vector_hint(int block) {
   if (!goes_beside(block)) return {};
-  const auto id = [first = kFirstHint + 8 * head_ + std::exchange(hints_, hints_ + 2)](int which) { return "!" + std::to_string(first + which); };
+  const auto id = [first = kFirstHint + kHintsOfBlock * head_ + std::exchange(hints_, hints_ + 2)](int which) { return "!" + std::to_string(first + which); };
   needed_ += id(0) + " = distinct !{" + id(0) + ", !{!\"llvm.loop.unroll.disable\"}, " + id(1) + "}\n" + id(1) + " = !{!\"llvm.loop.vectorize.followup_vectorized\", !{!\"llvm.loop.unroll.full\"}}\n";
   return ", !llvm.loop " + id(0);
 }
 
-std::string TurnsAhead::for_each_lane(const std::string& name_of, const std::string& text, const std::string& behind, const std::string& hint) {
-  const std::string here = label(name_of), lane = "%" + here + ".lane";
-  return "  store i64 0, ptr " + name("lane") + "\n  br label %" + here + "\n" + here + ":\n" + text + "  " + lane + " = load i64, ptr " + name("lane") + "\n  " + lane + ".next = add nuw nsw i64 " + lane +
-         ", 1\n  store i64 " + lane + ".next, ptr " + name("lane") + "\n  " + lane + ".goes.on = icmp ult i64 " + lane + ".next, " + std::to_string(kLanes) + "\n  br i1 " + lane + ".goes.on, label %" + here + ", label %" + behind + hint +
-         "\n" + behind + ":\n";
+// The text lane by lane, and then the label.
+std::string TurnsAhead::for_each_lane(const std::string& named, const std::string& text, const std::string& behind, const std::string& hint) {
+  const std::string here = label(named);
+  const auto begins = [&](Emitter& emitter) {
+    store(emitter, emitter.integer("i64", 0), name("lane"));
+    emitter.line("br label %" + here);
+    emitter.label(here);
+  };
+  const auto ends = [&](Emitter& emitter) {
+    const Term next = load(emitter, "i64", name("lane")) + 1.0;
+    store(emitter, next, name("lane"));
+    emitter.line("br i1 " + compare("ult", next, kLanes).ref + ", label %" + here + ", label %" + label(behind) + hint);
+    emitter.label(label(behind));
+  };
+  return piece(begins) + text + piece(ends);
 }
 
-std::string TurnsAhead::same_range_text(const Term& first, const Term& count) {
-  Block block(label("r"), "rollback", region_.routines());
-  block.pass = Pass::kMany;
-  block.failed = name("failed");
-  const std::vector<Term> range = region_.read_slot(block.emitter, item_, {Kind::kRangeIterator});
-  const auto here = [&](const Term& term) { return Term{&block.emitter, term.type, term.ref}; };
-  block.expect(compare("eq", range[0], here(first) + static_cast<double>(inner_step_)) & compare("eq", range[1], inner_step_) & compare("eq", range[2], here(count) - 1.0));
-  return block.emitter.text();
+// Whether each turn's inner range is that of the first one.
+void TurnsAhead::expect_same_range(Emitter& emitter, const Term& first, const Term& count) {
+  const std::vector<Term> range = region_.read_slot(emitter, item_, {Kind::kRangeIterator});
+  const Term next = in(emitter, first) + static_cast<double>(inner_step_), left = in(emitter, count) - 1.0;
+  const Term is_same = compare("eq", range[0], next) & compare("eq", range[1], inner_step_) & compare("eq", range[2], left);
+  store(emitter, load(emitter, "i1", name("failed")) | !is_same, name("failed"));
 }
 
+std::string TurnsAhead::inner_text(const std::vector<std::string>& turns) {
+  const std::string inner_item = region_.written_variable(item_ + 1, 0, "i64");
+  std::string text = "  br label %" + label("h0") + "\n";
+  for (size_t i = 0; i < heads_.size(); i++) {
+    const auto begins = [&](Emitter& emitter) {
+      copy_variables(emitter, "sums", true);
+      store(emitter, load(emitter, "i64", name("item")), inner_item);
+    };
+    const auto ends = [&](Emitter& emitter) { copy_variables(emitter, "sums", false); };
+    const auto goes_on = [&](Emitter& emitter) {
+      store(emitter, load(emitter, "i64", name("item")) + static_cast<double>(inner_step_), name("item"));
+      const Term left = load(emitter, "i64", name("turns")) - 1.0;
+      store(emitter, left, name("turns"));
+      emitter.line("br i1 " + compare("ne", left, 0).ref + ", label %" + label("h" + std::to_string(heads_.size() - 1)) + ", label %" + label("done"));
+    };
+    const std::string number = std::to_string(i);
+    text += label("h" + number) + ":\n" + for_each_lane("lanes" + number, piece(begins) + turns[i] + piece(ends), "h" + number + ".end", vector_hint(heads_[i])) + piece(goes_on);
+  }
+  return text;
+}
+
+// Behind the inner loop.
 Slots TurnsAhead::slots_behind(Emitter& emitter) {
   Slots slots;
   for (size_t i = 0; i < item_; i++) {
@@ -414,28 +439,32 @@ Slots TurnsAhead::slots_behind(Emitter& emitter) {
   return slots;
 }
 
-// Where the turn's inner loop was done ahead: its variables, and what is behind that loop.
-std::string TurnsAhead::take_text() {
-  Block block(label("t"), "rollback", region_.routines());
-  Emitter& emitter = block.emitter;
-  const auto load = [&](const std::string& place) { return emitter.let("i64", "load i64, ptr " + place); };
-  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
-  emitter.label(label("take"));
-  const Term left = load(name("left"));
-  store(kLanes - left, name("lane"));
-  store(left - 1.0, name("left"));
-  store(load(name("next")) + static_cast<double>(step_), name("next"));
-  store(load("%turns") + load(name("count")), "%turns");
-  const std::string text = emitter.text() + copied("kept", "");
-  Block behind(label("e"), "rollback", region_.routines());
-  Slots slots = slots_behind(behind.emitter);
+// Out of the code, to where the interpreter would come from that instruction.
+std::string TurnsAhead::leading_on(const std::string& named, const std::function<Slots(Emitter&)>& write, int32_t instruction) {
+  Block block(label(named), "rollback", region_.routines());
+  Slots slots = write(block.emitter);
   region_.many_ = nullptr;
-  region_.go_on(behind, head_, std::move(slots), region_.behind_loop(inner_for_iter_), false);
+  region_.go_on(block, head_, std::move(slots), instruction, false);
   region_.many_ = this;
-  needed_ += behind.emitter.needed();
-  return text + behind.emitter.text();
+  needed_ += block.emitter.needed();
+  return block.emitter.text();
 }
 
+// A turn whose inner loop was done ahead: its variables, and what is behind that loop.
+std::string TurnsAhead::take_text() {
+  const auto begins = [&](Emitter& emitter) {
+    emitter.label(label("take"));
+    const Term left = load(emitter, "i64", name("left"));
+    store(emitter, kLanes - left, name("lane"));
+    store(emitter, left - 1.0, name("left"));
+    store(emitter, load(emitter, "i64", name("next")) + static_cast<double>(step_), name("next"));
+    store(emitter, load(emitter, "i64", "%turns") + load(emitter, "i64", name("count")), "%turns");
+    copy_variables(emitter, "kept", true);
+  };
+  return piece(begins) + leading_on("t", [&](Emitter& emitter) { return slots_behind(emitter); }, region_.behind_loop(inner_for_iter_));
+}
+
+// Where what is behind the inner loop is one block, it is done for all lanes, one behind the other; first of all what it stores is logged.
 std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& range, const Term& count) {
   Block way(label("w"), "rollback", region_.routines());
   part_ = Part::kToEnd;
@@ -457,115 +486,111 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
       else evenly[i].second = stores[i].address;
     }
   }
-  const auto here = [&](Block& block, const Term& term) { return Term{&block.emitter, term.type, term.ref}; };
   log_stores(probe, evenly, probe.emitter.integer("i64", kLanes));
   needed_ += probe.emitter.needed() + way.emitter.needed();
 
-  Block behind(label("f"), "rollback", region_.routines());
-  Emitter& emitter = behind.emitter;
-  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
-  constexpr auto kMore = static_cast<double>(kLanes - 1);
-  store(here(behind, item) + kMore * static_cast<double>(step_) + static_cast<double>(step_), region_.written_variable(item_ - 1, 0, "i64"));
-  store(here(behind, range[2]) - kMore, region_.written_variable(item_ - 1, 2, "i64"));
-  region_.region_.changed.insert(item_ - 1);
-  const Term turns = emitter.let("i64", "load i64, ptr %turns");
-  store(turns + here(behind, count) * emitter.integer("i64", kLanes) + kMore, "%turns");
-  Slots slots;
-  for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types(head_)[i]}});
-  region_.many_ = nullptr;
-  region_.go_on(behind, head_, std::move(slots), for_iter_, false);
-  region_.many_ = this;
-  needed_ += emitter.needed();
-  return probe.emitter.text() + for_each_lane("whole", copied("kept", "") + way.emitter.text() + label("behind") + ":\n" + end, label("whole.end"), vector_hint(behind_)) + emitter.text();
+  const std::string begins = piece([&](Emitter& emitter) { copy_variables(emitter, "kept", true); });
+  const std::string turns = for_each_lane("whole", begins + way.emitter.text() + label("behind") + ":\n" + end, "whole.end", vector_hint(behind_));
+  const auto all_done = [&](Emitter& emitter) {
+    store(emitter, in(emitter, item) + static_cast<double>(kLanes * step_), region_.written_variable(item_ - 1, 0, "i64"));
+    store(emitter, in(emitter, range[2]) - static_cast<double>(kLanes - 1), region_.written_variable(item_ - 1, 2, "i64"));
+    region_.region_.changed.insert(item_ - 1);
+    store(emitter, load(emitter, "i64", "%turns") + in(emitter, count) * emitter.integer("i64", kLanes) + static_cast<double>(kLanes - 1), "%turns");
+    Slots slots;
+    for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types(head_)[i]}});
+    return slots;
+  };
+  return probe.emitter.text() + turns + leading_on("f", all_done, for_iter_);
 }
 
 std::string TurnsAhead::write(const std::string& slow) {
   const std::vector<Type>& here = types(head_);
   const bool is_of_range = here.size() >= 2 && here.back().kind == Kind::kInt && here[here.size() - 2].kind == Kind::kRangeIterator;
-  if (!is_of_range || for_iter_ < 0 || !region_.has_inner_loop(for_iter_)) throw OtherTurn();
-  const std::optional<int64_t> step = known_step(region_.code_, for_iter_);
+  const std::optional<int64_t> step = is_of_range && for_iter_ >= 0 && region_.has_inner_loop(for_iter_) ? known_step(region_.code_, for_iter_) : std::nullopt;
   if (!step) throw OtherTurn();
   step_ = *step;
   effects_ = effects();
   const std::string begins = part_text(head_);
   inner_step_ = *inner_->step();
-  part_ = Part::kInside;
-  std::vector<std::string> turns;
-  std::vector<size_t> next;
   find_even();
+  part_ = Part::kInside;
   const std::map<std::string, std::string> begun = std::exchange(variables_, {});
+  std::vector<std::string> turns;
   for (const int head : heads_) {
     turns.push_back(part_text(head));
-    next.push_back(*next_);
+    if (*next_ + 1 != heads_.size()) throw OtherTurn();
   }
-  if (std::any_of(next.begin(), next.end(), [&](size_t one) { return one + 1 != heads_.size(); })) throw OtherTurn();
   const auto is_float = [](const auto& variable) { return variable.second == "double" || variable.second == "float"; };
   if (std::none_of(variables_.begin(), variables_.end(), is_float)) throw OtherTurn();
   variables_.insert(begun.begin(), begun.end());
 
-  for (const char* const variable : {"next", "entered", "count", "first", "lane", "turns", "item"}) region_.variables_.insert(name(variable) + " = alloca i64");
-  region_.variables_.insert(name("left") + " = alloca i64\n  store i64 0, ptr " + name("left"));
-  region_.variables_.insert(name("tried") + " = alloca i64\n  store i64 -1, ptr " + name("tried"));
+  for (const char* const variable : {"next", "entered", "count", "first", "lane", "turns", "item"}) declare(name(variable));
+  declare(name("left"), "0");
+  declare(name("tried"), "-1");
   region_.variables_.insert(name("failed") + " = alloca i1");
-  const std::string entries = region_.entries_of_loop(for_iter_ + 1);
 
+  // Whether it was done for this turn, or is to be tried.
   Block block(label("p"), slow, region_.routines());
   Emitter& emitter = block.emitter;
-  const auto load = [&](const std::string& place) { return emitter.let("i64", "load i64, ptr " + place); };
-  const auto store = [&](const Term& value, const std::string& place) { emitter.line("store i64 " + value.ref + ", ptr " + place); };
-  const Term item = region_.read_slot(emitter, item_, {Kind::kInt})[0], entered = load(entries);
-  const Term is_there = compare("sgt", load(name("left")), 0) & compare("eq", load(name("entered")), entered) & compare("eq", load(name("next")), item);
+  const Term item = region_.read_slot(emitter, item_, {Kind::kInt})[0], entered = load(emitter, "i64", region_.entries_of_loop(for_iter_ + 1));
+  const Term is_there = compare("sgt", load(emitter, "i64", name("left")), 0) & compare("eq", load(emitter, "i64", name("entered")), entered) & compare("eq", load(emitter, "i64", name("next")), item);
   emitter.line("br i1 " + is_there.ref + ", label %" + label("take") + ", label %" + label("tries"));
   emitter.label(label("tries"));
-  store(emitter.integer("i64", 0), name("left"));
+  store(emitter, emitter.integer("i64", 0), name("left"));
   block.pass = Pass::kProbe;
-  block.require(compare("ne", load(name("tried")), entered));
+  block.require(compare("ne", load(emitter, "i64", name("tried")), entered));
   const std::vector<Term> range = region_.read_slot(emitter, item_ - 1, {Kind::kRangeIterator});
   block.require(compare("sge", range[2] + 1.0, kLanes) & compare("eq", range[1], step_));
-  block.require(compare("sge", load("%due") - load("%turns"), kLanes));
+  block.require(compare("sge", load(emitter, "i64", Block::kDue) - load(emitter, "i64", "%turns"), kLanes));
   block.leave_for(label("fails"));
   write_probes(block, item, item + static_cast<double>((kLanes - 1) * step_));
   require_apart(block);
-  std::string restores;
-  for (const auto& [variable, type] : variables_) {
-    const Term before = emitter.let(type, "load " + type + ", ptr " + variable);
-    restores += "  store " + type + " " + before.ref + ", ptr " + variable + "\n";
-  }
-  const std::string outer_item = region_.written_variable(item_, 0, "i64"), inner_item = region_.written_variable(item_ + 1, 0, "i64");
-  restores += "  store i64 " + item.ref + ", ptr " + outer_item + "\n";
-  const Term first = load(name("first")), count = load(name("count"));
-  emitter.line("store i1 false, ptr " + name("failed"));
+  std::map<std::string, Term> before;
+  for (const auto& [variable, type] : variables_) before.emplace(variable, load(emitter, type, variable));
+  const std::string outer_item = region_.written_variable(item_, 0, "i64");
+  before.emplace(outer_item, item);
+  const Term first = load(emitter, "i64", name("first")), count = load(emitter, "i64", name("count"));
+  store(emitter, emitter.integer("i1", 0), name("failed"));
+  store(emitter, count, name("turns"));
+  store(emitter, first, name("item"));
   needed_ += emitter.needed();
 
-  const auto number = [](int64_t value) { return std::to_string(value); };
-  std::string text = emitter.text();
-  const std::string at = "%" + label("begins.item");
-  text += for_each_lane("begins",
-                        "  " + at + ".lane = load i64, ptr " + name("lane") + "\n  " + at + ".offset = mul nsw i64 " + at + ".lane, " + number(step_) + "\n  " + at + " = add nsw i64 " + item.ref + ", " + at +
-                            ".offset\n  store i64 " + at + ", ptr " + outer_item + "\n" + begins + same_range_text(first, count) + copied("", "acc"),
-                        label("begun"));
-  text += "  store i64 " + count.ref + ", ptr " + name("turns") + "\n  store i64 " + first.ref + ", ptr " + name("item") + "\n";
-  for (size_t i = 0; i < heads_.size(); i++) {
-    const std::string turn = label("h" + number(static_cast<int64_t>(i))), it = "%" + turn;
-    text += (i ? "" : "  br label %" + turn + "\n") + turn + ":\n  " + it + ".item = load i64, ptr " + name("item") + "\n";
-    text += for_each_lane("lanes" + number(static_cast<int64_t>(i)), copied("acc", "") + "  store i64 " + it + ".item, ptr " + inner_item + "\n" + turns[i] + copied("", "acc"), turn + ".end", vector_hint(heads_[i]));
-    text += "  " + it + ".left = load i64, ptr " + name("turns") + "\n  " + it + ".left.now = sub nsw i64 " + it + ".left, 1\n  store i64 " + it + ".left.now, ptr " + name("turns") + "\n  " + it + ".next = add nsw i64 " + it + ".item, " +
-            number(inner_step_) + "\n  store i64 " + it + ".next, ptr " + name("item") + "\n  " + it + ".goes.on = icmp ne i64 " + it + ".left.now, 0\n  br i1 " + it + ".goes.on, label %" +
-            label("h" + number(static_cast<int64_t>(heads_.size()) - 1)) + ", label %" + label("done") + "\n";
-  }
+  const auto begins_turn = [&](Emitter& at) { store(at, in(at, item) + load(at, "i64", name("lane")) * at.integer("i64", step_), outer_item); };
+  const auto ends_beginning = [&](Emitter& at) {
+    expect_same_range(at, first, count);
+    copy_variables(at, "sums", false);
+  };
+  const auto keeps = [&](Emitter& at) {
+    copy_variables(at, "sums", true);
+    copy_variables(at, "kept", false);
+  };
+  const auto looks = [&](Emitter& at) {
+    at.line("br i1 " + load(at, "i1", name("failed")).ref + ", label %" + label("undo") + ", label %" + label("sound"));
+    at.label(label("undo"));
+    for (const auto& [variable, value] : before) store(at, value, variable);
+    at.line("br label %" + label("fails"));
+    at.label(label("fails"));
+    store(at, entered, name("tried"));
+    at.line("br label %" + slow);
+    at.label(label("sound"));
+  };
+  const auto is_done = [&](Emitter& at) {
+    at.label(label("ahead"));
+    store(at, at.integer("i64", kLanes), name("left"));
+    store(at, item, name("next"));
+    store(at, entered, name("entered"));
+    at.line("br label %" + label("take"));
+  };
+  std::string text = emitter.text() + for_each_lane("begins", piece(begins_turn) + begins + piece(ends_beginning), "begun") + inner_text(turns) + label("done") + ":\n" +
+                     for_each_lane("keeps", piece(keeps), "kept") + piece(looks);
   std::string whole;
   try {
     whole = whole_text(item, range, count);
   } catch (const OtherTurn&) {
   } catch (const Unsupported&) {
   }
-  if (whole.empty()) whole = "  br label %" + label("ahead") + "\n";
-  text += label("done") + ":\n" + for_each_lane("keeps", copied("acc", "kept"), label("kept"));
-  text += "  %" + label("has.failed") + " = load i1, ptr " + name("failed") + "\n  br i1 %" + label("has.failed") + ", label %" + label("undo") + ", label %" + label("sound") + "\n";
-  text += label("undo") + ":\n" + restores + "  br label %" + label("fails") + "\n";
-  text += label("sound") + ":\n" + whole + label("ahead") + ":\n  store i64 " + number(kLanes) + ", ptr " + name("left") + "\n  store i64 " + item.ref + ", ptr " + name("next") + "\n  store i64 " + entered.ref + ", ptr " + name("entered") + "\n  br label %" + label("take") + "\n";
-  text += label("fails") + ":\n  store i64 " + entered.ref + ", ptr " + name("tried") + "\n  br label %" + slow + "\n";
-  return text + take_text();
+  text += whole.empty() ? "  br label %" + label("ahead") + "\n" : whole;
+  return text + piece(is_done) + take_text();
 }
 
 }  // namespace evalframe::regions

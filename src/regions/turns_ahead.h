@@ -12,6 +12,7 @@
 // it would have taken is forgotten.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,9 +41,16 @@ class TurnsAhead : public Turns {
   void stores(size_t slot, const std::string& variable, const std::string& type) override;
 
  private:
+  // In a variable, or else what a source of the region's holds.
+  struct Array {
+    bool is_source;
+    size_t number;
+    auto operator<=>(const Array&) const = default;
+  };
   // What blocks of the outer loop do to what is the same in its turns.
   struct Effects {
-    std::set<size_t> changed, stored;  // slots: variables that get something else; arrays into which elements are stored
+    std::set<size_t> changed;  // slots of variables that get something else
+    std::set<Array> stored;    // into which elements are stored
     bool operator==(const Effects&) const = default;
   };
   // Throws OtherTurn where one does more than to compute numbers and to store them.
@@ -52,7 +60,8 @@ class TurnsAhead : public Turns {
   std::string label(const std::string& of) const { return prefix() + "." + of; }
   const std::vector<Type>& types(int block) const { return region_.blocks_[static_cast<size_t>(block)].state.types; }
   const recorder::Recording& recording(int block) const;
-  void declare(const std::string& variable, const std::string& type) { region_.variables_.insert(variable + " = alloca " + type); }
+  // A variable of the function, an i64.
+  void declare(const std::string& variable, const std::string& initial = {}) { region_.variables_.insert(variable + " = alloca i64" + (initial.empty() ? "" : "\n  store i64 " + initial + ", ptr " + variable)); }
   void end_beginning(Block& block, Slots slots, int32_t instruction);
   void find_even();
   void find_inner(const Slots& slots);
@@ -63,20 +72,19 @@ class TurnsAhead : public Turns {
   // Where addresses of the first turn and of the last one are asked for, and in each of the first and the last one inside.
   void write_probes(Block& block, const Term& first, const Term& last);
   void require_apart(Block& block);
-  std::set<size_t> loaded() const;
-  size_t array_of(int block, const recorder::Recording& recording, const graph::Node& node) const;
-  // Whether the turn's inner range is that of the first one.
-  std::string same_range_text(const Term& first, const Term& count);
-  // Between the variables and what each lane has of them. Either name may be empty.
-  std::string copied(const std::string& from, const std::string& to);
+  std::set<Array> loaded() const;
+  Array array_of(int block, const recorder::Recording& recording, const graph::Node& node) const;
   bool goes_beside(int block) const;
+  // Text of the code.
+  std::string piece(const std::function<void(Emitter&)>& write);
+  void copy_variables(Emitter& emitter, const std::string& array, bool loads);
   std::string vector_hint(int block);
-  std::string even_text();
-  std::string for_each_variable(const std::string& array, bool loads);
-  std::string for_each_lane(const std::string& name_of, const std::string& text, const std::string& behind, const std::string& hint = {});
+  std::string for_each_lane(const std::string& named, const std::string& text, const std::string& behind, const std::string& hint = {});
+  void expect_same_range(Emitter& emitter, const Term& first, const Term& count);
+  std::string inner_text(const std::vector<std::string>& turns);
   Slots slots_behind(Emitter& emitter);
+  std::string leading_on(const std::string& named, const std::function<Slots(Emitter&)>& write, int32_t instruction);
   std::string take_text();
-  // Whole turns, where what is behind the inner loop is one block, too. Empty: it isn't.
   std::string whole_text(const Term& item, const std::vector<Term>& range, const Term& count);
 
   RegionWriter& region_;
@@ -94,13 +102,14 @@ class TurnsAhead : public Turns {
   Part part_ = Part::kBegin;
   int behind_ = -1;                      // the block behind the inner loop
   int32_t inner_for_iter_ = -1;
-  int copies_ = 0, hints_ = 0;
+  int pieces_ = 0, hints_ = 0;
   std::map<size_t, Written> begun_;      // what the turn's beginning has put into slots
   std::set<size_t> set_;                 // slots that were written in this turn before
   std::map<std::string, std::string> variables_;  // that are written, but for iterators and their items: their types
-  // Variables that go on evenly from turn to turn: first and step are variables or numbers.
+  // Variables that go on evenly from turn to turn: those that have the first number, and the step, if that isn't the loop's.
   struct Even {
     size_t slot;
+    bool is_item;
     std::string first, step;
   };
   std::map<std::string, Even> even_;

@@ -150,7 +150,7 @@ Type type_of_array(PyArrayObject* array) {
   constexpr unsigned kWarnOnWrite = 1u << 31;  // NPY_ARRAY_WARN_ON_WRITE, which isn't in NumPy's public headers: its first store warns
   const bool warns = static_cast<unsigned>(PyArray_FLAGS(array)) & kWarnOnWrite;
   const bool fits = PyArray_NDIM(array) <= (kWordsOfSlot - 2) / 2;
-  if (dtype == DType::kNone || !is_standard(descr, dtype) || warns || !fits) return {Kind::kObject};
+  if (dtype == DType::kNone || warns || !fits) return {Kind::kObject};
   const int rank = PyArray_NDIM(array);
   const bool is_close = rank > 0 && is_computed(dtype) && PyArray_STRIDES(array)[rank - 1] == graph::size_of(dtype);
   return {.kind = Kind::kArray, .dtype = dtype, .rank = static_cast<int8_t>(rank), .flags = PyArray_FLAGS(array) & guards::kArrayFlags, .is_close = is_close};
@@ -382,10 +382,13 @@ Ref view_of_array(const Type& type, const int64_t* words) {
   npy_intp sizes[kMostDimensions], strides[kMostDimensions];
   std::copy_n(words + 3, type.rank, sizes);
   std::copy_n(words + 3 + type.rank, type.rank, strides);
-  Ref descr = numpy::dtype_object(type.dtype);
+  // As the array has it: what was unpickled has an object of its own for its element type.
+  PyObject* const base = std::bit_cast<PyObject*>(words[0]);
+  PyObject* const own = reinterpret_cast<PyObject*>(PyArray_DESCR(numpy::as_array(base)));
+  Ref descr = numpy::dtype_of(own) == type.dtype ? Ref::borrow(own) : numpy::dtype_object(type.dtype);
   Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.release()), type.rank, sizes, strides, std::bit_cast<void*>(words[2]),
                                              type.flags & NPY_ARRAY_WRITEABLE, nullptr));
-  if (!view || PyArray_SetBaseObject(view.as<PyArrayObject>(), Ref::borrow(std::bit_cast<PyObject*>(words[0])).release()) < 0) return Ref();
+  if (!view || PyArray_SetBaseObject(view.as<PyArrayObject>(), Ref::borrow(base).release()) < 0) return Ref();
   return view;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/object_text.h"
+#include "cpython/attributes.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
@@ -66,14 +67,39 @@ bool has_tensor(PyObject* object) {
   return PyDict_CheckExact(object) && PyDict_Next(object, &at, &key, &value) && torch::is_tensor(value);
 }
 
-// The function's code reads a global that is a module of NumPy's.
-bool names_numpy(PyCodeObject* code, PyObject* globals) {
+bool is_numpys(PyObject* object) {
+  const char* const name = object && PyModule_CheckExact(object) ? PyModule_GetName(object) : "";
+  if (!name) PyErr_Clear();
+  return name && std::strncmp(name, "numpy", 5) == 0;
+}
+
+// Whether a global that the code reads is wanted.
+bool reads_global(PyCodeObject* code, PyObject* globals, bool (*wanted)(PyObject*)) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
-    PyObject* value = PyDict_GetItemWithError(globals, PyTuple_GET_ITEM(code->co_names, i));
-    if (!value || !PyModule_CheckExact(value)) continue;
-    const char* name = PyModule_GetName(value);
-    if (!name) PyErr_Clear();
-    if (name && std::strncmp(name, "numpy", 5) == 0) return true;
+    PyObject* const value = PyDict_GetItemWithError(globals, PyTuple_GET_ITEM(code->co_names, i));
+    if (!value) PyErr_Clear();
+    if (value && wanted(value)) return true;
+  }
+  return false;
+}
+
+bool names_numpy(PyCodeObject* code, PyObject* globals) { return reads_global(code, globals, is_numpys); }
+
+// The function finds arrays in globals, in its closure, or in attributes of its first argument, such as `self`. Comprehensions and generator expressions are made
+// for one run.
+bool finds_arrays(const cpython::EntryFrame& frame, PyCodeObject* code) {
+  const std::string_view name = utf8(code->co_name);
+  if (name.starts_with('<') && name != "<lambda>") return false;
+  if (reads_global(code, frame.globals().get(), numpy::is_array)) return true;
+  PyObject* const cells = reinterpret_cast<PyFunctionObject*>(frame.function().get())->func_closure;
+  for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); i++) {
+    PyObject* const value = PyCell_GET(PyTuple_GET_ITEM(cells, i));
+    if (value && (numpy::is_array(value) || is_numpys(value))) return true;
+  }
+  PyObject* const first = frame.argument_count() ? frame.argument(0).get() : nullptr;
+  for (Py_ssize_t i = 0; first && i < PyTuple_GET_SIZE(code->co_names); i++) {
+    PyObject* const value = cpython::own_value(first, PyTuple_GET_ITEM(code->co_names, i));
+    if (value && numpy::is_array(value)) return true;
   }
   return false;
 }
@@ -232,7 +258,7 @@ class CaptureHook final : public cpython::FrameHook {
       PyObject* globals = frame.globals().get();
       foreign = {code, kCallsTakenOnTrust, !PyDict_CheckExact(globals) || is_library(globals)};
       if (settings_.is_torch()) foreign.library = foreign.library || is_torchs_own(globals, code);
-      if (!settings_.is_torch() && !foreign.library && !for_nothing_.is_used_up() && names_numpy(code, globals)) return foreign.code = nullptr, true;
+      if (!settings_.is_torch() && !foreign.library && !for_nothing_.is_used_up() && (names_numpy(code, globals) || finds_arrays(frame, code))) return foreign.code = nullptr, true;
     }
     foreign.calls_left--;
     const bool library = foreign.library;
@@ -249,7 +275,7 @@ class CaptureHook final : public cpython::FrameHook {
   };
   Lately& lately_of(const PyObject* function) { return lately_[reinterpret_cast<uintptr_t>(function) / alignof(std::max_align_t) % lately_.size()]; }
 
-  // Code that names no module of NumPy's, or that CPython has for good.
+  // Code that reaches nothing of NumPy's, or that CPython has for good.
   struct Foreign {
     PyCodeObject* code = nullptr;
     int calls_left = 0;
