@@ -61,6 +61,13 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   go_to(block, next);
 }
 
+std::string RegionWriter::loop_hint(const std::string& attributes) {
+  constexpr int kFirst = 100;
+  const std::string name = "!" + std::to_string(kFirst + hints_++);
+  needed_ += name + " = distinct !{" + name + ", " + attributes + "}\n";
+  return ", !llvm.loop " + name;
+}
+
 int32_t RegionWriter::behind_loop(int32_t for_iter) const { return code_.instructions[static_cast<size_t>(for_iter)].target + cpython::layout::kForIterSkip; }
 
 bool RegionWriter::has_inner_loop(int32_t for_iter) const {

@@ -480,7 +480,9 @@ void ManyTurns::write_next(size_t head) {
   store(emitter, item_of_next, item());
   store(emitter, item_of_next, region_.written_variable(item_, 0, "i64"));
   region_.region_.changed.insert(item_);
-  emitter.line("br i1 " + compare("ne", left_behind, 0).ref + ", label %" + label_of(heads_[head].block) + ", label %" + end);
+  // Several vectors a turn would only help sums that may be added up in any order; rows are seldom long, and what is left of them is done one by one.
+  const std::string hint = region_.numerics_.fast ? std::string() : region_.loop_hint(R"(!{!"llvm.loop.interleave.count", i32 1})");
+  emitter.line("br i1 " + compare("ne", left_behind, 0).ref + ", label %" + label_of(heads_[head].block) + ", label %" + end + hint);
   emitter.label(end);
   store(emitter, left, to_do());
   store(emitter, item_here, item());

@@ -50,10 +50,13 @@ LogEntry* log_elements(LogEntry* log, const char* first, int64_t step, int64_t s
   }
 }
 
+// What ends the log, as it does where a loop's turns store the same row again and again, is there already. In front of the log is an entry of nothing.
 LogEntry* log_bytes(LogEntry* log, const char* begin, uint64_t bytes) {
+  const LogEntry entry = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
+  if (log[-1].where == entry.where && log[-1].old == entry.old) return log;
   std::memcpy(log, begin, bytes);
   log += entries_of(bytes);
-  *log = {reinterpret_cast<uint64_t>(begin) | kManyBytes << kLogSizeShift, bytes};
+  *log = entry;
   return log + 1;
 }
 

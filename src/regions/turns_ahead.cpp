@@ -20,9 +20,6 @@ constexpr int64_t kLanes = 8;
 // The inner turns of all of these take less than a millisecond, in which no signal is looked for.
 constexpr int64_t kMostInnerTurns = 1 << 13;
 
-// Numbers of LLVM's metadata: three loops of a block have two each.
-constexpr int kFirstHint = 100, kHintsOfBlock = 6;
-
 Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
 // What another part of the code has computed.
@@ -376,10 +373,7 @@ void TurnsAhead::copy_variables(Emitter& emitter, const std::string& array, bool
 
 // LLVM would unroll the loop before it looks for vectors; what is left of it then is to be unrolled.
 std::string TurnsAhead::vector_hint(int block) {
-  if (!goes_beside(block)) return {};
-  const auto id = [first = kFirstHint + kHintsOfBlock * head_ + std::exchange(hints_, hints_ + 2)](int which) { return "!" + std::to_string(first + which); };
-  needed_ += id(0) + " = distinct !{" + id(0) + ", !{!\"llvm.loop.unroll.disable\"}, " + id(1) + "}\n" + id(1) + " = !{!\"llvm.loop.vectorize.followup_vectorized\", !{!\"llvm.loop.unroll.full\"}}\n";
-  return ", !llvm.loop " + id(0);
+  return goes_beside(block) ? region_.loop_hint(R"(!{!"llvm.loop.unroll.disable"}, !{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.unroll.full"}})") : std::string();
 }
 
 // The text lane by lane, and then the label.

@@ -93,7 +93,6 @@ class TurnsAhead : public Turns {
   const size_t item_;                    // the slot; behind the turn's beginning it has the inner iterator
   int64_t step_ = 1, inner_step_ = 1;
   Effects effects_;
-  int inner_head_ = -1;
   std::unique_ptr<ManyTurns> inner_;
   std::vector<int> heads_;               // of the inner loop
   std::optional<size_t> next_;           // the head that the turn led to that was written last
@@ -102,7 +101,7 @@ class TurnsAhead : public Turns {
   Part part_ = Part::kBegin;
   int behind_ = -1;                      // the block behind the inner loop
   int32_t inner_for_iter_ = -1;
-  int pieces_ = 0, hints_ = 0;
+  int pieces_ = 0;
   std::map<size_t, Written> begun_;      // what the turn's beginning has put into slots
   std::set<size_t> set_;                 // slots that were written in this turn before
   std::map<std::string, std::string> variables_;  // that are written, but for iterators and their items: their types

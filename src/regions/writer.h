@@ -89,6 +89,8 @@ class RegionWriter {
   void go_on(Block& block, int number, Slots slots, int32_t instruction, bool must_run);
   void land(Block& block, int number, const Slots& slots, int32_t instruction, bool must_run);
   void go_to(Block& block, int number);
+  // Behind a branch that leads back: what LLVM is told of the loop.
+  std::string loop_hint(const std::string& attributes);
   // The instruction behind the loop with that step.
   int32_t behind_loop(int32_t for_iter) const;
   bool has_inner_loop(int32_t for_iter) const;
@@ -163,6 +165,7 @@ class RegionWriter {
   // Whether there is a way back to checkpoints.
   bool goes_back() const { return meets_conditions_ || rolls_back_; }
   bool grows_lists_ = false, reads_lists_ = false;  // what is read of lists is read at the entry
+  int hints_ = 0;
   int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;
