@@ -204,9 +204,67 @@ def other_loop_between(C: Any, A: Any, B: Any) -> None:
                 C[i, j] += total * B[k, j]
 
 
-FUNCTIONS: list[Callable[..., Any]] = [product, rows, columns, powers, quotients, two_sums, chosen, left, turned, every_second, of_triangle, from_before,
+def added_in_place(C: Any, A: Any, B: Any) -> None:
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            for k in range(len(B)):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def added_to_two(C: Any, A: Any, B: Any) -> Any:
+    products = np.ones(C.shape[1], C.dtype)
+    for j in range(C.shape[1]):
+        scale = 0.5 * j
+        for k in range(len(B)):
+            C[0, j] = C[0, j] * 0.75 + B[k, j] * scale
+            products[j] *= B[k, j] - 0.25
+    return products
+
+
+def added_to_rows(C: Any, A: Any, B: Any) -> None:
+    for j in range(len(C)):
+        for k in range(len(B)):
+            C[j][1 % C.shape[1]] -= A[j, k] * B[k][0 % B.shape[1]]
+        A[j, 0 % A.shape[1]] = j
+
+
+def added_to_one(C: Any, A: Any, B: Any) -> None:
+    """The same element in each turn, which is found out when it runs."""
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            for k in range(len(B)):
+                C[i, 0] += A[i, k] * B[k, j]
+
+
+def stored_over(C: Any, A: Any, B: Any) -> None:
+    """Of each element the last product stays, and all others may be told of."""
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            for k in range(len(B)):
+                C[i, j] = A[i, k] * B[k, j]
+
+
+def read_beside(C: Any, A: Any, B: Any) -> None:
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            for k in range(len(B)):
+                C[i, j] += A[i, k] * C[i, (j + 1) % C.shape[1]]
+
+
+def read_behind(C: Any, A: Any, B: Any) -> Any:
+    last = 0.0
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            for k in range(len(B)):
+                C[i, j] += A[i, k] * B[k, j]
+            last = last * 0.5 + C[i, j - 1]
+    return last
+
+
+FUNCTIONS: list[Callable[..., Any]] = [added_in_place, added_to_two, added_to_rows, added_to_one, stored_over, read_beside, read_behind,
+                                       product, rows, columns, powers, quotients, two_sums, chosen, left, turned, every_second, of_triangle, from_before,
                                        stores_what_is_read, elements_beyond, from_the_end, of_whole_numbers, other_loop_between]  # fmt: skip
-AHEAD = {product, columns, two_sums, chosen, left, turned, every_second, of_triangle, elements_beyond, from_the_end, other_loop_between}
+AHEAD = {added_in_place, added_to_two, added_to_one, product, columns, two_sums, chosen, left, turned, every_second, of_triangle, elements_beyond, from_the_end, other_loop_between}
 
 
 def arguments(n: int, m: int, inner: int, dtype: str = "float64") -> tuple[Any, Any, Any]:
@@ -295,6 +353,7 @@ class Nest:
         self.random = random.Random(seed)
         pick = self.random.choice
         self.wild = pick([0.0, 0.1, 0.3])
+        self.adds = pick([True, False])
         # All variables are bound: behind some turns of a loop CPython 3.11 tells of one that isn't in the line before.
         self.inner = self.one_of(["k"], ["len(B) - 1 - k", "k - 1", "k + 1"])
         outer = self.one_of(["C.shape[1]", "C.shape[1] - 1, -1, -1", "0, C.shape[1], 2"], ["1, C.shape[1]", "n", "i, C.shape[1]", "i + 1"])
@@ -304,7 +363,7 @@ class Nest:
         lines += [f"            for k in range({inner}):"] + [f"                {self.sum()}" for _ in range(pick([1, 1, 2, 3]))]
         if self.random.random() < self.wild:
             lines += ["            else:", "                t = t + 1"]
-        lines += self.statements(*self.END, 1, 3, 3)
+        lines += self.statements(*self.END, *((0, 1) if self.adds else (1, 3)), 3)
         if self.random.random() < 0.3:
             lines += self.statements(["x[i] = s", "w = w + 1", "t = t * 0.5"], ["C = C + 0"], 1, 2, 2)
         lines += ["    return s, t, w, i, locals().get('j'), locals().get('k')" if pick([True, False]) else "    return s, t, w"]
@@ -322,6 +381,9 @@ class Nest:
         odd = ["n", "k", "j", "0.5", f"C[i, {k}]", f"B[{k}][j]", "np.sqrt(x[j])", "r", f"q[{k}]", f"B[{k}, r % 3]", f"B[{k}, r]", f"x[j - {k}]"]
         one, other = self.one_of(usual, odd), self.one_of(usual, odd)
         term = f"{one} {self.one_of(['*', '*', '-'], ['+', '/'])} {other}"
+        if self.adds:
+            place = self.one_of(["C[i, j]", "C[i, j]", "x[j]", "C[i][j]"], ["x[i]", "C[i, 0]", "C[i, k]", "A[i, j]", "B[0, j]"])
+            return self.one_of([f"{place} += {term}", f"{place} -= {term}", f"{place} = {place} * 0.5 + {term}", f"s += {term}"], [f"{place} = {term}", f"{place} += C[i, j - 1]", f"if {term} > 1: {place} += 1"])
         return self.one_of([f"s += {term}", f"s -= {term}", f"t += {term}", f"s = s + {term}", "t += s"], [f"y = {term}", f"t = max(t, {term})", "s *= 0.75", f"if {term} > 1: t += 1", f"s = {term} - s", f"s += math.sqrt(abs({term}))"])
 
     def arguments(self) -> tuple[Any, ...]:

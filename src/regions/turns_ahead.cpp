@@ -5,6 +5,7 @@
 #include "regions/iterators.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
+#include "regions/uses.h"
 #include "regions/views.h"
 
 namespace evalframe::regions {
@@ -122,12 +123,56 @@ std::set<TurnsAhead::Array> TurnsAhead::loaded() const {
     const Recording& turn = recording(block);
     const native::Meanings meanings(turn.graph, native::Reader::kLoop);
     for (const Node& node : turn.graph.nodes) {
-      if (node.form == Form::kSetItem) throw OtherTurn();
       const bool is_of_array = node.form == Form::kGetItem && meanings.meta(turn.graph.operands_of(node)[0]).kind == graph::Kind::kArray;
-      if (is_of_array) arrays.insert(array_of(block, turn, node));
+      if (!is_of_array) continue;
+      const Array array = array_of(block, turn, node);
+      if (!stored_inside_.count(array)) arrays.insert(array);
     }
   }
   return arrays;
+}
+
+void TurnsAhead::find_stored_inside() {
+  for (const int head : heads_) {
+    const Recording& turn = recording(head);
+    const graph::Graph& graph = turn.graph;
+    const native::Meanings meanings(graph, native::Reader::kLoop);
+    std::map<Array, const Node*> stores;
+    for (const Node& node : graph.nodes) {
+      if (node.form == Form::kSetItem && !stores.emplace(array_of(head, turn, node), &node).second) throw OtherTurn();
+    }
+    // Each turn goes on with what the one before has left, so that none of their results is lost, and reads nothing else of that array.
+    std::vector<std::set<Array>> comes_of;  // by nodes
+    for (const Node& node : graph.nodes) {
+      const Operand* const operands = graph.operands_of(node);
+      std::set<Array>& here = comes_of.emplace_back();
+      for (const Operand* operand = operands; operand < operands + node.count; operand++) {
+        if (operand->space != Operand::Space::kNode) continue;
+        const std::set<Array>& before = comes_of[static_cast<size_t>(operand->index)];
+        here.insert(before.begin(), before.end());
+      }
+      if (node.form != Form::kGetItem || meanings.meta(operands[0]).kind != graph::Kind::kArray) continue;
+      const auto stored = stores.find(array_of(head, turn, node));
+      if (stored == stores.end()) continue;
+      if (node.meta.kind == graph::Kind::kArray || !are_same_place(graph, node, *stored->second)) throw OtherTurn();
+      here.insert(stored->first);
+    }
+    for (const auto& [array, store] : stores) {
+      const Operand value = graph.operands_of(*store)[2];
+      if (value.space != Operand::Space::kNode || !comes_of[static_cast<size_t>(value.index)].count(array)) throw OtherTurn();
+      stored_inside_.insert(array);
+    }
+  }
+}
+
+// Where the inner loop stores, what is around it has nothing to do with those arrays: it is done for all turns before, or behind them.
+void TurnsAhead::check_apart_from_stored(int block) const {
+  const Recording& turn = recording(block);
+  const native::Meanings meanings(turn.graph, native::Reader::kLoop);
+  for (const Node& node : turn.graph.nodes) {
+    const bool is_of_array = node.form == Form::kSetItem || (node.form == Form::kGetItem && meanings.meta(turn.graph.operands_of(node)[0]).kind == graph::Kind::kArray);
+    if (is_of_array && stored_inside_.count(array_of(block, turn, node))) throw OtherTurn();
+  }
 }
 
 bool TurnsAhead::is_fixed_slot(size_t slot) const { return slot < region_.frame_.count() && !effects_.changed.count(slot); }
@@ -196,7 +241,7 @@ void TurnsAhead::end_turn(Block& block, int, Slots slots, int32_t instruction) {
         if (!slots[i].kept) set_.insert(i);
       }
       return;
-    case Part::kToEnd: throw OtherTurn();
+    case Part::kToEnd: ends_at_once_ = true; [[fallthrough]];
     case Part::kEnd:
       if (instruction != for_iter_ || slots.size() != item_ || !slots.back().kept) throw OtherTurn();
       for (size_t i = 0; i < item_; i++) {
@@ -235,8 +280,31 @@ void TurnsAhead::write_part(Block& block, int number, const Term* item) {
     });
   }
   writer.write_turn(item, true);
-  if (part_ != Part::kEnd && !block.stores.empty()) throw OtherTurn();
+  if (part_ == Part::kBegin && !block.stores.empty()) throw OtherTurn();
+  if (part_ == Part::kInside && !item) put_into_variables(block);
   if (!item || part_ == Part::kBegin) writer.finish_turn();
+}
+
+// What is to be stored, by the inner loop.
+void TurnsAhead::put_into_variables(Block& block) {
+  const std::vector<Block::Store> stores = std::exchange(block.stores, {});
+  in_variables_.clear();
+  for (const Block::Store& store : stores) {
+    const DType dtype = store.value.dtype;
+    if (store.to || (dtype != DType::float64 && dtype != DType::float32)) throw OtherTurn();
+    const size_t number = in_variables_.size();
+    if (number == elements_.size()) {
+      const std::string which = "element" + std::to_string(number);
+      elements_.push_back({dtype, name(which), name(which + ".first"), name(which + ".step")});
+      declare(elements_.back().first);
+      declare(elements_.back().step);
+      region_.variables_.insert(name(which) + " = alloca " + store.value.real.type);
+      variables_[name(which)] = store.value.real.type;
+    }
+    if (elements_[number].dtype != dtype) throw OtherTurn();
+    in_variables_.push_back(store.address.ref);
+    regions::store(block.emitter, store.value.real, elements_[number].variable);
+  }
 }
 
 std::string TurnsAhead::part_text(int number) {
@@ -245,8 +313,15 @@ std::string TurnsAhead::part_text(int number) {
   block.failed = name("failed");
   write_part(block, number, nullptr);
   needed_ += block.emitter.needed();
-  if (part_ != Part::kBegin && !is_straight(block.emitter.text())) throw OtherTurn();
-  return block.emitter.text();
+  std::string text = block.emitter.text();
+  if (part_ != Part::kBegin && !is_straight(text)) throw OtherTurn();
+  if (part_ != Part::kInside) return text;
+  if (in_variables_.size() != elements_.size()) throw OtherTurn();
+  for (size_t i = 0; i < elements_.size(); i++) {
+    const std::string place = ", ptr " + in_variables_[i] + ",";
+    for (size_t at = text.find(place); at != std::string::npos; at = text.find(place, at)) text.replace(at, place.size(), ", ptr " + elements_[i].variable + ",");
+  }
+  return text;
 }
 
 // The number of the turn, and what is computed of it.
@@ -275,11 +350,12 @@ bool TurnsAhead::goes_beside(int block) const {
     const std::optional<size_t> slot = region_.frame_.slot_of(turn, turn.input_sources[static_cast<size_t>(operand.index)]);
     return slot && begun_.count(*slot) && begun_.at(*slot).varies != Varies::kNot && inner_->is_fixed_slot(*slot);
   };
+  const native::Meanings meanings(graph, native::Reader::kLoop);
   for (const Node& node : graph.nodes) {
     const Operand* const operands = graph.operands_of(node);
     varies.push_back(std::any_of(operands, operands + node.count, of));
-    const bool is_element = node.form == Form::kGetItem || node.form == Form::kSetItem;
-    if (!is_element || !varies.back()) continue;
+    const bool is_element = node.form == Form::kSetItem || (node.form == Form::kGetItem && meanings.meta(operands[0]).kind == graph::Kind::kArray);
+    if (!is_element || !varies.back() || stored_inside_.count(array_of(block, turn, node))) continue;
     const Node* const index = operands[1].space == Operand::Space::kNode ? &graph.nodes[static_cast<size_t>(operands[1].index)] : nullptr;
     const bool is_tuple = index && index->form == Form::kTuple;
     const Operand* const first = is_tuple ? graph.operands_of(*index) : operands + 1;
@@ -296,7 +372,7 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
   block.pass = Pass::kProbe;
   Emitter& emitter = block.emitter;
   std::vector<Term> range;
-  const auto number = [&](size_t slot) { return (*probed_)[slot].value.number.real; };
+  const auto number_of = [&](size_t slot) { return (*probed_)[slot].value.number.real; };
   std::map<size_t, Term> firsts;
   for (const Term* const item : {&first, &last}) {
     part_ = Part::kBegin;
@@ -305,10 +381,10 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
     probed_ = item == &first ? &begun_first_ : &begun_last_;
     for (const auto& [variable, even] : even_) {
       if (range.empty()) {
-        firsts[even.slot] = number(even.slot);
-        store(emitter, number(even.slot), even.first);
+        firsts[even.slot] = number_of(even.slot);
+        store(emitter, number_of(even.slot), even.first);
       } else if (!even.is_item) {
-        store(emitter, binary("sdiv", number(even.slot) - firsts.at(even.slot), emitter.integer("i64", kLanes - 1)), even.step);
+        store(emitter, binary("sdiv", number_of(even.slot) - firsts.at(even.slot), emitter.integer("i64", kLanes - 1)), even.step);
       }
     }
     const std::vector<Term>& words = probed_->back().value.words;
@@ -320,8 +396,35 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
       block.require(compare("eq", range[0], words[0]) & compare("eq", range[1], words[1]) & compare("eq", range[2], words[2]));
     }
     const Term last_inside = range[0] + (range[2] - 1.0) * emitter.integer("i64", inner_step_);
+    size_t number = 0;
     for (const int head : heads_) {
-      for (const Term& inside : {range[0], last_inside}) write_part(block, head, &inside);
+      std::vector<Block::Store> corners[2];
+      for (const int at : {0, 1}) {
+        write_part(block, head, at ? &last_inside : &range[0]);
+        corners[at] = std::exchange(block.stores, {});
+      }
+      for (size_t i = 0; i < corners[0].size(); i++, number++) {
+        const Block::Store& store = corners[0][i];
+        if (store.varies == Varies::kAnyhow || store.to) throw OtherTurn();
+        block.require(compare("eq", store.address, corners[1][i].address));
+        if (item == &first) stores_inside_.emplace_back(store, store.address);
+        else stores_inside_[number].second = store.address;
+      }
+    }
+  }
+  // Another element in each turn, of all the heads the same ones.
+  for (size_t i = 0; i < stores_inside_.size(); i++) {
+    const auto& [stored, last_address] = stores_inside_[i];
+    const Element& element = elements_[i % elements_.size()];
+    const Term from = native::convert("ptrtoint", stored.address, "i64"), way = native::convert("ptrtoint", last_address, "i64") - from;
+    const int64_t least = (kLanes - 1) * graph::size_of(element.dtype);
+    block.require(compare("sge", way, least) | compare("sle", way, -least));
+    if (i < elements_.size()) {
+      store(emitter, from, element.first);
+      store(emitter, binary("sdiv", way, emitter.integer("i64", kLanes - 1)), element.step);
+    } else {
+      const auto& [same, same_last] = stores_inside_[i % elements_.size()];
+      block.require(compare("eq", stored.address, same.address) & compare("eq", last_address, same_last));
     }
   }
   store(emitter, range[0], name("first"));
@@ -337,12 +440,18 @@ void TurnsAhead::require_apart(Block& block) {
     for (const std::string& word : of.is_source ? words_of(type) : std::vector<std::string>()) words.push_back({&block.emitter, word, RegionWriter::source_word(static_cast<int32_t>(of.number), words.size())});
     return extent(block, strided(block, written(type, std::move(words))));
   };
-  for (const Array& read : loaded()) {
-    for (const Array& stored : effects_.stored) {
+  const auto require = [&](const Array& one, const Array& stored) {
+    const auto [first, last] = array(one);
+    const auto [other_first, other_last] = array(stored);
+    block.require(compare("ule", last, other_first) | compare("ule", other_last, first));
+  };
+  for (const Array& stored : effects_.stored) {
+    for (const Array& read : loaded()) {
       if (read == stored) throw OtherTurn();
-      const auto [first, last] = array(read);
-      const auto [other_first, other_last] = array(stored);
-      block.require(compare("ule", last, other_first) | compare("ule", other_last, first));
+      require(read, stored);
+    }
+    for (const Array& inside : stored_inside_) {
+      if (inside != stored && (inside < stored || !stored_inside_.count(stored))) require(inside, stored);
     }
   }
 }
@@ -369,6 +478,12 @@ void TurnsAhead::copy_variables(Emitter& emitter, const std::string& array, bool
     const std::string at = emitter.let("ptr", "getelementptr " + of_lanes + ", ptr " + lanes + ", i64 0, i64 " + lane.ref).ref;
     store(emitter, load(emitter, type, loads ? at : variable), loads ? variable : at);
   }
+}
+
+// Of a lane's.
+std::string TurnsAhead::address_of(Emitter& emitter, const Element& element) {
+  const Term at = load(emitter, "i64", element.first) + load(emitter, "i64", name("lane")) * load(emitter, "i64", element.step);
+  return native::convert("inttoptr", at, "ptr").ref;
 }
 
 // LLVM would unroll the loop before it looks for vectors; what is left of it then is to be unrolled.
@@ -464,13 +579,15 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
   part_ = Part::kToEnd;
   region_.go_on(way, head_, slots_behind(way.emitter), region_.behind_loop(inner_for_iter_), false);
   part_ = Part::kEnd;
-  if (behind_ < 0) throw OtherTurn();
-  const std::string end = part_text(behind_);
+  if (behind_ < 0 && !ends_at_once_) throw OtherTurn();
+  if (!stored_inside_.empty() && behind_ >= 0) check_apart_from_stored(behind_);
+  const std::string end = ends_at_once_ ? std::string() : label("behind") + ":\n" + part_text(behind_);
 
-  Block probe(label("q"), label("ahead"), region_.routines());
+  Block probe(label("q"), stored_inside_.empty() ? label("ahead") : label("undo"), region_.routines());
   probe.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;
   for (const Slots* const begun : {&begun_first_, &begun_last_}) {
+    if (ends_at_once_) break;
     probed_ = begun;
     write_part(probe, behind_, &item);
     const std::vector<Block::Store> stores = std::exchange(probe.stores, {});
@@ -480,11 +597,22 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
       else evenly[i].second = stores[i].address;
     }
   }
+  for (size_t i = 0; i < elements_.size(); i++) {
+    auto [stored, last_address] = stores_inside_[i];
+    stored.address = in(probe.emitter, stored.address);
+    evenly.emplace_back(stored, in(probe.emitter, last_address));
+  }
   log_stores(probe, evenly, probe.emitter.integer("i64", kLanes));
   needed_ += probe.emitter.needed() + way.emitter.needed();
 
-  const std::string begins = piece([&](Emitter& emitter) { copy_variables(emitter, "kept", true); });
-  const std::string turns = for_each_lane("whole", begins + way.emitter.text() + label("behind") + ":\n" + end, "whole.end", vector_hint(behind_));
+  const std::string begins = piece([&](Emitter& emitter) {
+    copy_variables(emitter, "kept", true);
+    for (const Element& element : elements_) {
+      const Term value = load(emitter, native::register_type(element.dtype), element.variable);
+      native::store_element(emitter, native::exact(element.dtype, value), address_of(emitter, element), "");
+    }
+  });
+  const std::string turns = for_each_lane("whole", begins + way.emitter.text() + end, "whole.end", ends_at_once_ ? std::string() : vector_hint(behind_));
   const auto all_done = [&](Emitter& emitter) {
     store(emitter, in(emitter, item) + static_cast<double>(kLanes * step_), region_.written_variable(item_ - 1, 0, "i64"));
     store(emitter, in(emitter, range[2]) - static_cast<double>(kLanes - 1), region_.written_variable(item_ - 1, 2, "i64"));
@@ -514,8 +642,10 @@ std::string TurnsAhead::write(const std::string& slow) {
     turns.push_back(part_text(head));
     if (*next_ + 1 != heads_.size()) throw OtherTurn();
   }
+  find_stored_inside();
+  if (!stored_inside_.empty()) check_apart_from_stored(head_);
   const auto is_float = [](const auto& variable) { return variable.second == "double" || variable.second == "float"; };
-  if (std::none_of(variables_.begin(), variables_.end(), is_float)) throw OtherTurn();
+  if (stored_inside_.empty() && std::none_of(variables_.begin(), variables_.end(), is_float)) throw OtherTurn();
   variables_.insert(begun.begin(), begun.end());
 
   for (const char* const variable : {"next", "entered", "count", "first", "lane", "turns", "item"}) declare(name(variable));
@@ -552,6 +682,7 @@ std::string TurnsAhead::write(const std::string& slow) {
   const auto begins_turn = [&](Emitter& at) { store(at, in(at, item) + load(at, "i64", name("lane")) * at.integer("i64", step_), outer_item); };
   const auto ends_beginning = [&](Emitter& at) {
     expect_same_range(at, first, count);
+    for (const Element& element : elements_) store(at, native::load_element(at, element.dtype, address_of(at, element), "").real, element.variable);
     copy_variables(at, "sums", false);
   };
   const auto keeps = [&](Emitter& at) {
@@ -583,8 +714,9 @@ std::string TurnsAhead::write(const std::string& slow) {
   } catch (const OtherTurn&) {
   } catch (const Unsupported&) {
   }
+  if (whole.empty() && !stored_inside_.empty()) throw OtherTurn();
   text += whole.empty() ? "  br label %" + label("ahead") + "\n" : whole;
-  return text + piece(is_done) + take_text();
+  return text + (stored_inside_.empty() ? piece(is_done) + take_text() : label("take") + ":\n  unreachable\n");
 }
 
 }  // namespace evalframe::regions

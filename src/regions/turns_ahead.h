@@ -7,9 +7,9 @@
 //     C[i, j] = total
 //
 // Each addition waits for the one before it, and no sum for that of another `j`. So several of them are computed side by side, in vectors, each in its own
-// order, when the first of these turns begins; it and the others then take theirs and go on with what is behind the inner loop. The inner loop stores nothing,
-// and what the outer one stores stands elsewhere than what is read ahead. Where a turn never comes that was computed for, or begins otherwise, what
-// it would have taken is forgotten.
+// order, when the first of these turns begins; it and the others then take theirs and go on with what is behind the inner loop. What the outer loop stores
+// stands elsewhere than what is read ahead. Where a turn never comes that was computed for, or begins otherwise, what it would have taken is forgotten.
+// The inner loop stores nothing, or adds to an element that is another one in each outer turn (`C[i, j] += A[i, k] * B[k, j]`), which has a variable meanwhile; then whole turns are done.
 #pragma once
 
 #include <functional>
@@ -47,6 +47,11 @@ class TurnsAhead : public Turns {
     size_t number;
     auto operator<=>(const Array&) const = default;
   };
+  // An element that the inner loop adds to has a variable meanwhile. first: its address in the first turn, and by how much it is another in each.
+  struct Element {
+    DType dtype;
+    std::string variable, first, step;
+  };
   // What blocks of the outer loop do to what is the same in its turns.
   struct Effects {
     std::set<size_t> changed;  // slots of variables that get something else
@@ -67,16 +72,21 @@ class TurnsAhead : public Turns {
   void find_inner(const Slots& slots);
   // Of one turn's beginning, or of one inner turn.
   void write_part(Block& block, int number, const Term* item);
+  void put_into_variables(Block& block);
   // The same for many turns: straight code.
   std::string part_text(int number);
   // Where addresses of the first turn and of the last one are asked for, and in each of the first and the last one inside.
   void write_probes(Block& block, const Term& first, const Term& last);
   void require_apart(Block& block);
   std::set<Array> loaded() const;
+  // What the inner loop stores, which is added to what stood there.
+  void find_stored_inside();
+  void check_apart_from_stored(int block) const;
   Array array_of(int block, const recorder::Recording& recording, const graph::Node& node) const;
   bool goes_beside(int block) const;
   // Text of the code.
   std::string piece(const std::function<void(Emitter&)>& write);
+  std::string address_of(Emitter& emitter, const Element& element);
   void copy_variables(Emitter& emitter, const std::string& array, bool loads);
   std::string vector_hint(int block);
   std::string for_each_lane(const std::string& named, const std::string& text, const std::string& behind, const std::string& hint = {});
@@ -100,6 +110,11 @@ class TurnsAhead : public Turns {
   enum class Part : uint8_t { kBegin, kInside, kToEnd, kEnd };
   Part part_ = Part::kBegin;
   int behind_ = -1;                      // the block behind the inner loop
+  bool ends_at_once_ = false;            // there is nothing behind it
+  std::set<Array> stored_inside_;
+  std::vector<Element> elements_;
+  std::vector<std::string> in_variables_;  // of the part that was written last: their addresses there
+  std::vector<std::pair<Block::Store, Term>> stores_inside_;  // in the first turn, and where in the last one
   int32_t inner_for_iter_ = -1;
   int pieces_ = 0;
   std::map<size_t, Written> begun_;      // what the turn's beginning has put into slots

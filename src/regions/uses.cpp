@@ -6,6 +6,19 @@ namespace evalframe::regions {
 
 using graph::Form, graph::Node, graph::Operand;
 
+bool are_same_place(const graph::Graph& graph, const Node& one, const Node& other) {
+  const auto constant = [&](const Operand& operand) { return graph.constants[static_cast<size_t>(operand.index)].get(); };
+  const auto are_same = [&](const Operand& a, const Operand& b) {
+    return a == b || (a.space == Operand::Space::kConstant && b.space == Operand::Space::kConstant && constant(a) == constant(b));
+  };
+  const Operand *const a = graph.operands_of(one), *const b = graph.operands_of(other);
+  if (!are_same(a[0], b[0])) return false;
+  if (are_same(a[1], b[1])) return true;
+  if (a[1].space != Operand::Space::kNode || b[1].space != Operand::Space::kNode) return false;
+  const Node &x = graph.nodes[static_cast<size_t>(a[1].index)], &y = graph.nodes[static_cast<size_t>(b[1].index)];
+  return x.form == Form::kTuple && y.form == Form::kTuple && x.count == y.count && std::equal(graph.operands_of(x), graph.operands_of(x) + x.count, graph.operands_of(y), are_same);
+}
+
 bool Uses::takes(const Node& node, const Operand& value) const {
   const Operand* const operands = recording_.graph.operands_of(node);
   return std::any_of(operands, operands + node.count, [&](const Operand& operand) {
@@ -15,19 +28,9 @@ bool Uses::takes(const Node& node, const Operand& value) const {
   });
 }
 
-bool Uses::are_same_place(const Node& one, const Node& other) const {
-  const Operand *const a = recording_.graph.operands_of(one), *const b = recording_.graph.operands_of(other);
-  if (!(a[0] == b[0])) return false;
-  if (a[1] == b[1]) return true;
-  if (a[1].space != Operand::Space::kNode || b[1].space != Operand::Space::kNode) return false;
-  const Node &x = nodes_[static_cast<size_t>(a[1].index)], &y = nodes_[static_cast<size_t>(b[1].index)];
-  if (x.form != Form::kTuple || y.form != Form::kTuple || x.count != y.count) return false;
-  return std::equal(recording_.graph.operands_of(x), recording_.graph.operands_of(x) + x.count, recording_.graph.operands_of(y));
-}
-
 bool Uses::is_last_store(int32_t node) const {
   for (size_t i = static_cast<size_t>(node) + 1; i < nodes_.size(); i++) {
-    if (nodes_[i].form == Form::kSetItem && are_same_place(nodes_[i], nodes_[static_cast<size_t>(node)])) return false;
+    if (nodes_[i].form == Form::kSetItem && are_same_place(recording_.graph, nodes_[i], nodes_[static_cast<size_t>(node)])) return false;
   }
   return true;
 }
@@ -39,7 +42,7 @@ bool Uses::comes_of_store(int32_t node, std::set<int32_t>& seen, std::set<int32_
   if (is_elsewhere && is_last_store(node)) return true;
   for (auto i = is_elsewhere ? node + 1 : 0; i < static_cast<int32_t>(nodes_.size()); i++) {
     const Node& other = nodes_[static_cast<size_t>(i)];
-    if (other.form == Form::kGetItem && are_same_place(other, nodes_[static_cast<size_t>(node)]) && comes_of(i, seen, way)) return true;
+    if (other.form == Form::kGetItem && are_same_place(recording_.graph, other, nodes_[static_cast<size_t>(node)]) && comes_of(i, seen, way)) return true;
   }
   return false;
 }

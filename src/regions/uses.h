@@ -10,6 +10,9 @@
 
 namespace evalframe::regions {
 
+// Whether both subscripts name the same element, or part, by the same array and indices.
+bool are_same_place(const graph::Graph& graph, const graph::Node& one, const graph::Node& other);
+
 class Uses {
  public:
   // stores: how the addresses vary of the nodes that store elements.
@@ -29,7 +32,6 @@ class Uses {
   bool comes_of_slot(size_t slot, std::set<int32_t>& seen, std::set<int32_t>& way, int moves) const;
   bool comes_of_store(int32_t node, std::set<int32_t>& seen, std::set<int32_t>& way) const;
   bool takes(const graph::Node& node, const Operand& value) const;
-  bool are_same_place(const graph::Node& one, const graph::Node& other) const;
   bool is_last_store(int32_t node) const;
 
   const recorder::Recording& recording_;
