@@ -67,11 +67,11 @@ Plan plan_known_call(Recorder& recorder, PyObject* callable, const Given& given)
 uint32_t Recorder::exception_of_call(const Plan& plan, PyObject* object) {
   if (!plan.callable || plan.kind != Plan::Kind::kConstant || !is_of_call(object) || !arguments_of(object) || !is_immutable(arguments_of(object))) return 0;
   PyTypeObject* const type = Py_TYPE(object);
-  if (!cpython::keeps_as_base(type) || (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !fix_class(type))) return 0;
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !fix_class(type)) return 0;
   std::vector<PyObject*> arguments;
   for (const Ref& argument : plan.held) arguments.push_back(argument.get());
   const Ref pending = PyErr_Occurred() ? cpython::take_raised() : Ref();
-  const Ref again = raised_by(plan.callable.get(), arguments, plan.keyword_names.get());
+  const Ref again = cpython::keeps_as_base(type) ? raised_by(plan.callable.get(), arguments, plan.keyword_names.get()) : Ref();
   if (pending) cpython::set_raised(Ref::borrow(pending.get()));
   const bool alike = again && Py_TYPE(again.get()) == type && PyObject_RichCompareBool(arguments_of(again.get()), arguments_of(object), Py_EQ) > 0;
   if (!alike) return 0;
