@@ -451,6 +451,45 @@ def test_recording_goes_on_behind_a_break_that_raises_in_a_callee(function: Call
     check_may_be_left(function, "reference", [(A, B), (B, A)], 6, told)
 
 
+class OwnArguments(Exception):
+    __slots__ = ("args",)
+
+    def __init__(self, *given: Any) -> None:
+        self.args = (*given, "own")
+
+
+class ComputedArguments(Exception):
+    @property
+    def args(self) -> Any:
+        return ("computed",)
+
+
+class OwnCause(Exception):
+    __slots__ = ("__cause__", "__notes__")
+
+
+class AttributesOfItsOwn(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        return "asked" if name == "args" else super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("kind", [OwnArguments, ComputedArguments, OwnCause, AttributesOfItsOwn])
+def test_attributes_that_classes_put_before_base_exceptions_own(kind: Any) -> None:
+    def raised(x: Any, kind: Any) -> Any:
+        try:
+            raise kind("given") from KeyError(1)
+        except kind as error:
+            error.add_note("note")
+            return x + 1, error.args, str(error), repr(error), repr(error.__cause__), error.__notes__, type(error)(*error.args).args
+
+    def made(x: Any, kind: Any) -> Any:
+        error = kind("given")
+        return x + 1, error.args, str(error), BaseException.args.__get__(error)
+
+    for function in (raised, made):
+        check_behaves_as_plain(function, "reference", [(A, kind)] * 3)
+
+
 def ring_of_contexts(x: Any, y: Any) -> Any:
     try:
         try:

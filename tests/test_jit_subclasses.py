@@ -365,6 +365,60 @@ def test_arguments_of_such_classes(point: Any, make_row: Callable[[], Any]) -> N
         assert told(captured, A, point, make_row()) == told(as_arguments, A, point, make_row())
 
 
+class Gain(float):
+    pass
+
+
+class Converted(float):
+    def __float__(self):
+        return 99.0
+
+
+class NotForNumPy(float):
+    __array_ufunc__ = None
+
+
+class AsArray(tuple):
+    def __array__(self, dtype=None, copy=None):
+        return np.array([9.0, 8.0])
+
+
+ONE: Any = None
+
+
+def product(x):
+    return x * ONE
+
+
+def sum_of_both(x):
+    return ONE + x
+
+
+def comparison(x):
+    return x > ONE, ONE == x
+
+
+def remainder(x):
+    return ONE % x
+
+
+@pytest.mark.parametrize("one", [Level.HIGH, Gain(0.1), Converted(2), NotForNumPy(2), AsArray((1, 2)), Point(1, 2), Mode.FAST], ids=repr)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64", "float32", "float64", "complex64"])
+def test_numpy_is_given_the_instances(one: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it makes of one isn't what it makes of the contents: arrays of int8 and ints are int8, and one with an IntEnum is int64."""
+    monkeypatch.setitem(globals(), "ONE", one)
+    x = np.array([1, 100]).astype(dtype)
+    for function in (product, sum_of_both, comparison, remainder):
+        captured = evalframe.jit(function)
+        for given in [x, x, x, x[1], x[1], x[1]]:
+            assert typed(captured, given) == typed(function, given)
+
+
+def typed(function: Callable[..., Any], x: Any) -> Any:
+    (kind, came_of_it), caught = outcome(function, x)
+    return kind, [(type(one), getattr(one, "dtype", None), shown(one)) for one in (came_of_it if type(came_of_it) is tuple else [came_of_it])], caught
+
+
 def test_what_a_set_or_dict_from_outside_has_may_change() -> None:
     held: set[Any] = {int, "b"}
     registry = Registry()

@@ -296,6 +296,36 @@ def test_a_part_of_what_is_held_keeps_it(new: Callable[[Any, Any], Any]) -> None
     check(parts, (x, order, 50), (x, order, 50), (x, order, 300), (x, order, 2), native=False)
 
 
+def means_of_what_is_there(rows: Any, out: Any) -> None:
+    for i in range(len(rows)):
+        out[i] = np.nanmean(rows[i])
+
+
+def variances_of_few(rows: Any, out: Any) -> None:
+    for i in range(len(rows)):
+        out[i] = np.var(rows[i, 0], ddof=1)
+
+
+def products_of_two(rows: Any, out: Any) -> None:
+    for i in range(len(rows)):
+        out[i] = np.cross(rows[i, : 2 + i % 2], rows[i])[0]
+
+
+def medians_of_none(rows: Any, out: Any) -> None:
+    for i in range(len(rows)):
+        out[i] = np.median(rows[i, 1 : 1 + i % 2])
+
+
+@pytest.mark.parametrize("function", [means_of_what_is_there, variances_of_few, products_of_two, medians_of_none])
+@pytest.mark.parametrize("state", ["warn", "ignore", "raise"])
+def test_warnings_that_numpy_gives_by_python_code(function: Callable[..., Any], state: Any) -> None:
+    """Each once, and at the program's line: nothing makes an exception of them for one call."""
+    rows = R.random((40, 3))
+    rows[7] = rows[30] = np.nan
+    with np.errstate(all=state):
+        check(function, *[(rows, np.zeros(40))] * 4, native=False)
+
+
 ERRSTATES: list[Callable[[], Any]] = [lambda: np.errstate(over="raise"), lambda: np.errstate(invalid="ignore"), lambda: np.errstate(divide="warn")]
 
 

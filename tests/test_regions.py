@@ -1259,6 +1259,30 @@ def test_quotients_of_complex_numbers_stay_in_the_loop() -> None:
     assert _core.jit_counters(captured)["native_turns"] > 100
 
 
+@pytest.mark.parametrize("other", ["complex128", "complex64", "float64", "float32", "int64", "int8", "bool"])
+@pytest.mark.parametrize("one", ["complex128", "complex64"])
+def test_order_of_complex_numbers_with_nans(one: str, other: str) -> None:
+    """A NaN as imaginary part counts only where the real parts are equal, unless NumPy compares as it does arrays, and warns."""
+
+    def orders(a: Any, b: Any, out: Any) -> Any:
+        for i in range(len(a)):
+            if a[i] < b[i]:
+                out[i, 0] = 1
+            if a[i] <= b[i]:
+                out[i, 1] = 1
+            if b[i] < a[i]:
+                out[i, 2] = 1
+            if b[i] <= a[i]:
+                out[i, 3] = 1
+
+    parts = [0.0, 1.0, np.nan, np.inf, -1.0]
+    a = np.array([complex(x, y) for x in parts for y in parts], one)
+    b = a if other.startswith("complex") else np.array([0, 1])
+    pairs = np.repeat(a, len(b)), np.tile(b, len(a)).astype(other)
+    as_arrays = other == "bool" or (one == "complex64" and other in ("float64", "int64"))
+    check(orders, *[(*pairs, np.zeros((len(pairs[0]), 4), np.int8))] * 4, native=not as_arrays)
+
+
 def test_round_of_numpys_numbers() -> None:
     def levels(x: Any, out: Any) -> Any:
         for i in range(len(x)):

@@ -49,8 +49,13 @@ bool keeps_arguments_only(PyObject* initializer) {
   return PyExceptionClass_Check(reinterpret_cast<PyObject*>(type)) && type->tp_init == as_type(PyExc_BaseException)->tp_init;
 }
 
+bool keeps_as_base(const PyTypeObject* type) {
+  constexpr const char* kKept[] = {"__getattribute__", "args", "__traceback__", "__cause__", "__context__", "__suppress_context__", "__notes__"};
+  return std::all_of(std::begin(kKept), std::end(kKept), [&](const char* name) { return lookup(type, name) == lookup(as_type(PyExc_BaseException), name); });
+}
+
 bool makes_exception_plainly(PyTypeObject* type, Py_ssize_t arguments) {
-  if (type->tp_finalize || type->tp_del || Py_TYPE(type)->tp_call != PyType_Type.tp_call) return false;
+  if (type->tp_finalize || type->tp_del || Py_TYPE(type)->tp_call != PyType_Type.tp_call || !keeps_as_base(type)) return false;
   // Which class of errors it is may depend on the number of the error.
   if (type->tp_new == as_type(PyExc_OSError)->tp_new) return type->tp_init == as_type(PyExc_OSError)->tp_init && arguments <= 1;
   if (is_class_of_groups(type)) {

@@ -5,6 +5,8 @@
 
 namespace evalframe::cpython {
 
+// Whether `error.args` and the like are what BaseException keeps, and no slot, property or attribute that a class has under the same name.
+bool keeps_as_base(const PyTypeObject* type);
 // Whether calling the class, with so many positional arguments, makes an exception of it, and no Python code runs but __init__.
 bool makes_exception_plainly(PyTypeObject* type, Py_ssize_t arguments);
 // __init__, where it is a function of Python's; else null.

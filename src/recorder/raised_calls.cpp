@@ -71,7 +71,7 @@ uint32_t Recorder::exception_of_call(const Plan& plan, PyObject* object) {
   std::vector<PyObject*> arguments;
   for (const Ref& argument : plan.held) arguments.push_back(argument.get());
   const Ref pending = PyErr_Occurred() ? cpython::take_raised() : Ref();
-  const Ref again = raised_by(plan.callable.get(), arguments, plan.keyword_names.get());
+  const Ref again = cpython::keeps_as_base(type) ? raised_by(plan.callable.get(), arguments, plan.keyword_names.get()) : Ref();
   if (pending) cpython::set_raised(Ref::borrow(pending.get()));
   const bool alike = again && Py_TYPE(again.get()) == type && PyObject_RichCompareBool(arguments_of(again.get()), arguments_of(object), Py_EQ) > 0;
   if (!alike) return 0;

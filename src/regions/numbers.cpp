@@ -490,6 +490,18 @@ DType compared_in(const Written& a, const Written& b) {
   return dtype;
 }
 
+// Numbers that the type of neither can hold (complex64 and int64), and such behind a bool. Of NaNs in these NumPy warns.
+bool are_compared_as_arrays(const Written& a, const Written& b, DType dtype) {
+  const auto is_numpys = [](const Written& number, DType of) { return number.type.kind == Kind::kNumpy && number.number.dtype == of; };
+  return is_numpys(a, DType::bool_) || (!is_numpys(a, dtype) && !is_numpys(b, dtype));
+}
+
+// A NaN as imaginary part counts only where the real parts are equal; in arrays it always does.
+Term complex_less(const Value& a, const Value& b, bool or_equal) {
+  const Term imag_less = or_equal ? native::quiet_less_equal(a.imag, b.imag) : native::quiet_less(a.imag, b.imag);
+  return native::quiet_less(a.real, b.real) | (compare("oeq", a.real, b.real) & imag_less);
+}
+
 // By Py_LT ... Py_GE.
 constexpr ScalarOp kComparisons[] = {ScalarOp::less, ScalarOp::less_equal, ScalarOp::equal, ScalarOp::not_equal, ScalarOp::greater, ScalarOp::greater_equal};
 
@@ -606,6 +618,11 @@ Written compare_numbers(Block& block, int code, const Written& a, const Written&
   if (meta.kind != graph::Kind::kNumpyScalar || meta.dtype != DType::bool_) throw Unsupported("this comparison");
   const DType dtype = compared_in(a, b);
   const Value left = as_operand(block, a, dtype), right = as_operand(block, b, dtype);
+  if (native::is_complex(dtype) && code != Py_EQ && code != Py_NE) {
+    if (are_compared_as_arrays(a, b, dtype)) throw Unsupported("complex numbers in the order of arrays");
+    const bool swaps = code == Py_GT || code == Py_GE;
+    return written_scalar(native::exact(DType::bool_, complex_less(swaps ? right : left, swaps ? left : right, code == Py_LE || code == Py_GE)));
+  }
   return written_scalar(native::lower(block.emitter, op, DType::bool_, {left, right, Value{}}));
 }
 

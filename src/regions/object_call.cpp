@@ -20,8 +20,13 @@ using Kind = Type::Kind;
 
 namespace {
 
-// Functions that warn of arrays without elements, or of what a conversion leaves out.
-constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype", "average", "nanmean", "nanmin", "nanmax"};
+// Functions that warn of arrays without elements, or of what a conversion leaves out; of which elements count, too, where these say so.
+constexpr const char* kWarning[] = {"mean", "std", "var", "median", "astype", "average"};
+constexpr const char* kCounting[] = {"ddof", "correction", "where"};
+// And those that warn of elements: their warnings are Python's, which nothing turns into exceptions for one call.
+constexpr const char* kWarningOfElements[] = {"nanmean", "nanmin", "nanmax"};
+// Of vectors of two numbers.
+constexpr const char* kWarningOfTwo[] = {"cross"};
 
 bool is_named(PyObject* callable, std::span<const char* const> names) {
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
@@ -64,6 +69,8 @@ class CallWriter {
   }
 
   Written write() {
+    warns_ = node_.form == Form::kCall && is_named(callable(), kWarning);
+    refuse_warnings();
     const graph::Operand* const operands = nodes_.graph.operands_of(node_);
     for (uint32_t i = 0; i < node_.count; i++) call_.operands.push_back(operand(operands[i]));
     add_node();
@@ -81,6 +88,16 @@ class CallWriter {
  private:
   Emitter& emitter() const { return block_.emitter; }
   Term place(size_t word) const { return emitter().let("ptr", std::string("getelementptr i64, ptr ") + kCallWords + ", i64 " + std::to_string(word)); }
+
+  void refuse_warnings() const {
+    if (node_.form != Form::kCall) return;
+    if (is_named(callable(), kWarningOfElements)) throw Unsupported("a function that warns of elements");
+    PyObject* const names = warns_ && node_.keywords ? nodes_.graph.constants[static_cast<size_t>(node_.keyword_names)].get() : nullptr;
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
+      const auto is = [&](const char* name) { return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) == 0; };
+      if (std::any_of(std::begin(kCounting), std::end(kCounting), is)) throw Unsupported("a function that warns of few elements");
+    }
+  }
 
   Given known(PyObject* object) {
     call_.graph.constants.push_back(Ref::borrow(object));
@@ -111,6 +128,7 @@ class CallWriter {
   Given packed(Given::Kind kind, const Node& node) {
     Given all{.kind = kind};
     text_ += "(" + std::to_string(static_cast<int>(kind)) + " ";
+    if (warns_ && node.count == 0) throw Unsupported("a function that warns of no elements");
     const graph::Operand* const items = nodes_.graph.operands_of(node);
     for (uint32_t i = 0; i < node.count; i++) all.items.push_back(operand(items[i]));
     text_ += ") ";
@@ -126,7 +144,10 @@ class CallWriter {
     const bool is_memory = array.type.kind == Kind::kFresh || array.is_of_fresh;
     if (is_memory && may_alias_) throw Unsupported("a new array seen in another shape");
     if (array.is_of_fresh) throw Unsupported("a part of a new array for a call of NumPy");
-    if (node_.form == Form::kCall && is_named(callable(), kWarning)) {
+    if (node_.form == Form::kCall && is_named(callable(), kWarningOfTwo)) {
+      for (const Term& size : sizes_of(block_, array)) block_.leave_if(compare("eq", size, 2));
+    }
+    if (warns_) {
       for (const Term& size : sizes_of(block_, array)) block_.leave_unless(compare("sgt", size, 0));
       if (native::is_complex(array.type.dtype)) throw Unsupported("a conversion of complex numbers");
     }
@@ -181,6 +202,7 @@ class CallWriter {
   Block& block_;
   const Node& node_;
   bool may_alias_;
+  bool warns_ = false;
   ObjectCall call_;
   std::vector<Term> words_;
   std::string text_;  // what tells it from others

@@ -6,6 +6,7 @@
 #include "core/builtins.h"
 #include "cpython/attributes.h"
 #include "cpython/objects.h"
+#include "frontends/numpy/numpy_api.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -98,6 +99,24 @@ bool inherits(const PyTypeObject* type, const PyTypeObject* base, Asks asks) {
   return false;
 }
 
+constexpr const char* kArrayProtocols[] = {"__array_ufunc__", "__array_priority__", "__array__", "__array_interface__", "__array_struct__"};
+
+// Whether NumPy makes of the contents what it makes of the instance: an array of int8 and an int make int8, one and an IntEnum int64.
+bool same_for_numpy(PyObject* instance, PyTypeObject* base, PyObject* other, Asks asks) {
+  const bool is_array = PyArray_Check(other);
+  if (!is_array && !PyArray_IsScalar(other, Generic)) return true;
+  PyTypeObject* const type = Py_TYPE(instance);
+  if (std::any_of(std::begin(kArrayProtocols), std::end(kArrayProtocols), [&](const char* name) { return cpython::lookup(type, name); })) return false;
+  const bool is_int = base == &PyLong_Type;
+  if (!is_int && base != &PyFloat_Type) return base == &PyTuple_Type || base == &PyList_Type;
+  int overflow = 0;
+  if (!same_methods(type, base, kUnary) || (is_int && (PyLong_AsLongAndOverflow(instance, &overflow), overflow))) return false;
+  if (!is_array) return is_int && asks == Asks::kComparison && PyArray_IsScalar(other, Integer);
+  const int number = PyArray_TYPE(numpy::as_array(other));
+  if (number == NPY_BOOL || number == NPY_LONG || number == NPY_DOUBLE) return true;
+  return is_int && asks == Asks::kComparison && PyTypeNum_ISINTEGER(number);
+}
+
 bool is_container(PyTypeObject* base) { return base == &PyList_Type || base == &PyDict_Type || base == &PyODict_Type; }
 
 // An empty one.
@@ -174,6 +193,8 @@ bool asks_base(const Site& site, int slot, PyTypeObject* type, PyTypeObject* bas
   for (const Use& use : kUses) {
     if (use.op != site.instruction.op || site.depth - use.from_top != slot) continue;
     if (!inherits(type, base, use.asks)) return false;
+    const bool has_two = use.op == Op::BINARY_OP || use.op == Op::COMPARE_OP;
+    if (has_two && !same_for_numpy(site.frame.slot(slot), base, site.frame.slot(2 * site.depth - 3 - slot), use.asks)) return false;
     any = true;
   }
   if (any) return true;
