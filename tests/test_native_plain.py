@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -104,3 +107,33 @@ def test_protocols() -> None:
         captured(np.ones(3), ours)
         function(np.ones(3), theirs)
         assert ours.seen == theirs.seen == ["add.__call__", "where", "mean"]
+
+
+CHANGED = """
+import numpy as np
+import evalframe
+from evalframe import _core
+
+_core.set_region_seconds(0.0)
+np.sin, np.multiply, np.matmul, np.dot = np.cos, np.subtract, lambda a, b: "changed", np.outer
+
+def function(a, b):
+    total = 0.0
+    for i in range(20):
+        product = a @ b
+        total += product[0, 0]
+        last = np.dot(a[0], b[0])
+    return total, product, last, a * b, np.cos(a), np.subtract(a, b)
+
+captured = evalframe.jit(function)
+a = np.arange(9.0).reshape(3, 3)
+for _ in range(4):
+    assert repr(captured(a, a + 1)) == repr(function(a, a + 1))
+"""
+
+
+def test_what_a_program_puts_in_the_place_of_numpys_functions() -> None:
+    """Before anything is captured: a function isn't known by the name under which numpy has it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", CHANGED], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@
 #include "backends/native/meaning/functions.h"
 #include "bytecode/operators.h"
 #include "core/object_text.h"
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 #include "regions/contraction.h"
 #include "regions/elements.h"
@@ -294,13 +295,7 @@ class ArrayNode {
   // Whether the node calls this function of NumPy's.
   bool is_numpys(const char* name) const {
     if (node_.form != Form::kCall) return false;
-    PyObject* const callable = nodes_.graph.constants[node_.callable].get();
-    const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-    const Ref function = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr);
-    PyErr_Clear();
-    // A program may have put a function of its own there.
-    const bool is_builtin = PyCFunction_CheckExact(callable) && std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == name;
-    return function.get() == callable && (is_builtin || std::string_view(Py_TYPE(callable)->tp_name) == "numpy._ArrayFunctionDispatcher");
+    return numpy::own_attribute(name).get() == nodes_.graph.constants[node_.callable].get();
   }
 
   bool is_dot_method() const {

@@ -357,9 +357,8 @@ struct ProductLoop {
   void* data = nullptr;
 };
 ProductLoop product_loop(graph::DType dtype) {
-  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-  const Ref object = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), "matmul") : nullptr);
-  if (!object) return PyErr_Clear(), ProductLoop{};
+  const Ref object = numpy::own_attribute("matmul");
+  if (!object || Py_TYPE(object.get()) != &PyUFunc_Type) return {};
   const auto* const ufunc = object.as<PyUFuncObject>();
   const int number = numpy::type_number(dtype);
   for (int i = 0; i < ufunc->ntypes; i++) {

@@ -149,12 +149,27 @@ static bool makes_random_generators(const PyTypeObject* type) {
 bool is_error_state(const PyTypeObject* type) {
   static MadeOnce<Ref> error_state;
   const Ref& known = error_state.get([] {
-    const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
-    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "errstate")) : Ref();
-    if (!found) PyErr_Clear();
-    return found;
+    return own_attribute("errstate");
   });
   return reinterpret_cast<const PyObject*>(type) == known.get();
+}
+
+// Programs change the attributes of numpy. What isn't in numpy._core, where most of these are from, says itself what it is.
+Ref own_attribute(const char* name) {
+  for (const char* const from : {"numpy._core", "numpy"}) {
+    const Ref module = Ref::steal(PyImport_ImportModule(from));
+    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+    if (!found) {
+      PyErr_Clear();
+      continue;
+    }
+    if (std::string_view(from) == "numpy._core") return found;
+    const Ref own_name = Ref::steal(PyObject_GetAttrString(found.get(), "__name__"));
+    if (!own_name) PyErr_Clear();
+    const bool is_own = own_name && PyUnicode_Check(own_name.get()) && utf8(own_name.get()) == name;
+    if (is_own && std::string_view(Py_TYPE(found.get())->tp_name) == "numpy._ArrayFunctionDispatcher") return found;
+  }
+  return Ref();
 }
 
 bool is_random_generator(PyObject* object) { return makes_random_generators(Py_TYPE(object)); }

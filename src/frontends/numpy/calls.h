@@ -17,6 +17,8 @@ bool is_bound_to_random_generator(PyObject* callable);
 bool is_method_of_random_generators(PyObject* callable);
 // numpy.errstate: making one, entering and leaving it are calls like any other of NumPy's.
 bool is_error_state(const PyTypeObject* type);
+// What NumPy itself has under the name, also where the program has put something else there; null, without an exception: nothing.
+Ref own_attribute(const char* name);
 // One of NumPy's own element types, as it is: native, without fields or metadata.
 bool is_plain_dtype(PyObject* object);
 // numpy.True_ or numpy.False_.

@@ -111,7 +111,7 @@ bool same_for_numpy(PyObject* instance, PyTypeObject* base, PyObject* other, Ask
   if (!is_int && base != &PyFloat_Type) return base == &PyTuple_Type || base == &PyList_Type;
   int overflow = 0;
   if (!same_methods(type, base, kUnary) || (is_int && (PyLong_AsLongAndOverflow(instance, &overflow), overflow))) return false;
-  if (!is_array) return is_int && asks == Asks::kComparison && PyArray_IsScalar(other, Integer);
+  if (!is_array) return is_int && asks == Asks::kComparison && (PyArray_IsScalar(other, Integer) || PyArray_IsScalar(other, Double));
   const int number = PyArray_TYPE(numpy::as_array(other));
   if (number == NPY_BOOL || number == NPY_LONG || number == NPY_DOUBLE) return true;
   return is_int && asks == Asks::kComparison && PyTypeNum_ISINTEGER(number);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/made_once.h"
+#include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
 
 namespace evalframe::native {
@@ -24,12 +25,14 @@ Ref attribute_of(PyObject* object, const char* name) {
   return value;
 }
 
+// `owner`: a type; null: numpy.
 void add(Functions& functions, PyObject* owner, const char* name, const Known& known) {
-  Ref function = attribute_of(owner, name);
+  Ref function = owner ? attribute_of(owner, name) : numpy::own_attribute(name);
   if (function) functions.emplace(function.release(), known);
 }
 
-Functions load_functions(PyObject* numpy) {
+Functions load_functions() {
+  PyObject* const numpy = nullptr;
   PyObject* const ndarray = reinterpret_cast<PyObject*>(&PyArray_Type);
   Functions functions;
 #define EVALFRAME_UFUNC(name, scalar_op) add(functions, numpy, #name, {.function = Function::kUfunc, .op = ScalarOp::scalar_op});
@@ -55,13 +58,13 @@ Functions load_functions(PyObject* numpy) {
   return functions;
 }
 
-Ufuncs load_ufuncs(PyObject* numpy, PyObject* umath) {
+Ufuncs load_ufuncs(PyObject* umath) {
   Ufuncs ufuncs;
 #define EVALFRAME_BINARY(number, name, symbol, function, ufunc) \
-  ufuncs.by_binary[static_cast<int>(BinaryOp::k##name)] = attribute_of(numpy, ufunc).release();
+  ufuncs.by_binary[static_cast<int>(BinaryOp::k##name)] = numpy::own_attribute(ufunc).release();
 #define EVALFRAME_UNARY(name, symbol, function, ufunc) \
-  ufuncs.by_unary[static_cast<int>(UnaryOp::k##name)] = attribute_of(numpy, ufunc).release();
-#define EVALFRAME_COMPARE(name, symbol, function, ufunc) ufuncs.by_compare[Py_##name] = attribute_of(numpy, ufunc).release();
+  ufuncs.by_unary[static_cast<int>(UnaryOp::k##name)] = numpy::own_attribute(ufunc).release();
+#define EVALFRAME_COMPARE(name, symbol, function, ufunc) ufuncs.by_compare[Py_##name] = numpy::own_attribute(ufunc).release();
 #include "bytecode/operators.def"
   ufuncs.clip = attribute_of(umath, "clip").release();
   ufuncs.maximum = attribute_of(umath, "maximum").release();
@@ -72,10 +75,9 @@ Ufuncs load_ufuncs(PyObject* numpy, PyObject* umath) {
 
 Loaded load() {
   if (!numpy::load_api()) throw std::runtime_error("NumPy 2 can't be imported");
-  const Ref module = Ref::steal(PyImport_ImportModule("numpy"));
   const Ref umath = Ref::steal(PyImport_ImportModule("numpy._core.umath"));
-  if (!module || !umath) throw std::runtime_error("NumPy 2 can't be imported");
-  return {load_functions(module.get()), load_ufuncs(module.get(), umath.get())};
+  if (!umath) throw std::runtime_error("NumPy 2 can't be imported");
+  return {load_functions(), load_ufuncs(umath.get())};
 }
 
 const Loaded& loaded() {
