@@ -653,14 +653,16 @@ std::string TurnsAhead::write(const std::string& slow) {
   declare(name("tried"), "-1");
   region_.variables_.insert(name("failed") + " = alloca i1");
 
-  // Whether it was done for this turn, or is to be tried.
   Block block(label("p"), slow, region_.routines());
   Emitter& emitter = block.emitter;
   const Term item = region_.read_slot(emitter, item_, {Kind::kInt})[0], entered = load(emitter, "i64", region_.entries_of_loop(for_iter_ + 1));
-  const Term is_there = compare("sgt", load(emitter, "i64", name("left")), 0) & compare("eq", load(emitter, "i64", name("entered")), entered) & compare("eq", load(emitter, "i64", name("next")), item);
-  emitter.line("br i1 " + is_there.ref + ", label %" + label("take") + ", label %" + label("tries"));
-  emitter.label(label("tries"));
-  store(emitter, emitter.integer("i64", 0), name("left"));
+  // Whether it was done for this turn, or is to be tried.
+  if (stored_inside_.empty()) {
+    const Term is_there = compare("sgt", load(emitter, "i64", name("left")), 0) & compare("eq", load(emitter, "i64", name("entered")), entered) & compare("eq", load(emitter, "i64", name("next")), item);
+    emitter.line("br i1 " + is_there.ref + ", label %" + label("take") + ", label %" + label("tries"));
+    emitter.label(label("tries"));
+    store(emitter, emitter.integer("i64", 0), name("left"));
+  }
   block.pass = Pass::kProbe;
   block.require(compare("ne", load(emitter, "i64", name("tried")), entered));
   const std::vector<Term> range = region_.read_slot(emitter, item_ - 1, {Kind::kRangeIterator});
@@ -716,7 +718,7 @@ std::string TurnsAhead::write(const std::string& slow) {
   }
   if (whole.empty() && !stored_inside_.empty()) throw OtherTurn();
   text += whole.empty() ? "  br label %" + label("ahead") + "\n" : whole;
-  return text + (stored_inside_.empty() ? piece(is_done) + take_text() : label("take") + ":\n  unreachable\n");
+  return stored_inside_.empty() ? text + piece(is_done) + take_text() : text;
 }
 
 }  // namespace evalframe::regions
