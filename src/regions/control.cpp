@@ -64,7 +64,7 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
 std::string RegionWriter::loop_hint(const std::string& attributes) {
   constexpr int kFirst = 100;
   const std::string name = "!" + std::to_string(kFirst + hints_++);
-  needed_ += name + " = distinct !{" + name + ", " + attributes + "}\n";
+  hints_text_ += name + " = distinct !{" + name + ", " + attributes + "}\n";
   return ", !llvm.loop " + name;
 }
 

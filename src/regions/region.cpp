@@ -671,7 +671,7 @@ attributes #4 = { cold noinline nounwind willreturn memory(none) }
 !2 = !{i64 0, i64 -9223372036854775808}
 !3 = !{}
 !4 = !{!"function_entry_count", i64 1000}
-)";
+)" + hints_text_;
 }
 
 // LLVM's flags: the operations may be put in another order, a product and a sum be rounded once, and zeros lose their signs.

@@ -166,6 +166,7 @@ class RegionWriter {
   bool goes_back() const { return meets_conditions_ || rolls_back_; }
   bool grows_lists_ = false, reads_lists_ = false;  // what is read of lists is read at the entry
   int hints_ = 0;
+  std::string hints_text_;
   int following_ = 0;  // instructions between two places
   std::string text_;
   std::string needed_;
