@@ -185,6 +185,13 @@ def edited_add(edit: Callable[[Bytecode], None]) -> Bytecode:
             "isn't in the list",
         ),
         (lambda body: body.instructions.append(body.instructions[0]), "stands in the list twice"),
+        # Sums with them aren't what 32 bits hold: as -1 entries, the rest of the code counted as not reached.
+        *(
+            (lambda body, op=op, size=size: body.instructions.__setitem__(slice(1, None), [Instruction(op, size)]), rf"\({op}.*: its argument {size} is more than a stack")
+            for op in ("LIST_APPEND", "MAP_ADD", "BUILD_MAP", "CALL", "UNPACK_SEQUENCE")
+            for size in (2**31 - 1, 2**30)
+        ),
+        (lambda body: body.insert_before(body.instructions[-1], *(Instruction("UNPACK_SEQUENCE", 2**24 - 1) for _ in range(200))), "more stack entries than the 16777216"),
     ],
 )
 def test_code_that_cannot_run_is_refused(edit: Callable[[Bytecode], None], message: str) -> None:

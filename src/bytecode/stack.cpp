@@ -62,6 +62,7 @@ class Walk {
     if (index >= static_cast<int32_t>(code_.instructions.size())) {
       return fail(from, "control runs off the end of the code behind it; end the code with a return, raise or jump");
     }
+    if (depth > kMostEntries) return fail(from, "it leaves more stack entries than the " + std::to_string(kMostEntries) + " that there may be");
     depths_.maximum = std::max(depths_.maximum, depth);
     int32_t& known = depths_.before[index];
     if (known == depth) return;

@@ -25,13 +25,16 @@ struct Problem {
   std::string text;
 };
 
+// Deeper stacks are refused, and counts of entries that are more: sums of some of them are far from what 32 bits hold, and so is the size of a frame.
+inline constexpr int32_t kMostEntries = 1 << 24;
+
 struct StackDepths {
   std::vector<int32_t> before;  // of each instruction; -1 where it can't be reached
   int32_t maximum = 0;
 };
 
 // Follows control flow, exception regions included. A problem where the stack runs empty, two ways meet with different
-// depths, or control runs off the end. Jump targets and regions must be in range.
+// depths, or control runs off the end. Jump targets, regions and counts must be in range.
 std::optional<Problem> find_depths(const Code& code, StackDepths& depths);
 
 }  // namespace evalframe::bytecode

@@ -109,6 +109,7 @@ class Verifier {
   Text check_number(const Instruction& instruction) const {
     const int32_t arg = instruction.arg;
     if (arg < 0) return "its argument " + std::to_string(arg) + " is negative";
+    if (arg > kMostEntries) return "its argument " + std::to_string(arg) + " is more than a stack has entries: " + std::to_string(kMostEntries) + " at most";
     for (const Range& range : kRanges) {
       if (range.op == instruction.op && (arg < range.lowest || arg > range.highest)) {
         return "its argument " + std::to_string(arg) + " is out of range; " + std::to_string(range.lowest) +
