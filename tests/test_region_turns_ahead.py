@@ -437,6 +437,87 @@ def of_one(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(copied(one) for one in arguments)
 
 
+def sums_lost(C: Any, A: Any, x: Any) -> Any:
+    """Of each sum nothing comes but the last one."""
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += x[j] * A[j, k]
+    return total
+
+
+def products_lost(C: Any, A: Any, x: Any) -> Any:
+    """What is computed behind the inner loop is lost when the next turn begins."""
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * A[j, k]
+            C[i, j] = 1.0
+            total = total * x[j]
+    return total
+
+
+@pytest.mark.parametrize("function", [sums_lost, products_lost])
+def test_conditions_are_reported_of_what_nothing_comes_of(function: Callable[..., Any]) -> None:
+    calls: list[Any] = []
+    for seed in range(30):
+        x = np.ones(24)
+        if seed > 5:
+            x[seed % 24] = (1e308, np.inf, -1e308)[seed % 3]
+        calls.append((np.zeros((6, 24)), R.random((24, 50)) + 0.5, x))
+    check(function, *calls)
+    with np.errstate(over="raise", invalid="raise"):
+        check(function, *calls)
+
+
+def wide(C: Any, A: Any, D: Any, step: Any) -> None:
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * A[j, k]
+            D[j] = j * step
+            C[i, j] = total
+
+
+def raised(C: Any, A: Any, D: Any, step: Any) -> None:
+    for i in range(len(C)):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * A[j, k]
+            C[i, j] = total + step**3.0
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "steps"),
+    [(wide, "int32", (3, 300000000, 200000000)), (wide, "int8", (1, 7, 10)), (wide, "float32", (1, 2**23 + 1, 2**60 + 2**36 + 1)), (raised, "float64", (3.0, 1e200, -1e200))],
+)
+def test_what_is_behind_is_done_again_where_it_comes_to_what_isnt_expected(function: Callable[..., Any], dtype: str, steps: Any) -> None:
+    """Such as an int that is too large for the element."""
+    calls = [(np.zeros((6, 24)), R.random((24, 50)), np.zeros(24, dtype), steps[max(call - 5, 0) % 3]) for call in range(12)]
+    check(function, *calls)
+    with np.errstate(all="ignore"):
+        check(function, *calls)
+
+
+def far(C: Any, A: Any, step: Any) -> Any:
+    for i in range(len(C)):
+        for j in range(-6, 7):
+            row = j * step
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * row
+            C[i, j + 6] = total + row
+    return row, total
+
+
+def test_numbers_that_are_further_from_each_other_than_63_bits() -> None:
+    check(far, *[(np.zeros((6, 24)), R.random((6, 50)), 1317624576693539402) for _ in range(4)])
+
+
 def is_ahead(function: Callable[..., Any]) -> bool:
     captured = evalframe.jit(function)
     given = arguments(6, 20, 70)

@@ -753,7 +753,7 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
   }
   // Conditions are looked at in the end: whatever meets one has to be computed, which LLVM does where something comes of it.
   if (watches_) return watches_(needed_for(watched));
-  const Uses uses(recording_, region_.frame_, stores);
+  const Uses uses(recording_, region_.frame_, stores, [this](size_t slot) { return region_.many_->carries(slot); });
   for (const auto& [index, results] : watched) {
     if (!uses.is_needed_in_each_turn(index)) throw Unsupported("a result that nothing takes");
   }

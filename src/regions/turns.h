@@ -25,6 +25,8 @@ class Turns {
   virtual bool is_head(int block) const = 0;
   // Whether it has the same in all turns.
   virtual bool is_fixed_slot(size_t slot) const = 0;
+  // Whether what the part of a turn that is written leaves in the slot is what that part of the next turn begins with.
+  virtual bool carries(size_t) const { return true; }
   // The block's label, if it belongs to the turn and is entered from the other one.
   virtual std::string label_of(int block) = 0;
   // In front of what follows where the turns end.

@@ -18,6 +18,9 @@ namespace {
 
 // Turns at once: two vectors of doubles at least, so that one's additions don't wait for the other's.
 constexpr int64_t kLanes = 8;
+// So many times as many as there are between the first and the last turn, in 64 bits, is one.
+constexpr uint64_t kPartOfWay = 0x6db6db6db6db6db7;
+static_assert(kPartOfWay * (kLanes - 1) == 1);
 // The inner turns of all of these take less than a millisecond, in which no signal is looked for.
 constexpr int64_t kMostInnerTurns = 1 << 13;
 
@@ -174,6 +177,9 @@ void TurnsAhead::check_apart_from_stored(int block) const {
     if (is_of_array && stored_inside_.count(array_of(block, turn, node))) throw OtherTurn();
   }
 }
+
+// What is in front of the inner loop, or in it, sets its variables in each turn.
+bool TurnsAhead::carries(size_t slot) const { return part_ == Part::kInside || !set_.count(slot); }
 
 bool TurnsAhead::is_fixed_slot(size_t slot) const { return slot < region_.frame_.count() && !effects_.changed.count(slot); }
 
@@ -384,7 +390,8 @@ void TurnsAhead::write_probes(Block& block, const Term& first, const Term& last)
         firsts[even.slot] = number_of(even.slot);
         store(emitter, number_of(even.slot), even.first);
       } else if (!even.is_item) {
-        store(emitter, binary("sdiv", number_of(even.slot) - firsts.at(even.slot), emitter.integer("i64", kLanes - 1)), even.step);
+        // From the first to the last one it may be more than 63 bits, which a division would take for something else.
+        store(emitter, (number_of(even.slot) - firsts.at(even.slot)) * emitter.integer("i64", static_cast<int64_t>(kPartOfWay)), even.step);
       }
     }
     const std::vector<Term>& words = probed_->back().value.words;
@@ -477,6 +484,14 @@ void TurnsAhead::copy_variables(Emitter& emitter, const std::string& array, bool
     region_.variables_.insert(lanes + " = alloca " + of_lanes + ", align 64");
     const std::string at = emitter.let("ptr", "getelementptr " + of_lanes + ", ptr " + lanes + ", i64 0, i64 " + lane.ref).ref;
     store(emitter, load(emitter, type, loads ? at : variable), loads ? variable : at);
+  }
+}
+
+// Of a lane's. Conditions that a sum has met are told whether or not anything comes of it.
+void TurnsAhead::compute_sums(Emitter& emitter) {
+  for (const std::string& variable : sums_) {
+    const std::string& type = variables_.at(variable);
+    emitter.line("call void asm sideeffect \"\", \"x\"(" + type + " " + load(emitter, type, variable).ref + ")");
   }
 }
 
@@ -613,7 +628,10 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
     }
   });
   const std::string turns = for_each_lane("whole", begins + way.emitter.text() + end, "whole.end", ends_at_once_ ? std::string() : vector_hint(behind_));
+  // What is behind the inner loop may have come to something that isn't as expected.
   const auto all_done = [&](Emitter& emitter) {
+    emitter.line("br i1 " + load(emitter, "i1", name("failed")).ref + ", label %rollback, label %" + label("stands"));
+    emitter.label(label("stands"));
     store(emitter, in(emitter, item) + static_cast<double>(kLanes * step_), region_.written_variable(item_ - 1, 0, "i64"));
     store(emitter, in(emitter, range[2]) - static_cast<double>(kLanes - 1), region_.written_variable(item_ - 1, 2, "i64"));
     region_.region_.changed.insert(item_ - 1);
@@ -644,8 +662,10 @@ std::string TurnsAhead::write(const std::string& slow) {
   }
   find_stored_inside();
   if (!stored_inside_.empty()) check_apart_from_stored(head_);
-  const auto is_float = [](const auto& variable) { return variable.second == "double" || variable.second == "float"; };
-  if (stored_inside_.empty() && std::none_of(variables_.begin(), variables_.end(), is_float)) throw OtherTurn();
+  for (const auto& [variable, type] : variables_) {
+    if (type == "double" || type == "float") sums_.insert(variable);
+  }
+  if (sums_.empty()) throw OtherTurn();
   variables_.insert(begun.begin(), begun.end());
 
   for (const char* const variable : {"next", "entered", "count", "first", "lane", "turns", "item"}) declare(name(variable));
@@ -689,6 +709,7 @@ std::string TurnsAhead::write(const std::string& slow) {
   };
   const auto keeps = [&](Emitter& at) {
     copy_variables(at, "sums", true);
+    compute_sums(at);
     copy_variables(at, "kept", false);
   };
   const auto looks = [&](Emitter& at) {

@@ -35,6 +35,7 @@ class TurnsAhead : public Turns {
   Written slot_value(Emitter& emitter, int block, size_t slot, const Type& type, const Term* item) const override;
   bool is_head(int) const override { return true; }
   bool is_fixed_slot(size_t slot) const override;
+  bool carries(size_t slot) const override;
   std::string label_of(int block) override;
   void leave(Emitter&) override { throw OtherTurn(); }
   void end_turn(Block& block, int number, Slots slots, int32_t instruction) override;
@@ -88,6 +89,7 @@ class TurnsAhead : public Turns {
   std::string piece(const std::function<void(Emitter&)>& write);
   std::string address_of(Emitter& emitter, const Element& element);
   void copy_variables(Emitter& emitter, const std::string& array, bool loads);
+  void compute_sums(Emitter& emitter);
   std::string vector_hint(int block);
   std::string for_each_lane(const std::string& named, const std::string& text, const std::string& behind, const std::string& hint = {});
   void expect_same_range(Emitter& emitter, const Term& first, const Term& count);
@@ -120,6 +122,7 @@ class TurnsAhead : public Turns {
   std::map<size_t, Written> begun_;      // what the turn's beginning has put into slots
   std::set<size_t> set_;                 // slots that were written in this turn before
   std::map<std::string, std::string> variables_;  // that are written, but for iterators and their items: their types
+  std::set<std::string> sums_;           // of these, the floats of the inner loop
   // Variables that go on evenly from turn to turn: those that have the first number, and the step, if that isn't the loop's.
   struct Even {
     size_t slot;

@@ -60,6 +60,7 @@ bool Uses::comes_of_value(const Operand& value, std::set<int32_t>& seen, std::se
 
 // What a slot has behind a turn is what the next one begins with.
 bool Uses::comes_of_slot(size_t slot, std::set<int32_t>& seen, std::set<int32_t>& way, int moves) const {
+  if (!carries_(slot)) return false;
   const auto is_slot = [&](int32_t source) { return frame_.slot_of(recording_, source) == slot; };
   for (size_t i = 0; i < recording_.input_sources.size(); i++) {
     if (is_slot(recording_.input_sources[i]) && comes_of_value(Operand::input(static_cast<int32_t>(i)), seen, way)) return true;

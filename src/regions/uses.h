@@ -1,8 +1,10 @@
 // What comes of the results of a turn, when it is done again and again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "recorder/recording.h"
 #include "regions/block.h"
@@ -15,9 +17,9 @@ bool are_same_place(const graph::Graph& graph, const graph::Node& one, const gra
 
 class Uses {
  public:
-  // stores: how the addresses vary of the nodes that store elements.
-  Uses(const recorder::Recording& recording, const Variables& frame, const std::map<int32_t, Varies>& stores)
-      : recording_(recording), frame_(frame), nodes_(recording.graph.nodes), at_end_(frame.values_at(recording, static_cast<int32_t>(nodes_.size()))), stores_(stores) {}
+  // stores: how the addresses vary of the nodes that store elements. carries: whether the next turn begins with what this one leaves in the slot.
+  Uses(const recorder::Recording& recording, const Variables& frame, const std::map<int32_t, Varies>& stores, std::function<bool(size_t slot)> carries)
+      : recording_(recording), frame_(frame), nodes_(recording.graph.nodes), at_end_(frame.values_at(recording, static_cast<int32_t>(nodes_.size()))), stores_(stores), carries_(std::move(carries)) {}
   // Whether the node's result in each turn makes a difference to what there is in the end: it is stored where no later turn stores, or
   // something is computed of it from turn to turn.
   bool is_needed_in_each_turn(int32_t node) const {
@@ -39,6 +41,7 @@ class Uses {
   const std::vector<graph::Node>& nodes_;
   const std::vector<uint32_t> at_end_;  // values of slots
   const std::map<int32_t, Varies>& stores_;
+  const std::function<bool(size_t slot)> carries_;
 };
 
 }  // namespace evalframe::regions
