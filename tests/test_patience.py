@@ -45,7 +45,7 @@ def test_a_short_program_compiles_nothing(tmp_path: Path) -> None:
     assert captured == run("-c", source, cwd=tmp_path) and captured.endswith("False\n")
 
 
-@pytest.mark.parametrize(("calls", "size", "n"), [(60, 400_000, 5), (3, 10, 600_000)])
+@pytest.mark.parametrize(("calls", "size", "n"), [(600, 400_000, 5), (3, 10, 2_000_000)])
 def test_a_long_program_does(calls: int, size: int, n: int, tmp_path: Path) -> None:
     source = program(calls, size, n)
     captured = run("-m", "evalframe", "run", "-c", source, cwd=tmp_path)
