@@ -17,9 +17,6 @@ constexpr int64_t kFewestAtOnce = 3;
 // With quotients, of which two are computed for each.
 constexpr int64_t kFewestWithQuotients = 8;
 
-Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
-void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
-
 // The most elements that are loaded ahead for a block: a way that is hardly ever taken may have more.
 constexpr size_t kMostLoadedAhead = 8;
 
@@ -42,8 +39,6 @@ std::optional<std::string> for_stores(const std::string& text) {
   }
   return kept;
 }
-
-Term zero_of(Emitter& emitter, const std::string& type) { return type == "double" || type == "float" ? emitter.number(type, 0.0) : emitter.integer(type, 0); }
 
 }  // namespace
 
@@ -261,9 +256,7 @@ Written ManyTurns::slot_value(Emitter& emitter, int block, size_t slot, const Ty
   } else if (item && !is_fixed) {
     // What it will be isn't known, and nothing is checked of it.
     if (!type.is_number() && type.kind != Kind::kUnread) throw Unsupported("a variable that has another array in each of many turns");
-    std::vector<Term> zeros;
-    for (const std::string& word : words_of(type)) zeros.push_back(zero_of(emitter, word));
-    value = written(type, std::move(zeros));
+    value = written_zero(emitter, type);
   } else {
     value = written(type, region_.read_slot(emitter, slot, type));
   }
@@ -487,16 +480,27 @@ void ManyTurns::write_next(size_t head) {
   store(emitter, left, to_do());
   store(emitter, item_here, item());
   leave(emitter);
+  Slots slots = slots_behind(emitter, head);
+  region_.many_ = nullptr;
+  region_.go_on(block, head_, std::move(slots), for_iter_, false);
+  region_.many_ = this;
+  take(block);
+}
+
+Slots ManyTurns::slots_behind(Emitter& emitter, size_t head) const {
   Slots slots;
   for (size_t i = 0; i < item_; i++) {
     const Type& type = heads_[head].ends[i];
     const bool was_unread = types(head)[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
     slots.push_back(was_unread ? Slot{false, region_.read_unread(emitter, i, type)} : Slot{true, {.type = type}});
   }
-  region_.many_ = nullptr;
-  region_.go_on(block, head_, std::move(slots), for_iter_, false);
-  region_.many_ = this;
-  take(block);
+  return slots;
+}
+
+Written written_zero(Emitter& emitter, const Type& type) {
+  std::vector<Term> zeros;
+  for (const std::string& word : words_of(type)) zeros.push_back(word == "double" || word == "float" ? emitter.number(word, 0.0) : emitter.integer(word, 0));
+  return written(type, std::move(zeros));
 }
 
 void ManyTurns::leave(Emitter& emitter) {

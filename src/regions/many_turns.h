@@ -39,8 +39,8 @@ class ManyTurns : public Turns {
   std::optional<int64_t> step() const { return step_; }
   // The blocks of turns that have one each: that of the first turn, if later ones begin with another, and that of these. Empty: there are other ways.
   std::vector<int> straight_heads() const;
-  // Of the slots behind turns that one with this head follows, by number.
-  const std::vector<Type>& ends(size_t head) const { return heads_[head].ends; }
+  // The slots behind turns that one with this head follows, by number; the iterator is the last of them.
+  Slots slots_behind(Emitter& emitter, size_t head) const;
   size_t iterator() const { return item_ - 1; }
   // The head that the turn behind one that ends so begins with, by number; none: the turns end.
   std::optional<size_t> next_head(const Slots& slots);

@@ -40,6 +40,12 @@ class Turns {
   std::string needed_;
 };
 
+// A variable of the function.
+inline Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
+inline void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
+// A number of the type, where it isn't known what there will be.
+Written written_zero(Emitter& emitter, const Type& type);
+
 // Of the range that the code makes in front of the loop; none: any.
 std::optional<int64_t> known_step(const bytecode::Code& code, int32_t for_iter);
 

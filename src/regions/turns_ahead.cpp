@@ -24,8 +24,6 @@ static_assert(kPartOfWay * (kLanes - 1) == 1);
 // The inner turns of all of these take less than a millisecond, in which no signal is looked for.
 constexpr int64_t kMostInnerTurns = 1 << 13;
 
-Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
-void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
 // What another part of the code has computed.
 Term in(Emitter& emitter, const Term& term) { return {&emitter, term.type, term.ref}; }
 
@@ -206,9 +204,7 @@ Written TurnsAhead::slot_value(Emitter& emitter, int, size_t slot, const Type& t
   // What another turn has left there isn't known ahead; behind the inner loops turns are done one behind the other.
   if (is_begin || (is_inside && !set_.count(slot)) || (!type.is_number() && type.kind != Kind::kUnread)) throw OtherTurn();
   if (!item) return here(Varies::kAnyhow);
-  std::vector<Term> zeros;
-  for (const std::string& word : words_of(type)) zeros.push_back(word == "double" || word == "float" ? emitter.number(word, 0.0) : emitter.integer(word, 0));
-  return written(type, std::move(zeros));
+  return written_zero(emitter, type);
 }
 
 // --- one turn of each ---------------------------------------------------------------------------------------------------
@@ -554,12 +550,8 @@ std::string TurnsAhead::inner_text(const std::vector<std::string>& turns) {
 
 // Behind the inner loop.
 Slots TurnsAhead::slots_behind(Emitter& emitter) {
-  Slots slots;
-  for (size_t i = 0; i < item_; i++) {
-    const Type& type = inner_->ends(heads_.size() - 1)[i];
-    const bool was_unread = types(heads_.back())[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
-    slots.push_back(was_unread ? Slot{false, region_.read_unread(emitter, i, type)} : Slot{true, {.type = type}});
-  }
+  Slots slots = inner_->slots_behind(emitter, heads_.size() - 1);
+  slots.pop_back();
   return slots;
 }
 
