@@ -1022,3 +1022,42 @@ def test_types_of_tensors_are_asked_for_and_given():
     compiled = evalframe.torch.compile(f, backend="eager", fullgraph=True)
     for x in (numbers(2, 3), numbers(2, 3), numbers(2, 3).double()):
         assert same(compiled(x), f(x))
+
+
+def test_each_way_to_change_a_tensor_that_stays_the_very_one_is_seen():
+    class Holder(nn.Module):
+        def __init__(self, tensor):
+            super().__init__()
+            self.held = tensor
+
+        def forward(self, x):
+            held = self.held
+            return held * 2, held.requires_grad, held.dtype, held.shape, held.stride(), held.is_leaf, type(held) is nn.Parameter, x + 1
+
+    weight = numbers(2, 3).requires_grad_()
+    changes = {
+        "gradients on": lambda t: t.requires_grad_(),
+        "and off": lambda t: t.requires_grad_().requires_grad_(False),
+        "a result in place": lambda t: t.mul_(weight),
+        "and detached": lambda t: t.mul_(weight).detach_(),
+        "turned": lambda t: t.t_(),
+        "more dimensions": lambda t: t.unsqueeze_(0),
+        "other strides": lambda t: t.as_strided_((2, 3), (1, 2)),
+        "another size": lambda t: t.resize_(3, 1),
+        "another memory": lambda t: t.set_(numbers(4, 5)),
+        "other data": lambda t: setattr(t, "data", numbers(2, 3).double()),
+        "other data of another size": lambda t: setattr(t, "data", numbers(5)),
+        "swapped": lambda t: torch.utils.swap_tensors(t, numbers(7, 2)),
+        "swapped with one of gradients": lambda t: torch.utils.swap_tensors(t, numbers(2, 3).requires_grad_()),
+        "conjugated": lambda t: setattr(t, "data", torch.view_as_complex(numbers(3, 2)).conj()),
+    }
+    for name, change in changes.items():
+        for make in (numbers, lambda *sizes: nn.Parameter(numbers(*sizes), requires_grad=False)):
+            model = Holder(make(2, 3))
+            compiled, x = evalframe.torch.compile(model, backend="eager", max_entries=100), numbers(2)
+            for _ in range(3):
+                assert same(compiled(x), model(x)), name
+            change(model.held)
+            for _ in range(3):
+                assert same(compiled(x), model(x)), name
+                assert compiled(x)[0].requires_grad == model(x)[0].requires_grad, name

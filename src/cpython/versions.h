@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/ref.h"
+#include "core/word.h"
 #include "cpython/layout.h"
 
 namespace evalframe::cpython {
@@ -13,6 +14,7 @@ namespace evalframe::cpython {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 inline uint64_t dict_version(Borrowed dict) { return dict.as<PyDictObject>()->ma_version_tag; }
+inline Word word_of_version(Borrowed dict) { return word_at(&dict.as<PyDictObject>()->ma_version_tag); }
 #pragma GCC diagnostic pop
 
 // Whether the version does change with every store. In 3.13 the values of an object's dict are the object's own attributes, which
@@ -29,6 +31,11 @@ inline uint32_t current_type_version(PyTypeObject* type) {
 #endif
   return type->tp_version_tag;
 }
+
+// The version of a class that has one. A class that is changed loses it (PyType_Modified sets 0), and what lies behind it up to the next word is
+// never written.
+static_assert(offsetof(PyTypeObject, tp_version_tag) % sizeof(uint64_t) == 0 && offsetof(PyTypeObject, tp_finalize) - offsetof(PyTypeObject, tp_version_tag) == sizeof(uint64_t));
+inline Word word_of_version(PyTypeObject* type) { return word_at(&type->tp_version_tag); }
 
 // What `object.name` binds: the function on the class, not shadowed by the instance; null without an exception where
 // that isn't what the attribute is. Runs no Python code if the class looks attributes up the generic way.

@@ -136,9 +136,16 @@ bool function_holds(const FunctionGuard& guard) {
          function->func_kwdefaults == guard.keyword_defaults.get() && function->vectorcall == cpython::vectorcall_of_functions();
 }
 
+// Without the way around by a vectorcall, where it is a function of C's.
+PyObject* called(PyObject* callable) {
+  const bool is_plain = PyCFunction_CheckExact(callable) && (PyCFunction_GET_FLAGS(callable) & ~METH_STATIC) == METH_NOARGS;
+  return is_plain ? PyCFunction_GET_FUNCTION(callable)(PyCFunction_GET_SELF(callable), nullptr) : PyObject_CallNoArgs(callable);
+}
+
 // Asking runs no Python code.
 bool state_holds(const torch::State& state) {
-  const Ref now = Ref::steal(PyObject_CallNoArgs(state.callable.get()));
+  if (state.getter.function) return state.getter.number() == state.number;
+  const Ref now = Ref::steal(called(state.callable.get()));
   if (!now) PyErr_Clear();
   return now && (now.get() == state.wanted.get() || equal(now.get(), state.wanted.get()));
 }
@@ -208,8 +215,7 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
   only_slots_ = only_slots_ && owned_.empty();
 }
 
-// Functions and names; `line` is that of the first which fails, or how many there are.
-[[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
+bool Program::check_functions(int32_t& line) const {
   line = 0;
   for (const FunctionGuard& guard : table_.functions) {
     if (!function_holds(guard)) return false;
@@ -219,15 +225,45 @@ Program::Program(const GuardTable& table) : table_(table), count_(static_cast<in
     if (!PyModule_CheckExact(module.get())) return false;
     line++;
   }
-  for (const torch::State& state : table_.states) {
-    if (!state_holds(state)) return false;
-    line++;
-  }
+  return true;
+}
+
+bool Program::check_names(int32_t& line) const {
   for (const DictGuard& guard : table_.dicts) {
     const int32_t name = failing_name(guard);
     if (name >= 0) return line += name, false;
     line += static_cast<int32_t>(guard.names.size());
   }
+  return true;
+}
+
+void Program::learn_surroundings() const {
+  surroundings_.clear();
+  if (!std::ranges::all_of(table_.dicts, [](const DictGuard& guard) { return cpython::version_tells_all(guard.dict.get()); })) return;
+  for (const FunctionGuard& guard : table_.functions) {
+    const auto* const function = guard.function.as<PyFunctionObject>();
+    for (const void* const at : {static_cast<const void*>(&function->func_code), static_cast<const void*>(&function->func_defaults), static_cast<const void*>(&function->func_kwdefaults),
+                                 static_cast<const void*>(&function->vectorcall)}) {
+      surroundings_.push_back(word_at(at));
+    }
+  }
+  for (const Ref& module : table_.modules) surroundings_.push_back(word_at(&module.get()->ob_type));
+  for (const DictGuard& guard : table_.dicts) surroundings_.push_back(cpython::word_of_version(guard.dict.get()));
+}
+
+// Functions, modules, states and names; `line` is that of the first which fails, or how many there are.
+[[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
+  const bool known = !surroundings_.empty() && std::ranges::all_of(surroundings_, is_unchanged);
+  if (!known && !check_functions(line)) return false;
+  line = static_cast<int32_t>(table_.functions.size() + table_.modules.size());
+  for (const torch::State& state : table_.states) {
+    if (!state_holds(state)) return false;
+    line++;
+  }
+  if (known) return line = surroundings_count_, true;
+  if (!check_names(line)) return false;
+  surroundings_count_ = line;
+  learn_surroundings();
   return true;
 }
 

@@ -99,6 +99,9 @@ class Program {
   friend class Objects;
   bool check_steps(PyObject* const* const* frames, Objects& objects, Failures* failures, int32_t line) const;
   bool check_surroundings(int32_t& line) const;
+  bool check_functions(int32_t& line) const;
+  bool check_names(int32_t& line) const;
+  void learn_surroundings() const;
   void note_surroundings(int32_t line, Failures& failures) const;
   void add_costs_of_surroundings(Costs& costs) const;
   bool is_slot(int32_t source) const { return table_.sources[source].reach == Reach::kSlot; }
@@ -109,6 +112,8 @@ class Program {
   std::vector<int32_t> owned_;  // those of them that aren't slots
   std::vector<int32_t> kept_;   // ... and are read behind a check; filled once
   bool only_slots_ = true;
+  mutable std::vector<Word> surroundings_;  // as functions, modules and dicts of names lay when they held; empty: they have to be looked at
+  mutable int32_t surroundings_count_ = 0;  // how many they and the states are
   mutable Shortcut shortcut_;
 };
 

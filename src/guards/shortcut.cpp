@@ -2,6 +2,7 @@
 #include "guards/shortcut.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "guards/steps.h"
 
@@ -23,7 +24,10 @@ bool is_constant(PyObject* object) {
 // What a step of these ways reads from: a cell of its own, or its parent.
 PyObject* holder_of(const Step& step, PyObject* const* items) { return step.reach == Reach::kCell && step.object ? step.object : items[step.parent]; }
 
-PyObject* field(PyObject* holder, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(holder) + offset); }
+// A pointer of an object.
+Word field(PyObject* holder, Py_ssize_t offset) { return word_at(reinterpret_cast<const char*>(holder) + offset); }
+bool points_to(const Word& word, PyObject* object) { return word.value == reinterpret_cast<uintptr_t>(object); }
+Word class_of(PyObject* object) { return field(object, offsetof(PyObject, ob_type)); }
 
 // Modules may be given a class of the program's.
 bool keeps_its_class(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_IMMUTABLETYPE) && !PyModule_Check(object); }
@@ -62,7 +66,7 @@ class Shortcut::Maker {
     for (size_t i = 0; i < steps_.size(); i++) {
       const Step& step = steps_[i];
       const bool is_read = !step.again && !begin(step, static_cast<int32_t>(i));
-      if (!is_read && !is_implied(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
+      if (!is_read && !is_implied(step) && !tell_tensor(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
     }
     for (const Step& step : steps_) {
       if (step.again || step.reach == Reach::kSlot) continue;
@@ -101,16 +105,36 @@ class Shortcut::Maker {
 
   void mark(Mark mark) { made_.marks.push_back(mark); }
 
+  // Of many objects one class's version is asked for once.
+  void tell(int32_t source, const Word& word) {
+    if (!told_.insert(word.at).second) return;
+    if (made_.marks.empty() || made_.marks.back().what != What::kWords) mark({.what = What::kWords, .source = source, .first = static_cast<int32_t>(made_.words.size())});
+    made_.marks.back().count++;
+    made_.words.push_back(word);
+    made_.of_words.push_back(source);
+  }
+
   bool tell_field(const Step& step, PyObject* object) {
     if (restless_[step.source] || (step.reach != Reach::kCell && step.reach != Reach::kAttribute)) return false;
     PyObject* const holder = holder_of(step, items_);
     const Py_ssize_t offset = step.reach == Reach::kCell ? offsetof(PyCellObject, ob_ref) : offset_of_field(step, holder);
-    if (offset < 0 || field(holder, offset) != object) return false;
+    if (offset < 0 || !points_to(field(holder, offset), object)) return false;
     if (holder != step.object) {
       if (restless_[step.parent]) return false;
       know(step.parent, holder);
     }
-    mark({.what = What::kField, .source = step.source, .step = static_cast<int32_t>(&step - steps_.data()), .object = object, .place = {offset}});
+    tell(step.source, field(holder, offset));
+    return true;
+  }
+
+  // Of the very tensor. Its class isn't told by how it lies.
+  bool tell_tensor(const Step& step) {
+    if (step.check != Check::kTensor || !states_[step.source].is_stable || restless_[step.source]) return false;
+    PyObject* const tensor = items_[step.source];
+    const std::vector<Word> words = torch::words_of(tensor, *step.tensor);
+    if (words.empty()) return false;
+    tell(step.source, class_of(tensor));
+    for (const Word& word : words) tell(step.source, word);
     return true;
   }
 
@@ -126,27 +150,22 @@ class Shortcut::Maker {
   void tell_contents(int32_t source, PyObject* dict) {
     if (!cpython::version_tells_all(dict)) return;
     states_[source].tells_contents = true;
-    if (states_[source].is_stable && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict))) return tell_dict(source, dict);
     know(source, dict);
-    mark({.what = What::kContents, .source = source, .object = dict, .type = Py_TYPE(dict), .version = cpython::dict_version(dict)});
-  }
-
-  void tell_dict(int32_t source, PyObject* dict) {
-    if (made_.marks.empty() || made_.marks.back().what != What::kDicts) mark({.what = What::kDicts, .source = source, .first = static_cast<int32_t>(made_.dicts.size())});
-    made_.marks.back().count++;
-    made_.dicts.push_back({dict, cpython::dict_version(dict)});
-    made_.of_dicts.push_back(source);
+    const bool keeps_class = states_[source].is_stable && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict));
+    if (!keeps_class) tell(source, class_of(dict));
+    tell(source, cpython::word_of_version(dict));
   }
 
   void tell_attributes(int32_t source, PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     const std::optional<cpython::DictPlace> place = PyType_Check(object) ? std::nullopt : cpython::dict_place(object);
-    const uint32_t type_version = place ? cpython::type_version(type) : 0;
-    if (!type_version) return tell_values(source, object);
+    if (!place || !cpython::type_version(type)) return tell_values(source, object);
     know(source, object);
     states_[source].tells_attributes = true;
-    const uint64_t version = place->dict ? cpython::dict_version(place->dict) : 0;
-    mark({.what = What::kAttributes, .source = source, .type_version = type_version, .object = object, .type = type, .place = *place, .version = version});
+    tell(source, class_of(object));
+    tell(source, cpython::word_of_version(type));
+    if (place->offset) tell(source, field(object, place->offset));
+    if (place->dict) tell(source, cpython::word_of_version(place->dict));
   }
 
   void tell_values(int32_t source, PyObject* object) {
@@ -211,6 +230,7 @@ class Shortcut::Maker {
   const std::vector<uint8_t>& restless_;
   const std::vector<uint8_t>& read_;
   std::vector<State> states_;
+  std::unordered_set<const void*> told_;
   Made made_;
 };
 
@@ -238,20 +258,10 @@ void Shortcut::give_up() {
 }
 
 // The place of the first that has changed, or `count`.
-inline int32_t Shortcut::changed(const Dict* dicts, int32_t count) {
+inline int32_t Shortcut::changed(const Word* words, int32_t count) {
   int32_t at = 0;
-  while (at < count && cpython::dict_version(dicts[at].dict) == dicts[at].version) at++;
+  while (at < count && is_unchanged(words[at])) at++;
   return at;
-}
-
-inline bool Shortcut::is_unchanged(const Mark& mark) {
-  if (Py_TYPE(mark.object) != mark.type) return false;
-  if (mark.what == What::kContents) return cpython::dict_version(mark.object) == mark.version;
-  if (mark.what == What::kNoDict) return cpython::has_values_alone(mark.object);
-  if (cpython::current_type_version(mark.type) != mark.type_version) return false;
-  if (!mark.place.offset) return true;
-  PyObject* const dict = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(mark.object) + mark.place.offset);
-  return dict == mark.place.dict && (!dict || cpython::dict_version(dict) == mark.version);
 }
 
 void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const {
@@ -269,10 +279,10 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
     bool good = false;
     failed_ = mark.source;
     switch (mark.what) {
-      case What::kDicts: {
-        const int32_t place = changed(&made_.dicts[mark.first], mark.count);
+      case What::kWords: {
+        const int32_t place = changed(&made_.words[mark.first], mark.count);
         good = place == mark.count;
-        if (!good) failed_ = made_.of_dicts[mark.first + place];
+        if (!good) failed_ = made_.of_words[mark.first + place];
         break;
       }
       case What::kRead: {
@@ -282,11 +292,8 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
         break;
       }
       case What::kFact: good = evalframe::guards::holds(steps[mark.step], items[mark.source], items); break;
-      case What::kField: good = field(holder_of(steps[mark.step], items), mark.place.offset) == mark.object; break;
       case What::kSame: good = items[mark.source] == mark.object; break;
-      case What::kContents:
-      case What::kNoDict:
-      case What::kAttributes: good = is_unchanged(mark); break;
+      case What::kNoDict: good = Py_TYPE(mark.object) == mark.type && cpython::has_values_alone(mark.object); break;
     }
     if (good) [[likely]] continue;
     PyErr_Clear();

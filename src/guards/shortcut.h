@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cpython/attributes.h"
+#include "core/word.h"
 #include "guards/guards.h"
 
 namespace evalframe::guards {
@@ -26,41 +26,30 @@ class Shortcut {
 
  private:
   enum class What : uint8_t {
-    kRead,        // of `step` the object, and what it asks
-    kFact,        // what `step` asks
-    kSame,        // the source is `object`
-    kField,       // what reaches the source by `step` has it, `object`, at `place`
-    kDicts,       // of `count` dicts from `first` on the versions, as they are the very ones
-    kContents,    // its version, as it is a dict
-    kAttributes,  // its class and its dict, and the versions of these
-    kNoDict,      // its class, and that it has its attributes in itself
+    kRead,   // of `step` the object, and what it asks
+    kFact,   // what `step` asks
+    kSame,   // the source is `object`
+    kWords,  // `count` words from `first` on, of objects that are the very ones
+    kNoDict,  // of `object` its class, and that it has its attributes in itself
   };
   struct Mark {
     What what;
     int32_t source, step = -1;
     int32_t first = 0, count = 0;
-    uint32_t type_version = 0;
     PyObject* object = nullptr;
     PyTypeObject* type = nullptr;
-    cpython::DictPlace place = {};
-    uint64_t version = 0;
-  };
-  struct Dict {
-    PyObject* dict;
-    uint64_t version;
   };
   struct Made {
     std::vector<Mark> marks;  // in the order of the sources
-    std::vector<Dict> dicts;
-    std::vector<int32_t> of_dicts;  // their sources
+    std::vector<Word> words;  // versions of dicts and classes, pointers, the numbers of tensors: each is there if those before it are as they were
+    std::vector<int32_t> of_words;  // their sources
     std::vector<PyObject*> kept;  // by source; null: read anew
     std::vector<int32_t> taken, dropped;  // sources that are kept and that `items` is to own; that are reached, and that it isn't to own
   };
   class Maker;
 
   void give_up();
-  static int32_t changed(const Dict* dicts, int32_t count);
-  static bool is_unchanged(const Mark& mark);
+  static int32_t changed(const Word* words, int32_t count);
   void release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const;
 
   Made made_;

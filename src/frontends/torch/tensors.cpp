@@ -2,10 +2,12 @@
 #include "frontends/torch/tensors.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -39,6 +41,13 @@ struct Layout {
   std::string_view kind_of(const char* impl) const { return {impl + kind, keys + sizeof(uint64_t) - kind}; }
 };
 
+// Where it is told whether a tensor requires gradients, in bytes: a TensorImpl points to what autograd knows of it, if anything. That has a flag,
+// and the function that the tensor came of, if any.
+struct Gradients {
+  size_t known = 0;  // in a TensorImpl; 0: it isn't known where
+  size_t flag = 0, function = 0;
+};
+
 // A vector of what transformations of torch.func there are.
 struct TransformStack {
   const void *begin, *end, *limit;
@@ -61,6 +70,7 @@ struct Torch {
   const TransformStack& (*transforms)() = nullptr;  // null: Python is asked
   size_t (*element_size)(int32_t dtype) = nullptr;  // bytes
   Layout layout;
+  Gradients gradients;
   bool is_fast = false;   // all of these are there, and say what Python says
   std::unordered_map<uint64_t, Nature> natures;  // by set of dispatch keys
 };
@@ -245,6 +255,65 @@ void find_requires_grad(const std::vector<Ref>& tensors) {
   if (agrees) known().impl_requires_grad = asks;
 }
 
+// What autograd knows of the tensor, at that place.
+const char* autograd_of(const Ref& tensor, size_t place) { return reinterpret_cast<const char*>(value_at(impl_of(tensor.get()) + place)); }
+
+// The words of a block in which each of some tensors has something, or each has nothing.
+template <class Holds>
+std::vector<size_t> words_where(size_t begin, size_t end, Holds holds) {
+  std::vector<size_t> found;
+  for (size_t at = begin; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
+    if (holds(at)) found.push_back(at);
+  }
+  return found;
+}
+
+// Found by what differs between tensors without gradients, some that were asked to have them, and results of these.
+Gradients gradients_of(const std::vector<Ref>& plain, const std::vector<Ref>& leaves, const std::vector<Ref>& results) {
+  const auto all = [](const std::vector<Ref>& tensors, auto holds) { return std::all_of(tensors.begin(), tensors.end(), holds); };
+  const auto is_there = [&](size_t at) { return [=](const Ref& tensor) { return autograd_of(tensor, at) != nullptr; }; };
+  const auto places = words_where(sizeof(uint64_t), known().layout.rank, [&](size_t at) {
+    return all(leaves, is_there(at)) && all(results, is_there(at)) && std::none_of(plain.begin(), plain.end(), is_there(at));
+  });
+  if (places.size() != 1) return {};
+  size_t size = SIZE_MAX;
+  for (const std::vector<Ref>* const tensors : {&leaves, &results}) {
+    for (const Ref& tensor : *tensors) size = std::min(size, malloc_usable_size(const_cast<char*>(autograd_of(tensor, places[0]))));
+  }
+  const auto has = [&](size_t at) { return [=](const Ref& tensor) { return value_at(autograd_of(tensor, places[0]) + at) != 0; }; };
+  // A pointer, and perhaps what counts those that share it.
+  const std::vector<size_t> functions = words_where(sizeof(uint64_t), size, [&](size_t at) { return all(results, has(at)) && std::none_of(leaves.begin(), leaves.end(), has(at)); });
+  if (functions.empty() || functions.back() - functions.front() > sizeof(uint64_t)) return {};
+
+  const char* const block = autograd_of(leaves[0], places[0]);
+  const auto after_setting = [&](PyObject* flag) {
+    if (!Ref::steal(PyObject_CallMethod(leaves[0].get(), "requires_grad_", "O", flag))) PyErr_Clear();
+    return std::vector<char>(block, block + size);
+  };
+  const std::vector<char> without = after_setting(Py_False), with = after_setting(Py_True);
+  const std::vector<size_t> flags = words_where(0, size, [&](size_t at) { return value_at(without.data() + at) != value_at(with.data() + at); });
+  if (flags.size() != 1 || autograd_of(leaves[0], places[0]) != block) return {};
+  return {places[0], flags[0], functions[0]};
+}
+
+void find_gradients() {
+  constexpr const char* kMakes =
+      "with torch.inference_mode(False), torch.enable_grad(), torch.device('cpu'):\n"
+      "  leaves = [torch.empty(2, requires_grad=True), torch.nn.Parameter(torch.empty(3, 2)), torch.empty(4).requires_grad_()]\n"
+      "  results = [leaves[0] * 1.0, leaves[1].t(), leaves[2][1:], leaves[2].sum()]\n"
+      "  plain = [torch.empty(2), torch.empty(3, dtype=torch.int64)]\n";
+  const Ref globals = Ref::steal(PyDict_New()), torch = Ref::steal(PyImport_ImportModule("torch"));
+  if (!globals || !torch || PyDict_SetItemString(globals.get(), "torch", torch.get()) < 0) return PyErr_Clear();
+  if (!Ref::steal(PyRun_String(kMakes, Py_file_input, globals.get(), globals.get()))) return PyErr_Clear();
+  const auto list = [&](const char* name) {
+    std::vector<Ref> tensors;
+    PyObject* const made = PyDict_GetItemString(globals.get(), name);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(made); i++) tensors.push_back(Ref::borrow(PyList_GET_ITEM(made, i)));
+    return tensors;
+  };
+  known().gradients = gradients_of(list("plain"), list("leaves"), list("results"));
+}
+
 // at::functorch::getDynamicLayerStack, if it says what Python says, without a transformation and in one.
 void find_transforms() {
   const TransformStack& (*stack)() = nullptr;
@@ -287,6 +356,7 @@ bool find_entry_points() {
   }
   find_requires_grad(tensors);
   find_layout(tensors);
+  if (torch.layout.sizes) find_gradients();
   return true;
 }
 
@@ -504,26 +574,41 @@ static bool has_facts_where(PyObject* object, const Facts& facts, Numbers holds)
   return device_index == facts.device_index && holds(sizes, strides, rank) && requires_grad(object) == facts.requires_grad;
 }
 
-// Whether the tensor lies in memory as one with these facts did, so that it has them, too. Flags that are no facts may say no.
-static bool lies_as(PyObject* object, const Facts& facts) {
+// Hands over where each of the facts lies, and what is there in a tensor that has it, until `visit` says no. Nothing is known of flags that
+// are no facts: they are as they were.
+template <class Visit>
+static bool all_numbers(const char* impl, const Facts& facts, Visit visit) {
   const Layout& layout = known().layout;
-  const char* const impl = impl_of(object);
   const size_t rank = facts.sizes_and_strides.size() / 2;
-  const auto number_at = [](const char* at) {
-    int64_t number;
-    std::memcpy(&number, at, sizeof number);
-    return number;
-  };
-  const auto is_number = [&](const char* at, int64_t wanted) { return number_at(at) == wanted; };
-  if (!impl || !is_number(impl + layout.rank, static_cast<int64_t>(rank))) return false;
-  for (size_t at = 0; at < facts.kind.size(); at += sizeof(int64_t)) {
-    if (!is_number(impl + layout.kind + at, number_at(facts.kind.data() + at))) return false;
+  if (!visit(Word{impl + layout.rank, rank})) return false;
+  for (size_t at = 0; at < facts.kind.size(); at += sizeof(uint64_t)) {
+    if (!visit(Word{impl + layout.kind + at, value_at(facts.kind.data() + at)})) return false;
   }
   for (size_t i = 0; i < rank; i++) {
-    const bool same = is_number(impl + layout.sizes + i * sizeof(int64_t), facts.sizes_and_strides[i]) && is_number(impl + layout.strides + i * sizeof(int64_t), facts.sizes_and_strides[rank + i]);
+    const bool same = visit(Word{impl + layout.sizes + i * sizeof(int64_t), static_cast<uint64_t>(facts.sizes_and_strides[i])}) &&
+                      visit(Word{impl + layout.strides + i * sizeof(int64_t), static_cast<uint64_t>(facts.sizes_and_strides[rank + i])});
     if (!same) return false;
   }
-  return requires_grad(object) == facts.requires_grad;
+  return true;
+}
+
+// Whether the tensor lies in memory as one with these facts did, so that it has them, too. Flags that are no facts may say no.
+static bool lies_as(PyObject* object, const Facts& facts) {
+  const char* const impl = impl_of(object);
+  return impl && all_numbers(impl, facts, is_unchanged) && requires_grad(object) == facts.requires_grad;
+}
+
+std::vector<Word> words_of(PyObject* tensor, const Facts& facts) {
+  const Gradients& gradients = known().gradients;
+  if (facts.kind.empty() || !gradients.known || !lies_as(tensor, facts)) return {};
+  const char* const impl = impl_of(tensor);
+  std::vector<Word> words = {word_at(handle_of(tensor)), word_at(impl + gradients.known)};
+  if (const auto* const autograd = reinterpret_cast<const char*>(words.back().value)) {
+    words.push_back(word_at(autograd + gradients.flag));
+    words.push_back(word_at(autograd + gradients.function));
+  }
+  all_numbers(impl, facts, [&](const Word& word) { return words.push_back(word), true; });
+  return words;
 }
 
 bool has_facts(PyObject* object, const Facts& facts) {
@@ -607,36 +692,80 @@ graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes) {
   return meta;
 }
 
-static void add_state(std::vector<State>& states, Ref callable, const char* text) {
-  Ref wanted = callable ? Ref::steal(PyObject_CallNoArgs(callable.get())) : Ref();
-  if (!wanted) return PyErr_Clear();
-  states.push_back({std::move(callable), std::move(wanted), text});
+int64_t Getter::number() const {
+  switch (gives) {
+    case Gives::kBool: return reinterpret_cast<bool (*)(const void*)>(function)(self);
+    case Gives::kCount: return reinterpret_cast<int64_t (*)(const void*)>(function)(self);
+    case Gives::kPointer: return *reinterpret_cast<const void* const* (*)(const void*)>(function)(self) != nullptr;
+  }
+  return 0;
 }
 
+// What Python's function asks, if it says so now.
+static Getter getter_of(Getter::Gives gives, const char* symbol, const char* library, const void* self, PyObject* said) {
+  Getter getter{gives, nullptr, self};
+  find(getter.function, symbol, library);
+  const int64_t number = PyLong_Check(said) ? PyLong_AsLongLong(said) : said != Py_None;
+  return getter.function && getter.number() == number ? getter : Getter{};
+}
+
+static void add_state(std::vector<State>& states, const Ref& callable, const char* text, const std::function<Getter(PyObject*)>& find_getter = {}) {
+  Ref wanted = callable ? Ref::steal(PyObject_CallNoArgs(callable.get())) : Ref();
+  if (!wanted) return PyErr_Clear();
+  // One for each function of Python's.
+  static auto* const getters = new std::unordered_map<PyObject*, Getter>;
+  State& state = states.emplace_back(Ref::borrow(callable.get()), std::move(wanted), text);
+  if (!find_getter || !is_watched()) return;
+  const auto [found, is_new] = getters->try_emplace(callable.get());
+  if (is_new) {
+    Py_INCREF(callable.get());
+    found->second = find_getter(state.wanted.get());
+  }
+  state.getter = found->second;
+  if (state.getter.function) state.number = state.getter.number();
+}
+
+constexpr const char* kCore = "libc10.so";
+constexpr const char* kCpu = "libtorch_cpu.so";
+
 // torch.nn.attention.sdpa_kernel and torch.backends.cuda.enable_flash_sdp set them: by functions of torch._C.
-static constexpr std::pair<const char*, const char*> kKernels[] = {{"_get_cudnn_sdp_enabled", "_set_sdp_use_cudnn"},
-                                                                   {"_get_flash_sdp_enabled", "_set_sdp_use_flash"},
-                                                                   {"_get_math_sdp_enabled", "_set_sdp_use_math"},
-                                                                   {"_get_mem_efficient_sdp_enabled", "_set_sdp_use_mem_efficient"},
-                                                                   {"_get_overrideable_sdp_enabled", "_set_sdp_use_overrideable"}};
+struct Kernel {
+  const char *get, *set, *symbol;
+};
+static constexpr Kernel kKernels[] = {{"_get_cudnn_sdp_enabled", "_set_sdp_use_cudnn", "_ZNK2at7Context19userEnabledCuDNNSDPEv"},
+                                      {"_get_flash_sdp_enabled", "_set_sdp_use_flash", "_ZNK2at7Context19userEnabledFlashSDPEv"},
+                                      {"_get_math_sdp_enabled", "_set_sdp_use_math", "_ZNK2at7Context18userEnabledMathSDPEv"},
+                                      {"_get_mem_efficient_sdp_enabled", "_set_sdp_use_mem_efficient", "_ZNK2at7Context26userEnabledMemEfficientSDPEv"},
+                                      {"_get_overrideable_sdp_enabled", "_set_sdp_use_overrideable", "_ZNK2at7Context26userEnabledOverrideableSDPEv"}};
 
 std::vector<State> present_kernels() {
   std::vector<State> states;
-  for (const auto& [get, set] : kKernels) add_state(states, attribute_of("torch._C", get), "the kernels of attention that there may be are as before");
+  static const void* const context = [] {
+    const void* (*global_context)() = nullptr;
+    find(global_context, "_ZN2at13globalContextEv");
+    return global_context ? global_context() : nullptr;
+  }();
+  for (const auto& [get, set, symbol] : kKernels) {
+    const auto find_getter = [&](PyObject* said) { return context ? getter_of(Getter::Gives::kBool, symbol, kCpu, context, said) : Getter{}; };
+    add_state(states, attribute_of("torch._C", get), "the kernels of attention that there may be are as before", find_getter);
+  }
   return states;
 }
 
 std::vector<State> present_states() {
+  using Gives = Getter::Gives;
   std::vector<State> states;
-  const auto add = [&](Ref callable, const char* text) { add_state(states, std::move(callable), text); };
+  const auto add = [&](const Ref& callable, const char* text, Gives gives, const char* symbol, const char* library) {
+    add_state(states, callable, text, [&](PyObject* said) { return getter_of(gives, symbol, library, nullptr, said); });
+  };
   const Ref guard = Ref::steal(PyObject_CallNoArgs(known().states.get()));
   if (!guard) PyErr_Clear();
-  if (guard) add(attribute(guard.get(), "check"), "gradients, autocast, determinism and the default dtype are set as before");
-  add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before");
-  add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch");
-  add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch");
-  if (default_device().get() != Py_None) add(Ref::borrow(asks_default_device()), "the default device is as before");
-  add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before");
+  if (guard) add_state(states, attribute(guard.get(), "check"), "gradients, autocast, determinism and the default dtype are set as before");
+  add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before", Gives::kBool, "_ZN3c1013InferenceMode10is_enabledEv", kCore);
+  add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch", Gives::kCount, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", kCpu);
+  add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch", Gives::kCount, "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv", kCore);
+  if (default_device().get() != Py_None) add_state(states, Ref::borrow(asks_default_device()), "the default device is as before");
+  add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before", Gives::kPointer, "_ZN5torch3jit6tracer15getTracingStateEv", kCpu);
   return states;
 }
 
@@ -747,7 +876,7 @@ std::vector<Ref> present_modes() {
   add("is_autocast_cache_enabled", "set_autocast_cache_enabled", {nullptr});
   add("is_autocast_enabled", "set_autocast_enabled", {"cpu", "cuda"});
   add("get_autocast_dtype", "set_autocast_dtype", {"cpu", "cuda"});
-  for (const auto& [get, set] : kKernels) add(get, set, {nullptr});
+  for (const Kernel& kernel : kKernels) add(kernel.get, kernel.set, {nullptr});
   return calls;
 }
 

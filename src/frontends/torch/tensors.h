@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ref.h"
+#include "core/word.h"
 #include "graph/graph.h"
 
 namespace evalframe::torch {
@@ -62,6 +63,9 @@ constexpr int64_t kLeastVarying = 2;
 // varies: by dimension, as in Facts. None does where the tensor's memory can't be looked at.
 std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> varies = {});
 bool has_facts(PyObject* object, const Facts& facts);
+// By which words of memory a tensor that has the facts goes on having them, besides its class: each is there if those before it are as they were.
+// None: torch has to be asked.
+std::vector<Word> words_of(PyObject* tensor, const Facts& facts);
 // The dimensions by which a tensor differs from the facts, if it differs by nothing else, and all could vary.
 std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts);
 // Whether no two of the tensors among the values have one storage. Nothing: it takes torch's Python code to tell.
@@ -71,11 +75,22 @@ std::vector<int64_t> sizes_of(PyObject* tensor);
 // Appends sizes and strides.
 graph::Meta meta_of(PyObject* tensor, std::vector<int64_t>& sizes);
 
+// A function of torch's in C++ that gives a number, without arguments or of one object.
+struct Getter {
+  enum class Gives : uint8_t { kBool, kCount, kPointer };  // the last: a reference to a pointer, which is null or not
+  Gives gives = Gives::kBool;
+  void* function = nullptr;  // null: there is none
+  const void* self = nullptr;
+  int64_t number() const;
+};
+
 // What holds in a thread, and what each operation depends on: whether gradients are recorded, autocast, the default dtype,
 // modes that see each call. Asking is a call of C's without arguments, which gives `wanted` as long as it holds.
 struct State {
   Ref callable, wanted;
   const char* text;
+  Getter getter = {};  // gives `number` as long as it holds
+  int64_t number = 0;
 };
 std::vector<State> present_states();
 // ... which kernels of attention there may be.

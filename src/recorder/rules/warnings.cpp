@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "core/c_function.h"
+#include "cpython/versions.h"
 #include "frontends/numpy/error_state.h"
 #include "graph/leave.h"
 #include "recorder/rules/rules.h"
@@ -50,9 +51,21 @@ bool filters_plainly(PyObject* filters) {
   return true;
 }
 
-bool go_to_program() {
+bool look_where_they_go() {
   const Original& known = original();
   return !known.show || item(known.dict, "_showwarnmsg") != known.show || item(known.dict, "showwarning") != item(known.dict, "_showwarning_orig");
+}
+
+// Calls that are served ask it again and again.
+bool go_to_program() {
+  static uint64_t version = 0;  // of the module's dict, for which it was looked at last
+  static bool go = true;
+  PyObject* const dict = original().dict;
+  if (!dict || cpython::dict_version(dict) != version) {
+    go = look_where_they_go();
+    version = dict && cpython::version_tells_all(dict) ? cpython::dict_version(dict) : 0;
+  }
+  return go;
 }
 
 // What is not filtered goes to sys.stderr, in C; or to the list of warnings.catch_warnings(record=True).
