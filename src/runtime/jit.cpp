@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/few.h"
 #include "cpython/generator_functions.h"
 #include "evaluator/bind_arguments.h"
 
@@ -253,9 +254,32 @@ PyType_Spec spec = {"evalframe._core.Jit", sizeof(JitObject), 0,
 
 }  // namespace
 
+namespace {
+
+// An object whose class has `_evalframe`, a tuple that begins with a jit object and what that is called with in the place of `self`.
+PyObject* call_stand_in(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static PyObject* const attribute = PyUnicode_InternFromString("_evalframe");
+  const Ref told = Ref::steal(PyObject_GetAttr(self, attribute));
+  if (!told) return nullptr;
+  if (!PyTuple_CheckExact(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Format(PyExc_TypeError, "%.100s has no captured function", Py_TYPE(self)->tp_name);
+  const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
+  Few<PyObject*, 16> given(static_cast<size_t>(all) + 1);
+  given[0] = PyTuple_GET_ITEM(told.get(), 1);
+  std::copy_n(arguments, all, given.data() + 1);
+  return PyObject_Vectorcall(PyTuple_GET_ITEM(told.get(), 0), given.data(), static_cast<size_t>(count) + 1, names);
+}
+
+PyMethodDef stand_in_call{"__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_stand_in)), METH_FASTCALL | METH_KEYWORDS,
+                          "__call__($self, /, *args, **kwargs)\n--\n\nCalls what was captured."};
+
+}  // namespace
+
 bool add_jit_type(PyObject* module) {
   if (!jit_type) jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return jit_type && PyModule_AddObjectRef(module, "Jit", reinterpret_cast<PyObject*>(jit_type)) == 0;
+  if (!jit_type || PyModule_AddObjectRef(module, "Jit", reinterpret_cast<PyObject*>(jit_type)) < 0) return false;
+  // A method of any class that takes it: one in Python would take longer than most guards.
+  const Ref method = Ref::steal(PyDescr_NewMethod(&PyBaseObject_Type, &stand_in_call));
+  return method && PyModule_AddObjectRef(module, "call_stand_in", method.get()) == 0;
 }
 
 void take_generator(const cpython::EntryFrame& frame, const std::shared_ptr<Capture>& capture, Ref& owner) {
