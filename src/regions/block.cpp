@@ -113,6 +113,7 @@ void Block::look_at_conditions() {
 
 // even: the number of the load among those that vary evenly, which many turns may have done ahead.
 native::Value Block::load_from_memory(DType dtype, const Term& address, std::optional<size_t> even) {
+  if (carries && even && carries->loads.count(*even)) return native::exact(dtype, emitter.let(carries->type, "load " + carries->type + ", ptr " + carries->from));
   const size_t index = even.value_or(loaded_types.size());
   if (index >= loaded_types.size()) return native::load_element(emitter, dtype, address.ref, "");
   return native::exact(dtype, emitter.let(loaded_types[index], "load " + loaded_types[index] + ", ptr " + loaded + std::to_string(index)));
@@ -229,7 +230,9 @@ void Block::copy_row(DType dtype, const Rows& from, const Rows& to, const Term& 
 void Block::log(const Store& store) {
   const int size = graph::size_of(store.value.dtype);
   const std::string on = new_label(), behind = new_label();
-  emitter.line("br i1 %logs, label %" + on + ", label %" + behind);
+  Term logs{&emitter, "i1", "%logs"};
+  if (!arrays_are_logged.empty()) logs = logs & !emitter.let("i1", "load i1, ptr " + arrays_are_logged);
+  emitter.line("br i1 " + logs.ref + ", label %" + on + ", label %" + behind);
   emitter.label(on);
   for (int part = 0; part < size; part += 8) {
     const std::string type = "i" + std::to_string(8 * std::min(size, 8));
@@ -257,6 +260,7 @@ void Block::keep() {
   for (const Store& store : stores) {
     if (!store.to && !done_ && !(pass == Pass::kMany && store.varies != Varies::kAnyhow)) log(store);
     write_store(store);
+    if (carries) emitter.line("store " + carries->type + " " + store.value.real.ref + ", ptr " + carries->to);
   }
   if (stores_arrays()) mark_done();
   stores.clear();
@@ -297,9 +301,6 @@ void Block::look_where(const Term& holds) {
   emitter.label(behind);
   may_have_met_ = true;
 }
-
-// Rows of neighbours are logged with one entry behind each.
-static Term entries_of(const Term& bytes) { return binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }
 
 Term Block::has_room_for(const Strided& array) {
   const Term log{&emitter, "ptr", "%log"}, top = emitter.let("ptr", "load ptr, ptr %log.top");

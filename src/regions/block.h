@@ -103,6 +103,7 @@ class Block {
     std::shared_ptr<Strided> to, from;
     Varies varies = Varies::kAnyhow;  // the address, from turn to turn
     std::shared_ptr<Expression> computes = {};  // in the place of `from`: it is computed when all is stored, where it can be in the array itself
+    std::shared_ptr<Strided> in = {};  // of an element that may be anywhere: the array, if that is the same in all turns
   };
   std::vector<Store> stores;
   bool stores_arrays() const;
@@ -184,6 +185,7 @@ class Block {
 
   Emitter emitter;
   Pass pass = Pass::kTurn;
+  std::string arrays_are_logged;  // kMany: the variable that says whether all arrays are of which elements anywhere are stored; empty: none is
   std::string failed;      // kMany: the variable that says whether something wasn't as expected
   bool is_strict = false;  // kProbe: it leaves, which it does for nothing else
   // Of numbers that vary evenly, or not at all: what the variables of quotients that are the same in all turns begin with; empty: each turn divides.
@@ -203,6 +205,14 @@ class Block {
   // kMany: those were loaded when the turn began, into variables with names that begin so, with values of these types.
   std::string loaded;
   std::vector<std::string> loaded_types;
+  // kMany: where the element is that the turn before has stored, which loads of these numbers, of those at addresses that vary evenly, would read,
+  // and where what this turn stores is put for the next one: variables.
+  struct Carries {
+    std::string from, to, type;
+    std::set<size_t> loads;
+  };
+  std::optional<Carries> carries;
+  size_t even_loads() const { return even_loads_; }
 
  private:
   std::string name_, leave_;
@@ -235,5 +245,8 @@ class Block {
   void pin();
   void change_halves(const std::vector<Term>& arrays);
 };
+
+// Of the log, for so many bytes that stand one beside the other: one entry stands behind them.
+inline Term entries_of(const Term& bytes) { return native::binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }
 
 }  // namespace evalframe::regions

@@ -30,8 +30,7 @@ Term step_along(Block& block, const Term& address, const Term& index, const Term
 struct Address {
   Term address;
   Varies varies = Varies::kNot;
-  std::string memory = {};  // the array's
-  Term base = {};
+  std::shared_ptr<Strided> in;  // the array
 };
 
 // Leaves where an index is out of range, or isn't one element's.
@@ -43,7 +42,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
   if (!is_computed(array.type.dtype)) throw Unsupported(std::string("elements of ") + graph::name(array.type.dtype));
   if (!(array.type.flags & NPY_ARRAY_ALIGNED)) throw Unsupported("elements that aren't aligned");
   const Strided all = strided(block, array);
-  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, all.memory, all.base};
+  Address result{all.data, block.pass == Pass::kTurn ? Varies::kAnyhow : array.varies, std::make_shared<Strided>(all)};
   std::vector<Term> numbers;
   std::string name = all.data.ref;
   for (int axis = 0; axis < array.type.rank; axis++) {
@@ -53,7 +52,7 @@ Address address_of(Block& block, const Written& array, const Written& index) {
     name += " " + numbers.back().ref + " " + all.sizes[axis].ref + " " + all.strides[axis].ref;
   }
   const auto [known, is_new] = block.addresses.try_emplace(name);
-  if (!is_new) return {known->second, result.varies, result.memory, result.base};
+  if (!is_new) return {known->second, result.varies, result.in};
   for (int axis = 0; axis < array.type.rank; axis++) {
     const Term &number = numbers[static_cast<size_t>(axis)], &size = all.sizes[axis];
     Term stride = all.strides[axis];
@@ -90,8 +89,9 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
   require_array(array);
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
-  const auto [address, varies, memory, base] = address_of(block, array, index);
-  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies}, memory, base);
+  const auto [address, varies, in] = address_of(block, array, index);
+  const bool is_anywhere = varies == Varies::kAnyhow && array.varies == Varies::kNot;
+  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies, .in = is_anywhere ? in : nullptr}, in->memory, in->base);
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {

@@ -17,6 +17,9 @@ constexpr int64_t kFewestAtOnce = 3;
 // With quotients, of which two are computed for each.
 constexpr int64_t kFewestWithQuotients = 8;
 
+// Of an array that is logged as a whole for many turns: copying them takes less time than to log one element in each turn.
+constexpr int64_t kMostBytesForTurn = 64;
+
 // The most elements that are loaded ahead for a block: a way that is hardly ever taken may have more.
 constexpr size_t kMostLoadedAhead = 8;
 
@@ -84,6 +87,11 @@ std::string ManyTurns::write(const std::string& slow) {
   store(emitter, range[2], "%" + prefix() + ".range");
   store(emitter, emitter.integer("i64", 0), "%" + prefix() + ".bits");
   store(emitter, first, item());
+  find_carried();
+  if (carried_) {
+    block.quotients = quotients(carried_->loads.block, carried_->loads.recording);
+    load_carried(emitter, address_of_load(region_, block, carried_->loads, carried_->load, first), "from");
+  }
   emitter.line("br label %" + label_of(head_));
   take(block);
   for (const Head& head : heads_) write_turn(head.block);
@@ -298,6 +306,7 @@ void log_stores(Block& block, const std::vector<std::pair<Block::Store, Term>>& 
 void ManyTurns::write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count) {
   block.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;  // in the first turn, and where in the last one
+  std::vector<Block::Store> anywhere;
   for (const int number : blocks_) {
     const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
     for (size_t r = 0; r < recordings.size(); r++) {
@@ -314,11 +323,45 @@ void ManyTurns::write_probes(Block& block, const Term& first, const std::string&
       share(block, quotients_at_first, std::exchange(block.shared_quotients, {}), fewer, count);
       for (size_t i = 0; i < at_first.size(); i++) {
         if (at_first[i].varies != Varies::kAnyhow) evenly.emplace_back(at_first[i], at_last[i].address);
+        else anywhere.push_back(at_first[i]);
       }
     }
   }
   block.leave_for(slow);
   log_stores(block, evenly, count);
+  log_arrays(block, anywhere, count);
+}
+
+// A histogram's counts are stored once in each turn, and there are few of them. Where the log ends with the very array, it isn't logged again.
+void ManyTurns::log_arrays(Block& block, const std::vector<Block::Store>& anywhere, const Term& count) {
+  may_log_arrays_ = !anywhere.empty() && std::all_of(anywhere.begin(), anywhere.end(), [](const Block::Store& store) { return store.in != nullptr; });
+  if (!may_log_arrays_) return;
+  Emitter& emitter = block.emitter;
+  region_.variables_.insert(arrays_are_logged() + " = alloca i1");
+  Term fits = emitter.integer("i1", -1), entries = emitter.integer("i64", 0);
+  std::vector<Term> bytes;
+  for (const Block::Store& store : anywhere) {
+    Term size = emitter.integer("i64", graph::size_of(store.in->type.dtype));
+    for (size_t axis = store.in->sizes.size(); axis > 0;) {
+      fits = fits & compare("eq", store.in->strides[--axis], size);
+      size = size * store.in->sizes[axis];
+    }
+    fits = fits & compare("ult", size, count * emitter.integer("i64", kMostBytesForTurn));
+    entries = entries + entries_of(size);
+    bytes.push_back(size);
+  }
+  const Term room = native::convert("ptrtoint", Term{&emitter, "ptr", "%many.end"}, "i64") - native::convert("ptrtoint", load(emitter, "ptr", "%log.top"), "i64");
+  fits = fits & compare("sle", entries * emitter.integer("i64", sizeof(LogEntry)), room);
+  store(emitter, fits, arrays_are_logged());
+  const std::string logs = block.new_label(), behind = block.new_label();
+  emitter.line("br i1 " + (fits & Term{&emitter, "i1", "%logs"}).ref + ", label %" + logs + ", label %" + behind);
+  emitter.label(logs);
+  for (size_t i = 0; i < anywhere.size(); i++) {
+    const std::string operands = "ptr " + load(emitter, "ptr", "%log.top").ref + ", ptr " + anywhere[i].in->data.ref + ", i64 0, i64 1, i64 " + bytes[i].ref;
+    store(emitter, emitter.let("ptr", "call ptr %log.rows(" + operands + ")"), "%log.top");
+  }
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
 }
 
 // Where it is another in the first turn only, as of (i - 1) % n, that turn is done alone, and the others share theirs.
@@ -433,6 +476,30 @@ void ManyTurns::load_for(int head, int number, size_t recording) {
   loaded_types_[{number, recording}] = std::move(types);
 }
 
+void ManyTurns::find_carried() {
+  std::vector<PartOfTurn> parts;
+  for (const int number : blocks_) {
+    const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
+    // The first of a head's was probed.
+    for (size_t r = 0; r < (is_head(number) ? 1 : recordings.size()); r++) parts.push_back({number, r, recordings[r], carriers_.at(number)});
+  }
+  const auto begins = [&](Block& block, const PartOfTurn& part) { block.quotients = quotients(part.block, part.recording); };
+  carried_ = regions::find_carried(region_, parts, [this](size_t slot) { return is_fixed_slot(slot); }, step_, begins);
+}
+
+void ManyTurns::load_carried(Emitter& emitter, const Term& address, const char* name) {
+  const Term value = native::load_element(emitter, carried_->dtype, address.ref, "").real;
+  region_.variables_.insert(carried(name) + " = alloca " + value.type);
+  store(emitter, value, carried(name));
+}
+
+void ManyTurns::keep_carried(int head) {
+  Block block(prefix() + "h" + std::to_string(head) + "carried", "rollback", region_.routines());
+  block.quotients = quotients(carried_->stores.block, carried_->stores.recording);
+  load_carried(block.emitter, address_of_store(region_, block, carried_->stores, load(block.emitter, "i64", item())), "to");
+  take(block);
+}
+
 void ManyTurns::write_turn(int number) {
   const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
   // The first of a head's was probed; its conditions hold in all turns.
@@ -443,13 +510,16 @@ void ManyTurns::write_turn(int number) {
     Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.routines());
     block.pass = Pass::kMany;
     block.failed = failed();
+    if (may_log_arrays_) block.arrays_are_logged = arrays_are_logged();
     block.quotients = quotients(number, i);
     const auto loaded_here = loaded_types_.find({number, i});
     if (loaded_here != loaded_types_.end()) block.loaded = loaded(number, i), block.loaded_types = loaded_here->second;
     if (is_head(number)) {
       store(block.emitter, block.emitter.integer("i64", 0), "%" + prefix() + ".turn");
       load_ahead(number);
+      if (carried_) keep_carried(number);
     }
+    if (carried_) block.carries = {carried("from"), carried("to"), native::register_type(carried_->dtype), carried_->all_loads[{number, i}]};
     RecordingWriter writer(region_, number, *recordings[i], block);
     if (Watches watches = watches_in(number, block)) writer.watches(std::move(watches));
     writer.write_turn(nullptr, is_head(number), next);
@@ -473,6 +543,7 @@ void ManyTurns::write_next(size_t head) {
   store(emitter, item_of_next, item());
   store(emitter, item_of_next, region_.written_variable(item_, 0, "i64"));
   region_.region_.changed.insert(item_);
+  if (carried_) store(emitter, load(emitter, native::register_type(carried_->dtype), carried("to")), carried("from"));
   // Several vectors a turn would only help sums that may be added up in any order; rows are seldom long, and what is left of them is done one by one.
   const std::string hint = region_.numerics_.fast ? std::string() : region_.loop_hint(R"(!{!"llvm.loop.interleave.count", i32 1})");
   emitter.line("br i1 " + compare("ne", left_behind, 0).ref + ", label %" + label_of(heads_[head].block) + ", label %" + end + hint);

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "regions/carried.h"
 #include "regions/turns.h"
 
 namespace evalframe::regions {
@@ -64,6 +65,7 @@ class ManyTurns : public Turns {
   std::string quotients(int block, size_t recording) const;
   std::string to_do() const { return "%" + prefix() + ".left"; }
   std::string failed() const { return "%" + prefix() + ".failed"; }
+  std::string arrays_are_logged() const { return "%" + prefix() + ".logged"; }
   std::string item() const { return "%" + prefix() + ".item"; }
   Term step(Emitter& emitter, const std::vector<Term>& range) const;
   // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
@@ -76,6 +78,14 @@ class ManyTurns : public Turns {
   // Of a block's recording: kept for the turns, and the same in the first and in the last one.
   void share(Block& block, const std::vector<Block::Quotient>& at_first, const std::vector<Block::Quotient>& at_last, const std::string& fewer, const Term& count);
   void write_probes(Block& block, const Term& first, const std::string& slow, const Term& last, const std::string& fewer, const Term& count);
+  // Arrays of which the turns store elements anywhere are logged as a whole, where that is less to do.
+  void log_arrays(Block& block, const std::vector<Block::Store>& anywhere, const Term& count);
+  void find_carried();
+  std::string carried(const char* name) const { return "%" + prefix() + ".carried." + name; }
+  // Into that variable the element at the address.
+  void load_carried(Emitter& emitter, const Term& address, const char* name);
+  // In each turn what it would leave to the next one if it stored nothing.
+  void keep_carried(int head);
   void write_turn(int number);
   // Blocks in front of which no turn stores anything, without heads.
   std::set<int> before_stores() const;
@@ -106,6 +116,8 @@ class ManyTurns : public Turns {
   std::map<std::pair<int, size_t>, std::vector<std::string>> loaded_types_;  // by block and recording, see Block
   int ways_out_ = 0;
   bool divides_ = false;
+  bool may_log_arrays_ = false;
+  std::optional<Carried> carried_;
   std::string text_;
 };
 

@@ -436,8 +436,9 @@ Value numpy_bool(BinaryOp op, const Value& a, const Value& b) {
   }
 }
 
-// A power of Python's float by an int of NumPy's is an operation of arrays (convert_to_double in NumPy's scalarmath.c.src), which on some processors
-// (AVX-512) doesn't call pow(). Asked of NumPy: in one of twenty cases their last bits differ.
+// A power of Python's float by an int of NumPy's is an operation of arrays (convert_to_double in NumPy's scalarmath.c.src), and so is one of two numbers of
+// NumPy's that the type of neither can hold (float32 and int64), or of a bool. On some processors (AVX-512) these don't call pow(). Asked of NumPy: in one
+// of twenty cases their last bits differ.
 bool calls_pow_for_ints_of_numpy() {
   static const bool calls = [] {
     for (int exponent = 3; exponent < 20; exponent++) {
@@ -455,13 +456,15 @@ bool calls_pow_for_ints_of_numpy() {
   return calls;
 }
 
-bool is_int_of_numpy(const Written& number) { return number.type.kind == Kind::kNumpy && graph::kind_of(number.type.dtype) != 'f'; }
+bool is_power_of_arrays(const Written& left, const Written& right, DType dtype) {
+  if (!native::is_float(dtype) || right.type.kind != Kind::kNumpy) return false;
+  if (left.type.kind == Kind::kFloat) return graph::kind_of(right.type.dtype) != 'f';
+  return left.type.kind == Kind::kNumpy && left.type.dtype != dtype && (left.type.dtype == DType::bool_ || right.type.dtype != dtype);
+}
 
 Written numpy_binary(Block& block, BinaryOp op, const Written& left, const Written& right, DType dtype) {
   if (!is_computed(dtype)) throw Unsupported(std::string("numbers of ") + graph::name(dtype));
-  if (op == BinaryOp::kPower && left.type.kind == Kind::kFloat && is_int_of_numpy(right) && !calls_pow_for_ints_of_numpy()) {
-    throw Unsupported("a power of Python's float by an int of NumPy's, on this processor");
-  }
+  if (op == BinaryOp::kPower && is_power_of_arrays(left, right, dtype) && !calls_pow_for_ints_of_numpy()) throw Unsupported("a power that NumPy computes as those of arrays, on this processor");
   const Value a = as_operand(block, left, dtype), b = as_operand(block, right, dtype);
   if (dtype == DType::bool_) return written_scalar(numpy_bool(op, a, b));
   const bool complex = native::is_complex(dtype);

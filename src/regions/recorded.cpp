@@ -747,7 +747,9 @@ void RecordingWriter::write_turn(const Term* item, bool is_head, const std::stri
   std::map<int32_t, std::vector<Term>> watched;
   std::map<int32_t, Varies> stores;
   for (int32_t i = 0; i < count(); i++) {
+    const size_t loads = block_.even_loads();
     write_node(i);
+    even_loads_.insert(even_loads_.end(), block_.even_loads() - loads, i);
     if (std::vector<Term> results = block_.take_watched(); !results.empty()) watched[i] = std::move(results);
     if (!block_.stores.empty() && recording_.graph.nodes[static_cast<size_t>(i)].form == Form::kSetItem) stores[i] = block_.stores.back().varies;
   }

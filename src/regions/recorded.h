@@ -29,6 +29,8 @@ class RecordingWriter {
   // Of many turns: what is done in one, with nothing kept yet. item: its number, else what the slots have. otherwise: the label for
   // where it is another recording's.
   void write_turn(const Term* item, bool is_head, const std::string& otherwise = {});
+  // Nodes that have loaded elements at addresses that vary evenly, or not at all, in the order of these loads.
+  const std::vector<int32_t>& even_loads() const { return even_loads_; }
   // ... and what is kept, and where that leads.
   void finish_turn() { finish(state_at(count()), instruction_at(count()), true); }
   // Is called with what has to be computed in each turn, so that what is watched is. Else whatever is has to be needed in each turn.
@@ -37,12 +39,13 @@ class RecordingWriter {
   void check_guards();
   // The number that the region has for an input that is in none of its variables; none: it is in one.
   std::optional<int32_t> source_of(int32_t input);
+  // The variable that the recording's source is.
+  std::optional<size_t> slot_of(int32_t source) const { return region_.frame_.slot_of(recording_, source); }
 
  private:
   std::vector<Term> needed_for(const std::map<int32_t, std::vector<Term>>& watched) const;
   void check_recording() const;
   bool is_typed(std::optional<size_t> slot) const { return slot && state_.types[*slot].kind != Type::Kind::kObject; }
-  std::optional<size_t> slot_of(int32_t source) const { return region_.frame_.slot_of(recording_, source); }
   bool is_checked_here(int32_t source, const guards::Fact& fact) const;
   void check_slot(size_t slot, const guards::Fact& fact);
   // A number of a tuple in a slot; none: another source.
@@ -116,6 +119,7 @@ class RecordingWriter {
   std::map<size_t, Written> slots_;
   const Term* item_ = nullptr;
   std::function<void(const std::vector<Term>&)> watches_;
+  std::vector<int32_t> even_loads_;
   size_t appended_ = 0;  // so much of what lists get is in them
 };
 

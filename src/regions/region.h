@@ -77,6 +77,8 @@ struct Region {
   std::vector<Type> sources;  // of the guards' sources that the code reads; kUnbound: it doesn't
   Names names;
   std::vector<Routine> routines;  // that the code calls
+  // Routines that have to be compiled, in full.
+  int kernels() const { return static_cast<int>(std::count_if(routines.begin(), routines.end(), [](const Routine& routine) { return routine.kernel != nullptr; })); }
   int numpy_calls() const { return static_cast<int>(std::count_if(routines.begin(), routines.end(), [](const Routine& routine) { return routine.kind == Routine::Kind::kObject; })); }
   bool loses_arrays = false;      // some variable gets another for one that no other has: it is held until the loop is left
   int64_t logged = 0;             // elements that a turn may log

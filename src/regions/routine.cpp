@@ -46,7 +46,7 @@ class KernelRoutine : public LoadedRoutine {
     if (!missing_) return;
     const uint64_t walks = *std::exchange(missing_, std::nullopt);
     last_.clear();
-    versions_.push_back({walks, reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access_of(walks), true).ir))});
+    versions_.push_back({walks, reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access_of(walks), true, native::Rows::kShort).ir))});
   }
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {

@@ -50,12 +50,12 @@ class RegionWriter {
     region_.objects = std::move(objects);
   }
   Region write(const State& from);
+  std::vector<Routine>& routines() { return region_.routines; }
 
  private:
   friend class RecordingWriter;
   friend class ManyTurns;
   friend class TurnsAhead;
-  std::vector<Routine>& routines() { return region_.routines; }
   // The same, where variables that are written before they are read may have numbers of any type: there is one block for all.
   State without_unread(State state) const;
   // The block's number; -1: there are too many, or it is outside.

@@ -195,8 +195,9 @@ void Capture::make_region(const Run& run, Entries& entries) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
-  double least = kPartOfCompiling * kQuickSecondsOfLine * static_cast<double>(region.lines());
-  if (settings_.patience && !native::is_at_hand(region.ir)) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
+  const bool is_at_hand = native::is_at_hand(region.ir);
+  double least = kPartOfCompiling * (kQuickSecondsOfLine * static_cast<double>(region.lines()) + (is_at_hand ? 0 : native::kSecondsOfKernel * region.kernels()));
+  if (settings_.patience && !is_at_hand) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
   if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));

@@ -33,8 +33,8 @@ constexpr int kMaxRefused = 8;
 constexpr size_t kMaxAsCalls = 16;
 // A segment whose kernels were dropped for a warning this often is run by NumPy from then on.
 constexpr int kMaxFlagged = 16;
-// Seconds that compiling the kernels of a segment takes, LLVM once loaded; and that NumPy takes for an element, about.
-constexpr double kSecondsOfCompiling = 0.01, kSecondsOfElement = 0.5e-9;
+// Seconds that NumPy takes for an element, about.
+constexpr double kSecondsOfElement = 0.5e-9;
 
 // Of all executables. Under the GIL.
 uint64_t waiting_runs = 0;
@@ -160,7 +160,7 @@ double NativeExecutable::elements_of(const Segment& segment) const {
 }
 
 bool NativeExecutable::is_worth_compiling(const Kernels& kernels) const {
-  return !is_patient_ || (kernels.seconds >= kSecondsOfCompiling && (llvm_is_loaded() || waiting_seconds >= kSecondsOfLoading));
+  return !is_patient_ || (kernels.seconds >= kSecondsOfKernel && (llvm_is_loaded() || waiting_seconds >= kSecondsOfLoading));
 }
 
 const Variant* NativeExecutable::add_variant(size_t step, const std::vector<LeafShape>& shapes) {

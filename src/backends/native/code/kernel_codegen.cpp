@@ -15,6 +15,7 @@ constexpr const char* kAccessGroup = ", !llvm.access.group !2";
 // are often short and scalar calls dear.
 constexpr const char* kLoop = "!0 = distinct !{!0, !1}\n";
 constexpr const char* kLoopOfCalls = "!0 = distinct !{!0, !1, !4}\n!4 = !{!\"llvm.loop.interleave.count\", i32 2}\n";
+constexpr const char* kLoopOfShortRows = "!0 = distinct !{!0, !1, !4, !5}\n!4 = !{!\"llvm.loop.interleave.count\", i32 1}\n!5 = !{!\"llvm.loop.unroll.disable\"}\n";
 // alignstack: vectors that wait on the stack for a call to return must not cross cache lines, which halved the speed.
 constexpr const char* kModuleEnd = R"(
 attributes #0 = { nounwind alignstack=64 }
@@ -33,8 +34,8 @@ DType dtype_of(const Kernel& kernel, int32_t value) {
 // Writes the kernel function. Names: %d operand bases, %so/%si strides, %r row bases, %sticky gathered conditions.
 class Writer {
  public:
-  Writer(const Kernel& kernel, const std::string& access, bool quiet)
-      : kernel_(kernel), access_(access), body_(quiet), entry_(quiet), row_(quiet) {}
+  Writer(const Kernel& kernel, const std::string& access, bool quiet, Rows rows)
+      : kernel_(kernel), access_(access), rows_(rows), body_(quiet), entry_(quiet), row_(quiet) {}
 
   bool may_signal() const { return body_.may_signal() || entry_.may_signal() || row_.may_signal(); }
 
@@ -53,7 +54,7 @@ class Writer {
     text += "  br i1 %i.done, label %row.end, label %column, !llvm.loop !0\n";
     text += "row.end:\n  %o.next = add nuw nsw i64 %o, 1\n  %o.done = icmp eq i64 %o.next, %rows\n";
     text += "  br i1 %o.done, label %end, label %row\nend:\n" + returned() + "}\n";
-    return text + kModuleEnd + (body_.kept().empty() ? kLoop : kLoopOfCalls);
+    return text + kModuleEnd + (!body_.kept().empty() ? kLoopOfCalls : rows_ == Rows::kShort ? kLoopOfShortRows : kLoop);
   }
 
  private:
@@ -235,6 +236,7 @@ class Writer {
 
   const Kernel& kernel_;
   const std::string& access_;
+  const Rows rows_;
   Emitter body_;
   Emitter entry_;
   Emitter row_;
@@ -264,8 +266,8 @@ DType stored_dtype(const Kernel& kernel, const KernelOutput& output) {
   return output.dtype;
 }
 
-Generated generate(const Kernel& kernel, const std::string& access, bool quiet) {
-  Writer writer(kernel, access, quiet);
+Generated generate(const Kernel& kernel, const std::string& access, bool quiet, Rows rows) {
+  Writer writer(kernel, access, quiet, rows);
   std::string ir = writer.write();
   return {std::move(ir), writer.may_signal()};
 }

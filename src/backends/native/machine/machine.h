@@ -22,6 +22,8 @@ void* machine_code(std::string ir, Effort effort = Effort::kFull);
 void* machine_code_at_hand(const std::string& ir);
 // Whether it, or what is made quickly of it, is in this process or on disk.
 bool is_at_hand(const std::string& ir);
+// Seconds that compiling a kernel takes, about, LLVM once loaded.
+inline constexpr double kSecondsOfKernel = 0.01;
 // Seconds that compiling begins with, for all of the process; whether they are over.
 inline constexpr double kSecondsOfLoading = 0.05;
 bool llvm_is_loaded();
