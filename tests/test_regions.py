@@ -913,6 +913,29 @@ def test_powers_that_come_again_are_those_of_the_c_library(base: Any) -> None:
             check(of_elements, *[(base, n, np.zeros(10), exponents) for n in (100, 200, 200)], native=False)
 
 
+NUMBER_TYPES = ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", NUMBER_TYPES)
+def test_powers_of_numbers_of_all_types(dtype: str) -> None:
+    """Some are those of one number, which call pow(), and others those of arrays, which may not."""
+
+    def powers(a: Any, b: Any, out: Any, base: Any, exponent: Any) -> None:
+        for i in range(len(a)):
+            out[i] = a[i] ** b[i]
+            out[i] += base ** b[i]
+            out[i] += a[i] ** exponent
+
+    def some(of: str) -> Any:
+        return (R.random(60) * 3 + 0.5).astype(of) if of.startswith("float") else R.integers(0, 2 if of == "bool" else 5, 60).astype(of)
+
+    numbers = [(1.37, 3), (3, 2.71), (np.float32(1.3), np.int64(7)), (np.float64(1.3), np.float32(2.2)), (np.int32(3), np.uint64(5)), (np.True_, 1.7)]
+    with np.errstate(all="ignore"):
+        for other in NUMBER_TYPES:
+            for base, exponent in numbers:
+                check(powers, *[(some(dtype), some(other), np.zeros(60), base, exponent) for _ in range(4)], native=False)
+
+
 def test_numbers_of_enumerate_grow() -> None:
     def last(a: Any) -> int:
         t = 0

@@ -8,6 +8,7 @@
 #include "runtime/background.h"
 #include "runtime/capture_run.h"
 #include "runtime/log_compilation.h"
+#include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
@@ -182,6 +183,7 @@ bool Capture::still_pays(Run& run, Entries& entries) {
 }
 
 void Capture::make_region(const Run& run, Entries& entries) {
+  const PendingException pending;
   PyObject* const code_object = entries.place.frames[0].code;
   const bytecode::Code* const code = cpython::decoded(code_object);
   if (!code) return PyErr_Clear();
@@ -216,6 +218,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
 
 void Capture::optimise(const Held<LoopRegion>& region) {
   count(&Counters::optimised_loops);
+  const PendingException pending;
   if (settings_.background && run_in_background([region] { region->optimise(); })) return;
   const RegionTrial::Pause pause;
   const double before = region->compile_seconds;

@@ -597,7 +597,9 @@ Plan load_method(const Site& site) {
   if (is_fixed_module(recorder, asked.label, object)) return module_attribute(recorder, object, name);
   if (PyModule_Check(object)) return attribute_of_kind_of_module(recorder, asked);
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
-  const bool is_method = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
+  const bool is_descriptor = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
+  // Else the class is asked (numpy.recarray has a __getattribute__), and what it gives isn't taken apart (_PyObject_GetMethod).
+  const bool is_method = is_descriptor && Py_TYPE(object)->tp_getattro == PyObject_GenericGetAttr;
   const Value owner = recorder.value_at(site.depth - 1);
   if (is_method && recorder.is_graph_value(recorder.label(site.depth - 1), object)) {
     return recorder.operand(recorder.label(site.depth - 1), object) ? plan_value(0) : plan_break(Break::kAttribute, type_name(object));
@@ -613,7 +615,7 @@ Plan load_method(const Site& site) {
   }
   if (recorder.is_super(asked.label)) return attribute_of_super(recorder, asked);
   if (is_method && (is_dict_of_function(recorder, asked.label) || is_known_decimal(recorder, asked.label, object))) return plan_value(0);
-  if (!is_method) {
+  if (!is_descriptor) {
     if (std::optional<Plan> plan = function_attribute(recorder, asked)) return *std::move(plan);
   }
   if (std::optional<Plan> plan = exception_attribute(recorder, asked.label, object, name)) return *std::move(plan);
