@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -137,3 +140,33 @@ def test_functions_made_anew_are_left_where_they_are_only_recorded(calls_of_each
             for _ in range(calls_of_each):
                 assert np.array_equal(scaled(x), np.arange(5.0) * factor + 1)
     assert evalframe.stats()["recordings"] - before == recordings
+
+
+ENDS_BEYOND = """
+import numpy as np
+import evalframe
+
+@evalframe.jit
+def beyond(A, x, n):
+    s = 0.0
+    for i in range(n):
+        if A[i, n - 1 - i] > 0:
+            s += np.dot(x, A[i])
+        A[i] -= x[i + 1]
+    return s
+
+rng, ended = np.random.default_rng(0), []
+for k in range(400):
+    n = (5, 9, 13, 17)[k % 4]
+    try:
+        beyond(rng.normal(size=(n, n)), rng.normal(size=n).astype(("f8", "f4", "i8")[k // 3 % 3]), n)
+    except Exception as error:
+        ended.append(type(error).__name__)
+print(sorted(set(ended)))
+"""
+
+
+def test_an_exception_outlasts_what_its_call_decides() -> None:
+    """The call by which a function turns out slower compiles its loops in full, before what it raises is handed on. Nothing may be on disk of them."""
+    done = subprocess.run([sys.executable, "-c", ENDS_BEYOND], capture_output=True, text=True, check=True, env=os.environ | {"EVALFRAME_CACHE": "0"})
+    assert done.stdout == "['IndexError']\n"
