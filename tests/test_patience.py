@@ -77,3 +77,28 @@ def test_no_function_is_given_up_while_its_kernels_wait(tmp_path: Path) -> None:
         "print('compiled')"
     )
     assert run("-m", "evalframe", "run", "-c", source, cwd=tmp_path) == "compiled\n"
+
+
+SORTING = """
+import numpy as np
+import evalframe
+
+rng = np.random.default_rng(0)
+
+def sort(a):
+    if len(a) < 2:
+        return a
+    return np.concatenate([sort(a[a < a[0]]), a[:1], sort(a[1:][a[1:] >= a[0]])])
+
+told = True
+for _ in range(600):
+    x = rng.random(300)
+    told = told and (sort(x) == np.sort(x)).all()
+print(told, evalframe.stats()["recordings"])
+"""
+
+
+def test_where_each_call_takes_another_way_the_more_was_recorded_the_longer_all_wait(tmp_path: Path) -> None:
+    """A function that calls itself has a place for each depth and way, and all of them are met often: each turn was recorded anew."""
+    told, recordings = run("-m", "evalframe", "run", "-c", SORTING, cwd=tmp_path).split()[:2]
+    assert told == "True" and 10 < int(recordings) < 350

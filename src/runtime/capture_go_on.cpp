@@ -258,7 +258,11 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
 }
 
 bool Capture::puts_off(Entries& entries) {
-  if (!is_tried() || !settings_.patience || entries.put_off >= kMostPutOff || !settings_.patience->is_used_up()) return false;
+  if (!is_tried() || !settings_.patience) return false;
+  // Where there are very many places, as in functions that call themselves, each is met often: the more was taken, the longer all wait.
+  const double used = settings_.patience->used();
+  constexpr double kMostUsed = 16;
+  if (used <= 1 || entries.put_off >= kMostPutOff << static_cast<int>(std::min(used, kMostUsed) - 1)) return false;
   entries.put_off++;
   count(&Counters::put_off);
   return true;
