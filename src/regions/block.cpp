@@ -267,14 +267,10 @@ void Block::keep() {
 void Block::keep_computed() {
   Store store = std::move(stores[0]);
   stores.clear();
-  Term in_place = may_compute_in(*this, *store.computes, *store.to) & has_room_for(*store.to);
-  if (done_where_) in_place = in_place & !*done_where_;
-  const std::string logs = new_label(), computes = new_label(), copies = new_label(), stored = new_label();
-  emitter.line("br i1 " + (in_place & Term{&emitter, "i1", "%logs"}).ref + ", label %" + logs + ", label %" + computes);
-  emitter.label(logs);
-  log_array(*store.to);
-  emitter.line("br label %" + computes);
-  emitter.label(computes);
+  Term may = may_compute_in(*this, *store.computes, *store.to);
+  if (done_where_) may = may & !*done_where_;
+  const Term in_place = logged_where(may, *store.to);
+  const std::string copies = new_label(), stored = new_label();
   store.from = std::make_shared<Strided>(computed_for(*this, store.computes, *store.to, in_place));
   const bool may_have_met = may_have_met_;
   emitter.line("br i1 " + in_place.ref + ", label %" + stored + ", label %" + copies);
@@ -307,7 +303,43 @@ Term Block::has_room_for(const Strided& array) {
   const Term rows = array.sizes.size() == 2 ? array.sizes[0] : emitter.integer("i64", 1), &columns = array.sizes.back();
   const Term fits = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements);
   const Term bytes = rows * entries_of(columns * array.strides.back()) * emitter.integer("i64", sizeof(LogEntry));
-  return fits & (compare("sle", used + bytes, kUsualBytes) | (compare("eq", used, 0) & compare("sle", bytes, kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry)))));
+  return fits & compare("sle", used + bytes, kUsualBytes);
+}
+
+// Whether what is there is in the log where it may be, in one way or another.
+Term Block::logged_where(const Term& may, const Strided& array) {
+  const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), some = new_label(), behind = new_label();
+  emitter.line("br label %" + before);
+  emitter.label(before);
+  emitter.line("br i1 " + may.ref + ", label %" + asks + ", label %" + behind);
+  emitter.label(asks);
+  const Term has_room = array.sizes.size() > 2 ? emitter.integer("i1", 0) : has_room_for(array);
+  emitter.line("br i1 " + has_room.ref + ", label %" + logs + ", label %" + other);
+  emitter.label(logs);
+  if (array.sizes.size() <= 2) log_array(array);
+  emitter.line("br label %" + logged);
+  emitter.label(logged);
+  emitter.line("br label %" + behind);
+  emitter.label(other);
+  const Term is_kept = logged_part(array);
+  emitter.line("br label %" + some);
+  emitter.label(some);
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+  return emitter.let("i1", "phi i1 [ false, %" + before + " ], [ true, %" + logged + " ], [ " + is_kept.ref + ", %" + some + " ]");
+}
+
+Term Block::logged_part(const Strided& array) {
+  const size_t rank = array.sizes.size();
+  for (size_t axis = 0; axis < rank; axis++) {
+    put("%outer", axis, array.sizes[axis]);
+    put("%outer", rank + axis, array.strides[axis]);
+  }
+  const Term end = emitter.let("ptr", "load ptr, ptr %log.top");
+  const Term made = emitter.let("ptr", "call ptr %log.part(ptr %parts, ptr %log, ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ")");
+  const Term is_kept = compare("ne", native::convert("ptrtoint", made, "i64"), 0);
+  emitter.line("store ptr " + select(is_kept, made, end).ref + ", ptr %log.top");
+  return is_kept;
 }
 
 // Of rows of neighbours. One that ends the log was logged by the turn before, whose statement has stored the very same.
@@ -400,7 +432,7 @@ void Block::call(const Routine& routine, const std::vector<Rows>& operands, cons
   emitter.label(made);
 }
 
-void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands) {
+void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands, const std::optional<Term>& has_done) {
   if (operands.size() > kMostOperands || sizes.size() > static_cast<size_t>(kMostDimensions)) throw Unsupported("an operation on so many arrays");
   size_t at = 0;
   Term count = emitter.integer("i64", 1);
@@ -412,7 +444,7 @@ void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, co
     put("%data", i, operands[i].data);
     for (const Term& stride : operands[i].strides) put("%outer", at++, stride);
   }
-  call(routine, {}, count, emitter.integer("i64", 1), true);
+  call(routine, {}, count, emitter.integer("i64", 1), true, has_done);
 }
 
 void Block::put(const char* list, size_t index, const Term& value) {

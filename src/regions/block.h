@@ -23,6 +23,8 @@ struct Expression;
 inline constexpr int kLogSizeShift = 56;
 // ... in place of a size: the entry stands behind others that hold what was there: `old` bytes, one beside the other.
 inline constexpr uint64_t kManyBytes = 0xff;
+// ... the entry stands for a part of an array (part_log.h), whose address it has.
+inline constexpr uint64_t kPartOfArray = 0xfe;
 
 // Why something isn't done natively.
 struct Unsupported : std::runtime_error {
@@ -163,7 +165,7 @@ class Block {
     Term data;
     std::vector<Term> strides;
   };
-  void call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands);
+  void call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands, const std::optional<Term>& has_done = {});
   // Memory for the number that is a call's operand of that index.
   Term number_at(int index);
 
@@ -224,6 +226,8 @@ class Block {
   void keep_computed();
   Term has_room_for(const Strided& array);
   void log_array(const Strided& array);
+  Term logged_part(const Strided& array);
+  Term logged_where(const Term& may, const Strided& array);
   void copy_bytes(const Term& from, const Term& to, const Term& bytes);
   // Goes on behind it; looks at conditions only where it holds.
   void look_where(const Term& holds);

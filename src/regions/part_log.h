@@ -1,0 +1,38 @@
+// Parts of arrays that a native loop stores again and again: what was there is kept once from one checkpoint to the next.
+#pragma once
+
+#include <cstdint>
+
+#include "regions/type.h"
+
+namespace evalframe::regions {
+
+struct LogEntry;
+
+// A part that was stored: rows of neighbours.
+struct Part {
+  char* data;
+  int64_t rank, sizes[kMostDimensions], strides[kMostDimensions];  // elements, bytes
+  char* kept;       // what was there
+  int64_t in_vain;  // how often it was kept, one time behind the other, and not stored again before the next checkpoint
+};
+
+inline constexpr int kMostParts = 16;
+inline constexpr int64_t kRoomForParts = int64_t{4} << 20;
+
+// Of one run of a loop.
+struct PartLog {
+  uint64_t kept = 0;  // since the checkpoint, a bit for each of the parts: checkpoints set it to 0
+  char* room = nullptr;
+  int64_t used = 0;
+  int count = 0, next = 0;
+  Part parts[kMostParts];
+};
+
+// Sees to it that the part may be stored into, as what is there can be put back. axes: sizes and bytes of its axes. Gives the new end of the log; null: it isn't
+// so, as there is no room, or nothing says that the part is stored more often than a checkpoint is made: keeping it would take as long as copying
+// what is stored.
+LogEntry* log_part(PartLog* parts, LogEntry* log, LogEntry* end, char* data, const int64_t* axes, int64_t rank);
+void put_back(const Part& part);
+
+}  // namespace evalframe::regions
