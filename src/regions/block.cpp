@@ -16,6 +16,8 @@ constexpr int64_t kCacheLine = 64;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
 // Of the log that are filled with parts of arrays: with more, arrays and log would take turns in a core's first cache.
 constexpr int64_t kUsualBytes = int64_t{1} << 13;
+// ... of one that is copied or filled: logging more takes longer than a checkpoint.
+constexpr int64_t kFewBytes = int64_t{1} << 9;
 
 }  // namespace
 
@@ -252,14 +254,36 @@ void Block::keep() {
   if (pass == Pass::kTurn) pin();
   if (pass == Pass::kTurn && !done_ && stores.size() == 1 && stores[0].computes) return keep_computed();
   compute_stores();
-  if (done_ || stores_arrays()) look_at_conditions();
+  if (done_) look_at_conditions();
+  else if (stores_arrays()) log_parts();
   else if (done_where_) look_where(*done_where_);
   for (const Store& store : stores) {
     if (!store.to && !done_ && !(pass == Pass::kMany && store.varies != Varies::kAnyhow)) log(store);
     write_store(store);
   }
-  if (stores_arrays()) mark_done();
   stores.clear();
+}
+
+// Of an array whose last axis may have gaps, as one whose last axis has one element.
+static Strided in_rows(Block& block, Strided array) {
+  const Term size = block.emitter.integer("i64", graph::size_of(array.type.dtype));
+  if (array.strides.back().ref == size.ref) return array;
+  array.sizes.push_back(block.emitter.integer("i64", 1));
+  array.strides.push_back(size);
+  return array;
+}
+
+// If there is no room for all parts that are to be stored, they are only stored where there was no condition, and a checkpoint follows.
+void Block::log_parts() {
+  if (pass != Pass::kTurn) throw Unsupported("conditions in the midst of many turns");
+  Term logged{&emitter, "i1", "%logs"};
+  if (done_where_) logged = logged & !*done_where_;
+  for (const Store& store : stores) {
+    if (store.to) logged = logged_where(logged, in_rows(*this, *store.to), false);
+  }
+  const Term unlogged = !logged;
+  look_where(unlogged);
+  done_where_ = unlogged;
 }
 
 // Computed in the array itself where it may be, and the log has room for what was there. Else it is only stored where there was no condition, and a
@@ -269,7 +293,7 @@ void Block::keep_computed() {
   stores.clear();
   Term may = may_compute_in(*this, *store.computes, *store.to);
   if (done_where_) may = may & !*done_where_;
-  const Term in_place = logged_where(may, *store.to);
+  const Term in_place = logged_where(may, *store.to, true);
   const std::string copies = new_label(), stored = new_label();
   store.from = std::make_shared<Strided>(computed_for(*this, store.computes, *store.to, in_place));
   const bool may_have_met = may_have_met_;
@@ -297,23 +321,23 @@ void Block::look_where(const Term& holds) {
 // Rows of neighbours are logged with one entry behind each.
 static Term entries_of(const Term& bytes) { return binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }
 
-Term Block::has_room_for(const Strided& array) {
+Term Block::has_room_for(const Strided& array, int64_t most) {
   const Term log{&emitter, "ptr", "%log"}, top = emitter.let("ptr", "load ptr, ptr %log.top");
   const Term used = native::convert("ptrtoint", top, "i64") - native::convert("ptrtoint", log, "i64");
   const Term rows = array.sizes.size() == 2 ? array.sizes[0] : emitter.integer("i64", 1), &columns = array.sizes.back();
   const Term fits = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements);
   const Term bytes = rows * entries_of(columns * array.strides.back()) * emitter.integer("i64", sizeof(LogEntry));
-  return fits & compare("sle", used + bytes, kUsualBytes);
+  return fits & compare("sle", bytes, most) & compare("sle", used + bytes, kUsualBytes);
 }
 
 // Whether what is there is in the log where it may be, in one way or another.
-Term Block::logged_where(const Term& may, const Strided& array) {
+Term Block::logged_where(const Term& may, const Strided& array, bool is_computed) {
   const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), some = new_label(), behind = new_label();
   emitter.line("br label %" + before);
   emitter.label(before);
   emitter.line("br i1 " + may.ref + ", label %" + asks + ", label %" + behind);
   emitter.label(asks);
-  const Term has_room = array.sizes.size() > 2 ? emitter.integer("i1", 0) : has_room_for(array);
+  const Term has_room = array.sizes.size() > 2 ? emitter.integer("i1", 0) : has_room_for(array, is_computed ? kUsualBytes : kFewBytes);
   emitter.line("br i1 " + has_room.ref + ", label %" + logs + ", label %" + other);
   emitter.label(logs);
   if (array.sizes.size() <= 2) log_array(array);
@@ -321,7 +345,7 @@ Term Block::logged_where(const Term& may, const Strided& array) {
   emitter.label(logged);
   emitter.line("br label %" + behind);
   emitter.label(other);
-  const Term is_kept = logged_part(array);
+  const Term is_kept = logged_part(array, is_computed);
   emitter.line("br label %" + some);
   emitter.label(some);
   emitter.line("br label %" + behind);
@@ -329,14 +353,14 @@ Term Block::logged_where(const Term& may, const Strided& array) {
   return emitter.let("i1", "phi i1 [ false, %" + before + " ], [ true, %" + logged + " ], [ " + is_kept.ref + ", %" + some + " ]");
 }
 
-Term Block::logged_part(const Strided& array) {
+Term Block::logged_part(const Strided& array, bool is_computed) {
   const size_t rank = array.sizes.size();
   for (size_t axis = 0; axis < rank; axis++) {
     put("%outer", axis, array.sizes[axis]);
     put("%outer", rank + axis, array.strides[axis]);
   }
   const Term end = emitter.let("ptr", "load ptr, ptr %log.top");
-  const Term made = emitter.let("ptr", "call ptr %log.part(ptr %parts, ptr %log, ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ")");
+  const Term made = emitter.let("ptr", std::string("call ptr %log.part(ptr %parts, ptr ") + (is_computed ? "%log" : "null") + ", ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ")");
   const Term is_kept = compare("ne", native::convert("ptrtoint", made, "i64"), 0);
   emitter.line("store ptr " + select(is_kept, made, end).ref + ", ptr %log.top");
   return is_kept;

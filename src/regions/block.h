@@ -224,10 +224,11 @@ class Block {
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
   void keep_computed();
-  Term has_room_for(const Strided& array);
+  Term has_room_for(const Strided& array, int64_t most);
   void log_array(const Strided& array);
-  Term logged_part(const Strided& array);
-  Term logged_where(const Term& may, const Strided& array);
+  Term logged_part(const Strided& array, bool is_computed);
+  void log_parts();
+  Term logged_where(const Term& may, const Strided& array, bool is_computed);
   void copy_bytes(const Term& from, const Term& to, const Term& bytes);
   // Goes on behind it; looks at conditions only where it holds.
   void look_where(const Term& holds);

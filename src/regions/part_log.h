@@ -9,15 +9,18 @@ namespace evalframe::regions {
 
 struct LogEntry;
 
+// Of an array whose last axis has gaps: with one more, which has one element.
+inline constexpr int kMostAxes = kMostDimensions + 1;
+
 // A part that was stored: rows of neighbours.
 struct Part {
   char* data;
-  int64_t rank, sizes[kMostDimensions], strides[kMostDimensions];  // elements, bytes
+  int64_t rank, sizes[kMostAxes], strides[kMostAxes];  // elements, bytes
   char* kept;       // what was there
   int64_t in_vain;  // how often it was kept, one time behind the other, and not stored again before the next checkpoint
 };
 
-inline constexpr int kMostParts = 16;
+inline constexpr int kMostParts = 32;
 inline constexpr int64_t kRoomForParts = int64_t{4} << 20;
 
 // Of one run of a loop.
@@ -31,7 +34,7 @@ struct PartLog {
 
 // Sees to it that the part may be stored into, as what is there can be put back. axes: sizes and bytes of its axes. Gives the new end of the log; null: it isn't
 // so, as there is no room, or nothing says that the part is stored more often than a checkpoint is made: keeping it would take as long as copying
-// what is stored.
+// what is stored. log: its beginning, if a small part may be the first thing in it.
 LogEntry* log_part(PartLog* parts, LogEntry* log, LogEntry* end, char* data, const int64_t* axes, int64_t rank);
 void put_back(const Part& part);
 

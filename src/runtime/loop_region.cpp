@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backends/native/run/arena.h"
 #include "backends/native/run/float_flags.h"
@@ -196,7 +197,7 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory + regions::kRoomForParts);
   regions::Held& held = routines_.held;
   PyObject* const* const bound_before = held.bound;
-  held.reported = numpy::reported_conditions();
+  const int reported_before = std::exchange(held.reported, numpy::reported_conditions());
   // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
   const auto most_logged = static_cast<size_t>(region_.most_logged());
   const size_t at_once = most_logged + regions::kRoomForArrays;
@@ -217,6 +218,7 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
     number = function_(words, sources, &header, entry);
   });
   held.bound = bound_before;
+  held.reported = reported_before;
   entered++;
   turns += static_cast<uint64_t>(turns_done = header.turns);
   unseen = header.unseen;
