@@ -276,12 +276,11 @@ static Strided in_rows(Block& block, Strided array) {
 // If there is no room for all parts that are to be stored, they are only stored where there was no condition, and a checkpoint follows.
 void Block::log_parts() {
   if (pass != Pass::kTurn) throw Unsupported("conditions in the midst of many turns");
-  Term logged{&emitter, "i1", "%logs"};
-  if (done_where_) logged = logged & !*done_where_;
+  const Term may{&emitter, "i1", "%logs"};
+  Term unlogged = done_where_.value_or(emitter.integer("i1", 0));
   for (const Store& store : stores) {
-    if (store.to) logged = logged_where(logged, in_rows(*this, *store.to), false);
+    if (store.to) unlogged = !logged_where(may, unlogged, in_rows(*this, *store.to), false);
   }
-  const Term unlogged = !logged;
   look_where(unlogged);
   done_where_ = unlogged;
 }
@@ -291,9 +290,8 @@ void Block::log_parts() {
 void Block::keep_computed() {
   Store store = std::move(stores[0]);
   stores.clear();
-  Term may = may_compute_in(*this, *store.computes, *store.to);
-  if (done_where_) may = may & !*done_where_;
-  const Term in_place = logged_where(may, *store.to, true);
+  const Term may = may_compute_in(*this, *store.computes, *store.to);
+  const Term in_place = logged_where(may, done_where_.value_or(emitter.integer("i1", 0)), *store.to, true);
   const std::string copies = new_label(), stored = new_label();
   store.from = std::make_shared<Strided>(computed_for(*this, store.computes, *store.to, in_place));
   const bool may_have_met = may_have_met_;
@@ -321,46 +319,54 @@ void Block::look_where(const Term& holds) {
 // Rows of neighbours are logged with one entry behind each.
 static Term entries_of(const Term& bytes) { return binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }
 
-Term Block::has_room_for(const Strided& array, int64_t most) {
+Term Block::has_room_for(const Strided& array, bool is_computed) {
   const Term log{&emitter, "ptr", "%log"}, top = emitter.let("ptr", "load ptr, ptr %log.top");
   const Term used = native::convert("ptrtoint", top, "i64") - native::convert("ptrtoint", log, "i64");
   const Term rows = array.sizes.size() == 2 ? array.sizes[0] : emitter.integer("i64", 1), &columns = array.sizes.back();
   const Term fits = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements);
   const Term bytes = rows * entries_of(columns * array.strides.back()) * emitter.integer("i64", sizeof(LogEntry));
-  return fits & compare("sle", bytes, most) & compare("sle", used + bytes, kUsualBytes);
+  const Term has_room = compare("sle", used + bytes, kUsualBytes);
+  if (!is_computed) return fits & has_room & compare("sle", bytes, kFewBytes);
+  return fits & (has_room | (compare("eq", used, 0) & compare("sle", bytes, kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry)))));
 }
 
-// Whether what is there is in the log where it may be, in one way or another.
-Term Block::logged_where(const Term& may, const Strided& array, bool is_computed) {
-  const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), some = new_label(), behind = new_label();
+// Whether what is there is in the log where it may be, in one way or another. is_due: a checkpoint follows, so that it needn't be.
+Term Block::logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed) {
+  const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), none = new_label(), parts = new_label(), some = new_label(), behind = new_label();
   emitter.line("br label %" + before);
   emitter.label(before);
   emitter.line("br i1 " + may.ref + ", label %" + asks + ", label %" + behind);
   emitter.label(asks);
-  const Term has_room = array.sizes.size() > 2 ? emitter.integer("i1", 0) : has_room_for(array, is_computed ? kUsualBytes : kFewBytes);
+  const bool is_small = array.sizes.size() <= (is_computed ? 2 : 1);
+  const Term has_room = is_small ? has_room_for(array, is_computed) & !is_due : emitter.integer("i1", 0);
   emitter.line("br i1 " + has_room.ref + ", label %" + logs + ", label %" + other);
   emitter.label(logs);
-  if (array.sizes.size() <= 2) log_array(array);
+  if (is_small) log_array(array);
   emitter.line("br label %" + logged);
   emitter.label(logged);
   emitter.line("br label %" + behind);
   emitter.label(other);
-  const Term is_kept = logged_part(array, is_computed);
+  const Term asks_parts = compare("ne", emitter.let("i64", "load i64, ptr " + emitter.let("ptr", "getelementptr i64, ptr %parts, i64 1").ref), 0);
+  emitter.line("br i1 " + asks_parts.ref + ", label %" + parts + ", label %" + none);
+  emitter.label(none);
+  emitter.line("br label %" + behind);
+  emitter.label(parts);
+  const Term is_kept = logged_part(array, is_due);
   emitter.line("br label %" + some);
   emitter.label(some);
   emitter.line("br label %" + behind);
   emitter.label(behind);
-  return emitter.let("i1", "phi i1 [ false, %" + before + " ], [ true, %" + logged + " ], [ " + is_kept.ref + ", %" + some + " ]");
+  return emitter.let("i1", "phi i1 [ false, %" + before + " ], [ false, %" + none + " ], [ true, %" + logged + " ], [ " + is_kept.ref + ", %" + some + " ]");
 }
 
-Term Block::logged_part(const Strided& array, bool is_computed) {
+Term Block::logged_part(const Strided& array, const Term& is_due) {
   const size_t rank = array.sizes.size();
   for (size_t axis = 0; axis < rank; axis++) {
     put("%outer", axis, array.sizes[axis]);
     put("%outer", rank + axis, array.strides[axis]);
   }
   const Term end = emitter.let("ptr", "load ptr, ptr %log.top");
-  const Term made = emitter.let("ptr", std::string("call ptr %log.part(ptr %parts, ptr ") + (is_computed ? "%log" : "null") + ", ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ")");
+  const Term made = emitter.let("ptr", "call ptr %log.part(ptr %parts, ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ", i1 zeroext " + is_due.ref + ")");
   const Term is_kept = compare("ne", native::convert("ptrtoint", made, "i64"), 0);
   emitter.line("store ptr " + select(is_kept, made, end).ref + ", ptr %log.top");
   return is_kept;

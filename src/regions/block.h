@@ -224,11 +224,11 @@ class Block {
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
   void keep_computed();
-  Term has_room_for(const Strided& array, int64_t most);
+  Term has_room_for(const Strided& array, bool is_computed);
   void log_array(const Strided& array);
-  Term logged_part(const Strided& array, bool is_computed);
+  Term logged_part(const Strided& array, const Term& is_due);
   void log_parts();
-  Term logged_where(const Term& may, const Strided& array, bool is_computed);
+  Term logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed);
   void copy_bytes(const Term& from, const Term& to, const Term& bytes);
   // Goes on behind it; looks at conditions only where it holds.
   void look_where(const Term& holds);

@@ -11,7 +11,7 @@ namespace evalframe::regions {
 
 namespace {
 
-constexpr int64_t kMostInVain = 3;
+constexpr int64_t kMostInVain = 8;
 
 template <class Visit>
 void for_each_row(char* data, const int64_t* sizes, const int64_t* strides, int64_t rank, const Visit& visit) {
@@ -28,8 +28,8 @@ int64_t count_of(const int64_t* sizes, int64_t rank) {
   return count;
 }
 
-bool is_same(const Part& part, const char* data, const int64_t* axes, int64_t rank) {
-  return part.data == data && part.rank == rank && std::equal(axes, axes + rank, part.sizes) && std::equal(axes + rank, axes + 2 * rank, part.strides);
+bool is_same(const Part& part, const int64_t* axes, int64_t rank) {
+  return part.rank == rank && std::equal(axes, axes + rank, part.sizes) && std::equal(axes + rank, axes + 2 * rank, part.strides);
 }
 
 // In the place of one that isn't kept now.
@@ -37,6 +37,7 @@ void remember(PartLog& parts, char* data, const int64_t* axes, int64_t rank) {
   constexpr uint64_t kAll = (uint64_t{1} << kMostParts) - 1;
   if (parts.kept == kAll) return;
   while (parts.kept >> parts.next & 1) parts.next = (parts.next + 1) % kMostParts;
+  parts.begins[parts.next] = data;
   Part& part = parts.parts[parts.next];
   parts.count = std::max(parts.count, parts.next + 1);
   parts.next = (parts.next + 1) % kMostParts;
@@ -58,25 +59,22 @@ bool keep(PartLog& parts, Part& part, int64_t bytes) {
   return true;
 }
 
-// Where nothing else was logged, there is room for a small one.
-LogEntry* log_first(LogEntry* log, char* data, const int64_t* axes, int64_t rank, int64_t bytes) {
-  const int64_t rows = axes[rank - 1] ? bytes / (axes[rank - 1] * axes[2 * rank - 1]) : 0;
-  if (bytes + 2 * rows * static_cast<int64_t>(sizeof(LogEntry)) > kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry))) return nullptr;
-  for_each_row(data, axes, axes + rank, rank, [&](const char* row, size_t size) { log = log_rows(log, row, 0, 1, static_cast<int64_t>(size)); });
-  return log;
-}
-
 }  // namespace
 
-LogEntry* log_part(PartLog* parts, LogEntry* log, LogEntry* end, char* data, const int64_t* axes, int64_t rank) {
+LogEntry* log_part(PartLog* parts, LogEntry* end, char* data, const int64_t* axes, int64_t rank, bool is_due) {
   const int64_t count = count_of(axes, rank), bytes = count * axes[2 * rank - 1];
-  if (count <= 0) return count ? nullptr : end;
+  if (count < 0 || (count == 0 && is_due)) return nullptr;
+  if (count == 0) return end;
   Part* const all = parts->parts;
-  Part* const part = std::find_if(all, all + parts->count, [&](const Part& one) { return is_same(one, data, axes, rank); });
+  Part* part = all;
+  while (part != all + parts->count && !(parts->begins[part - all] == data && is_same(*part, axes, rank))) part++;
   if (part == all + parts->count) {
     remember(*parts, data, axes, rank);
-    return end == log ? log_first(log, data, axes, rank, bytes) : nullptr;
+    parts->asks = ++parts->unknown < kMostParts;
+    return nullptr;
   }
+  parts->unknown = 0;
+  if (is_due) return nullptr;
   const uint64_t bit = uint64_t{1} << (part - all);
   if (parts->kept & bit) {
     part->in_vain = 0;

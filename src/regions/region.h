@@ -111,7 +111,7 @@ struct Header {
   LogEntry* many_end;      // of the part of the log that many turns at once may fill, and parts of arrays: the rest is for elements of turns that are done one by one
   LogEntry* (*log_rows)(LogEntry* log, const char* data, int64_t outer, int64_t rows, int64_t bytes);
   PartLog* parts;
-  LogEntry* (*log_part)(PartLog* parts, LogEntry* log, LogEntry* end, char* data, const int64_t* axes, int64_t rank);
+  LogEntry* (*log_part)(PartLog* parts, LogEntry* end, char* data, const int64_t* axes, int64_t rank, bool is_due);
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 
