@@ -16,6 +16,8 @@ constexpr int64_t kCacheLine = 64;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
 // Of the log that are filled with parts of arrays: with more, arrays and log would take turns in a core's first cache.
 constexpr int64_t kUsualBytes = int64_t{1} << 13;
+// ... of one that is copied or filled: logging more takes longer than a checkpoint.
+constexpr int64_t kFewBytes = int64_t{1} << 9;
 
 }  // namespace
 
@@ -255,15 +257,36 @@ void Block::keep() {
   if (pass == Pass::kTurn) pin();
   if (pass == Pass::kTurn && !done_ && stores.size() == 1 && stores[0].computes) return keep_computed();
   compute_stores();
-  if (done_ || stores_arrays()) look_at_conditions();
+  if (done_) look_at_conditions();
+  else if (stores_arrays()) log_parts();
   else if (done_where_) look_where(*done_where_);
   for (const Store& store : stores) {
     if (!store.to && !done_ && !(pass == Pass::kMany && store.varies != Varies::kAnyhow)) log(store);
     write_store(store);
     if (carries) emitter.line("store " + carries->type + " " + store.value.real.ref + ", ptr " + carries->to);
   }
-  if (stores_arrays()) mark_done();
   stores.clear();
+}
+
+// Of an array whose last axis may have gaps, as one whose last axis has one element.
+static Strided in_rows(Block& block, Strided array) {
+  const Term size = block.emitter.integer("i64", graph::size_of(array.type.dtype));
+  if (array.strides.back().ref == size.ref) return array;
+  array.sizes.push_back(block.emitter.integer("i64", 1));
+  array.strides.push_back(size);
+  return array;
+}
+
+// If there is no room for all parts that are to be stored, they are only stored where there was no condition, and a checkpoint follows.
+void Block::log_parts() {
+  if (pass != Pass::kTurn) throw Unsupported("conditions in the midst of many turns");
+  const Term may{&emitter, "i1", "%logs"};
+  Term unlogged = done_where_.value_or(emitter.integer("i1", 0));
+  for (const Store& store : stores) {
+    if (store.to) unlogged = !logged_where(may, unlogged, in_rows(*this, *store.to), false);
+  }
+  look_where(unlogged);
+  done_where_ = unlogged;
 }
 
 // Computed in the array itself where it may be, and the log has room for what was there. Else it is only stored where there was no condition, and a
@@ -271,14 +294,9 @@ void Block::keep() {
 void Block::keep_computed() {
   Store store = std::move(stores[0]);
   stores.clear();
-  Term in_place = may_compute_in(*this, *store.computes, *store.to) & has_room_for(*store.to);
-  if (done_where_) in_place = in_place & !*done_where_;
-  const std::string logs = new_label(), computes = new_label(), copies = new_label(), stored = new_label();
-  emitter.line("br i1 " + (in_place & Term{&emitter, "i1", "%logs"}).ref + ", label %" + logs + ", label %" + computes);
-  emitter.label(logs);
-  log_array(*store.to);
-  emitter.line("br label %" + computes);
-  emitter.label(computes);
+  const Term may = may_compute_in(*this, *store.computes, *store.to);
+  const Term in_place = logged_where(may, done_where_.value_or(emitter.integer("i1", 0)), *store.to, true);
+  const std::string copies = new_label(), stored = new_label();
   store.from = std::make_shared<Strided>(computed_for(*this, store.computes, *store.to, in_place));
   const bool may_have_met = may_have_met_;
   emitter.line("br i1 " + in_place.ref + ", label %" + stored + ", label %" + copies);
@@ -302,13 +320,57 @@ void Block::look_where(const Term& holds) {
   may_have_met_ = true;
 }
 
-Term Block::has_room_for(const Strided& array) {
+Term Block::has_room_for(const Strided& array, bool is_computed) {
   const Term log{&emitter, "ptr", "%log"}, top = emitter.let("ptr", "load ptr, ptr %log.top");
   const Term used = native::convert("ptrtoint", top, "i64") - native::convert("ptrtoint", log, "i64");
   const Term rows = array.sizes.size() == 2 ? array.sizes[0] : emitter.integer("i64", 1), &columns = array.sizes.back();
   const Term fits = compare("ule", rows, kManyElements) & compare("ule", columns, kManyElements);
   const Term bytes = rows * entries_of(columns * array.strides.back()) * emitter.integer("i64", sizeof(LogEntry));
-  return fits & (compare("sle", used + bytes, kUsualBytes) | (compare("eq", used, 0) & compare("sle", bytes, kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry)))));
+  const Term has_room = compare("sle", used + bytes, kUsualBytes);
+  if (!is_computed) return fits & has_room & compare("sle", bytes, kFewBytes);
+  return fits & (has_room | (compare("eq", used, 0) & compare("sle", bytes, kRoomForArrays * static_cast<int64_t>(sizeof(LogEntry)))));
+}
+
+// Whether what is there is in the log where it may be, in one way or another. is_due: a checkpoint follows, so that it needn't be.
+Term Block::logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed) {
+  const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), none = new_label(), parts = new_label(), some = new_label(), behind = new_label();
+  emitter.line("br label %" + before);
+  emitter.label(before);
+  emitter.line("br i1 " + may.ref + ", label %" + asks + ", label %" + behind);
+  emitter.label(asks);
+  const bool is_small = array.sizes.size() <= (is_computed ? 2 : 1);
+  const Term has_room = is_small ? has_room_for(array, is_computed) & !is_due : emitter.integer("i1", 0);
+  emitter.line("br i1 " + has_room.ref + ", label %" + logs + ", label %" + other);
+  emitter.label(logs);
+  if (is_small) log_array(array);
+  emitter.line("br label %" + logged);
+  emitter.label(logged);
+  emitter.line("br label %" + behind);
+  emitter.label(other);
+  const Term asks_parts = compare("ne", emitter.let("i64", "load i64, ptr " + emitter.let("ptr", "getelementptr i64, ptr %parts, i64 1").ref), 0);
+  emitter.line("br i1 " + asks_parts.ref + ", label %" + parts + ", label %" + none);
+  emitter.label(none);
+  emitter.line("br label %" + behind);
+  emitter.label(parts);
+  const Term is_kept = logged_part(array, is_due);
+  emitter.line("br label %" + some);
+  emitter.label(some);
+  emitter.line("br label %" + behind);
+  emitter.label(behind);
+  return emitter.let("i1", "phi i1 [ false, %" + before + " ], [ false, %" + none + " ], [ true, %" + logged + " ], [ " + is_kept.ref + ", %" + some + " ]");
+}
+
+Term Block::logged_part(const Strided& array, const Term& is_due) {
+  const size_t rank = array.sizes.size();
+  for (size_t axis = 0; axis < rank; axis++) {
+    put("%outer", axis, array.sizes[axis]);
+    put("%outer", rank + axis, array.strides[axis]);
+  }
+  const Term end = emitter.let("ptr", "load ptr, ptr %log.top");
+  const Term made = emitter.let("ptr", "call ptr %log.part(ptr %parts, ptr " + end.ref + ", ptr " + array.data.ref + ", ptr %outer, i64 " + std::to_string(rank) + ", i1 zeroext " + is_due.ref + ")");
+  const Term is_kept = compare("ne", native::convert("ptrtoint", made, "i64"), 0);
+  emitter.line("store ptr " + select(is_kept, made, end).ref + ", ptr %log.top");
+  return is_kept;
 }
 
 // Of rows of neighbours. One that ends the log was logged by the turn before, whose statement has stored the very same.
@@ -401,7 +463,7 @@ void Block::call(const Routine& routine, const std::vector<Rows>& operands, cons
   emitter.label(made);
 }
 
-void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands) {
+void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands, const std::optional<Term>& has_done) {
   if (operands.size() > kMostOperands || sizes.size() > static_cast<size_t>(kMostDimensions)) throw Unsupported("an operation on so many arrays");
   size_t at = 0;
   Term count = emitter.integer("i64", 1);
@@ -413,7 +475,7 @@ void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, co
     put("%data", i, operands[i].data);
     for (const Term& stride : operands[i].strides) put("%outer", at++, stride);
   }
-  call(routine, {}, count, emitter.integer("i64", 1), true);
+  call(routine, {}, count, emitter.integer("i64", 1), true, has_done);
 }
 
 void Block::put(const char* list, size_t index, const Term& value) {

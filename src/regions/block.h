@@ -23,6 +23,8 @@ struct Expression;
 inline constexpr int kLogSizeShift = 56;
 // ... in place of a size: the entry stands behind others that hold what was there: `old` bytes, one beside the other.
 inline constexpr uint64_t kManyBytes = 0xff;
+// ... the entry stands for a part of an array (part_log.h), whose address it has.
+inline constexpr uint64_t kPartOfArray = 0xfe;
 
 // Why something isn't done natively.
 struct Unsupported : std::runtime_error {
@@ -164,7 +166,7 @@ class Block {
     Term data;
     std::vector<Term> strides;
   };
-  void call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands);
+  void call_over(const Routine& routine, const std::vector<Term>& sizes, const std::vector<Place>& operands, const std::optional<Term>& has_done = {});
   // Memory for the number that is a call's operand of that index.
   Term number_at(int index);
 
@@ -232,8 +234,11 @@ class Block {
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
   void keep_computed();
-  Term has_room_for(const Strided& array);
+  Term has_room_for(const Strided& array, bool is_computed);
   void log_array(const Strided& array);
+  Term logged_part(const Strided& array, const Term& is_due);
+  void log_parts();
+  Term logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed);
   void copy_bytes(const Term& from, const Term& to, const Term& bytes);
   // Goes on behind it; looks at conditions only where it holds.
   void look_where(const Term& holds);

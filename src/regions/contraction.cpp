@@ -15,7 +15,6 @@ using native::Kernel, native::KernelOperand, native::ReduceOp, native::ScalarOp;
 namespace {
 
 constexpr int32_t kRefused = -1;
-constexpr int32_t kReported = 1 | 2 | 8;
 // Products beside one another that are made where they can't be summed at once, and places of one sum.
 constexpr int64_t kMostProducts = 1 << 16;
 
@@ -38,7 +37,7 @@ Kernel sums_of(const Kernel& contraction) {
 // added up at once, with nothing between. Elsewhere, and where elements don't stand close, it is done in two steps.
 class ContractionRoutine final : public LoadedRoutine {
  public:
-  explicit ContractionRoutine(const Kernel& kernel) : kernel_(kernel), sum_(native::product_sums(kernel.outputs[0].dtype)), size_(graph::size_of(kernel.outputs[0].dtype)) {}
+  ContractionRoutine(const Kernel& kernel, const Held& held) : kernel_(kernel), held_(held), sum_(native::product_sums(kernel.outputs[0].dtype)), size_(graph::size_of(kernel.outputs[0].dtype)) {}
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t*, int64_t, int64_t) {
     return static_cast<ContractionRoutine*>(self)->run(data, outer);
@@ -118,7 +117,7 @@ class ContractionRoutine final : public LoadedRoutine {
       sum_from(0, data[swaps_ ? 1 : 0], data[swaps_ ? 0 : 1], data[2]);
       met = native::raised_flags();
     });
-    return met & kReported;
+    return met & held_.reported;
   }
 
   void sum_from(size_t first, const char* a, const char* b, char* to) const {
@@ -148,10 +147,11 @@ class ContractionRoutine final : public LoadedRoutine {
       PyErr_Clear();
       return kRefused;
     }
-    return met & kReported;
+    return met & held_.reported;
   }
 
   const Kernel kernel_;
+  const Held& held_;
   const native::ProductSums sum_;
   const int64_t size_;
   // For sizes and strides like the last ones:
@@ -186,8 +186,8 @@ void contract(Block& block, Expression& product, uint32_t axes, Block::Place to)
   block.call_over({.kind = Routine::Kind::kContract, .kernel = std::make_shared<const Kernel>(kernel), .text = native::print(kernel)}, product.sizes, places);
 }
 
-RoutineEntry contraction_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
-  owners.push_back(std::make_unique<ContractionRoutine>(*routine.kernel));
+RoutineEntry contraction_entry(const Routine& routine, const Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
+  owners.push_back(std::make_unique<ContractionRoutine>(*routine.kernel, held));
   return {&ContractionRoutine::call, owners.back().get()};
 }
 

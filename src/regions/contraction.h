@@ -16,6 +16,6 @@ bool is_product(const Expression& expression);
 void contract(Block& block, Expression& product, uint32_t axes, Block::Place to);
 
 // The routine of kContract.
-RoutineEntry contraction_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners);
+RoutineEntry contraction_entry(const Routine& routine, const Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners);
 
 }  // namespace evalframe::regions

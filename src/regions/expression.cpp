@@ -327,7 +327,7 @@ Written computed(Block& block, const Written& array) {
 bool may_compute_for(const ExpressionRef& expression, const Strided& to) {
   const bool is_open = !expression->is_leaf() && !expression->made && !has_rolled(*expression) && !reads_neighbours(*expression, to);
   const bool is_close = !to.strides.empty() && to.strides.back().ref == std::to_string(graph::size_of(to.type.dtype));
-  if (!is_open || !is_close || expression->sizes.size() != to.sizes.size() || to.sizes.size() > 2 || 2 * count_leaves(*expression) + 1 > kMostOperands) return false;
+  if (!is_open || !is_close || expression->sizes.size() != to.sizes.size() || to.sizes.size() > kMostDimensions) return false;
   KernelOf unused(*expression);  // says what it is computed with
   return true;
 }
@@ -348,9 +348,8 @@ Strided spread(Block& block, Strided from, const Strided& to) {
 Term may_compute_in(Block& block, const Expression& expression, const Strided& to) {
   Emitter& emitter = block.emitter;
   const std::vector<Term>& sizes = expression.sizes;
-  const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
   Term may = emitter.integer("i1", -1);
-  if (sizes.size() == 2) may = may & compare("sge", to.strides[0], sizes[1] * size);
+  for (size_t axis = 0; axis + 1 < sizes.size(); axis++) may = may & compare("sge", to.strides[axis], sizes[axis + 1] * to.strides[axis + 1]);
   for (size_t axis = 0; axis < sizes.size(); axis++) {
     if (sizes[axis].ref != to.sizes[axis].ref) may = may & compare("eq", sizes[axis], to.sizes[axis]);
   }
@@ -368,6 +367,14 @@ Strided computed_for(Block& block, const ExpressionRef& expression, const Stride
   const KernelOf kernel(*expression);
   Written made{.type = fresh_type(expression->dtype, static_cast<int>(sizes.size())), .words = {block.allocate(count_of(block, sizes) * size)}};
   made.words.insert(made.words.end(), sizes.begin(), sizes.end());
+  if (sizes.size() > 2) {
+    std::vector<Block::Place> places = kernel.places(block);
+    const std::vector<Term> own = strided(block, made).strides;
+    Block::Place& result = places.emplace_back(select(in_place, to.data, made.words[0]));
+    for (size_t axis = 0; axis < sizes.size(); axis++) result.strides.push_back(select(in_place, to.strides[axis], own[axis]));
+    block.call_over(kernel.routine(Routine::Kind::kSpace), sizes, places, in_place);
+    return spread(block, strided(block, made), to);
+  }
   std::vector<Block::Rows> operands = kernel.operands(block);
   operands.push_back({select(in_place, to.data, made.words[0]), sizes.size() == 2 ? select(in_place, to.strides[0], row) : row, size});
   block.call(kernel.routine(Routine::Kind::kKernel), operands, rows, sizes.back(), true, in_place);

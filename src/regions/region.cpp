@@ -81,7 +81,9 @@ void undo(const LogEntry* first, const LogEntry* end) {
     --entry;
     void* const place = reinterpret_cast<void*>(entry->where & kAddress);
     const uint64_t size = entry->where >> kLogSizeShift;
-    if (size == kManyBytes) {
+    if (size == kPartOfArray) {
+      put_back(*static_cast<const Part*>(place));
+    } else if (size == kManyBytes) {
       const uint64_t bytes = entry->old;
       entry -= entries_of(bytes);
       std::memcpy(place, entry, bytes);
@@ -497,6 +499,7 @@ std::string RegionWriter::save_text(const std::string& name, int number, const s
           << std::string("  @top = load ptr, ptr ") + Block::kTop << "  @top.at = getelementptr i64, ptr %saved, i64 2" << "  store ptr @top, ptr @top.at"
           << std::string("  @serial = load i64, ptr ") + Block::kSerial << "  @serial.at = getelementptr i64, ptr %saved, i64 3" << "  store i64 @serial, ptr @serial.at"
           << "  store ptr %log, ptr %log.top";
+    if (!region_.routines.empty()) lines << "  store i64 0, ptr %parts";
     for_each_written_word(blocks_[static_cast<size_t>(number)].state, [&](const Word& word) {
       lines << "  @" + word.place + " = load " + word.type + ", ptr " + name_of(word) << "  @" + word.place + ".at = getelementptr i64, ptr %saved.words, i64 " + word.place
             << "  store " + word.type + " @" + word.place + ", ptr @" + word.place + ".at";
@@ -604,6 +607,8 @@ std::string RegionWriter::function() {
       "  %reported.at = getelementptr i64, ptr %header, i64 3\n  %reported = load i32, ptr %reported.at\n";
   if (!region_.routines.empty()) {
     for (const char* const list : {"%data", "%inner"}) text += std::string("  ") + list + " = alloca [" + std::to_string(kMostOperands) + " x i64]\n";
+    text += "  %parts.at = getelementptr i64, ptr %header, i64 16\n  %parts = load ptr, ptr %parts.at\n  store i64 0, ptr %parts\n";
+    text += "  %log.part.at = getelementptr i64, ptr %header, i64 17\n  %log.part = load ptr, ptr %log.part.at\n";
     text += "  %outer = alloca [" + std::to_string((kMostOperands + 1) * kMostDimensions) + " x i64]\n";
     text += std::string("  ") + Block::kTurnsOfCalls + " = or i64 " + number_of(region_.turns_of_calls()) + ", 0\n";
     text += std::string("  ") + kCallWords + " = alloca [" + std::to_string(kMostCallWords) + " x i64]\n";

@@ -18,6 +18,7 @@
 #include "guards/guards.h"
 #include "recorder/recording.h"
 #include "regions/names.h"
+#include "regions/part_log.h"
 #include "regions/routine.h"
 #include "regions/type.h"
 
@@ -111,6 +112,8 @@ struct Header {
   PyObject* const* bound;  // the region's objects of this run
   LogEntry* many_end;      // of the part of the log that many turns at once may fill, and parts of arrays: the rest is for elements of turns that are done one by one
   LogEntry* (*log_rows)(LogEntry* log, const char* data, int64_t outer, int64_t rows, int64_t bytes);
+  PartLog* parts;
+  LogEntry* (*log_part)(PartLog* parts, LogEntry* end, char* data, const int64_t* axes, int64_t rank, bool is_due);
 };
 using Function = int32_t (*)(int64_t* slots, const int64_t* sources, Header* header, int32_t entry);
 

@@ -154,7 +154,7 @@ class RolledRoutine final : public KernelRoutine {
 
 class SpaceRoutine final : public LoadedRoutine {
  public:
-  explicit SpaceRoutine(const Kernel& kernel) : compiled_(native::compile(kernel)) {
+  SpaceRoutine(const Kernel& kernel, const Held& held) : compiled_(native::compile(kernel)), held_(held) {
     if (AxisFold::is_one(kernel)) fold_.emplace(kernel);
   }
 
@@ -164,11 +164,10 @@ class SpaceRoutine final : public LoadedRoutine {
 
  private:
   static constexpr int32_t kRefused = -1;
-  static constexpr int32_t kReported = 1 | 2 | 8;
 
   int32_t run(char* const* data, const int64_t* extents, int64_t elements) {
     const Kernel& kernel = compiled_.kernel();
-    if (fold_ && elements <= kManyElements && fold_->fits(extents)) return fold_->run(data[0], data[1]) & kReported;
+    if (fold_ && elements <= kManyElements && fold_->fits(extents)) return reported(fold_->run(data[0], data[1]));
     if (!kernel.reduced && elements > kManyElements) return kRefused;
     native::KernelOperand operands[kMostOperands];
     const int64_t* strides = extents + kernel.rank;
@@ -182,8 +181,10 @@ class SpaceRoutine final : public LoadedRoutine {
       PyErr_Clear();
       return kRefused;
     }
-    return met & kReported;
+    return reported(met);
   }
+
+  int32_t reported(int32_t met) const { return met & (held_.reported | native::kByPlace); }
 
   bool adds_floats() const {
     const native::KernelOutput& output = compiled_.kernel().outputs[0];
@@ -191,6 +192,7 @@ class SpaceRoutine final : public LoadedRoutine {
   }
 
   const native::CompiledKernel& compiled_;
+  const Held& held_;
   std::optional<AxisFold> fold_;
 };
 
@@ -612,7 +614,7 @@ RoutineEntry kernel_entry(const Routine& routine, std::vector<std::unique_ptr<Lo
 RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
     case Routine::Kind::kKernel: return kernel_entry(routine, owners);
-    case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel);
+    case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel, held);
     case Routine::Kind::kMoveSpace: return loaded<MoveSpaceRoutine>(owners, routine.dtype, routine.rank);
     case Routine::Kind::kMove:
     case Routine::Kind::kMoveRow: return loaded<MoveRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kMoveRow);
@@ -625,7 +627,7 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kAppend: return loaded<AppendRoutine>(owners, routine.numbers);
     case Routine::Kind::kDot:
     case Routine::Kind::kDotOfMatmul: return loaded<DotRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kDotOfMatmul);
-    case Routine::Kind::kContract: return contraction_entry(routine, owners);
+    case Routine::Kind::kContract: return contraction_entry(routine, held, owners);
     case Routine::Kind::kGather:
     case Routine::Kind::kScatter:
     case Routine::Kind::kKeep:

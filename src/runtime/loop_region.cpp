@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backends/native/run/arena.h"
 #include "backends/native/run/float_flags.h"
@@ -193,19 +194,21 @@ void LoopRegion::make_missing() {
 const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns_done) {
   int64_t* const sources = scope.take<int64_t>(region_.sources.size() * regions::kWordsOfSlot);
   if (!read_sources(objects, sources)) return nullptr;
-  char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory);
+  char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory + regions::kRoomForParts);
   regions::Held& held = routines_.held;
   PyObject* const* const bound_before = held.bound;
-  held.reported = numpy::reported_conditions();
+  const int reported_before = std::exchange(held.reported, numpy::reported_conditions());
   // Many turns at once that are left soon have logged all of them, and may do so again and again: they have as much room of their own.
   const auto most_logged = static_cast<size_t>(region_.most_logged());
   const size_t at_once = most_logged + regions::kRoomForArrays;
   // What stands in front of it is no entry.
-  regions::LogEntry* const log = scope.take<regions::LogEntry>(1 + at_once + most_logged) + 1;
+  regions::LogEntry* const log = scope.take<regions::LogEntry>(1 + at_once + regions::kMostParts + most_logged) + 1;
   log[-1] = {};
+  regions::PartLog parts;
+  if (memory) parts.room = memory + kMemory;
   const bool is_quick = !is_final_;
   regions::Header header{0, is_quick ? std::min(most_turns, kMostQuickTurns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
-                         scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + at_once, regions::log_rows};
+                         scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + at_once, regions::log_rows, &parts, regions::log_part};
   held.bound = bound;
   int32_t number = 0;
   std::optional<Stopwatch> watch;
@@ -215,6 +218,7 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
     number = function_(words, sources, &header, entry);
   });
   held.bound = bound_before;
+  held.reported = reported_before;
   entered++;
   turns += static_cast<uint64_t>(turns_done = header.turns);
   unseen = header.unseen;
