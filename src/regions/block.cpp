@@ -16,7 +16,7 @@ constexpr int64_t kCacheLine = 64;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
 // Of the log that are filled with parts of arrays: with more, arrays and log would take turns in a core's first cache.
 constexpr int64_t kUsualBytes = int64_t{1} << 13;
-// ... of one that is copied or filled: logging more takes longer than a checkpoint.
+// ... of one that is copied or filled: logging more takes longer than a checkpoint. It isn't asked of less whether it was stored before, either.
 constexpr int64_t kFewBytes = int64_t{1} << 9;
 
 }  // namespace
@@ -347,7 +347,9 @@ Term Block::logged_where(const Term& may, const Term& is_due, const Strided& arr
   emitter.label(logged);
   emitter.line("br label %" + behind);
   emitter.label(other);
-  const Term asks_parts = compare("ne", emitter.let("i64", "load i64, ptr " + emitter.let("ptr", "getelementptr i64, ptr %parts, i64 1").ref), 0);
+  Term bytes = emitter.integer("i64", graph::size_of(array.type.dtype));
+  for (const Term& size : array.sizes) bytes = bytes * size;
+  const Term asks_parts = compare("sgt", bytes, kFewBytes) & compare("ne", emitter.let("i64", "load i64, ptr " + emitter.let("ptr", "getelementptr i64, ptr %parts, i64 1").ref), 0);
   emitter.line("br i1 " + asks_parts.ref + ", label %" + parts + ", label %" + none);
   emitter.label(none);
   emitter.line("br label %" + behind);
