@@ -238,8 +238,9 @@ bool Program::check_names(int32_t& line) const {
 }
 
 void Program::learn_surroundings() const {
-  surroundings_.clear();
-  if (!std::ranges::all_of(table_.dicts, [](const DictGuard& guard) { return cpython::version_tells_all(guard.dict.get()); })) return;
+  if (!std::ranges::all_of(table_.dicts, [](const DictGuard& guard) { return cpython::version_tells_all(guard.dict.get()); })) return surroundings_.clear();
+  for (Word& word : surroundings_) word = word_at(word.at);
+  if (!surroundings_.empty()) return;
   for (const FunctionGuard& guard : table_.functions) {
     const auto* const function = guard.function.as<PyFunctionObject>();
     for (const void* const at : {static_cast<const void*>(&function->func_code), static_cast<const void*>(&function->func_defaults), static_cast<const void*>(&function->func_kwdefaults),
