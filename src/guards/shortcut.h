@@ -26,10 +26,10 @@ class Shortcut {
 
  private:
   enum class What : uint8_t {
-    kRead,   // of `step` the object, and what it asks
-    kFact,   // what `step` asks
-    kSame,   // the source is `object`
-    kWords,  // `count` words from `first` on, of objects that are the very ones
+    kRead,    // of `step` the object, and what it asks
+    kFact,    // what `step` asks
+    kSame,    // the source is `object`
+    kWords,   // `count` words from `first` on, of objects that are the very ones
     kNoDict,  // of `object` its class, and that it has its attributes in itself
   };
   struct Mark {

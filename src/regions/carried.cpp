@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "bytecode/operators.h"
+#include "regions/recorded.h"
+#include "regions/uses.h"
 
 namespace evalframe::regions {
 
@@ -147,6 +149,7 @@ std::vector<int32_t> peek(RegionWriter& region, Block& block, const PartOfTurn& 
 
 std::optional<Carried> find_carried(RegionWriter& region, const std::vector<PartOfTurn>& parts, const std::function<bool(size_t)>& is_fixed, std::optional<int64_t> step,
                                     const std::function<void(Block&, const PartOfTurn&)>& begins) {
+  if (std::ranges::none_of(parts, [](const PartOfTurn& part) { return stores_elements(*part.does); })) return std::nullopt;
   // What is in a part that belongs to one turn only is compared with what is in others.
   std::vector<Places> places;
   std::vector<size_t> order(parts.size());

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "regions/recorded.h"
+#include "regions/writer.h"
 
 namespace evalframe::regions {
 

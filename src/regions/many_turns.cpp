@@ -4,6 +4,7 @@
 
 #include "regions/numbers.h"
 #include "regions/recorded.h"
+#include "regions/uses.h"
 
 namespace evalframe::regions {
 
@@ -418,10 +419,7 @@ ManyTurns::Watches ManyTurns::watches_in(int number, Block& block) {
 std::set<int> ManyTurns::before_stores() const {
   const auto stores = [&](int number) {
     const std::vector<const Recording*>& recordings = region_.blocks_[static_cast<size_t>(number)].recordings;
-    return std::any_of(recordings.begin(), recordings.end(), [](const Recording* recording) {
-      const std::vector<graph::Node>& nodes = recording->graph.nodes;
-      return std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.form == graph::Form::kSetItem; });
-    });
+    return std::any_of(recordings.begin(), recordings.end(), [](const Recording* recording) { return stores_elements(*recording); });
   };
   std::set<int> behind;
   std::vector<int> open;

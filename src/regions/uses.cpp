@@ -19,6 +19,10 @@ bool are_same_place(const graph::Graph& graph, const Node& one, const Node& othe
   return x.form == Form::kTuple && y.form == Form::kTuple && x.count == y.count && std::equal(graph.operands_of(x), graph.operands_of(x) + x.count, graph.operands_of(y), are_same);
 }
 
+bool stores_elements(const recorder::Recording& recording) {
+  return std::any_of(recording.graph.nodes.begin(), recording.graph.nodes.end(), [](const Node& node) { return node.form == Form::kSetItem; });
+}
+
 bool Uses::takes(const Node& node, const Operand& value) const {
   const Operand* const operands = recording_.graph.operands_of(node);
   return std::any_of(operands, operands + node.count, [&](const Operand& operand) {

@@ -15,6 +15,9 @@ namespace evalframe::regions {
 // Whether both subscripts name the same element, or part, by the same array and indices.
 bool are_same_place(const graph::Graph& graph, const graph::Node& one, const graph::Node& other);
 
+// Whether it stores into an array.
+bool stores_elements(const recorder::Recording& recording);
+
 class Uses {
  public:
   // stores: how the addresses vary of the nodes that store elements. carries: whether the next turn begins with what this one leaves in the slot.
