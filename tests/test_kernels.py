@@ -321,13 +321,14 @@ def test_cache_on_disk(tmp_path: Path) -> None:
 FRESH_PROGRAM = """
 import sys; sys.path.insert(0, {tests!r})
 import numpy as np
+from evalframe import _core
 from test_kernels import one
 x = np.linspace(0.1, 9, 1001)
 for name in ("exp", "log", "tanh", "floor", "sqrt", "remainder"):
     got = one(name, "float64", x, x + 1) if name == "remainder" else one(name, "float64", x)
     wanted = np.remainder(x, x + 1) if name == "remainder" else getattr(np, name)(x)
     assert np.allclose(got, wanted, rtol=1e-15), name
-print("llvmlite" in sys.modules)
+print(_core.llvm_is_loaded())
 """
 
 
@@ -337,13 +338,51 @@ def start_fresh(place: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_share_the_cache_and_load_from_it_without_llvmlite(tmp_path: Path) -> None:
+def test_processes_share_the_cache_and_load_from_it_without_llvm(tmp_path: Path) -> None:
     together = [start_fresh(tmp_path / "cache") for _ in range(3)]
     assert [process.communicate()[0] for process in together].count("True\n") >= 1
     assert all(process.returncode == 0 for process in together)
     assert not list((tmp_path / "cache").glob("*.tmp"))
     later = start_fresh(tmp_path / "cache")
     assert later.communicate()[0] == "False\n"
+
+
+BESIDE_PROGRAM = """
+import sys; sys.path.insert(0, {tests!r})
+if {imports_llvmlite}:
+    import llvmlite.binding
+import numpy as np, evalframe
+from evalframe import _core
+from test_kernels import one
+x = np.linspace(0.1, 9, 1001)
+assert (one("sqrt", "float64", x) == np.sqrt(x)).all() and (one("multiply", "float64", x, x) == x * x).all()
+
+@evalframe.jit
+def summed(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * x[i]
+    return total
+
+long = np.linspace(0.0, 1.0, 200_000)
+for _ in range(40):
+    assert abs(summed(long) - (long * long).sum()) < 1e-6
+assert _core.jit_counters(summed)["optimised_loops"] == 1
+print(_core.llvm_is_loaded(), "llvmlite.binding" in sys.modules)
+"""
+
+
+def test_code_is_the_same_by_llvms_functions_and_by_those_of_python(tmp_path: Path) -> None:
+    """The latter are taken where the program has imported llvmlite itself."""
+    code = []
+    for imports_llvmlite in (False, True):
+        place = tmp_path / str(imports_llvmlite)
+        program = BESIDE_PROGRAM.format(tests=str(Path(__file__).parent), imports_llvmlite=imports_llvmlite)
+        environment = {**os.environ, "EVALFRAME_CACHE_DIR": str(place)}
+        told = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert told == f"True {imports_llvmlite}\n"
+        code.append({entry.name: entry.read_bytes() for entry in place.glob("*.o")})
+    assert len(code[0]) >= 4 and code[0] == code[1]
 
 
 def test_links_in_the_cache_are_not_followed(tmp_path: Path) -> None:

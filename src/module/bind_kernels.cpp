@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "backends/native/code/kernel.h"
+#include "backends/native/machine/machine.h"
 #include "module/bindings.h"
 
 namespace nb = nanobind;
@@ -72,6 +73,7 @@ void bind_kernels(nb::module_& module) {
   nb::class_<native::CompiledKernel>(module, "CompiledKernel").def("ir", &native::CompiledKernel::ir);
   module.def("kernel_compile", compile, nb::rv_policy::reference, nb::arg("rank"), nb::arg("reduced"), nb::arg("inputs"), nb::arg("ops"),
              nb::arg("outputs"));
+  module.def("llvm_is_loaded", native::llvm_is_loaded, "Whether this process has compiled anything.");
   module.def("kernel_run", run, nb::arg("kernel"), nb::arg("extents"), nb::arg("data"), nb::arg("strides"));
 }
 

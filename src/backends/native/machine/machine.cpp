@@ -1,4 +1,5 @@
-// IR text to callable machine code: through the disk cache, else through llvmlite (python/evalframe/_llvm.py).
+// IR text to callable machine code: through the disk cache, else through LLVM: by llvmlite's library (llvm.h), or, where the program has
+// imported llvmlite itself, by its Python functions (python/evalframe/_llvm.py), whose lock all of their users take.
 #include "backends/native/machine/machine.h"
 
 #include <Python.h>
@@ -19,6 +20,7 @@
 #include <thread>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "backends/native/machine/llvm.h"
 #include "backends/native/machine/object_cache.h"
 #include "backends/native/machine/object_loader.h"
 #include "backends/native/machine/processor.h"
@@ -54,15 +56,13 @@ bool is_finalizing() {
   return answer.get() == Py_True;
 }
 
-// Runs what calls Python on a thread of its own. Handlers of signals run in the main thread, between any two instructions of
-// Python code: what one raised in ours would be taken for a failure to compile, and lost to the program.
-template <class Make> auto without_signal_handlers(Make make) {
-  if (is_finalizing()) return make();  // no other thread gets the GIL any more
+// On a thread of its own, with a stack that has room, while others run Python. Where all threads have ended, on this one.
+template <class Make> auto apart(Make make) {
+  if (is_finalizing()) return make();
   std::optional<decltype(make())> made;
   std::exception_ptr failure;
   PyThreadState* const thread = PyEval_SaveThread();
   const auto run = [&] {
-    const Gil gil;
     try {
       made = make();
     } catch (...) {
@@ -79,7 +79,21 @@ template <class Make> auto without_signal_handlers(Make make) {
   return *std::move(made);
 }
 
-bool is_loaded = false;
+// The same of what calls Python. Handlers of signals run in the main thread, between any two instructions of Python code: what one raised in ours
+// would be taken for a failure to compile, and lost to the program.
+template <class Make> auto without_signal_handlers(Make make) {
+  return apart([&] {
+    const Gil gil;
+    return make();
+  });
+}
+
+std::atomic<bool> is_loaded = false;
+
+bool is_imported(const char* module) {
+  PyObject* const modules = PyImport_GetModuleDict();
+  return PyDict_Check(modules) && PyDict_GetItemString(modules, module) != nullptr;
+}
 
 Ref llvm_module() {
   Ref module = Ref::steal(PyImport_ImportModule("evalframe._llvm"));
@@ -121,8 +135,8 @@ void* resolve(std::string_view name) {
   return dlsym(RTLD_DEFAULT, std::string(name).c_str());
 }
 
-// llvmlite's directory, found without importing it.
-std::string llvmlite_directory() {
+// llvmlite's directory, found without importing it. Empty: it isn't installed as usual.
+std::string find_llvmlite() {
   const Ref importing = Ref::steal(PyImport_ImportModule("importlib.util"));
   const Ref spec = importing ? Ref::steal(PyObject_CallMethod(importing.get(), "find_spec", "s", "llvmlite")) : Ref();
   if (!spec) throw_python_error("looking for llvmlite");
@@ -133,9 +147,14 @@ std::string llvmlite_directory() {
   return file.substr(0, file.rfind('/') + 1);
 }
 
+const std::string& llvmlite_directory() {
+  static MadeOnce<std::string> directory;
+  return directory.get([] { return without_signal_handlers(find_llvmlite); });
+}
+
 // Tells one installed llvmlite from another; empty where it isn't installed as usual.
 std::string llvmlite_identity() {
-  const std::string directory = llvmlite_directory();
+  const std::string& directory = llvmlite_directory();
   struct stat status;
   if (directory.empty() || stat((directory + "binding/libllvmlite.so").c_str(), &status) != 0) return {};
   std::ifstream version(directory + "_version.py", std::ios::binary);
@@ -160,6 +179,14 @@ std::string with_name(std::string ir, const std::string& name) {
 }
 
 std::string compile_object(const std::string& ir, Effort effort) {
+  if (const std::string& directory = llvmlite_directory(); !directory.empty() && !is_imported("llvmlite.binding")) {
+    const std::optional<std::string> object = apart([&] {
+      if (!load_llvm(directory + "binding/")) return std::optional<std::string>();
+      is_loaded = true;
+      return std::optional(compile_by_llvm(ir, effort));
+    });
+    if (object) return *object;
+  }
   const Ref object = call_llvm(effort == Effort::kQuick ? "compile_quickly" : "compile_ir", "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
   char* bytes;
   Py_ssize_t size;
@@ -206,7 +233,7 @@ void allow_full_effort(bool on) { allows_full_effort = on; }
 
 const std::string& target() {
   static MadeOnce<std::string> target;
-  return target.get([] { return without_signal_handlers(find_target); });
+  return target.get(find_target);
 }
 
 namespace {

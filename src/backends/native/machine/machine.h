@@ -1,4 +1,4 @@
-// IR text to callable machine code: through the disk cache, else through llvmlite.
+// IR text to callable machine code: through the disk cache, else through LLVM.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ bool is_at_hand(const std::string& ir);
 // Seconds that compiling a kernel takes, about, LLVM once loaded.
 inline constexpr double kSecondsOfKernel = 0.01;
 // Seconds that compiling begins with, for all of the process; whether they are over.
-inline constexpr double kSecondsOfLoading = 0.05;
+inline constexpr double kSecondsOfLoading = 0.015;
 bool llvm_is_loaded();
 
 // What is thrown in the place of compiling.
