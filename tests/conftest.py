@@ -130,15 +130,15 @@ def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def most_machine_code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
     """A third of the tests has optimised code: optimising would take most of their time, and is LLVM's."""
-    _core.allow_full_effort(zlib.crc32(request.node.nodeid.encode()) % 3 == 0)
+    _core.set_efforts(zlib.crc32(request.node.nodeid.encode()) % 3 == 0)
     yield
-    _core.allow_full_effort(True)
+    _core.set_efforts(None)
 
 
 @pytest.fixture
 def optimised_code(most_machine_code_is_made_quickly: None) -> None:
     """Whichever test it is."""
-    _core.allow_full_effort(True)
+    _core.set_efforts(True)
 
 
 @pytest.fixture

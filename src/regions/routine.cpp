@@ -46,14 +46,31 @@ class KernelRoutine : public LoadedRoutine {
     if (!missing_) return;
     const uint64_t walks = *std::exchange(missing_, std::nullopt);
     last_.clear();
-    versions_.push_back({walks, reinterpret_cast<native::KernelFunction>(native::machine_code(native::generate(*kernel_, access_of(walks), true, native::Rows::kShort).ir))});
+    versions_.push_back({walks, native::code_at_first(ir_of(walks))});
+  }
+
+  int quick_functions() const override {
+    return static_cast<int>(std::count_if(versions_.begin(), versions_.end(), [](const Version& version) { return version.code.is_quick; }));
+  }
+
+  // Where that can't be done they have to do.
+  void improve() override {
+    last_.clear();
+    for (Version& version : versions_) {
+      if (!std::exchange(version.code.is_quick, false)) continue;
+      try {
+        version.code.function = native::machine_code(ir_of(version.walks));
+      } catch (const std::runtime_error&) {
+        PyErr_Clear();
+      }
+    }
   }
 
   static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     return static_cast<KernelRoutine*>(self)->run(data, outer, inner, rows, columns);
   }
 
-  native::KernelFunction for_neighbours() const { return versions_[0].function; }
+  native::KernelFunction for_neighbours() const { return versions_[0].function(); }
 
   int32_t run(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     if (are_many(rows, columns)) return kRefused;
@@ -73,8 +90,10 @@ class KernelRoutine : public LoadedRoutine {
   static_assert(std::size(kWalks) == 5 && kMostOperands <= 27);  // 5^27 is less than 2^64
   struct Version {
     uint64_t walks;
-    native::KernelFunction function;
+    native::Code code;
+    native::KernelFunction function() const { return reinterpret_cast<native::KernelFunction>(code.function); }
   };
+  std::string ir_of(uint64_t walks) const { return native::generate(*kernel_, access_of(walks), true, native::Rows::kShort).ir; }
 
   // Most calls have the strides of the last one.
   void find_version(const int64_t* inner) {
@@ -85,7 +104,7 @@ class KernelRoutine : public LoadedRoutine {
     // A few of them, of which the first is the most frequent.
     const auto version = std::find_if(versions_.begin(), versions_.end(), [&](const Version& other) { return other.walks == walks; });
     if (version == versions_.end()) missing_ = walks;
-    last_function_ = version == versions_.end() ? nullptr : version->function;
+    last_function_ = version == versions_.end() ? nullptr : version->function();
     last_.assign(inner, inner + sizes_.size());
   }
 
@@ -649,10 +668,25 @@ bool has_product(graph::DType dtype) { return product_loop(dtype).function != nu
 
 LoadedRoutines::LoadedRoutines(const std::vector<Routine>& routines) {
   for (const Routine& routine : routines) entries_.push_back(load(routine, held, routines_));
+  count_quick_functions();
 }
 
 void LoadedRoutines::make_missing() {
   for (const auto& routine : routines_) routine->make_missing();
+  count_quick_functions();
+}
+
+void LoadedRoutines::improve() {
+  quick_functions_ = 0;
+  for (const auto& routine : routines_) routine->improve();
+  for (RoutineEntry& entry : entries_) {
+    if (entry.for_neighbours) entry.for_neighbours = static_cast<const KernelRoutine*>(entry.routine)->for_neighbours();
+  }
+}
+
+void LoadedRoutines::count_quick_functions() {
+  quick_functions_ = 0;
+  for (const auto& routine : routines_) quick_functions_ += routine->quick_functions();
 }
 
 }  // namespace evalframe::regions

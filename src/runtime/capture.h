@@ -170,7 +170,7 @@ class Capture {
   void make_region(const Run& run, Entries& entries);
   void take_region();  // that has been made
   void optimise(const Held<LoopRegion>& region);
-  // The native loops of the function and of those that it calls. False: they are already.
+  // Native loops and kernels of the function and of those that it calls. False: they are already.
   bool optimise_all();
   // Whether the innermost frame, a followed call's, is to go on as a call of its own function, as it stands in a loop.
   bool hands_over(const Run& run, Entries& entries) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/native/code/kernel.h"
 #include "backends/native/native.h"
 #include "runtime/capture.h"
 
@@ -17,7 +18,7 @@ class Capture::Trial {
   // The chain has come to this place.
   void arrive(Entries& entries) {
     if (!entries_) return;
-    if (waited_ != native::runs_that_waited()) return stop();
+    if (waited_ != runs_that_tell_nothing()) return stop();
     if (is_of(entries)) {
       if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
     } else {
@@ -35,12 +36,14 @@ class Capture::Trial {
     if (!is_of(entries)) return false;
     whole_ = true;
     turns_ = 1;
-    waited_ = native::runs_that_waited();
+    waited_ = runs_that_tell_nothing();
     watch_ = Stopwatch();
     return entries.trial.runs_next();
   }
 
  private:
+  // Of kernels that weren't compiled yet, or quickly.
+  static uint64_t runs_that_tell_nothing() { return native::runs_that_waited() + native::slow_runs(); }
   bool is_in_loop(const Place& place) const {
     const size_t at = entries_->place.frames.size() - 1;
     return place.frames.size() > at && place.frames[at].next >= entries_->loop_first && place.frames[at].next <= entries_->loop_last;
@@ -48,7 +51,7 @@ class Capture::Trial {
   Held<Entries> entries_;
   bool whole_ = false;
   int32_t turns_ = 1;
-  uint64_t waited_ = 0;  // kernels that weren't compiled yet, when the turn began
+  uint64_t waited_ = 0;  // such runs, when the turn began
   Stopwatch watch_;
 };
 

@@ -55,7 +55,7 @@ void LoopRegion::optimise() {
 // What a turn takes besides the kernels and functions that it calls is a part of the code that there is.
 constexpr double kSecondsOfLineRun = 1e-9;
 // Turns from one look at that to the next.
-constexpr int64_t kMostQuickTurns = 1 << 16;
+constexpr int64_t kMostQuickTurns = 1 << 16, kMostTurnsOfQuickKernels = 1 << 8;
 
 // Variables, names, stack: borrowed.
 static std::vector<PyObject*> slots_of(cpython::Frame* frame, const regions::Names& names) {
@@ -182,7 +182,15 @@ bool LoopRegion::guards_hold(PyObject* const* bound, guards::Objects& objects) c
   return guards_.check(frames, objects, nullptr);
 }
 
+void LoopRegion::improve_kernels() {
+  const RegionTrial::Pause pause;
+  const Stopwatch watch;
+  routines_.improve();
+  compile_seconds += watch.seconds();
+}
+
 void LoopRegion::make_missing() {
+  if (seconds_in_quick_kernels_ >= native::kSecondsOfKernel * quick_kernels()) improve_kernels();
   try {
     routines_.make_missing();
   } catch (const std::runtime_error&) {
@@ -206,8 +214,9 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   log[-1] = {};
   regions::PartLog parts;
   if (memory) parts.room = memory + kMemory;
-  const bool is_quick = !is_final_;
-  regions::Header header{0, is_quick ? std::min(most_turns, kMostQuickTurns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
+  const bool has_quick_kernels = quick_kernels() > 0, is_quick = !is_final_ || has_quick_kernels;
+  const int64_t most_quick_turns = has_quick_kernels ? kMostTurnsOfQuickKernels : kMostQuickTurns;
+  regions::Header header{0, is_quick ? std::min(most_turns, most_quick_turns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
                          scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + at_once, regions::log_rows, &parts, regions::log_part};
   held.bound = bound;
   int32_t number = 0;
@@ -222,7 +231,11 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   entered++;
   turns += static_cast<uint64_t>(turns_done = header.turns);
   unseen = header.unseen;
-  if (watch) seconds_ += std::min(watch->seconds(), kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
+  if (watch) {
+    const double all = watch->seconds(), own = std::min(all, kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
+    seconds_ += own;
+    if (has_quick_kernels) seconds_in_quick_kernels_ += all - own;
+  }
   return &region_.exits[static_cast<size_t>(number)];
 }
 

@@ -435,6 +435,16 @@ std::string NativeExecutable::text() const {
   return text;
 }
 
+bool NativeExecutable::improve() {
+  bool was_quick = false;
+  for (const auto& kernels : kernels_) {
+    for (const auto& variant : kernels.variants) {
+      for (const KernelPlan& plan : variant->kernels) was_quick |= plan.compiled && plan.compiled->improve();
+    }
+  }
+  return was_quick;
+}
+
 std::vector<std::string> NativeExecutable::modules() const {
   std::set<const CompiledKernel*> told;
   std::vector<std::string> modules;

@@ -16,6 +16,7 @@ class NativeExecutable final : public backends::Executable {
  public:
   NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes);
   backends::Outcome run(PyObject* const* inputs, backends::Position& position, int32_t leave_before) override;
+  bool improve() override;
   std::string text() const override;
   std::vector<std::string> modules() const override;
 

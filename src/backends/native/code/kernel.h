@@ -87,6 +87,8 @@ class CompiledKernel {
   virtual FloatFlags run(const int64_t* extents, const KernelOperand* operands) const = 0;
   // Makes the code that run needs for these operands, so that run can't fail; else a layout first met in run is compiled there.
   virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
+  // From here on code is made in full, where it is next met. False: it was.
+  virtual bool improve() const = 0;
   // From here on a run never asks to be done again.
   virtual void be_quiet() const = 0;
   // Seconds that one thread takes, about.
@@ -95,9 +97,12 @@ class CompiledKernel {
   virtual const std::string& ir() const = 0;
 };
 
+// How often kernels have run that were made quickly, and took notably longer for it, in all of the process.
+uint64_t slow_runs();
+
 // Made once in the process. Needs the GIL. Throws std::runtime_error where an operation has no lowering or LLVM isn't there.
 // Machine code is made, or found on disk, for each layout that is met: run and make_ready take the GIL for it, and throw
-// std::runtime_error with LLVM's message.
+// std::runtime_error with LLVM's message. It is made quickly, and in full once the runs have taken as much longer as that takes.
 const CompiledKernel& compile(const Kernel& kernel);
 
 }  // namespace evalframe::native

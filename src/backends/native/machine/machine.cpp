@@ -228,8 +228,8 @@ bool llvm_is_loaded() { return is_loaded; }
 
 void forget_machine_code() { known_code().clear(); }
 
-static std::atomic<bool> allows_full_effort = true;
-void allow_full_effort(bool on) { allows_full_effort = on; }
+static std::atomic<Efforts> efforts = Efforts::kAsItPays;
+void set_efforts(Efforts wanted) { efforts = wanted; }
 
 const std::string& target() {
   static MadeOnce<std::string> target;
@@ -261,9 +261,15 @@ bool is_at_hand(const std::string& ir) {
   return code_at_hand(key_of(ir, Effort::kFull)) || code_at_hand(key_of(ir, Effort::kQuick));
 }
 
+Code code_at_first(std::string ir) {
+  if (efforts == Efforts::kFull) return {machine_code(std::move(ir)), false};
+  void* const there = machine_code_at_hand(ir);
+  return there ? Code{there, false} : Code{machine_code(std::move(ir), Effort::kQuick), true};
+}
+
 void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
-  if (!allows_full_effort) effort = Effort::kQuick;
+  if (efforts == Efforts::kQuick) effort = Effort::kQuick;
   const std::string key = key_of(ir, effort);
   if (void* const known = code_at_hand(key)) return known;
   if (CompilesLater::is_on) throw NotCompiled();

@@ -22,8 +22,15 @@ void* machine_code(std::string ir, Effort effort = Effort::kFull);
 void* machine_code_at_hand(const std::string& ir);
 // Whether it, or what is made quickly of it, is in this process or on disk.
 bool is_at_hand(const std::string& ir);
-// Seconds that compiling a kernel takes, about, LLVM once loaded.
-inline constexpr double kSecondsOfKernel = 0.01;
+// What is compiled quickly, and in full once that is worth it.
+struct Code {
+  void* function = nullptr;
+  bool is_quick = false;
+};
+// In full where that is at hand, else made quickly.
+Code code_at_first(std::string ir);
+// Seconds that compiling a kernel takes, about, LLVM once loaded: in full, and quickly.
+inline constexpr double kSecondsOfKernel = 0.015, kQuickSecondsOfKernel = 0.0015;
 // Seconds that compiling begins with, for all of the process; whether they are over.
 inline constexpr double kSecondsOfLoading = 0.015;
 bool llvm_is_loaded();
@@ -45,8 +52,9 @@ class CompilesLater {
   const bool before_;
 };
 
-// For tests: what has been compiled is compiled again where it is asked for; whether anything is compiled in full.
+// For tests: what has been compiled is compiled again where it is asked for; nothing is compiled in full, or kernels are at once.
 void forget_machine_code();
-void allow_full_effort(bool on);
+enum class Efforts : uint8_t { kAsItPays, kQuick, kFull };
+void set_efforts(Efforts efforts);
 
 }  // namespace evalframe::native

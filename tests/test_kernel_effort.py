@@ -1,0 +1,153 @@
+"""Kernels are made quickly, and in full once they have taken as much longer for it as that takes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from test_kernels import Array, run
+
+import evalframe
+from evalframe import _core, _llvm
+
+UNARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "floor", "reciprocal", "negative")
+BINARY = ("add", "divide", "maximum", "remainder", "floor_divide", "power", "arctan2", "hypot")
+
+
+@pytest.fixture
+def as_it_pays(most_machine_code_is_made_quickly: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """How often something was compiled, in either way."""
+    made = {"quickly": 0, "in full": 0}
+    for name, how in (("compile_quickly", "quickly"), ("compile_ir", "in full")):
+        plain = getattr(_llvm, name)
+
+        def counted(ir: str, plain=plain, how=how) -> bytes:
+            made[how] += 1
+            return plain(ir)
+
+        monkeypatch.setattr(_llvm, name, counted)
+    monkeypatch.setenv("EVALFRAME_CACHE", "0")
+    _core.forget_machine_code()
+    _core.set_efforts(None)
+    yield made
+    _core.set_efforts(None)
+
+
+def both_ways(op: str, arity: int, dtype: str, inputs: list[Array]) -> list[Array]:
+    """What a kernel makes of a row, quickly made, and of the same as a matrix, made in full: another kernel."""
+    results = []
+    for in_full, shape in ((False, (-1,)), (True, (1, -1))):
+        _core.set_efforts(in_full)
+        shaped = [x.reshape(shape) for x in inputs]
+        results.append(run([(op, dtype, list(range(arity)))], shaped, [(arity, dtype, "store")])[0][0])
+    return results
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", UNARY + BINARY)
+def test_bits_are_the_same_in_both_ways(op: str, dtype: str, as_it_pays: dict[str, int]) -> None:
+    rng = np.random.default_rng(5)
+    arity = 1 if op in UNARY else 2
+    inputs = [(10.0 ** rng.uniform(-3, 2, 1003) * rng.choice([-1, 1], 1003)).astype(dtype) for _ in range(arity)]
+    quick, full = both_ways(op, arity, dtype, inputs)
+    assert quick.tobytes() == full.tobytes()
+
+
+def smooth(x, y):
+    return np.sqrt(x * x + 0.125 * y) - y * 0.0625
+
+
+def test_a_kernel_is_made_in_full_once_that_pays(as_it_pays: dict[str, int]) -> None:
+    captured = evalframe.jit(smooth)
+    x, y = np.linspace(1, 2, 3001), np.linspace(3, 4, 3001)
+    wanted = smooth(x, y)
+    for _ in range(2):  # the first one is recorded
+        assert captured(x, y).tobytes() == wanted.tobytes()
+    assert as_it_pays["quickly"] and not as_it_pays["in full"]
+    for calls in range(10_000):
+        assert captured(x, y).tobytes() == wanted.tobytes()
+        if as_it_pays["in full"]:
+            break
+    assert 20 < calls < 9_999
+    made = dict(as_it_pays)
+    for _ in range(100):
+        assert captured(x, y).tobytes() == wanted.tobytes()
+    assert as_it_pays == made
+
+
+def test_a_long_one_is_made_in_full_at_once(as_it_pays: dict[str, int]) -> None:
+    captured = evalframe.jit(lambda x: x * 3.5 + x / 7.0 - 0.03125)
+    for _ in range(2):
+        captured(np.ones(20_000_000))
+    assert as_it_pays["in full"] == 1 and not as_it_pays["quickly"]
+
+
+def test_what_cannot_be_made_in_full_stays_as_it_is(as_it_pays: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def fails(ir: str) -> bytes:
+        tries.append(ir)
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(_llvm, "compile_ir", fails)
+    captured = evalframe.jit(lambda x: x * 3.25 + x / 5.5 - 0.53125)
+    x = np.linspace(0, 1, 1_000_000)
+    for _ in range(60):
+        assert (captured(x) == x * 3.25 + x / 5.5 - 0.53125).all()
+    assert len(tries) == 1
+
+
+def swept(a, b, turns):
+    for _ in range(turns):
+        a[1:-1] = 0.3125 * (b[2:] + b[1:-1]) - 0.125 * b[:-2]
+        b[1:-1] = 0.3125 * (a[2:] + a[1:-1]) - 0.125 * a[:-2]
+    return a
+
+
+def test_kernels_of_a_loop_are_made_in_full_once_that_pays(as_it_pays: dict[str, int], native_loops_at_once: None) -> None:
+    """Within one run, too."""
+    captured = evalframe.jit(swept)
+    for turns in (30, 30, 4000):
+        x = np.linspace(0, 1, 4000)
+        assert captured(x.copy(), x, turns).tobytes() == swept(np.linspace(0, 1, 4000), np.linspace(0, 1, 4000), turns).tobytes()
+    assert _core.jit_counters(captured)["native_turns"] > 3000
+    assert as_it_pays["quickly"] >= 2 and as_it_pays["in full"] >= 1
+
+
+def test_a_trial_is_of_code_made_in_full(as_it_pays: dict[str, int], call_trials: None) -> None:
+    """Calls on few elements, which are slower captured: their kernels would stay as they are for a million calls."""
+    captured = evalframe.jit(lambda x: x + 0.40625)
+    x = np.arange(3.0)
+    for _ in range(1000):
+        captured(x)
+    assert as_it_pays["quickly"] == 1 and as_it_pays["in full"] <= 1
+    if _core.jit_counters(captured)["given_up"]:
+        assert as_it_pays["in full"] == 1
+
+
+TASKS = """
+import numpy as np, evalframe, threading
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+x = np.random.default_rng(1).random((400, 600))
+wanted = softmax(x)
+captured = evalframe.jit(softmax)
+faults = []
+def go():
+    for _ in range(60):
+        got = captured(x)
+        if not np.allclose(got, wanted, rtol=1e-13): faults.append(1)
+threads = [threading.Thread(target=go) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(faults))
+"""
+
+
+def test_threads_share_kernels_that_are_made_in_full_meanwhile() -> None:
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", TASKS], env=os.environ | {"EVALFRAME_CACHE": "0"}, capture_output=True, text=True, timeout=120, check=True)
+        assert done.stdout == "0\n"
