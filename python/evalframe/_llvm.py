@@ -70,13 +70,8 @@ def compile_ir(ir: str) -> bytes:
 
 
 def compile_quickly(ir: str) -> bytes:
-    """The same in a tenth of the time: variables become registers, and instructions are chosen one by one."""
-    module = _parsed(ir)
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=1)))
-    return bytes(_machine_of(0).emit_object(module))
+    """The same in a tenth of the time: variables stay in memory, and instructions are chosen one by one."""
+    return bytes(_machine_of(0).emit_object(_parsed(ir)))
 
 
 def assembly(ir: str) -> str:

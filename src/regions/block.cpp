@@ -78,7 +78,7 @@ void Block::require(const Term& holds) {
 }
 
 void Block::leave_unless(const Term& holds) {
-  if (pass == Pass::kProbe && (!is_strict || peeks)) return;
+  if ((pass == Pass::kProbe && (!is_strict || peeks)) || native::holds_always(holds)) return;
   const std::string next = new_label();
   emitter.line("br i1 " + holds.ref + ", label %" + next + ", label %" + leave_ + ", !prof !0");
   emitter.label(next);
@@ -481,7 +481,7 @@ void Block::call_over(const Routine& routine, const std::vector<Term>& sizes, co
 }
 
 void Block::put(const char* list, size_t index, const Term& value) {
-  const Term at = emitter.let("ptr", std::string("getelementptr i64, ptr ") + list + ", i64 " + std::to_string(index));
+  const Term at = index ? emitter.let("ptr", std::string("getelementptr i64, ptr ") + list + ", i64 " + std::to_string(index)) : Term{&emitter, "ptr", list};
   emitter.line("store " + value.type + " " + value.ref + ", ptr " + at.ref);
 }
 

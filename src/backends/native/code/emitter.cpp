@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
 
 #include "core/check.h"
 
@@ -84,8 +88,62 @@ std::string definition_of_hidden_zero(const std::string& type) {
   return "  %hidden." + type + " = call " + type + " asm \"\", \"=" + (is_integer ? "r" : "x") + ",0\"(" + type + (is_integer ? " 0)\n" : " 0.0)\n");
 }
 
+namespace {
+
+// An integer that is known, as the sum of its bits with the sign's; none: it isn't, or is a vector's.
+std::optional<int64_t> known(const Term& term) {
+  if (term.type[0] != 'i') return {};
+  int64_t value = 0;
+  const char* const end = term.ref.data() + term.ref.size();
+  const auto [at, error] = std::from_chars(term.ref.data(), end, value);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+}
+
+// In as many bits as its type has.
+Term wrapped(const Term& like, uint64_t value) {
+  const int unused = 64 - std::atoi(like.type.c_str() + 1);
+  return like.emitter->integer(like.type, static_cast<int64_t>(value << unused) >> unused);
+}
+
+// What isn't written, as it is known here: LLVM takes its time for each line.
+std::optional<Term> folded(std::string_view instruction, const Term& a, const Term& b) {
+  const std::optional<int64_t> x = known(a), y = known(b);
+  if (!x && !y) return {};
+  const auto with = [&](auto compute) { return x && y ? std::optional(wrapped(a, compute(static_cast<uint64_t>(*x), static_cast<uint64_t>(*y)))) : std::nullopt; };
+  const auto is = [&](const std::optional<int64_t>& one, int64_t value) { return one && *one == value; };
+  if (instruction == "add") return is(x, 0) ? b : is(y, 0) ? a : with(std::plus<uint64_t>());
+  if (instruction == "sub") return is(y, 0) ? a : with(std::minus<uint64_t>());
+  if (instruction == "mul") return is(x, 1) ? b : is(y, 1) ? a : with(std::multiplies<uint64_t>());
+  if (instruction == "and") return is(x, -1) || is(y, 0) ? b : is(y, -1) || is(x, 0) ? a : with(std::bit_and<uint64_t>());
+  if (instruction == "or") return is(x, 0) || is(y, -1) ? b : is(y, 0) || is(x, -1) ? a : with(std::bit_or<uint64_t>());
+  if (instruction == "xor") return is(x, 0) ? b : is(y, 0) ? a : with(std::bit_xor<uint64_t>());
+  return {};
+}
+
+std::optional<bool> known_comparison(std::string_view predicate, const Term& a, const Term& b) {
+  const std::optional<int64_t> x = known(a), y = known(b);
+  if (!x || !y) return {};
+  const auto ux = static_cast<uint64_t>(*x), uy = static_cast<uint64_t>(*y);
+  if (predicate == "eq") return x == y;
+  if (predicate == "ne") return x != y;
+  if (predicate == "slt") return *x < *y;
+  if (predicate == "sle") return *x <= *y;
+  if (predicate == "sgt") return *x > *y;
+  if (predicate == "sge") return *x >= *y;
+  if (predicate == "ult") return ux < uy;
+  if (predicate == "ule") return ux <= uy;
+  if (predicate == "ugt") return ux > uy;
+  if (predicate == "uge") return ux >= uy;
+  return {};
+}
+
+}  // namespace
+
+bool holds_always(const Term& condition) { return condition.type == "i1" && known(condition).value_or(0) != 0; }
+
 Term binary(const char* instruction, const Term& a, const Term& b) {
   DCHECK(a.type == b.type);
+  if (const std::optional<Term> there = folded(instruction, a, b)) return *there;
   return a.emitter->let(a.type, std::string(instruction) + " " + a.type + " " + a.ref + ", " + b.ref);
 }
 
@@ -118,6 +176,7 @@ Term operator-(double a, const Term& b) { return constant_like(b, a) - b; }
 Term operator/(double a, const Term& b) { return constant_like(b, a) / b; }
 
 Term compare(const char* predicate, const Term& a, const Term& b) {
+  if (const std::optional<bool> there = known_comparison(predicate, a, b)) return a.emitter->integer("i1", *there ? -1 : 0);
   return a.emitter->let(with_element(a.type, "i1"), std::string(a.is_float() ? "fcmp " : "icmp ") + predicate + " " + a.type +
                                                         " " + a.ref + ", " + b.ref);
 }
@@ -133,6 +192,7 @@ Term convert(const char* instruction, const Term& a, const std::string& type) {
 
 Term select(const Term& condition, const Term& yes, const Term& no) {
   DCHECK(yes.type == no.type);
+  if (const std::optional<int64_t> there = known(condition)) return *there ? yes : no;
   // Unpredictable: CodeGen must not turn it into a branch around an operation whose flags NumPy would raise.
   return yes.emitter->let(yes.type, "select " + condition.type + " " + condition.ref + ", " + yes.type + " " + yes.ref + ", " +
                                         no.type + " " + no.ref + ", !unpredictable !3");

@@ -102,6 +102,9 @@ Term operator*(const Term& a, double b);
 Term operator-(double a, const Term& b);
 Term operator/(double a, const Term& b);
 
+// Whether it is an i1 that is known to be true.
+bool holds_always(const Term& condition);
+// Of integers that are known nothing is written, here and in comparisons, and where one of them makes no difference.
 Term binary(const char* instruction, const Term& a, const Term& b);
 // One of LLVM's predicates. The ordered comparisons of vectors raise "invalid" on a NaN; see quiet_less for user arithmetic.
 Term compare(const char* predicate, const Term& a, const Term& b);

@@ -55,9 +55,6 @@ struct Functions {
   PassBuilder* (*CreatePassBuilder)(TargetMachine*, Options*);
   void (*DisposePassBuilder)(PassBuilder*);
   Passes* (*buildPerModuleDefaultPipeline)(PassBuilder*, int level);
-  Passes* (*CreateNewModulePassManager)();
-  void (*module_AddSROAPass)(Passes*);
-  void (*module_AddSimplifyCFGPass)(Passes*);
   void (*RunNewModulePassManager)(Passes*, Module*, PassBuilder*);
   void (*DisposeNewModulePassManger)(Passes*);
   Buffer* (*TargetMachineEmitToMemory)(TargetMachine*, Module*, int is_object, char** message);
@@ -100,7 +97,6 @@ std::optional<Functions> functions_of(void* handle) {
   FIND(CreatePipelineTuningOptions), FIND(DisposePipelineTuningOptions);
   FIND(PTOSetLoopInterleaving), FIND(PTOSetLoopVectorization), FIND(PTOSetSLPVectorization), FIND(PTOSetLoopUnrolling);
   FIND(CreatePassBuilder), FIND(DisposePassBuilder), FIND(buildPerModuleDefaultPipeline);
-  FIND(CreateNewModulePassManager), FIND(module_AddSROAPass), FIND(module_AddSimplifyCFGPass);
   FIND(RunNewModulePassManager), FIND(DisposeNewModulePassManger);
   FIND(TargetMachineEmitToMemory), FIND(GetBufferStart), FIND(GetBufferSize), FIND(DisposeMemoryBuffer);
 #undef FIND
@@ -135,8 +131,7 @@ Owned<Module> parsed(Context* context, const std::string& ir, TargetMachine* mac
   return module;
 }
 
-// kQuick: variables become registers, and no more.
-void optimise(Module* module, TargetMachine* machine, Effort effort) {
+void optimise(Module* module, TargetMachine* machine) {
   const Functions& call = library->call;
   const Owned<Options> options(call.CreatePipelineTuningOptions(), call.DisposePipelineTuningOptions);
   call.PTOSetLoopVectorization(options.get(), true);
@@ -144,8 +139,7 @@ void optimise(Module* module, TargetMachine* machine, Effort effort) {
   call.PTOSetLoopInterleaving(options.get(), true);
   call.PTOSetLoopUnrolling(options.get(), true);
   const Owned<PassBuilder> builder(call.CreatePassBuilder(machine, options.get()), call.DisposePassBuilder);
-  const Owned<Passes> passes(effort == Effort::kQuick ? call.CreateNewModulePassManager() : call.buildPerModuleDefaultPipeline(builder.get(), 2), call.DisposeNewModulePassManger);
-  if (effort == Effort::kQuick) call.module_AddSROAPass(passes.get()), call.module_AddSimplifyCFGPass(passes.get());
+  const Owned<Passes> passes(call.buildPerModuleDefaultPipeline(builder.get(), 2), call.DisposeNewModulePassManger);
   call.RunNewModulePassManager(passes.get(), module, builder.get());
 }
 
@@ -178,7 +172,7 @@ std::string compile_by_llvm(const std::string& ir, Effort effort) {
   const Owned<Context> context(call.ContextCreate(), call.ContextDispose);
   const Owned<TargetMachine> machine = machine_of(effort == Effort::kQuick ? 0 : 2);
   const Owned<Module> module = parsed(context.get(), ir, machine.get());
-  optimise(module.get(), machine.get(), effort);
+  if (effort == Effort::kFull) optimise(module.get(), machine.get());
   char* message = nullptr;
   const Owned<Buffer> buffer(call.TargetMachineEmitToMemory(machine.get(), module.get(), 1, &message), call.DisposeMemoryBuffer);
   if (const std::string told = text_of(call, message); !buffer) fail("LLVM's code generation", told);
