@@ -7,6 +7,8 @@
 #include <system_error>
 #include <thread>
 
+#include "backends/native/machine/llvm.h"
+
 namespace evalframe::runtime {
 
 namespace {
@@ -54,6 +56,7 @@ bool run_in_background(std::function<void()> task) {
 
 void wait_for_background() {
   PyThreadState* const thread = PyEval_SaveThread();
+  native::wait_for_llvm();
   {
     std::unique_lock lock(running().mutex);
     running().less.wait(lock, [] { return running().count == 0; });

@@ -164,6 +164,7 @@ bool Capture::hopes_for_region(Run& run, Entries& entries) {
     State state;
     const Region region = find_region(run, entries, state);
     entries.region_trial.hope = !region.entries.empty();
+    if (!settings_.patience && *entries.region_trial.hope) native::will_compile(region.ir);
     if (region.entries.empty()) {
       const bytecode::Code& decoded = *cpython::decoded(entries.place.frames[0].code);
       note_loop(note_of(decoded, state.instruction, region.obstacles));
@@ -202,6 +203,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
   if (settings_.patience && !is_at_hand) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
+  if (!settings_.patience && !is_at_hand) native::will_compile(region.ir);
   if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));
   const auto making = std::make_shared<RegionInTheMaking>();
   making->code_object = Ref::borrow(code_object);

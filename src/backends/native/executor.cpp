@@ -175,6 +175,7 @@ const Variant* NativeExecutable::add_variant(size_t step, const std::vector<Leaf
   }
   try {
     for (KernelPlan& plan : lowered->kernels) plan.compiled = &compile(plan.kernel);
+    if (!is_patient_ && !lowered->kernels.empty()) will_compile(lowered->kernels[0].compiled->ir());
   } catch (const std::runtime_error& error) {
     kernels.refused = kMaxRefused;
     kernels.reason = error.what();

@@ -238,7 +238,8 @@ const std::string& target() {
 
 namespace {
 
-std::string key_of(const std::string& ir, Effort effort) { return sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + ir); }
+// Of a module of such a digest.
+std::string key_of(const std::string& digest, Effort effort) { return sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + digest); }
 
 std::string name_of(const std::string& key) { return "evalframe_" + hex(key).substr(0, 32); }
 
@@ -253,29 +254,43 @@ void* code_at_hand(const std::string& key) {
 
 void* machine_code_at_hand(const std::string& ir) {
   const Gil gil;
-  return code_at_hand(key_of(ir, Effort::kFull));
+  return code_at_hand(key_of(sha256(ir), Effort::kFull));
 }
 
 bool is_at_hand(const std::string& ir) {
   const Gil gil;
-  return code_at_hand(key_of(ir, Effort::kFull)) || code_at_hand(key_of(ir, Effort::kQuick));
+  const std::string digest = sha256(ir);
+  return code_at_hand(key_of(digest, Effort::kFull)) || code_at_hand(key_of(digest, Effort::kQuick));
 }
 
-Code code_at_first(std::string ir) {
-  if (efforts == Efforts::kFull) return {machine_code(std::move(ir)), false};
-  void* const there = machine_code_at_hand(ir);
-  return there ? Code{there, false} : Code{machine_code(std::move(ir), Effort::kQuick), true};
-}
-
-void* machine_code(std::string ir, Effort effort) {
+void will_compile(const std::string& ir) {
   const Gil gil;
+  if (is_loaded || is_imported("llvmlite.binding") || llvmlite_directory().empty() || is_at_hand(ir)) return;
+  load_llvm_meanwhile(llvmlite_directory() + "binding/");
+}
+
+static void* code_of(std::string ir, const std::string& digest, Effort effort) {
   if (efforts == Efforts::kQuick) effort = Effort::kQuick;
-  const std::string key = key_of(ir, effort);
+  const std::string key = key_of(digest, effort);
   if (void* const known = code_at_hand(key)) return known;
   if (CompilesLater::is_on) throw NotCompiled();
   const std::string object = compile_object(with_name(std::move(ir), name_of(key)), effort);
   cache_object(key, object);
   return known_code()[key] = link(object, name_of(key));
+}
+
+Code code_at_first(std::string ir) {
+  const Gil gil;
+  const std::string digest = sha256(ir);
+  if (efforts == Efforts::kFull) return {code_of(std::move(ir), digest, Effort::kFull), false};
+  void* const there = code_at_hand(key_of(digest, Effort::kFull));
+  return there ? Code{there, false} : Code{code_of(std::move(ir), digest, Effort::kQuick), true};
+}
+
+void* machine_code(std::string ir, Effort effort) {
+  const Gil gil;
+  const std::string digest = sha256(ir);
+  return code_of(std::move(ir), digest, effort);
 }
 
 }  // namespace evalframe::native

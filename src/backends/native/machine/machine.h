@@ -34,6 +34,8 @@ inline constexpr double kSecondsOfKernel = 0.015, kQuickSecondsOfKernel = 0.0015
 // Seconds that compiling begins with, for all of the process; whether they are over.
 inline constexpr double kSecondsOfLoading = 0.015;
 bool llvm_is_loaded();
+// Where this will be compiled soon: LLVM is loaded while the program goes on.
+void will_compile(const std::string& ir);
 
 // What is thrown in the place of compiling.
 struct NotCompiled : std::runtime_error {
