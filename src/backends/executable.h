@@ -45,7 +45,7 @@ class Executable {
   // Runs the graph. inputs: one borrowed object for each graph input; the guards have been checked. leave_before: for
   // tests, the node before which it must leave (-1: nowhere). Nothing of the graph's effects is done twice or lost.
   virtual Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before = -1) = 0;
-  // From here on it has no code that was made quickly. False: it had none.
+  // From here on all of its code is made in full. False: it is.
   virtual bool improve() { return false; }
   // tp_traverse of the Python objects that it owns.
   virtual int traverse(visitproc visit, void* arg) const { (void)visit, (void)arg; return 0; }

@@ -49,19 +49,22 @@ class KernelRoutine : public LoadedRoutine {
     versions_.push_back({walks, native::code_at_first(ir_of(walks))});
   }
 
-  int quick_functions() const override {
-    return static_cast<int>(std::count_if(versions_.begin(), versions_.end(), [](const Version& version) { return version.code.is_quick; }));
+  std::vector<native::Effort> efforts() const override {
+    std::vector<native::Effort> efforts;
+    for (const Version& version : versions_) efforts.push_back(version.code.effort);
+    return efforts;
   }
 
-  // Where that can't be done they have to do.
-  void improve() override {
+  void improve(native::Effort effort) override {
     last_.clear();
     for (Version& version : versions_) {
-      if (!std::exchange(version.code.is_quick, false)) continue;
+      if (version.code.effort >= effort) continue;
+      version.code.effort = effort;
       try {
-        version.code.function = native::machine_code(ir_of(version.walks));
+        version.code.function = native::machine_code(ir_of(version.walks), effort);
       } catch (const std::runtime_error&) {
         PyErr_Clear();
+        version.code.effort = native::Effort::kFull;  // it has to do
       }
     }
   }
@@ -668,25 +671,29 @@ bool has_product(graph::DType dtype) { return product_loop(dtype).function != nu
 
 LoadedRoutines::LoadedRoutines(const std::vector<Routine>& routines) {
   for (const Routine& routine : routines) entries_.push_back(load(routine, held, routines_));
-  count_quick_functions();
+  look_at_efforts();
 }
 
 void LoadedRoutines::make_missing() {
   for (const auto& routine : routines_) routine->make_missing();
-  count_quick_functions();
+  look_at_efforts();
 }
 
-void LoadedRoutines::improve() {
-  quick_functions_ = 0;
-  for (const auto& routine : routines_) routine->improve();
+void LoadedRoutines::improve(native::Effort effort) {
+  for (const auto& routine : routines_) routine->improve(effort);
+  look_at_efforts();
   for (RoutineEntry& entry : entries_) {
     if (entry.for_neighbours) entry.for_neighbours = static_cast<const KernelRoutine*>(entry.routine)->for_neighbours();
   }
 }
 
-void LoadedRoutines::count_quick_functions() {
-  quick_functions_ = 0;
-  for (const auto& routine : routines_) quick_functions_ += routine->quick_functions();
+void LoadedRoutines::look_at_efforts() {
+  std::vector<native::Effort> all;
+  for (const auto& routine : routines_) {
+    for (const native::Effort effort : routine->efforts()) all.push_back(effort);
+  }
+  effort_ = all.empty() ? native::Effort::kFull : *std::min_element(all.begin(), all.end());
+  functions_ = static_cast<int>(std::count(all.begin(), all.end(), effort_));
 }
 
 }  // namespace evalframe::regions

@@ -69,9 +69,9 @@ class LoadedRoutine {
   virtual ~LoadedRoutine() = default;
   // Makes what a call has asked for in vain. Throws std::runtime_error.
   virtual void make_missing() {}
-  // How many functions it has that were made quickly; makes them in full.
-  virtual int quick_functions() const { return 0; }
-  virtual void improve() {}
+  // The functions that it has; makes them with as much effort, at least.
+  virtual std::vector<native::Effort> efforts() const { return {}; }
+  virtual void improve(native::Effort) {}
 };
 // What loops call, with the routine, where the operands begin, bytes from row to row and from element to element, and how many rows
 // and columns there are. kSpace, kMoveSpace: `outer` has the sizes of all dimensions, and behind them each operand's bytes from one to the
@@ -102,16 +102,19 @@ class LoadedRoutines {
   explicit LoadedRoutines(const std::vector<Routine>& routines);
   const RoutineEntry* entries() const { return entries_.data(); }
   void make_missing();
-  int quick_functions() const { return quick_functions_; }
-  void improve();
+  // The least with which one of their functions was made, and how many were.
+  native::Effort effort() const { return effort_; }
+  int functions_of_effort() const { return functions_; }
+  void improve(native::Effort effort);
   Held held;
 
  private:
   std::vector<std::unique_ptr<LoadedRoutine>> routines_;
   std::vector<RoutineEntry> entries_;
-  int quick_functions_ = 0;
+  native::Effort effort_ = native::Effort::kFull;
+  int functions_ = 0;
 
-  void count_quick_functions();
+  void look_at_efforts();
 };
 
 }  // namespace evalframe::regions

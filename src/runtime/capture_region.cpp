@@ -199,7 +199,7 @@ void Capture::make_region(const Run& run, Entries& entries) {
     return;
   }
   const bool is_at_hand = native::is_at_hand(region.ir);
-  double least = kPartOfCompiling * (kQuickSecondsOfLine * static_cast<double>(region.lines()) + (is_at_hand ? 0 : native::kQuickSecondsOfKernel * region.kernels()));
+  double least = kPartOfCompiling * (kQuickSecondsOfLine * static_cast<double>(region.lines()) + (is_at_hand ? 0 : native::seconds_of_kernel(native::Effort::kQuick) * region.kernels()));
   if (settings_.patience && !is_at_hand) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
@@ -231,13 +231,13 @@ void Capture::optimise(const Held<LoopRegion>& region) {
 bool Capture::optimise_all() {
   const PendingException pending;
   std::vector<std::pair<Capture*, Held<LoopRegion>>> all;
-  bool had_quick_kernels = false;
+  bool had_less = false;
   const auto add = [&](Capture& part) {
     for (const auto& [place, entries] : part.places_) {
-      for (const Held<Compilation>& compilation : entries->list) had_quick_kernels |= compilation->executable && compilation->executable->improve();
+      for (const Held<Compilation>& compilation : entries->list) had_less |= compilation->executable && compilation->executable->improve();
     }
     for (const Held<LoopRegion>& region : part.regions_) {
-      if (!region->is_final() || region->quick_kernels()) all.emplace_back(&part, region);
+      if (!region->is_final() || !region->has_kernels_in_full()) all.emplace_back(&part, region);
     }
   };
   add(*this);
@@ -246,9 +246,9 @@ bool Capture::optimise_all() {
   for (const std::shared_ptr<Capture>& callee : callees) add(*callee);
   for (const auto& [part, region] : all) {
     if (!region->is_final()) part->optimise(region);
-    region->improve_kernels();
+    region->improve_kernels(native::Effort::kFull);
   }
-  return had_quick_kernels || !all.empty();
+  return had_less || !all.empty();
 }
 
 void Capture::take_region() {

@@ -182,15 +182,20 @@ bool LoopRegion::guards_hold(PyObject* const* bound, guards::Objects& objects) c
   return guards_.check(frames, objects, nullptr);
 }
 
-void LoopRegion::improve_kernels() {
+void LoopRegion::improve_kernels(native::Effort effort) {
   const RegionTrial::Pause pause;
   const Stopwatch watch;
-  routines_.improve();
+  routines_.improve(effort);
   compile_seconds += watch.seconds();
+  seconds_in_kernels_ = 0;
 }
 
 void LoopRegion::make_missing() {
-  if (seconds_in_quick_kernels_ >= native::kSecondsOfKernel * quick_kernels()) improve_kernels();
+  if (!has_kernels_in_full()) {
+    const native::Effort more = native::more_than(routines_.effort());
+    const double longer = native::longer_by(routines_.effort()), saved = seconds_in_kernels_ * longer / (1 + longer);
+    if (saved >= native::seconds_of_kernel(more) * routines_.functions_of_effort()) improve_kernels(more);
+  }
   try {
     routines_.make_missing();
   } catch (const std::runtime_error&) {
@@ -214,14 +219,14 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   log[-1] = {};
   regions::PartLog parts;
   if (memory) parts.room = memory + kMemory;
-  const bool has_quick_kernels = quick_kernels() > 0, is_quick = !is_final_ || has_quick_kernels;
-  const int64_t most_quick_turns = has_quick_kernels ? kMostTurnsOfQuickKernels : kMostQuickTurns;
-  regions::Header header{0, is_quick ? std::min(most_turns, most_quick_turns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
+  const bool is_timed = !is_final_ || !has_kernels_in_full();
+  const int64_t most_timed_turns = routines_.effort() == native::Effort::kQuick ? kMostTurnsOfQuickKernels : kMostQuickTurns;
+  regions::Header header{0, is_timed ? std::min(most_turns, most_timed_turns) : most_turns, cpython::breaker_cell(thread).cell, bits_of(held.reported), memory, memory ? memory + kMemory : nullptr, routines_.entries(), &held.count, unseen,
                          scope.take<int64_t>(regions::kSavedNumbers + most_slots_ * regions::kWordsOfSlot), log, regions::undo, regions::log_many, bound, log + at_once, regions::log_rows, &parts, regions::log_part};
   held.bound = bound;
   int32_t number = 0;
   std::optional<Stopwatch> watch;
-  if (is_quick) watch.emplace();
+  if (is_timed) watch.emplace();
   native::without_flags([&] {
     native::clear_flags();
     number = function_(words, sources, &header, entry);
@@ -234,7 +239,7 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   if (watch) {
     const double all = watch->seconds(), own = std::min(all, kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
     seconds_ += own;
-    if (has_quick_kernels) seconds_in_quick_kernels_ += all - own;
+    seconds_in_kernels_ += all - own;
   }
   return &region_.exits[static_cast<size_t>(number)];
 }

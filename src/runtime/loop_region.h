@@ -38,9 +38,9 @@ class LoopRegion : public Holdable {
   void optimise();
   bool is_optimised() const { return effort_ == native::Effort::kFull; }
   bool is_final() const { return is_final_; }
-  // Kernels that it calls and that were made quickly; they are compiled in full once they have taken as long as that takes.
-  int quick_kernels() const { return routines_.quick_functions(); }
-  void improve_kernels();
+  // Kernels that it calls are made quickly, and with more effort once they have taken as much longer as that takes.
+  bool has_kernels_in_full() const { return routines_.effort() == native::Effort::kFull; }
+  void improve_kernels(native::Effort effort);
 
   // The chain's only frame stands at the instruction.
   Left run(PyThreadState* thread, Chain& chain, int32_t instruction);
@@ -86,7 +86,7 @@ class LoopRegion : public Holdable {
   bool is_final_ = false;  // its code: it is optimised, that is being done, or can't be done
   regions::Function function_ = nullptr;
   double seconds_ = 0;  // that it has run in its own code, at most
-  double seconds_in_quick_kernels_ = 0;
+  double seconds_in_kernels_ = 0;  // of the least effort
   const int64_t lines_, lines_of_block_;
   size_t most_slots_ = 0;
   bool is_for_one_thread_ = false;  // while others run, they may see or change what it has in registers

@@ -160,7 +160,7 @@ double NativeExecutable::elements_of(const Segment& segment) const {
 }
 
 bool NativeExecutable::is_worth_compiling(const Kernels& kernels) const {
-  return !is_patient_ || (kernels.seconds >= kSecondsOfKernel && (llvm_is_loaded() || waiting_seconds >= kSecondsOfLoading));
+  return !is_patient_ || (kernels.seconds >= seconds_of_kernel(Effort::kOptimised) && (llvm_is_loaded() || waiting_seconds >= kSecondsOfLoading));
 }
 
 const Variant* NativeExecutable::add_variant(size_t step, const std::vector<LeafShape>& shapes) {
@@ -437,13 +437,13 @@ std::string NativeExecutable::text() const {
 }
 
 bool NativeExecutable::improve() {
-  bool was_quick = false;
+  bool was_less = false;
   for (const auto& kernels : kernels_) {
     for (const auto& variant : kernels.variants) {
-      for (const KernelPlan& plan : variant->kernels) was_quick |= plan.compiled && plan.compiled->improve();
+      for (const KernelPlan& plan : variant->kernels) was_less |= plan.compiled && plan.compiled->improve();
     }
   }
-  return was_quick;
+  return was_less;
 }
 
 std::vector<std::string> NativeExecutable::modules() const {

@@ -102,7 +102,7 @@ uint64_t slow_runs();
 
 // Made once in the process. Needs the GIL. Throws std::runtime_error where an operation has no lowering or LLVM isn't there.
 // Machine code is made, or found on disk, for each layout that is met: run and make_ready take the GIL for it, and throw
-// std::runtime_error with LLVM's message. It is made quickly, and in full once the runs have taken as much longer as that takes.
+// std::runtime_error with LLVM's message. It is made quickly, and with more effort once the runs have taken as much longer as that takes.
 const CompiledKernel& compile(const Kernel& kernel);
 
 }  // namespace evalframe::native

@@ -216,9 +216,9 @@ void wait_for_llvm() {
 std::string compile_by_llvm(const std::string& ir, Effort effort) {
   const Functions& call = library->call;
   const Owned<Context> context(call.ContextCreate(), call.ContextDispose);
-  const Owned<TargetMachine> machine = machine_of(effort == Effort::kQuick ? 0 : 2);
+  const Owned<TargetMachine> machine = machine_of(effort == Effort::kFull ? 2 : 0);
   const Owned<Module> module = parsed(context.get(), ir, machine.get());
-  if (effort == Effort::kFull) optimise(module.get(), machine.get());
+  if (effort != Effort::kQuick) optimise(module.get(), machine.get());
   char* message = nullptr;
   const Owned<Buffer> buffer(call.TargetMachineEmitToMemory(machine.get(), module.get(), 1, &message), call.DisposeMemoryBuffer);
   if (const std::string told = text_of(call, message); !buffer) fail("LLVM's code generation", told);

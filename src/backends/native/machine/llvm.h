@@ -14,7 +14,7 @@ bool load_llvm(const std::string& directory);
 // The same by a thread of its own, which nothing waits for but a compilation and wait_for_llvm: a process may neither fork nor end meanwhile. Needs the GIL.
 void load_llvm_meanwhile(const std::string& directory);
 void wait_for_llvm();
-// The object code of a module for this processor; any threads at once, each on its own. Quickly: variables stay in memory, as without the optimiser's other
+// The object code of a module for this processor; any threads at once, each on its own. kQuick: variables stay in memory, as without the optimiser's other
 // passes code is slower where they are registers. Throws std::runtime_error with LLVM's message.
 std::string compile_by_llvm(const std::string& ir, Effort effort);
 

@@ -178,6 +178,11 @@ std::string with_name(std::string ir, const std::string& name) {
   return ir;
 }
 
+// Functions of _llvm.py, and what tells keys apart.
+constexpr struct {
+  const char *function, *key;
+} kinds[] = {{"compile_quickly", " quick\n"}, {"compile_optimised", " optimised\n"}, {"compile_ir", "\n"}};
+
 std::string compile_object(const std::string& ir, Effort effort) {
   if (const std::string& directory = llvmlite_directory(); !directory.empty() && !is_imported("llvmlite.binding")) {
     const std::optional<std::string> object = apart([&] {
@@ -187,7 +192,7 @@ std::string compile_object(const std::string& ir, Effort effort) {
     });
     if (object) return *object;
   }
-  const Ref object = call_llvm(effort == Effort::kQuick ? "compile_quickly" : "compile_ir", "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
+  const Ref object = call_llvm(kinds[static_cast<int>(effort)].function, "s#", ir.data(), static_cast<Py_ssize_t>(ir.size()));
   char* bytes;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(object.get(), &bytes, &size) < 0) throw_python_error("compiling a kernel");
@@ -239,7 +244,7 @@ const std::string& target() {
 namespace {
 
 // Of a module of such a digest.
-std::string key_of(const std::string& digest, Effort effort) { return sha256(target() + (effort == Effort::kQuick ? " quick\n" : "\n") + digest); }
+std::string key_of(const std::string& digest, Effort effort) { return sha256(target() + kinds[static_cast<int>(effort)].key + digest); }
 
 std::string name_of(const std::string& key) { return "evalframe_" + hex(key).substr(0, 32); }
 
@@ -248,6 +253,14 @@ void* code_at_hand(const std::string& key) {
   if (const auto found = known_code().find(key); found != known_code().end()) return found->second;
   const std::optional<std::string> object = cached_object(key);
   return object ? known_code()[key] = link(*object, name_of(key)) : nullptr;
+}
+
+// With no function where none is.
+Code best_at_hand(const std::string& digest) {
+  for (const Effort effort : {Effort::kFull, Effort::kOptimised, Effort::kQuick}) {
+    if (void* const there = code_at_hand(key_of(digest, effort))) return {there, effort};
+  }
+  return {};
 }
 
 }  // namespace
@@ -259,8 +272,7 @@ void* machine_code_at_hand(const std::string& ir) {
 
 bool is_at_hand(const std::string& ir) {
   const Gil gil;
-  const std::string digest = sha256(ir);
-  return code_at_hand(key_of(digest, Effort::kFull)) || code_at_hand(key_of(digest, Effort::kQuick));
+  return best_at_hand(sha256(ir)).function;
 }
 
 void will_compile(const std::string& ir) {
@@ -282,9 +294,9 @@ static void* code_of(std::string ir, const std::string& digest, Effort effort) {
 Code code_at_first(std::string ir) {
   const Gil gil;
   const std::string digest = sha256(ir);
-  if (efforts == Efforts::kFull) return {code_of(std::move(ir), digest, Effort::kFull), false};
-  void* const there = code_at_hand(key_of(digest, Effort::kFull));
-  return there ? Code{there, false} : Code{code_of(std::move(ir), digest, Effort::kQuick), true};
+  if (efforts == Efforts::kFull) return {code_of(std::move(ir), digest, Effort::kFull), Effort::kFull};
+  const Code there = best_at_hand(digest);
+  return there.function ? there : Code{code_of(std::move(ir), digest, Effort::kQuick), Effort::kQuick};
 }
 
 void* machine_code(std::string ir, Effort effort) {

@@ -14,23 +14,27 @@ using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, cons
 // What object code depends on besides the IR: the processor and the llvmlite that is installed. Needs the GIL. Throws
 // std::runtime_error where there is none.
 const std::string& target();
-// What is made quickly takes a tenth of the time, and runs up to ten times as long.
-enum class Effort : uint8_t { kQuick, kFull };
+// kQuick: instructions are chosen one by one, and variables stay in memory, which takes a tenth of the time; such code runs up to ten times as long.
+// kOptimised: that is done behind LLVM's optimiser. It takes half of the time, and kernels run nearly as fast.
+enum class Effort : uint8_t { kQuick, kOptimised, kFull };
+inline Effort more_than(Effort effort) { return effort == Effort::kQuick ? Effort::kOptimised : Effort::kFull; }
 // The address of the function that the IR calls @evalframe_kernel. Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
 void* machine_code(std::string ir, Effort effort = Effort::kFull);
 // The same, of what needn't be compiled in full any more, in this process or an earlier one; null where it has to be.
 void* machine_code_at_hand(const std::string& ir);
-// Whether it, or what is made quickly of it, is in this process or on disk.
+// Whether it, or what is made with less effort of it, is in this process or on disk.
 bool is_at_hand(const std::string& ir);
-// What is compiled quickly, and in full once that is worth it.
+// What is compiled quickly, and with more effort once that is worth it.
 struct Code {
   void* function = nullptr;
-  bool is_quick = false;
+  Effort effort = Effort::kFull;
 };
-// In full where that is at hand, else made quickly.
+// What was made with most effort and is at hand, else made quickly.
 Code code_at_first(std::string ir);
-// Seconds that compiling a kernel takes, about, LLVM once loaded: in full, and quickly.
-inline constexpr double kSecondsOfKernel = 0.015, kQuickSecondsOfKernel = 0.0015;
+// Seconds that compiling a kernel takes, about, LLVM once loaded; the time by which it then runs longer, as part of that of code made in full.
+inline constexpr double kSecondsOfKernel[] = {0.001, 0.008, 0.016}, kLonger[] = {2.5, 0.1, 0};
+inline double seconds_of_kernel(Effort effort) { return kSecondsOfKernel[static_cast<int>(effort)]; }
+inline double longer_by(Effort effort) { return kLonger[static_cast<int>(effort)]; }
 // Seconds that compiling begins with, for all of the process; whether they are over.
 inline constexpr double kSecondsOfLoading = 0.015;
 bool llvm_is_loaded();

@@ -18,8 +18,8 @@ namespace evalframe::native {
 namespace {
 
 constexpr double kPieceSeconds = 20e-6;
-// How much longer code takes that is made quickly, and from when on that can be noticed.
-constexpr double kLonger = 7, kNoticedSeconds = 0.3e-6;
+// From which on it can be noticed that code was made quickly.
+constexpr double kNoticedSeconds = 0.3e-6;
 std::atomic<uint64_t> runs_that_took_longer = 0;
 constexpr int kMaxRowOperands = 32;
 constexpr int kPiecesPerThread = 4;   // so that a thread that was held up doesn't hold up the others
@@ -52,7 +52,7 @@ class Native final : public CompiledKernel {
   const std::string& ir() const override { return ir_; }
 
   const Kernel& kernel() const override { return kernel_; }
-  bool improve() const override;
+  bool improve() const override { return improve_to(Effort::kFull); }
   void be_quiet() const override { quiet_ = true; }
   double seconds(const int64_t* extents) const override {
     double seconds = seconds_per_element_;
@@ -64,6 +64,7 @@ class Native final : public CompiledKernel {
  private:
   KernelFunction version(const std::string& access, bool quiet) const;
   void count_what_takes_longer(const int64_t* extents) const;
+  bool improve_to(Effort effort) const;
   int64_t row_length(const int64_t* extents, const KernelOperand* operands) const;
   FloatFlags run_once(const int64_t* extents, const KernelOperand* operands, bool quiet) const;
   FloatFlags run_row(int64_t length, const KernelOperand* operands, bool quiet) const;
@@ -83,8 +84,8 @@ class Native final : public CompiledKernel {
   bool may_signal_ = false;
   mutable std::atomic<bool> quiet_ = false;
   mutable std::atomic<KernelFunction> row_[2] = {nullptr, nullptr};  // for quiet: false, true
-  mutable std::atomic<bool> is_quick_ = true;  // versions are made quickly
-  mutable std::atomic<double> seconds_longer_ = 0;  // that runs have taken for it
+  mutable std::atomic<Effort> effort_ = Effort::kQuick;  // with which versions are made
+  mutable std::atomic<double> seconds_longer_ = 0;       // that runs have taken for it
   mutable std::shared_mutex mutex_;
   mutable std::map<std::string, Code> versions_;
 };
@@ -109,7 +110,7 @@ Native::Native(const Kernel& kernel) : kernel_(kernel), folding_(kernel) {
 
 KernelFunction Native::version(const std::string& access, bool quiet) const {
   const std::string key = access + (quiet ? "quiet" : "");
-  const bool is_quick = is_quick_;
+  const Effort effort = effort_;
   Code code;
   {
     const std::shared_lock lock(mutex_);
@@ -117,35 +118,36 @@ KernelFunction Native::version(const std::string& access, bool quiet) const {
     if (found != versions_.end()) code = found->second;
   }
   // Nothing is compiled within a task, if it can be helped.
-  if (code.function && (is_quick || !code.is_quick || inside_task())) return reinterpret_cast<KernelFunction>(code.function);
+  if (code.function && (code.effort >= effort || inside_task())) return reinterpret_cast<KernelFunction>(code.function);
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
   try {
     std::string ir = generate(kernel_, access, quiet).ir;
-    code = is_quick ? code_at_first(std::move(ir)) : Code{machine_code(std::move(ir)), false};
+    code = effort == Effort::kQuick ? code_at_first(std::move(ir)) : Code{machine_code(std::move(ir), effort), effort};
   } catch (const std::runtime_error&) {
     if (!code.function) throw;
-    code.is_quick = false;  // it has to do
+    code.effort = Effort::kFull;  // it has to do
   }
-  if (!code.is_quick) is_quick_ = false;
+  if (code.effort > effort) effort_ = code.effort;
   const std::unique_lock lock(mutex_);
   versions_[key] = code;
   return reinterpret_cast<KernelFunction>(code.function);
 }
 
-// Once that is as much as compiling in full takes, all layouts have their code made anew when they are next met.
+// Once that is as much as compiling with more effort takes, all layouts have their code made anew when they are next met.
 void Native::count_what_takes_longer(const int64_t* extents) const {
   if (inside_task()) return;
-  const double longer = kLonger * seconds(extents);
-  if (longer > kNoticedSeconds) runs_that_took_longer++;
-  const double all = seconds_longer_ + longer;
-  seconds_longer_ = all;
-  if (all >= kSecondsOfKernel) improve();
+  const Effort effort = effort_, more = more_than(effort);
+  const double longer = longer_by(effort) * seconds(extents), all = seconds_longer_ + longer;
+  if (effort == Effort::kQuick && longer > kNoticedSeconds) runs_that_took_longer++;
+  const bool pays = all >= seconds_of_kernel(more);
+  seconds_longer_ = pays ? 0 : all;
+  if (pays) improve_to(more);
 }
 
-bool Native::improve() const {
-  const bool was_quick = is_quick_.exchange(false);
+bool Native::improve_to(Effort effort) const {
+  const Effort before = effort_.exchange(effort);
   for (auto& row : row_) row = nullptr;
-  return was_quick;
+  return before < effort;
 }
 
 int Native::pieces_for(int64_t elements) const {
@@ -222,7 +224,7 @@ bool Native::writes_an_input(const KernelOperand* operands) const {
 }
 
 FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) const {
-  if (is_quick_.load(std::memory_order_relaxed)) count_what_takes_longer(extents);
+  if (effort_.load(std::memory_order_relaxed) != Effort::kFull) count_what_takes_longer(extents);
   const bool quiet = may_signal_ && (quiet_ || writes_an_input(operands));
   const FloatFlags flags = run_once(extents, operands, quiet);
   constexpr FloatFlags kInvalid = 8;
