@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from test_kernels import Array, run
 
 import evalframe
 from evalframe import _core, _llvm
+from test_kernels import Array, run
 
 UNARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "floor", "reciprocal", "negative")
 BINARY = ("add", "divide", "maximum", "remainder", "floor_divide", "power", "arctan2", "hypot")
@@ -153,3 +153,41 @@ def test_threads_share_kernels_that_are_made_in_full_meanwhile() -> None:
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", TASKS], env=os.environ | {"EVALFRAME_CACHE": "0"}, capture_output=True, text=True, timeout=120, check=True)
         assert done.stdout == "0\n"
+
+
+LOADING = """
+import os, sys
+import numpy as np, evalframe
+
+@evalframe.jit
+def smooth(x, y):
+    return np.sqrt(x * x + 0.125 * y) - y * 0.0625
+
+x = np.linspace(1, 2, 50)
+smooth(x, x)  # recorded: LLVM is being loaded from here on
+{then}
+"""
+ENDS = "sys.exit(0)"
+FORKS = """
+child = os.fork()
+for _ in range(5):
+    assert np.isfinite(smooth(x, x)).all()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+IMPORTS = """
+import llvmlite.binding as llvm
+for _ in range(5):
+    assert np.isfinite(smooth(x, x)).all()
+llvm.initialize_native_target(); llvm.parse_assembly("define i32 @f() { ret i32 0 }").verify()
+"""
+
+
+@pytest.mark.parametrize("then", [ENDS, FORKS, IMPORTS], ids=["ends", "forks", "imports llvmlite"])
+def test_a_process_does_something_else_while_llvm_is_loaded(then: str) -> None:
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-c", LOADING.format(then=then)], env=os.environ | {"EVALFRAME_CACHE": "0"}, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "backends/effects.h"
+#include "backends/native/code/kernel.h"
 #include "backends/native/machine/machine.h"
 #include "backends/native/native.h"
 #include "backends/native/run/result_memory.h"
@@ -444,7 +445,13 @@ void bind_jit(nb::module_& module) {
       "set_efforts",
       [](std::optional<bool> in_full) { native::set_efforts(!in_full ? native::Efforts::kAsItPays : *in_full ? native::Efforts::kFull : native::Efforts::kQuick); },
       nb::arg("in_full").none(), "For tests: whether kernels are optimised by LLVM at once, or neither they nor loops ever; None: as it pays.");
-  module.def("forget_machine_code", native::forget_machine_code, "For tests: what has been compiled is compiled again where it is asked for.");
+  module.def(
+      "forget_machine_code",
+      [] {
+        native::forget_machine_code();
+        native::forget_code_of_kernels();
+      },
+      "For tests: what has been compiled is compiled again where it is asked for.");
   module.def("wait_for_background", runtime::wait_for_background, "Waits until no loop is being compiled in the background.");
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(runtime::wait_for_background));
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(runtime::stop_background));

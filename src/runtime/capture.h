@@ -151,7 +151,8 @@ class Capture {
   // Whether the loop is served on, though it doesn't pay, until it is time to make native code of it.
   bool still_pays(Run& run, Entries& entries);
   bool hopes_for_region(Run& run, Entries& entries);
-  regions::Region find_region(const Run& run, const Entries& entries, regions::State& state) const;
+  struct FoundRegion;
+  FoundRegion find_region(Run& run, const Entries& entries) const;
   // The recordings that begin there, and whose surroundings hold, best first.
   std::vector<const recorder::Recording*> recordings_at(PyObject* code, int32_t instruction, int32_t depth) const;
   bool backend_has_regions() const { return settings_.backend == "native" && !settings_.custom && !settings_.fullgraph; }
@@ -167,7 +168,7 @@ class Capture {
   Ref end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left left);
   Held<LoopRegion> lead_from(const regions::State& state, std::vector<Ref> objects, std::vector<regions::Type> items);
   void extend_native_call(const Held<NativeCall>& call);
-  void make_region(const Run& run, Entries& entries);
+  void make_region(Run& run, Entries& entries);
   void take_region();  // that has been made
   void optimise(const Held<LoopRegion>& region);
   // Native loops and kernels of the function and of those that it calls. False: they are already.

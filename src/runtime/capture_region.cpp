@@ -122,7 +122,7 @@ std::vector<const recorder::Recording*> Capture::recordings_at(PyObject* code, i
   return result;
 }
 
-Region Capture::find_region(const Run& run, const Entries& entries, State& state) const {
+Capture::FoundRegion Capture::find_region(Run& run, const Entries& entries) const {
   PyObject* const code = entries.place.frames[0].code;
   const auto recordings = [&](int32_t instruction, int32_t depth) { return recordings_at(code, instruction, depth); };
   std::vector<Ref> objects;
@@ -140,17 +140,21 @@ Region Capture::find_region(const Run& run, const Entries& entries, State& state
     }
     return found;
   };
-  state = state_of(run.chain, at, names(), objects, items);
+  State state = state_of(run.chain, at, names(), objects, items);
   if (entries.has_other_strides) std::transform(state.types.begin(), state.types.end(), state.types.begin(), regions::of_any_strides);
+  std::optional<FoundRegion> before = std::exchange(run.found, std::nullopt);
+  if (before && before->place == entries.place && before->recordings == counters_.recordings && before->state == state && before->items == items) return *std::move(before);
   const auto made = [&](regions::Within within) {
     std::vector<Ref> own;
     for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
     return regions::make_region(decoded, state, names(), std::move(own), items, recordings, {settings_.exact, settings_.fastmath}, within);
   };
   Region region = made({});
-  if (region.lines() < kManyLines) return region;
-  Region inner = made({entries.loop_first, entries.loop_last});
-  return inner.entries.empty() ? std::move(region) : std::move(inner);
+  if (region.lines() >= kManyLines) {
+    Region inner = made({entries.loop_first, entries.loop_last});
+    if (!inner.entries.empty()) region = std::move(inner);
+  }
+  return {entries.place, counters_.recordings, std::move(state), std::move(items), std::move(region)};
 }
 
 bool Capture::hopes_for_region(Run& run, Entries& entries) {
@@ -161,8 +165,8 @@ bool Capture::hopes_for_region(Run& run, Entries& entries) {
   const bool is_native = std::any_of(regions_.begin(), regions_.end(), [&](const Held<LoopRegion>& region) { return region->code().code.get() == code; });
   if (is_native && run.waited < kMostWaited) return run.waited++, true;
   if (!entries.region_trial.hope) {
-    State state;
-    const Region region = find_region(run, entries, state);
+    run.found = find_region(run, entries);
+    const auto& [place, recordings, state, items, region] = *run.found;
     entries.region_trial.hope = !region.entries.empty();
     if (!settings_.patience && *entries.region_trial.hope) native::will_compile(region.ir);
     if (region.entries.empty()) {
@@ -183,14 +187,15 @@ bool Capture::still_pays(Run& run, Entries& entries) {
   return true;
 }
 
-void Capture::make_region(const Run& run, Entries& entries) {
+void Capture::make_region(Run& run, Entries& entries) {
   const PendingException pending;
   PyObject* const code_object = entries.place.frames[0].code;
   const bytecode::Code* const code = cpython::decoded(code_object);
   if (!code) return PyErr_Clear();
   const RegionTrial::Pause pause;
-  State state;
-  Region region = find_region(run, entries, state);
+  FoundRegion found = find_region(run, entries);
+  State& state = found.state;
+  Region& region = found.region;
   entries.region_trial.begin();
   LoopNote note = note_of(*code, state.instruction, region.obstacles);
   if (region.entries.empty()) {
@@ -204,7 +209,10 @@ void Capture::make_region(const Run& run, Entries& entries) {
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
   if (!settings_.patience && !is_at_hand) native::will_compile(region.ir);
-  if (!entries.region_trial.has_taken(least)) return note_loop(std::move(note));
+  if (!entries.region_trial.has_taken(least)) {
+    run.found = std::move(found);
+    return note_loop(std::move(note));
+  }
   const auto making = std::make_shared<RegionInTheMaking>();
   making->code_object = Ref::borrow(code_object);
   making->place = entries.place;

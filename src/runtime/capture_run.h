@@ -96,6 +96,15 @@ class Capture::TurnTimes {
   Stopwatch watch_;
 };
 
+// A region for a place, and what it was made of.
+struct Capture::FoundRegion {
+  Place place;
+  uint64_t recordings = 0;
+  regions::State state = {};
+  std::vector<regions::Type> items = {};
+  regions::Region region = {};
+};
+
 struct Capture::Run {
   PyThreadState* thread;
   Chain& chain;
@@ -105,6 +114,7 @@ struct Capture::Run {
   Trial trial;
   TurnTimes times;
   int waited = 0;  // places passed since native code ran, though their loops don't pay
+  std::optional<FoundRegion> found = {};  // that wasn't compiled, yet
 };
 
 }  // namespace evalframe::runtime

@@ -104,5 +104,7 @@ uint64_t slow_runs();
 // Machine code is made, or found on disk, for each layout that is met: run and make_ready take the GIL for it, and throw
 // std::runtime_error with LLVM's message. It is made quickly, and with more effort once the runs have taken as much longer as that takes.
 const CompiledKernel& compile(const Kernel& kernel);
+// For tests: what has been compiled is compiled again where it is next run.
+void forget_code_of_kernels();
 
 }  // namespace evalframe::native

@@ -243,6 +243,13 @@ const std::string& target() {
 
 namespace {
 
+// A loop's module is looked for some times before it is compiled.
+std::string digest_of(const std::string& ir) {
+  static std::string last_ir, last_digest;  // guarded by the GIL
+  if (ir != last_ir) last_digest = sha256(ir), last_ir = ir;
+  return last_digest;
+}
+
 // Of a module of such a digest.
 std::string key_of(const std::string& digest, Effort effort) { return sha256(target() + kinds[static_cast<int>(effort)].key + digest); }
 
@@ -267,12 +274,12 @@ Code best_at_hand(const std::string& digest) {
 
 void* machine_code_at_hand(const std::string& ir) {
   const Gil gil;
-  return code_at_hand(key_of(sha256(ir), Effort::kFull));
+  return code_at_hand(key_of(digest_of(ir), Effort::kFull));
 }
 
 bool is_at_hand(const std::string& ir) {
   const Gil gil;
-  return best_at_hand(sha256(ir)).function;
+  return best_at_hand(digest_of(ir)).function;
 }
 
 void will_compile(const std::string& ir) {
@@ -293,7 +300,7 @@ static void* code_of(std::string ir, const std::string& digest, Effort effort) {
 
 Code code_at_first(std::string ir) {
   const Gil gil;
-  const std::string digest = sha256(ir);
+  const std::string digest = digest_of(ir);
   if (efforts == Efforts::kFull) return {code_of(std::move(ir), digest, Effort::kFull), Effort::kFull};
   const Code there = best_at_hand(digest);
   return there.function ? there : Code{code_of(std::move(ir), digest, Effort::kQuick), Effort::kQuick};
@@ -301,7 +308,7 @@ Code code_at_first(std::string ir) {
 
 void* machine_code(std::string ir, Effort effort) {
   const Gil gil;
-  const std::string digest = sha256(ir);
+  const std::string digest = digest_of(ir);
   return code_of(std::move(ir), digest, effort);
 }
 

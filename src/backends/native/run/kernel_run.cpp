@@ -59,6 +59,12 @@ class Native final : public CompiledKernel {
     for (int d = 0; d < kernel_.rank; ++d) seconds *= static_cast<double>(extents[d]);
     return seconds;
   }
+  void forget_code() {
+    const std::unique_lock lock(mutex_);
+    versions_.clear();
+    improve_to(Effort::kQuick);
+    seconds_longer_ = 0;
+  }
   int operands() const { return static_cast<int>(kernel_.inputs.size() + kernel_.outputs.size()); }
 
  private:
@@ -260,8 +266,18 @@ FloatFlags Native::run_once(const int64_t* extents, const KernelOperand* operand
 
 uint64_t slow_runs() { return runs_that_took_longer; }
 
+// Guarded by the GIL.
+static std::map<std::string, std::unique_ptr<Native>>& compiled_kernels() {
+  static std::map<std::string, std::unique_ptr<Native>> compiled;
+  return compiled;
+}
+
+void forget_code_of_kernels() {
+  for (const auto& [text, kernel] : compiled_kernels()) kernel->forget_code();
+}
+
 const CompiledKernel& compile(const Kernel& kernel) {
-  static std::map<std::string, std::unique_ptr<Native>> compiled;  // guarded by the GIL
+  auto& compiled = compiled_kernels();
   const std::string text = print(kernel);
   const auto found = compiled.find(text);
   if (found != compiled.end()) return *found->second;
