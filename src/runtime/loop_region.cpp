@@ -187,13 +187,13 @@ void LoopRegion::improve_kernels(native::Effort effort) {
   const Stopwatch watch;
   routines_.improve(effort);
   compile_seconds += watch.seconds();
-  seconds_in_kernels_ = 0;
+  seconds_with_kernels_ = 0;
 }
 
 void LoopRegion::make_missing() {
   if (!has_kernels_in_full()) {
     const native::Effort more = native::more_than(routines_.effort());
-    const double longer = native::longer_by(routines_.effort()), saved = seconds_in_kernels_ * longer / (1 + longer);
+    const double longer = native::longer_by(routines_.effort()), saved = seconds_with_kernels_ * longer / (1 + longer);
     if (saved >= native::seconds_of_kernel(more) * routines_.functions_of_effort()) improve_kernels(more);
   }
   try {
@@ -237,9 +237,9 @@ const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::S
   turns += static_cast<uint64_t>(turns_done = header.turns);
   unseen = header.unseen;
   if (watch) {
-    const double all = watch->seconds(), own = std::min(all, kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
-    seconds_ += own;
-    seconds_in_kernels_ += all - own;
+    const double all = watch->seconds();
+    seconds_ += std::min(all, kSecondsOfLineRun * static_cast<double>(header.turns * lines_of_block_));
+    seconds_with_kernels_ += all;
   }
   return &region_.exits[static_cast<size_t>(number)];
 }

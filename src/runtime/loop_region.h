@@ -38,7 +38,7 @@ class LoopRegion : public Holdable {
   void optimise();
   bool is_optimised() const { return effort_ == native::Effort::kFull; }
   bool is_final() const { return is_final_; }
-  // Kernels that it calls are made quickly, and with more effort once they have taken as much longer as that takes.
+  // Kernels that it calls are made quickly, and with more effort once they have taken as much longer as that takes, if all of its time is theirs.
   bool has_kernels_in_full() const { return routines_.effort() == native::Effort::kFull; }
   void improve_kernels(native::Effort effort);
 
@@ -86,7 +86,7 @@ class LoopRegion : public Holdable {
   bool is_final_ = false;  // its code: it is optimised, that is being done, or can't be done
   regions::Function function_ = nullptr;
   double seconds_ = 0;  // that it has run in its own code, at most
-  double seconds_in_kernels_ = 0;  // of the least effort
+  double seconds_with_kernels_ = 0;  // that it has run since their least effort changed, its own code included
   const int64_t lines_, lines_of_block_;
   size_t most_slots_ = 0;
   bool is_for_one_thread_ = false;  // while others run, they may see or change what it has in registers

@@ -15,7 +15,7 @@ using KernelFunction = int32_t (*)(char* const* data, const int64_t* outer, cons
 // std::runtime_error where there is none.
 const std::string& target();
 // kQuick: instructions are chosen one by one, and variables stay in memory, which takes a tenth of the time; such code runs up to ten times as long.
-// kOptimised: that is done behind LLVM's optimiser. It takes half of the time, and kernels run nearly as fast.
+// kOptimised: that is done behind LLVM's optimiser. It takes half of the time, and kernels run nearly as fast where rows are long.
 enum class Effort : uint8_t { kQuick, kOptimised, kFull };
 inline Effort more_than(Effort effort) { return effort == Effort::kQuick ? Effort::kOptimised : Effort::kFull; }
 // The address of the function that the IR calls @evalframe_kernel. Takes the GIL. Throws std::runtime_error with LLVM's message. The code lives as long as the process.
@@ -32,7 +32,7 @@ struct Code {
 // What was made with most effort and is at hand, else made quickly.
 Code code_at_first(std::string ir);
 // Seconds that compiling a kernel takes, about, LLVM once loaded; the time by which it then runs longer, as part of that of code made in full.
-inline constexpr double kSecondsOfKernel[] = {0.001, 0.008, 0.016}, kLonger[] = {2.5, 0.1, 0};
+inline constexpr double kSecondsOfKernel[] = {0.001, 0.008, 0.016}, kLonger[] = {2.5, 0.5, 0};
 inline double seconds_of_kernel(Effort effort) { return kSecondsOfKernel[static_cast<int>(effort)]; }
 inline double longer_by(Effort effort) { return kLonger[static_cast<int>(effort)]; }
 // Seconds that compiling begins with, for all of the process; whether they are over.
