@@ -129,6 +129,39 @@ def test_a_trial_is_of_code_made_in_full(as_it_pays: dict[str, int], call_trials
         assert as_it_pays["in full"] == 1
 
 
+SHARED = """
+import numpy as np, evalframe
+from evalframe import _core, _llvm
+made = []
+for name in ("compile_quickly", "compile_optimised", "compile_ir"):
+    plain = getattr(_llvm, name)
+    setattr(_llvm, name, lambda ir, plain=plain, name=name: made.append(name) or plain(ir))
+
+def one(x):
+    return np.sqrt(x * x + 0.125 * x) - x * 0.0625
+
+def other(x):
+    return np.sqrt(x * x + 0.125 * x) - x * 0.0625
+
+x = np.linspace(1, 2, 20_000)
+wanted = one(x)
+with evalframe.enabled():
+    while not made:
+        one(x)
+    for _ in range(20_000):
+        assert (other(x) == wanted).all()
+        if "compile_ir" in made:
+            break
+print(made)
+"""
+
+
+def test_who_waits_for_its_kernels_improves_those_of_others() -> None:
+    """A function of a whole program, which compiles nothing until that is worth it, runs what another one has had compiled."""
+    done = subprocess.run([sys.executable, "-c", SHARED], env=os.environ | {"EVALFRAME_CACHE": "0"}, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "['compile_quickly', 'compile_optimised', 'compile_ir']\n"
+
+
 TASKS = """
 import numpy as np, evalframe, threading
 def softmax(x):

@@ -56,12 +56,12 @@ class KernelRoutine : public LoadedRoutine {
   }
 
   void improve(native::Effort effort) override {
+    const native::CompilesNow now;
     last_.clear();
     for (Version& version : versions_) {
       if (version.code.effort >= effort) continue;
-      version.code.effort = effort;
       try {
-        version.code.function = native::machine_code(ir_of(version.walks), effort);
+        version.code = {native::machine_code(ir_of(version.walks), effort), effort};
       } catch (const std::runtime_error&) {
         PyErr_Clear();
         version.code.effort = native::Effort::kFull;  // it has to do

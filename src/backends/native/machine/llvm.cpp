@@ -2,23 +2,16 @@
 #include "backends/native/machine/llvm.h"
 
 #include <dlfcn.h>
-#include <link.h>
-#include <sys/mman.h>
 
 #include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
 
 #include "backends/native/machine/machine.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 namespace evalframe::native {
 namespace {
@@ -152,27 +145,11 @@ void optimise(Module* module, TargetMachine* machine) {
   call.RunNewModulePassManager(passes.get(), module, builder.get());
 }
 
-// The pages of its code all at once: compiling would meet some two thousand of them one by one, which takes a quarter of its time in a new process.
-void map_code(const void* function) {
-  const auto map = [](dl_phdr_info* info, size_t, void* wanted) {
-    for (const auto& part : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
-      const auto begin = info->dlpi_addr + part.p_vaddr, end = begin + part.p_memsz, at = reinterpret_cast<uintptr_t>(wanted);
-      if (part.p_type != PT_LOAD || at < begin || at >= end) continue;
-      const uintptr_t page = begin & ~uintptr_t{4095};
-      madvise(reinterpret_cast<void*>(page), end - page, MADV_POPULATE_READ);  // Linux 5.14; where it fails, they come one by one
-      return 1;
-    }
-    return 0;
-  };
-  dl_iterate_phdr(map, const_cast<void*>(function));
-}
-
 std::optional<Library> loaded(const std::string& directory) {
   void* const handle = dlopen((directory + "libllvmlite.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   const std::optional<Functions> found = handle ? functions_of(handle) : std::nullopt;
   if (!found) return {};
   const Functions& call = *found;
-  map_code(reinterpret_cast<const void*>(call.ContextCreate));
   call.InitializeNativeTarget();
   call.InitializeNativeAsmPrinter();
   call.InitializeNativeAsmParser();

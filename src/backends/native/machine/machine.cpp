@@ -284,8 +284,11 @@ bool is_at_hand(const std::string& ir) {
 
 void will_compile(const std::string& ir) {
   const Gil gil;
-  if (is_loaded || is_imported("llvmlite.binding") || llvmlite_directory().empty() || is_at_hand(ir)) return;
-  load_llvm_meanwhile(llvmlite_directory() + "binding/");
+  try {
+    if (is_loaded || is_imported("llvmlite.binding") || llvmlite_directory().empty() || is_at_hand(ir)) return;
+    load_llvm_meanwhile(llvmlite_directory() + "binding/");
+  } catch (const std::runtime_error&) {  // who compiles it will be told
+  }
 }
 
 static void* code_of(std::string ir, const std::string& digest, Effort effort) {

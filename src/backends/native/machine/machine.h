@@ -58,6 +58,18 @@ class CompilesLater {
   const bool before_;
 };
 
+// As long as it lives, it does, whatever is around it: what is compiled has been found to be worth it.
+class CompilesNow {
+ public:
+  CompilesNow() : before_(std::exchange(CompilesLater::is_on, false)) {}
+  ~CompilesNow() { CompilesLater::is_on = before_; }
+  CompilesNow(const CompilesNow&) = delete;
+  CompilesNow& operator=(const CompilesNow&) = delete;
+
+ private:
+  const bool before_;
+};
+
 // For tests: what has been compiled is compiled again where it is asked for; nothing is compiled in full, or kernels are at once.
 void forget_machine_code();
 enum class Efforts : uint8_t { kAsItPays, kQuick, kFull };

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 
 #include "backends/native/code/emitter.h"
@@ -128,7 +129,13 @@ KernelFunction Native::version(const std::string& access, bool quiet) const {
   // Not under the lock: compiling takes the GIL, which a thread that waits for the lock may hold.
   try {
     std::string ir = generate(kernel_, access, quiet).ir;
-    code = effort == Effort::kQuick ? code_at_first(std::move(ir)) : Code{machine_code(std::move(ir), effort), effort};
+    if (effort == Effort::kQuick) {
+      code = code_at_first(std::move(ir));
+    } else {
+      std::optional<CompilesNow> now;
+      if (code.function) now.emplace();
+      code = {machine_code(std::move(ir), effort), effort};
+    }
   } catch (const std::runtime_error&) {
     if (!code.function) throw;
     code.effort = Effort::kFull;  // it has to do
